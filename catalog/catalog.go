@@ -31,88 +31,93 @@ import (
 type Config struct {
 	ledger.Deps
 	Locks locks.Manager
-	// Guard authorizes requests, once access control is on in the store. Nil: every caller may do
+	// Guard authorizes requests if access control is on in the store. Nil: every caller may do
 	// everything.
 	Guard *gate.Guard
-	// Gate is called before Guard, and audits the outcome of each request. Default: Guard, else
-	// gate.AdmitAll, which admits every caller.
+	// Gate is called before Guard, and audits the outcome of each request. Default: Guard, or
+	// gate.AdmitAll, which admits every caller, if Guard is nil.
 	Gate gate.Authorizer
-	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing to
-	// the storage. It is called once for each place in use; the result is kept until the place of
-	// its warehouse changes.
+	// OpenStorage returns a storage that reaches only the given place. It must not send requests to
+	// that storage. The catalog calls it once for each place in use, and keeps the result until the
+	// place of the warehouse changes.
 	OpenStorage func(place storage.Place) (storage.Store, error)
-	// BorrowStorage is OpenStorage for one piece of work. It creates nothing that does not exist. A
-	// call of the function that it returns gives the storage back. Default: OpenStorage, and
-	// nothing is given back.
+	// BorrowStorage returns a storage as OpenStorage does, for one piece of work. It creates no
+	// folders. The function that it returns gives the storage back. Default: OpenStorage, with a
+	// function that does nothing.
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 
 	// Sealer seals the secrets of warehouses. Nil: warehouses cannot have secrets.
 	Sealer secrets.Sealer
 
-	// Given is called with each credential or signature for files that an engine gets. It must not
-	// block. Default: does nothing.
+	// The catalog calls Given with each credential or signature that it gives to an engine. Given
+	// must not block. Default: does nothing.
 	Given func(ctx context.Context, given vending.Given)
 
-	// LocalFolder returns why a warehouse that is created over the network may not use a folder of
-	// this machine, or nil if it may. It gets an absolute path. Default: every folder is allowed.
+	// LocalFolder checks a folder of this machine for a warehouse that a caller over the network
+	// creates, changes or validates. It gets an absolute path. It returns why the warehouse may not
+	// use the folder, or nil. Default: every folder is allowed.
 	LocalFolder func(path string) error
 
 	// CacheBytes bounds the memory of cached documents. Default 256 MiB.
 	CacheBytes int64
-	// AbortPending means that no other process uses the store. Then every transaction under way
-	// that began before this catalog was created belongs to a dead process. It is aborted without
-	// waiting for its deadline.
+	// AbortPending means that no other process uses the store. Then every unfinished transaction
+	// that began before this catalog was created belongs to a dead process. The catalog aborts such
+	// a transaction without waiting for its deadline.
 	AbortPending bool
 	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its
 	// first attempt on; see ChangeRetentionMin. Default 30 minutes.
 	IdempotencyLifetime time.Duration
 	// TransactionWait is how long a transaction waits for a table that another operation has
-	// locked, before it is refused. Default: not at all. At most TransactionWaitMax.
+	// locked, before it is refused. At most TransactionWaitMax. Default: 0, so the transaction does
+	// not wait.
 	TransactionWait time.Duration
-	// CommitGroup is how many commits that wait at one table share a version at most: one file
-	// and one Apply commit all of them. 1: each has its own version. Default 64.
+	// CommitGroup is the maximum number of waiting commits to one table that share a version. One
+	// file and one Apply commit all of them. With 1, each commit has its own version. Default 64.
 	CommitGroup int
 	// HedgeWrites affects a commit of one table or view on network storage. If the first write of
 	// its metadata file takes unusually long, the commit writes the file a second time, under
-	// another name. Documents().Close ends such background writes.
+	// another name. Then the other write may still run after the commit has returned.
+	// Documents().Close cancels such writes.
 	HedgeWrites bool
-	// CommitsCarried is called with the number of commits that a new version carried out. It must
-	// not block. Default: does nothing.
+	// The catalog calls CommitsCarried for each new version, with the number of commits in it.
+	// CommitsCarried must not block. Default: does nothing.
 	CommitsCarried func(commits int)
-	// RaceLost is called with the pointer of a table or view when a commit lost the compare-and-set
-	// on it and is planned again. The winner is nearly always on another node. It must not block.
-	// Default: does nothing.
+	// The catalog calls RaceLost when a commit must be planned again, because another commit
+	// changed the pointer first. The argument is the pointer of the table or view. The other commit
+	// is nearly always on another node. RaceLost must not block. Default: does nothing.
 	RaceLost func(pointer registry.ID)
-	// AppendsMoved is called with the number of appends that a new version moved on top of a newer
-	// snapshot. It must not block. Default: does nothing.
+	// The catalog calls AppendsMoved for a new version with rebased appends, with the number of
+	// these appends. AppendsMoved must not block. Default: does nothing.
 	AppendsMoved func(appends int)
-	// AppendRefused is called with the reason when an append whose branch has moved is refused
-	// although its table and request consent to moving it. It must not block. Default: does
+	// The catalog calls AppendRefused with the reason when it cannot rebase an append, although the
+	// table and the request consent to a rebase. AppendRefused must not block. Default: does
 	// nothing.
 	AppendRefused func(why metadata.Misfit)
-	// TransactionBytes bounds the metadata of the tables of one transaction. Default 512 MiB.
+	// TransactionBytes bounds the total size of the metadata of one transaction's tables. Default
+	// 512 MiB.
 	TransactionBytes int64
-	// UndropWindow is how long a table that was dropped without a purge can come back, as package
+	// UndropWindow is how long a table that was dropped without a purge can be restored. Package
 	// maintenance/retention enforces it. Default 7 days.
 	UndropWindow time.Duration
-	// PurgeDelay is how long the purge of a dropped table waits if its warehouse has no setting, so
-	// that the table can come back. Default: not at all.
+	// PurgeDelay is how long the purge of a dropped table waits if the table's warehouse has no
+	// setting. While it waits, the table can be restored. Default: 0, so the purge does not wait.
 	PurgeDelay time.Duration
-	// KickPurge is called when a purge may begin, which package maintenance/purge has to carry out.
-	// It must not block. Default: does nothing.
+	// The catalog calls KickPurge when a purge may begin. Package maintenance/purge must then carry
+	// it out. KickPurge must not block. Default: does nothing.
 	KickPurge func()
-	// StagedFolder is called when a folder was created for a staged table. Package
-	// maintenance/retention has to remove it if it stays empty. Default: does nothing.
+	// The catalog calls StagedFolder after it has created a folder for a staged table. Package
+	// maintenance/retention must remove the folder if it stays empty. Default: does nothing.
 	StagedFolder func(warehouse string, store storage.Folders, location string)
-	// KickRecovery is called when package recovery has to end a transaction. It must not block.
-	// Default: does nothing.
+	// The catalog calls KickRecovery when package recovery must end a transaction. KickRecovery
+	// must not block. Default: does nothing.
 	KickRecovery func()
 }
 
 // TransactionWaitMax bounds Config.TransactionWait.
 const TransactionWaitMax = commit.TransactionWaitMax
 
-// Key makes a mutation happen once, however often it is sent: see Catalog.For.
+// Key is an idempotency key. A mutation with a key happens once, however often a client sends it:
+// see Catalog.For.
 type Key = commit.Key
 
 // Catalog is the service for one caller: see As. It is safe for concurrent use.
@@ -123,9 +128,9 @@ type Catalog struct {
 	lease  *Lease
 }
 
-// parts are the parts that all Catalogs of one New share. Its methods build the intents of verbs,
-// and read the records that they depend on. They change nothing, with one exception: a create may
-// begin a waiting purge (forwarding).
+// parts holds what all Catalogs from one call of New share. Its methods build the intents of verbs,
+// and read the records on which these depend. The methods change nothing, with one exception: a
+// create may begin a waiting purge (forwarding).
 type parts struct {
 	ledger    *ledger.Ledger
 	pipeline  *commit.Pipeline
@@ -134,9 +139,9 @@ type parts struct {
 	documents *documents.Documents
 	rebaser   *rebase.Rebaser
 	guard     *gate.Guard
-	guarded   bool // there is a guard, so privileges are checked
+	guarded   bool // whether there is a guard that checks privileges
 	gate      gate.Authorizer
-	// These have no caller: see Catalog.Grants and Catalog.Warehouses.
+	// grants and warehouses have no caller: Catalog.Grants and Catalog.Warehouses set it.
 	grants     *grants.Grants
 	warehouses *warehouses.Warehouses
 	vending    *vending.Vending
@@ -144,14 +149,15 @@ type parts struct {
 	now     func() time.Time
 	random  io.Reader
 	log     *slog.Logger
-	keyLife time.Duration // of outcomes, including the grace
+	keyLife time.Duration // how long outcomes are kept, including commit.KeyGrace
 	// undropWindow, purgeDelay and kickPurge are the fields of Config.
 	undropWindow, purgeDelay time.Duration
 	kickPurge                func()
 }
 
 // ChangeRetentionMin returns the minimum retention of change records for a
-// Config.IdempotencyLifetime. An attempt with a key looks for the change of an earlier one.
+// Config.IdempotencyLifetime. It is needed because a request with a key looks for the change record
+// of an earlier attempt.
 func ChangeRetentionMin(lifetime time.Duration) time.Duration { return lifetime + commit.KeyGrace }
 
 // New returns a catalog over the parts of config. It has no caller yet: see As.
@@ -208,17 +214,17 @@ func New(config Config) (*Catalog, error) {
 // As returns the catalog for caller.
 func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.parts, caller, c.key, nil} }
 
-// For returns the catalog for caller and one request with an idempotency key, which is nil if the
-// request has none. One mutation is called on it. If an attempt with the same key has ended before,
-// that mutation changes nothing, and returns the answer of the earlier one. Only a table or view
-// may be in a newer state.
+// For returns the catalog for one request of caller. key is the request's idempotency key, or nil.
+// Call one mutation on the result. If an earlier attempt with the same key has ended, the mutation
+// changes nothing, and returns the answer of that attempt. Only a table or view in the answer may
+// be in a newer state.
 //
-// A mutation that was refused for good (see moorage.Kind.Final) is refused again with the same key.
-// A mutation that failed otherwise left nothing behind, and may be repeated with the key. The key
-// identifies a request of the caller.
+// If a mutation was refused for good (see moorage.Kind.Final), it is refused again with the same
+// key. If a mutation failed in another way, it changed nothing, and the client may repeat it with
+// the same key. The same key from two callers identifies two requests.
 //
-// lease is a lease that the caller must hold on the table of the mutation, or on one of its tables.
-// Nil if no lease is required. The Apply of the mutation checks it.
+// lease is a lease that the caller must hold on a table of the mutation. It is nil if no lease is
+// required. The Apply of the mutation checks the lease.
 //
 // Further errors: KindCommitFailed if the caller does not hold the lease. Then nothing was changed.
 // KindUnprocessable if the key was used for another request. KindCommitUnknown if the outcome of an
@@ -234,28 +240,31 @@ func (c *Catalog) Grants() *grants.Grants { return c.grants.As(c.caller) }
 // Warehouses returns the verbs on warehouses, for the caller of c.
 func (c *Catalog) Warehouses() *warehouses.Warehouses { return c.warehouses.As(c.caller) }
 
-// Documents returns the metadata files of the catalog, for the packages that maintain them.
+// Documents returns the catalog's access to metadata files, for the packages that maintain these
+// files.
 func (c *Catalog) Documents() *documents.Documents { return c.documents }
 
-// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will name.
+// DeleteSurplus deletes those metadata files of a transaction that no pointer names, ever named or
+// will name.
 func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error {
 	return c.documents.DeleteSurplus(ctx, commit.PlaceOf(t.Place), t.Surplus())
 }
 
-// Refuse refuses a request for v that could not be decoded, with the reason why. With a key it
-// returns the answer of an earlier attempt if there was one: nil if that succeeded.
+// Refuse refuses a request for v that could not be decoded. why is the error. If an earlier attempt
+// with the request's key has ended, Refuse returns the error of that attempt, or nil if it
+// succeeded.
 func (c *Catalog) Refuse(ctx context.Context, v gate.Verb, on moorage.Identifier, why error) error {
 	_, err := c.submit(ctx, refusal(v, on, why))
 	return err
 }
 
-// Sees reports whether the caller sees a warehouse. The errors are those of the store.
+// Sees reports whether the caller sees a warehouse. The errors come from the store.
 func (c *Catalog) Sees(ctx context.Context, v gate.Verb, warehouse string) (bool, error) {
 	return c.directory.Sees(ctx, c.asker(v), warehouse)
 }
 
 // Admit returns nil if the caller sees a warehouse, or if this cannot be determined now. Otherwise
-// it refuses a request for v like a request in a warehouse that does not exist.
+// it refuses a request for v with the error for a warehouse that does not exist.
 func (c *Catalog) Admit(ctx context.Context, v gate.Verb, warehouse string) error {
 	if sees, err := c.Sees(ctx, v, warehouse); err != nil || sees {
 		return nil
@@ -264,7 +273,7 @@ func (c *Catalog) Admit(ctx context.Context, v gate.Verb, warehouse string) erro
 	return cmp.Or(c.Refuse(ctx, v, moorage.Identifier{Warehouse: warehouse}, missing), missing)
 }
 
-// refusal returns an intent that fails with why before anything is read.
+// refusal returns an intent that reads nothing and fails with why.
 func refusal(v gate.Verb, on moorage.Identifier, why error) commit.Intent {
 	return commit.Intent{
 		Verb: v, On: []moorage.Identifier{on}, Silent: true,

@@ -11,25 +11,25 @@ import (
 	"moorage/metadata"
 )
 
-// TransactionChangesMax is how many changes one transaction may have. Each needs up to a dozen of
-// the registry.BatchItemsMax items of the one Apply that commits all of them.
+// TransactionChangesMax is how many changes one transaction may have. One Apply commits all of
+// them, and may have registry.BatchItemsMax items. Each change needs up to a dozen of these items.
 const TransactionChangesMax = 256
 
 // Commit changes one table, or creates one if its requirements contain assert-create:
 //
 //	resolve → check → build → write → apply
 //
-// The pipeline reads the pointer and checks the requirements against the document that it names.
-// The updates produce a new document, whose file is written under a name never used before. One
-// Apply moves the pointer from the version that was read. If only the pointer's version changed in
-// between, all steps are repeated, including the check of the requirements, until the request's
-// deadline.
+// The pipeline reads the pointer, and checks the requirements against the document that the pointer
+// names. The updates produce a new document. Its file is written under a name that was never used
+// before. One Apply moves the pointer, on the condition that its version is the one that was read.
+// If the version has changed, all steps are repeated, including the check of the requirements,
+// until the request's deadline.
 //
-// So a commit whose requirements hold is not refused because others were faster. A requirement that
-// fails is refused at once, before anything is written.
+// So a commit whose requirements hold is not refused only because other commits were faster. If a
+// requirement fails, the commit is refused at once, before anything is written.
 //
 // Commit takes no lock: the condition of the Apply alone makes it correct. Commits to one table on
-// one node take turns, which only saves them from losing races against each other.
+// one node run one after the other. This only prevents conflicts among them.
 //
 // Updates that change nothing write nothing, and return the current version.
 //
@@ -42,8 +42,8 @@ func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request 
 	return tableOf(committed), moorage.Annotate("catalog.Commit", ident.String(), err)
 }
 
-// commitTable is Commit of several changes of one table. They form one version, in order. With
-// silent there is no answer.
+// commitTable commits several changes of one table, in order, as one version. With silent it
+// returns no table.
 func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice, silent bool) (*commit.Version, error) {
 	target, err := c.targetOf(c.asker(gate.Commit), ident, steps, rebase)
@@ -67,8 +67,8 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 	return outcome.Version, err
 }
 
-// targetOf returns the target for steps, which are not empty, of the table called ident. rebase is
-// the request's choice for an append whose branch has moved.
+// targetOf returns the commit target for steps on the table called ident. steps must not be empty.
+// rebase is the request's choice for an append whose branch has moved.
 func (p *parts) targetOf(by directory.Asker, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice) (commit.Target, error) {
 	create, err := metadata.IsCreate(steps[0].Requirements)
@@ -86,18 +86,19 @@ func (p *parts) targetOf(by directory.Asker, ident moorage.Identifier, steps []m
 	return target, err
 }
 
-// CommitTransaction changes or creates (assert-create) several tables of a warehouse, all or
-// nothing. A reader that sees one of the changes sees all of them.
+// CommitTransaction changes several tables of a warehouse, or creates them (assert-create). It
+// commits all changes or none. A reader that sees one of the changes sees all of them.
 //
-// Changes of one table are applied in their order, as one version. A table whose changes only have
-// requirements, or change nothing, is a condition: its requirements hold at the moment when the
-// other tables change. Package commit describes how the tables are changed together. A request that
-// names only one table is a Commit. A request that adds snapshots is a replay, and succeeds, if all
-// its tables show that they were added before.
+// Changes of one table are applied in their order, as one version. A table may have only
+// requirements, or only updates that change nothing. The requirements of such a table hold at the
+// moment when the other tables change. Package commit describes how the tables are changed
+// together. A request that names only one table is handled as a Commit. A request that adds
+// snapshots succeeds without a change if all its tables show that an earlier attempt has added
+// them.
 //
-// Errors: those of Commit, of the table that fails first. KindBadRequest for no changes, more than
-// TransactionChangesMax, or an identifier of another warehouse. KindTooLarge for tables whose
-// metadata has more than 512 MiB together. KindCommitFailed, at once or after
+// Errors: those of Commit, for the first table that fails. KindBadRequest if there are no changes
+// or more than TransactionChangesMax, or if a table is in another warehouse. KindTooLarge for
+// tables whose metadata has more than 512 MiB together. KindCommitFailed, at once or after
 // Config.TransactionWait, if another operation has locked one of the tables. Durable when it
 // returns. Source: REST specification, commitTransaction.
 func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {
@@ -127,7 +128,7 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 	return moorage.Annotate(op, warehouse, err)
 }
 
-// stepsOf are the changes of one table of a transaction.
+// stepsOf holds the changes of one table of a transaction.
 type stepsOf struct {
 	ident  moorage.Identifier
 	steps  []metadata.Step

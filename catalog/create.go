@@ -26,11 +26,11 @@ import (
 // suffixBytes is the length of the random part of a unique location.
 const suffixBytes = 4
 
-// CreateTable creates a table. With request.Stage it only builds the table, which a later Commit
-// with assert-create creates. Then nothing is stored, and the answer has no MetadataLocation.
+// CreateTable creates a table. With request.Stage it only builds the table. Then it stores nothing,
+// and the answer has no MetadataLocation. A later Commit with assert-create creates the table.
 //
 // Errors: KindNoSuchNamespace; KindAlreadyExists; KindBadRequest, KindIllegalArgument or
-// KindValidation for a request that can never succeed, also for a location that is taken or not
+// KindValidation for a request that can never succeed, or for a location that is taken or not
 // allowed; KindUnavailable; KindCommitUnknown. Durable when it returns. Source: REST specification,
 // createTable.
 func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (
@@ -69,7 +69,7 @@ type creation struct {
 	location string // empty: the server chooses
 	// properties are the properties that build sets.
 	properties map[string]string
-	stage      bool // build it, store nothing
+	stage      bool // build the table without storing it
 	build      func(location string, env metadata.Env) (document, error)
 }
 
@@ -83,7 +83,7 @@ func (p *parts) create(by directory.Asker, ident moorage.Identifier, asked creat
 			}
 			scope := commit.Scope{Warehouse: ident.Warehouse, Names: []moorage.Identifier{ident}}
 			if _, known := p.directory.Known(ident); !known && !asked.stage && !p.guarded {
-				return scope, nil // the name is probably free: the plan checks it
+				return scope, nil // the name is probably free; the plan checks that
 			}
 			return scope, p.checkFree(ctx, by, gate.Always, asked.kind, ident)
 		},
@@ -100,8 +100,8 @@ func (p *parts) create(by directory.Asker, ident moorage.Identifier, asked creat
 	return intent
 }
 
-// checkFree returns the error if a table or view of kind k cannot be created at ident, else nil. It
-// reads without locks.
+// checkFree returns nil if a table or view of kind k can be created at ident, else the error. It
+// takes no locks.
 func (p *parts) checkFree(ctx context.Context, by directory.Asker, met gate.When, k *kind,
 	ident moorage.Identifier) error {
 	path, found, err := p.directory.PathAndEntry(ctx, ident)
@@ -115,8 +115,9 @@ func (p *parts) checkFree(ctx context.Context, by directory.Asker, met gate.When
 }
 
 // mayCreate returns nil if the caller may create a table or view with properties at a location in
-// the namespace of path. The server chooses the location if it is empty. A location that the server
-// might choose needs no further privilege: one in the folder of the namespace that has no record.
+// the namespace of path. The server chooses the location if it is empty. No further privilege is
+// needed for a location that the server might choose: one below the folder of the namespace,
+// without a record.
 func (p *parts) mayCreate(ctx context.Context, by directory.Asker, path *directory.Path, ident moorage.Identifier,
 	location string, properties map[string]string) error {
 	met := gate.IfCreating
@@ -145,23 +146,23 @@ func (p *parts) mayCreate(ctx context.Context, by directory.Asker, path *directo
 	return p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfContainer, met), path, ident)
 }
 
-// newborn is a table or view that will be created, and the records read for it. One Apply creates
-// its entry, pointer and claims.
+// newborn is a table or view that will be created, with the records that were read for it. One
+// Apply creates its entry, pointer and claims.
 type newborn struct {
 	kind     *kind
 	ident    moorage.Identifier
-	id       registry.ID // of the pointer
+	id       registry.ID // the id of the new pointer
 	parent   parent
 	place    storage.Place
 	claim    claims.Claim
 	document document
 	file     documents.File
 	creator  string
-	makers   gate.MakerRecords // from creator to the object
+	makers   gate.MakerRecords // let creator see the path to the object
 }
 
 // readCreation reads the records for a create, and chooses the location. It returns ledger.ErrRetry
-// if something changed in between.
+// if a record changed between the reads.
 func (p *parts) readCreation(ctx context.Context, by directory.Asker, attempt *commit.Attempt,
 	ident moorage.Identifier, asked creation) (newborn, error) {
 	path, found, err := p.directory.LivePathAndEntry(ctx, ident)
@@ -223,7 +224,7 @@ func (p *parts) readCreation(ctx context.Context, by directory.Asker, attempt *c
 	})
 }
 
-// name names the first metadata file of b.
+// name chooses the name of b's first metadata file.
 func (p *parts) name(b newborn) (newborn, error) {
 	var err error
 	b.place = p.directory.PlaceOf(b.parent.warehouse)
@@ -233,8 +234,9 @@ func (p *parts) name(b newborn) (newborn, error) {
 	return b, err
 }
 
-// chooseLocation returns the location of a new table or view, and claimant's claim of it. It is the
-// location in the request, or else the first of defaultLocations that is free.
+// chooseLocation returns the location of a new table or view, and claimant's claim of it. The
+// location is the one in the request. If the request names none, it is the first free one of
+// defaultLocations.
 func (p *parts) chooseLocation(ctx context.Context, path *directory.Path, ident moorage.Identifier, asked creation,
 	claimant claims.Claimant) (string, claims.Claim, error) {
 	locations := []string{storage.Trim(asked.location)}
@@ -243,8 +245,9 @@ func (p *parts) chooseLocation(ctx context.Context, path *directory.Path, ident 
 		if locations, err = p.defaultLocations(path, ident); err != nil {
 			return "", claims.Claim{}, err
 		}
-		// The first location is not used here. Until its commit a staged table has no claim of it.
-		// And credentials for a table must not reach the remains of an earlier table of its name.
+		// Do not use the first location, which has no random suffix. A staged table has no claim of
+		// it until its commit. Credentials for the table must not reach files that an earlier table
+		// of the same name left there.
 		if asked.stage || len(path.Warehouse.Delegation) > 0 {
 			locations = locations[1:]
 		}
@@ -260,8 +263,8 @@ func (p *parts) chooseLocation(ctx context.Context, path *directory.Path, ident 
 	return "", claims.Claim{}, claims.Refusal(err, locations[len(locations)-1])
 }
 
-// buildable returns a function that checks whether asked can be built in the namespace of path,
-// independent of its location.
+// buildable returns a function that checks whether the requested object can be built in the
+// namespace of path, whatever its location.
 func (p *parts) buildable(path *directory.Path, asked creation) func() error {
 	return func() error {
 		if err := vending.CheckPaths(path.Warehouse.Delegation, asked.properties, asked.location); err != nil {
@@ -276,19 +279,20 @@ func (p *parts) buildable(path *directory.Path, asked creation) func() error {
 	}
 }
 
-// defaultLocations returns the possible locations of a table or view whose request names none, the
+// defaultLocations returns the possible locations of a table or view if the request names none, the
 // best first:
 //
 //	<home>/<namespace, level by level>/<name>
 //	the same with a random suffix, if the name is or was in use
 //	<home>/<name with a random suffix>
 //
-// Home is the location of the nearest namespace that has one, or of the warehouse; the levels are
-// those below it.
+// Home is the location of the nearest namespace that has one, or of the warehouse. The levels are
+// the namespaces below the one with that location.
 //
-// The last location is for a path in which a namespace has the name of a table or view, whose
-// location would contain this one. It is also for a path longer than defaultFolderBytesMax. The
-// result has at least two locations, because staged tables do not get the first.
+// The last location is for two cases. A namespace on the path may have the name of a table or view,
+// and the location of that object would contain this one. Or the path may be longer than
+// defaultFolderBytesMax. The result has at least two locations, because staged tables do not get
+// the first.
 func (p *parts) defaultLocations(path *directory.Path, ident moorage.Identifier) ([]string, error) {
 	var random [suffixBytes]byte
 	if _, err := io.ReadFull(p.random, random[:]); err != nil {
@@ -305,7 +309,7 @@ func (p *parts) defaultLocations(path *directory.Path, ident moorage.Identifier)
 	return []string{storage.Join(folder, name), storage.Join(folder, name+suffix), last}, nil
 }
 
-// newEnv returns the inputs that package metadata needs for a first version: the time and a uuid.
+// newEnv returns the time and the new uuid that package metadata needs for a first version.
 func (p *parts) newEnv() (metadata.Env, error) {
 	uuid, err := p.ledger.NewUUID()
 	return metadata.Env{Now: p.now(), NewUUID: func() string { return uuid }}, err
@@ -328,8 +332,8 @@ func (p *parts) readStaged(ctx context.Context, by directory.Asker, ident moorag
 	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
-		// The table may have been created in the meantime, and the location taken by it. Then that
-		// is the error.
+		// Another request may have created the table in the meantime, and so have taken its
+		// location. Then report that the table exists.
 		return newborn{}, cmp.Or(p.checkFree(ctx, by, gate.Always, asked.kind, ident), err)
 	}
 	if err := vending.CheckPaths(path.Warehouse.Delegation, asked.properties, location); err != nil {
@@ -347,7 +351,7 @@ func (p *parts) readStaged(ctx context.Context, by directory.Asker, ident moorag
 	return newborn{kind: asked.kind, ident: ident, parent: parentAt(path), document: document}, err
 }
 
-// planStaged only plans the folder of b.
+// planStaged plans only the folder of b.
 func planStaged(_ *commit.Attempt, b newborn) (*commit.Plan, error) {
 	version := &commit.Version{Ident: b.ident, Document: b.document, Storage: b.parent.storage}
 	folder := storage.Join(b.document.Location(), "metadata")
@@ -468,8 +472,8 @@ func (p *parts) readSteps(ctx context.Context, by directory.Asker, ident moorage
 }
 
 // unlessTaken returns err, the reason why a create at ident failed, if the name is still free. It
-// returns ledger.ErrRetry if the name is taken now. Then the new object may have caused err, and
-// the next attempt reports that to the client.
+// returns ledger.ErrRetry if the name is in use now. Then the new object may have caused err, and
+// the next attempt reports to the client that the object exists.
 func (p *parts) unlessTaken(ctx context.Context, ident moorage.Identifier, err error) error {
 	_, found, lookErr := p.directory.PathAndEntry(ctx, ident)
 	switch {
@@ -490,17 +494,17 @@ func (p *parts) checkFreeUUID(ctx context.Context, uuid string) error {
 	return err
 }
 
-// parent is the namespace or warehouse of a new object, as of one read.
+// parent is the namespace or warehouse of a new object, from one read.
 type parent struct {
 	record    registry.Record
 	id        registry.ID
 	warehouse registry.Warehouse
-	storage   storage.Store // of the warehouse
+	storage   storage.Store // the warehouse's storage
 }
 
 func parentAt(path *directory.Path) parent {
 	return parent{path.Record(), path.ID(), path.Warehouse, path.Storage}
 }
 
-// unchanged requires that p is as it was read, and so that it is live.
+// unchanged requires that the record of p is as it was read, so p is still live.
 func (p parent) unchanged() registry.Condition { return ledger.Unchanged(p.record) }

@@ -7,8 +7,8 @@
 //
 // A verb has two halves: one reads records and one plans their change. The planning half is a pure
 // function of the records (planCreation, planDrop, planRename and so on), and its tests are tables.
-// No verb writes a record or a file itself. Both halves may be called again on newer records, until
-// nothing changed between the read and the Apply.
+// No verb writes a record or a file itself. If a record changes between the read and the Apply,
+// both halves are called again on newer records.
 //
 // Package catalog/gate has the table of all verbs: their locks, the privileges that they need,
 // whether they take an idempotency key, and their operations in the HTTP APIs. create.go chooses

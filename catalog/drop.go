@@ -19,11 +19,13 @@ import (
 	"moorage/registry"
 )
 
-// DropTable removes a table's name, and keeps the pointer and its claims for the undrop window. The
-// same Apply writes the record that marks the end of the window. With options.Purge it writes when
-// the purge may begin instead: see metadata.PropPurgeDelay. Until then the table can come back. If
-// the purge does not wait, the Apply writes its task. A worker deletes the files once no version of
-// the table may have to be returned again (see registry.Pointer). The metadata file need not exist.
+// DropTable removes a table's name, and keeps the pointer and its claims for the undrop window. In
+// that time the table can be restored. The same Apply writes a record with the end of the window.
+// With options.Purge, the record has the time when the purge may begin instead: see
+// metadata.PropPurgeDelay. Until then the table can be restored. If the purge has no delay, the
+// Apply writes the task of the purge. A worker deletes the files when no answer to a repeated
+// request may need a version of the table any more (see registry.Pointer). The metadata file need
+// not exist.
 //
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
@@ -51,8 +53,8 @@ func (p *parts) drop(by directory.Asker, k *kind, ident moorage.Identifier, opti
 // UnregisterTable removes a table's name and forgets the table at once. It deletes no files. It
 // returns the last version, which contains every successful commit.
 //
-// Errors: those of DropTable, and those of LoadTable, because the answer needs the metadata file.
-// Source: REST specification, unregisterTable.
+// Errors: the errors of DropTable, and also of LoadTable, because the answer needs the metadata
+// file. Source: REST specification, unregisterTable.
 func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
 	by := c.asker(gate.Unregister)
 	outcome, err := c.submit(ctx, commit.Intent{
@@ -67,8 +69,8 @@ func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier)
 	return tableOf(outcome.Version), moorage.Annotate("catalog.UnregisterTable", ident.String(), err)
 }
 
-// named is a table or view for an operation on both its name and its pointer. The operation reads
-// one after the other, under its locks.
+// named is a table or view for an operation on both its name and its pointer. The operation holds
+// locks, and reads first the name and then the pointer.
 type named struct {
 	ident   moorage.Identifier
 	entry   directory.Entry
@@ -125,14 +127,14 @@ func (p *parts) readNamed(ctx context.Context, by directory.Asker, asked access.
 	return named{ident, directory.Entry{Record: records[0], Value: value}, found}, nil
 }
 
-// dropping is a table or view that will be dropped, and the records read for it.
+// dropping is a table or view that will be dropped, with the records that were read for it.
 type dropping struct {
 	named
-	now   time.Time     // by the clock of the store
-	task  registry.ID   // of the purge; zero if there is none
-	delay time.Duration // before the purge
-	bytes int64         // the size of the waiting files, if the table has it
-	undo  time.Duration // how long a table that is dropped without a purge can come back
+	now   time.Time     // the present time by the store's clock
+	task  registry.ID   // the id of the purge task; zero if there is no purge
+	delay time.Duration // how long the purge waits
+	bytes int64         // the total size of the files, if the table's metadata has it
+	undo  time.Duration // how long a table that is dropped without a purge can be restored
 	// keyLife is how long an outcome is kept.
 	keyLife time.Duration
 }
@@ -160,8 +162,9 @@ func (p *parts) readDropping(ctx context.Context, by directory.Asker, asked acce
 	return d, err
 }
 
-// replayable returns the time until which a version of the table may have to be returned again. A
-// time beyond the lifetime of a key was written by a clock that was ahead, and is limited.
+// replayable returns the time until which the answer to a repeated request may need a version of
+// the table. The result is at most a key's lifetime from now: a later time in the record was
+// written by a clock that was ahead.
 func (d dropping) replayable() time.Time {
 	until := d.pointer.Pointer.ReplayableUntil
 	if limit := d.now.Add(d.keyLife); until.After(limit) {
@@ -182,12 +185,13 @@ func (p *parts) purgeDelayIn(ctx context.Context, warehouse string) (time.Durati
 	return p.purgeDelay, nil
 }
 
-// bytesPatience bounds how long a drop waits for a table's metadata file, which has the number of
-// bytes that the purge will free. The number is only for display, so a drop does not depend on it.
+// bytesPatience bounds how long a drop waits for the table's metadata file. The file has the number
+// of bytes that the purge will free. That number is only for display, so the drop succeeds without
+// it.
 const bytesPatience = 2 * time.Second
 
-// bytesOf returns the total size of the files of a table's head; zero if its metadata does not have
-// it.
+// bytesOf returns the total size of the files in a table's current snapshot, or zero if the
+// metadata does not have it.
 func (p *parts) bytesOf(ctx context.Context, found *directory.Found) int64 {
 	ctx, cancel := context.WithTimeout(ctx, bytesPatience)
 	defer cancel()
@@ -198,7 +202,7 @@ func (p *parts) bytesOf(ctx context.Context, found *directory.Found) int64 {
 	return 0
 }
 
-// until returns the time until which the dropped object can come back, by the clock of the store. A
+// until returns the time, by the store's clock, until which the dropped object can be restored. A
 // purge without a delay may begin at once.
 func (d dropping) until() time.Time {
 	if d.task.IsZero() {
@@ -247,7 +251,7 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 	var end registry.Value = registry.Due{}
 	switch {
 	case dropped.PurgeWaits():
-		dropped.ReplayableUntil = d.replayable() // a purge that has begun waits for that, too
+		dropped.ReplayableUntil = d.replayable() // a purge that has begun waits until then, too
 		end = registry.Due{Purge: true, Task: d.task, Warehouse: d.pointer.Warehouse, Bytes: d.bytes}
 	case !d.task.IsZero():
 		end = registry.Task{
@@ -267,12 +271,12 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 	}, err
 }
 
-// leaving is a table that will be unregistered, and the records read for it.
+// leaving is a table that will be unregistered, with the records that were read for it.
 type leaving struct {
 	named
 	document document
-	released []registry.Condition // its claims and jobs are unchanged
-	deletes  []registry.Write     // of its claims and jobs
+	released []registry.Condition // require that its claims and jobs are unchanged
+	deletes  []registry.Write     // delete its claims and jobs
 	policy   ledger.Policy        // ends its grants
 }
 
@@ -294,7 +298,7 @@ func (p *parts) readLeaving(ctx context.Context, by directory.Asker, ident moora
 	if l.released, l.deletes, err = p.claims.Release(ctx, gone, ending); err != nil {
 		return l, err
 	}
-	// Files that jobs were going to delete stay, like all files of the table.
+	// An unregister deletes no files, so the files that jobs were about to delete stay, too.
 	conditions, deletes, err := p.claims.EndMaintenance(ctx, l.pointer.Pointer.ID)
 	if err != nil {
 		return l, err

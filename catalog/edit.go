@@ -14,11 +14,11 @@ import (
 // tableEdit is the edit of a table.
 type tableEdit struct {
 	steps []metadata.Step // not empty
-	// rebaser moves the edit if it is an append and the table and request consent. Nil if it is not
-	// an append.
+	// rebaser rebases the edit if it is an append, and the table and the request consent. It is nil
+	// if the edit is not an append.
 	rebaser *rebase.Rebaser
 	append  metadata.Append
-	choice  RebaseChoice // of the request
+	choice  RebaseChoice // the request's choice about a rebase
 }
 
 func newTableEdit(rebaser *rebase.Rebaser, steps []metadata.Step, choice RebaseChoice) *tableEdit {
@@ -43,9 +43,9 @@ func (e *tableEdit) Asks() bool {
 	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool { return len(step.Updates) > 0 })
 }
 
-// Replays reports whether base contains all updates, including snapshots: see
-// metadata.Document.IsReplay. Then the answer to an earlier attempt was lost. The requirements held
-// before that attempt, and need not hold now.
+// Replays reports whether base already contains all updates, including snapshots: see
+// metadata.Document.IsReplay. Then an earlier attempt succeeded, but its answer was lost. The
+// requirements held at that attempt, and need not hold now.
 func (e *tableEdit) Replays(base document) bool {
 	return !slices.ContainsFunc(e.steps, func(step metadata.Step) bool {
 		return !base.(*metadata.Document).IsReplay(step.Updates)
@@ -62,7 +62,7 @@ func (e *tableEdit) Shares() (bytes int, ok bool) { return metadata.Shares(e.ste
 
 func (e *tableEdit) Snapshot() int64 { return metadata.AddedSnapshot(e.steps) }
 
-// Moves reports whether the edit is an append that may be put on top of any newer snapshot.
+// Moves reports whether the edit is an append that can be rebased onto any newer snapshot.
 func (e *tableEdit) Moves(ctx context.Context, ground commit.Ground) bool {
 	return e.rebaser != nil && e.rebaser.IsWanted(ctx, rebaseTable(ground), e.choice)
 }
@@ -87,7 +87,7 @@ func (e *tableEdit) Begin(ground commit.Ground) commit.Chain {
 type tableChain struct {
 	ground commit.Ground
 	chain  *metadata.Chain
-	moves  *rebase.Moves // nil until the first append is moved
+	moves  *rebase.Moves // nil until the first append is rebased
 }
 
 // Add implements commit.Chain. Edits that share a version have one step.

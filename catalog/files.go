@@ -13,22 +13,22 @@ import (
 // Files has the verbs that give a caller access to the files of a table. They are safe for
 // concurrent use.
 type Files interface {
-	// Delegate gives a client access to the files of table by the first of the warehouse's
-	// delegations that it requested. A client gets no delegation if it requested none, may not read
-	// the table, or if no credential is possible for the table.
+	// Delegate gives a client access to the files of table. It uses the first of the warehouse's
+	// delegations that the client requested. The client gets no delegation if it requested none, if
+	// it may not read the table, or if no credential is possible for the table.
 	//
 	// Errors: KindUnavailable if the storage issues no credentials now, KindTooManyRequests if too
 	// many were requested. The table is unchanged.
 	Delegate(ctx context.Context, table *Table, asked []vending.Delegation) (vending.Delegated, error)
-	// LoadCredentials returns new credentials for the files of a table, for a client that had some
-	// before. staged is the Delegated.Staged of that time, and through has the same meaning as in
-	// LoadTable; see vending.Named.
+	// LoadCredentials returns new credentials for the files of a table, for a client that had
+	// credentials before. staged is the value of Delegated.Staged that the client got with them.
+	// through has the same meaning as in LoadTable; see vending.Named.
 	//
 	// Errors: those of vending.LoadCredentials. Source: REST specification, loadCredentials.
 	LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string, through ...moorage.Identifier) (
 		vending.Delegated, error)
 	// Sign signs a request that a client will send to the storage of a table. staged and through
-	// are as for LoadCredentials.
+	// have the same meaning as in LoadCredentials.
 	//
 	// Errors: those of vending.Sign. Source: REST specification, signRequest.
 	Sign(ctx context.Context, ident moorage.Identifier, staged string, request vending.SignRequest,
@@ -44,7 +44,7 @@ func (c *Catalog) Delegate(ctx context.Context, table *Table, asked []vending.De
 	reach := table.staged
 	if !table.pointer.IsZero() {
 		found := table.found
-		if found == nil { // it may have just been created
+		if found == nil { // the table may have just been created
 			var err error
 			if found, err = c.directory.Find(ctx, directory.Table(), table.Identifier); err != nil {
 				return vending.Delegated{}, moorage.Annotate(op, table.Identifier.String(), err)
@@ -80,7 +80,7 @@ func (c *Catalog) Sign(ctx context.Context, ident moorage.Identifier, staged str
 	return signature, moorage.Annotate("catalog.Sign", ident.String(), err)
 }
 
-// reachStaged sets the reach of a staged table. isChosen means that its client chose the location.
+// reachStaged sets the reach of a staged table. isChosen means that the client chose its location.
 func (c *Catalog) reachStaged(ctx context.Context, table *Table, version *commit.Version, isChosen bool) error {
 	path, err := c.directory.Path(ctx, table.Identifier.Warehouse, table.Identifier.Namespace)
 	if err != nil {

@@ -11,17 +11,18 @@ import (
 // namespaces.
 const PropLocation = "location"
 
-// defaultFolderBytesMax is the longest folder of a namespace in which its tables live by default.
-// The paths of files are longer. File systems allow 4,096 bytes, claims registry.KeyBytesMax.
+// defaultFolderBytesMax is the maximum length of a default folder for the tables of a namespace. It
+// leaves room for the longer paths of files: file systems allow 4,096 bytes, and claims allow
+// registry.KeyBytesMax.
 const defaultFolderBytesMax = 1024
 
 // locationShownMax is how many bytes of an invalid location its error repeats.
 const locationShownMax = 100
 
-// folderOf returns the folder for the tables and views of a namespace. path has its existing
-// levels. The folder is the location of the nearest namespace that has one, or of the warehouse,
-// with a folder for each level below that. The levels are omitted if the folder would be longer
-// than defaultFolderBytesMax.
+// folderOf returns the folder for the tables and views of a namespace. path has the levels of ns
+// that exist. The folder begins with the location of the nearest namespace that has one, or of the
+// warehouse. A folder for each level below that namespace follows. These folders are omitted if the
+// result would be longer than defaultFolderBytesMax.
 func folderOf(path *directory.Path, ns moorage.Namespace) string {
 	home, depth := path.Home()
 	folder := home

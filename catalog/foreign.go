@@ -29,7 +29,7 @@ func placesOf(properties map[string]string) (places []namedPlace) {
 	return places
 }
 
-// placesIn returns the file locations that a document names: in its properties, and of its
+// placesIn returns the file locations in the properties of a document, and the locations of its
 // statistics files.
 func placesIn(document documents.Document) (places []namedPlace) {
 	for _, name := range gate.PathProperties() {
@@ -46,10 +46,10 @@ func placesIn(document documents.Document) (places []namedPlace) {
 }
 
 // mayName returns nil if the caller may let a table or view of a warehouse name places. own are the
-// locations that it has claimed or will claim. A place in the folder of another table or view
-// requires locate on it, because the catalog or engines would write there. A folder in which others
-// live requires locate on the warehouse. mayName ignores malformed locations, which other checks
-// refuse.
+// locations that the table or view has claimed or will claim. For a place in the location of
+// another table or view, the caller needs locate on that object. The reason is that the catalog or
+// engines would write there. For a folder with other tables or views below it, the caller needs
+// locate on the warehouse. mayName ignores malformed locations, which other checks refuse.
 func (p *parts) mayName(ctx context.Context, by directory.Asker, warehouse string, pointer registry.ID,
 	own []string, places []namedPlace) error {
 	if !p.guarded {
@@ -75,7 +75,7 @@ func (p *parts) mayName(ctx context.Context, by directory.Asker, warehouse strin
 	return nil
 }
 
-// mayNameOne is mayName for one place.
+// mayNameOne does the same as mayName for one place.
 func (p *parts) mayNameOne(ctx context.Context, by directory.Asker, warehouse string, pointer registry.ID,
 	place storage.Location) error {
 	keys := []registry.Key{registry.LocationKey(place.String())}
@@ -101,7 +101,7 @@ func (p *parts) mayNameOne(ctx context.Context, by directory.Asker, warehouse st
 		if err != nil {
 			return err
 		}
-		if !owners[0].Exists() { // its table no longer exists
+		if !owners[0].Exists() { // the table or view there no longer exists
 			return p.mayLocateIn(ctx, by, warehouse)
 		}
 		owner, err := ledger.Decode[registry.Pointer](owners[0])
@@ -129,9 +129,10 @@ func (p *parts) mayLocateIn(ctx context.Context, by directory.Asker, warehouse s
 }
 
 // checkPathUpdates calls vending.CheckPaths for the properties that steps set on an existing table.
-// Claims of a table are only added, so a place within them stays within them until the edit. If the
-// caller does not see the table or may not edit it, a later check refuses the request. In every
-// warehouse, a place where other tables or views live requires locate there: see mayName.
+// A live table never gives up a location, so a place within its locations is still within them when
+// the edit is applied. If the caller does not see the table or may not edit it, a later check
+// refuses the request. Whether or not the warehouse offers delegations, places where other tables
+// or views live require locate: see mayName.
 func (p *parts) checkPathUpdates(ctx context.Context, by directory.Asker, target commit.Target,
 	steps []metadata.Step) error {
 	if target.Create != nil {

@@ -9,8 +9,8 @@ import (
 	"moorage/storage"
 )
 
-// kind is a kind of object that a name can have. It holds all differences between tables and views
-// below their verbs.
+// kind is a kind of object that a name can have: table or view. It holds all differences between
+// the two, except in the verbs themselves.
 type kind struct {
 	*directory.Kind
 	create, register, drop, rename, list gate.Verb
@@ -33,8 +33,8 @@ var (
 // document is a metadata document of a table or a view.
 type document = documents.Document
 
-// clientConfig returns the configuration that a client needs to reach the files in s; nil if it
-// needs none.
+// clientConfig returns the configuration that a client needs to reach the files in s. It is nil if
+// the client needs none.
 func clientConfig(s storage.Store) map[string]string {
 	if remote, ok := s.(storage.Remote); ok {
 		return remote.ClientConfig()
@@ -42,7 +42,7 @@ func clientConfig(s storage.Store) map[string]string {
 	return nil
 }
 
-// tableOf returns v, which must be of a table, in the form for callers; nil for nil.
+// tableOf returns v, a version of a table, in the form for callers. It returns nil if v is nil.
 func tableOf(v *commit.Version) *Table {
 	if v == nil {
 		return nil
@@ -53,7 +53,7 @@ func tableOf(v *commit.Version) *Table {
 	}
 }
 
-// viewOf returns v, which must be of a view, in the form for callers; nil for nil.
+// viewOf returns v, a version of a view, in the form for callers. It returns nil if v is nil.
 func viewOf(v *commit.Version) *View {
 	if v == nil {
 		return nil

@@ -16,11 +16,11 @@ import (
 	"moorage/registry"
 )
 
-// Bounds of one page of a list that omits objects its caller does not see.
+// Bounds of one page of a list, if the caller does not see all objects.
 const (
-	// lookedAtMin is the least number of records that one page examines before it ends early.
+	// lookedAtMin is how many records a page may examine, however few names are requested.
 	lookedAtMin = 1000
-	// lookedAtTimes is how many records it examines for each requested name.
+	// lookedAtTimes is how many records a page may examine for each requested name, if that is more.
 	lookedAtTimes = 10
 )
 
@@ -30,12 +30,13 @@ const sealedMark = "\x00"
 // listing is a list of the direct children of a namespace or a warehouse.
 type listing struct {
 	table  registry.Table
-	prefix string // of the IDs
+	prefix string // the common prefix of the IDs of the children's records
 	kind   access.Kind
-	state  registry.State // of the records; StateNone for any
+	state  registry.State // the state of the records, or StateNone for any state
 }
 
-// listRechecked calls listFor for the container on, for as long as the caller may see it.
+// listRechecked calls listFor for the container on. It fails if the caller loses the right to see
+// the container during the call.
 func (p *parts) listRechecked(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
 	of listing, page moorage.Page) (names []string, next string, err error) {
 	asked := by.Verb.Needs(gate.OfObject, gate.Always)
@@ -46,10 +47,11 @@ func (p *parts) listRechecked(ctx context.Context, by directory.Asker, path *dir
 	return names, next, err
 }
 
-// listFor lists the names of the objects in the container of path that the caller sees. For a
-// caller that sees all, the cost is proportional to the page. Otherwise it examines a bounded
-// number of records. A page may then be short or empty although it is not the last. The position
-// after such a page is sealed: it would otherwise name an object that the caller must not see.
+// listFor lists the names of the objects that the caller sees in the container of path. If the
+// caller sees all objects, the cost is proportional to the page. Otherwise listFor examines a
+// bounded number of records, and a page may be short or empty although it is not the last. The
+// position after such a page is encrypted, because it may name an object that the caller must not
+// see.
 func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page moorage.Page) (
 	names []string, next string, err error) {
 	keep := func(record registry.Record) bool { return of.state == registry.StateNone || record.State == of.state }
@@ -82,7 +84,7 @@ func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory
 		return []string{}, "", nil
 	case plan == access.ListChildren && of.table == registry.TableEntry:
 		names, next, err = p.listGranted(ctx, path, of, ids, page)
-	default: // namespaces have no key by their id
+	default: // namespaces cannot be read by their id
 		names, next, err = p.listSeen(ctx, who, made, of, page, keep)
 	}
 	if err != nil || next == "" {
@@ -92,8 +94,9 @@ func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory
 	return names, next, err
 }
 
-// listSeen is listFor for a caller that sees some of the objects. made has the containers in which
-// they created something. next is the name of the last record that was examined.
+// listSeen does the same as listFor for a caller that sees some of the objects. made has the
+// containers in which the caller created an object. next is the name of the last record that was
+// examined.
 func (p *parts) listSeen(ctx context.Context, who *access.Who, made map[access.ID]bool, of listing, page moorage.Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
@@ -124,7 +127,7 @@ func (p *parts) listSeen(ctx context.Context, who *access.Who, made map[access.I
 	return names, next, err
 }
 
-// child returns the object of a record of l for decisions.
+// child returns the object of a record of l in the form that an access decision needs.
 func (l listing) child(record registry.Record) (access.Object, error) {
 	if l.table == registry.TableEntry {
 		entry, err := ledger.Decode[registry.Entry](record)
@@ -134,8 +137,8 @@ func (l listing) child(record registry.Record) (access.Object, error) {
 	return access.Object{ID: access.ID(namespace.ID), Kind: l.kind, Creator: namespace.Creator}, err
 }
 
-// listGranted is listFor for a caller that sees only the objects ids, by grants. It reads no other
-// records.
+// listGranted does the same as listFor for a caller that sees only the objects ids, because of
+// grants on them. It reads only the records of these objects.
 func (p *parts) listGranted(ctx context.Context, path *directory.Path, of listing, ids []access.ID, page moorage.Page) (
 	names []string, next string, err error) {
 	names = []string{}
@@ -170,7 +173,7 @@ func (p *parts) listGranted(ctx context.Context, path *directory.Path, of listin
 	return names, next, nil
 }
 
-// pageSeal returns the cipher for positions; nil while access control is off.
+// pageSeal returns the cipher that encrypts positions. It is nil while access control is off.
 func (p *parts) pageSeal(ctx context.Context) (cipher.AEAD, error) {
 	if p.guard == nil {
 		return nil, nil
@@ -200,7 +203,7 @@ func (p *parts) sealPage(ctx context.Context, prefix, position string) (string, 
 }
 
 // unsealPage returns the position that was passed to sealPage. It returns a position that is not
-// sealed unchanged. Errors: KindBadRequest for a position of another list.
+// encrypted unchanged. Errors: KindBadRequest for a position of another list.
 func (p *parts) unsealPage(ctx context.Context, prefix, sealed string) (string, error) {
 	text, found := strings.CutPrefix(sealed, sealedMark)
 	if !found {

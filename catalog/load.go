@@ -12,16 +12,16 @@ import (
 	"moorage/ledger"
 )
 
-// LoadTable returns the current version of a table. It takes no locks. For a table that was loaded
-// before, it makes one read of the store.
+// LoadTable returns the current version of a table. It takes no locks. If the table was loaded
+// before, it reads the store only once.
 //
 // through are the views through which an engine reached the table, the outermost first, at most
-// vending.ViewsMax. They count if the engine is trusted. Then each of them requires read, and
-// behind a definer view the privileges of its owner decide. Otherwise they are ignored.
+// vending.ViewsMax. They are ignored unless the engine is trusted. If it is, read is required on
+// each view, and behind a definer view the privileges of the view's owner decide.
 //
 // Errors: KindNoSuchTable, also if the namespace or a view is missing; KindNotFound if the metadata
-// file is missing, KindInternal if it cannot be read; KindBadRequest if through is invalid. Source:
-// REST specification, loadTable.
+// file is missing; KindInternal if the metadata file cannot be read; KindBadRequest if through is
+// invalid. Source: REST specification, loadTable.
 func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
 	*Table, error) {
 	loaded, by, err := c.load(ctx, gate.LoadTable, ident, through)
@@ -40,7 +40,8 @@ func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) err
 	return moorage.Annotate("catalog.TableExists", ident.String(), err)
 }
 
-// ReportMetrics accepts a client's report about a table, which need not exist. It stores nothing.
+// ReportMetrics accepts a client's metrics report about a table. It does not store the report, and
+// the table need not exist.
 //
 // Errors: those of the gate. Source: REST specification, reportMetrics.
 func (c *Catalog) ReportMetrics(ctx context.Context, ident moorage.Identifier) error {
@@ -49,13 +50,13 @@ func (c *Catalog) ReportMetrics(ctx context.Context, ident moorage.Identifier) e
 	return moorage.Annotate("catalog.ReportMetrics", ident.String(), err)
 }
 
-// asker returns the caller of c as the asker for v.
+// asker returns the Asker for the caller of c and v.
 func (c *Catalog) asker(v gate.Verb) directory.Asker {
 	return directory.Asker{Caller: c.caller, Verb: v}
 }
 
-// resolve finds the object on of v, a verb that reads. through has the same meaning as in
-// LoadTable.
+// resolve finds the object of v, a verb that reads. on is the object's name. through has the same
+// meaning as in LoadTable.
 func (c *Catalog) resolve(ctx context.Context, v gate.Verb, on moorage.Identifier,
 	through ...moorage.Identifier) (directory.Resolved, error) {
 	views, err := c.vending.Views(through)
@@ -65,8 +66,8 @@ func (c *Catalog) resolve(ctx context.Context, v gate.Verb, on moorage.Identifie
 	return c.directory.Resolve(ctx, c.caller, v, on, views)
 }
 
-// load returns the version that the pointer called ident names, and the asker with the views
-// through which the caller came.
+// load returns the present version of the table or view called ident. It also returns the asker,
+// with the views through which the caller came.
 func (c *Catalog) load(ctx context.Context, v gate.Verb, ident moorage.Identifier, through []moorage.Identifier) (
 	*commit.Version, directory.Asker, error) {
 	resolved, err := c.resolve(ctx, v, ident, through...)
@@ -75,7 +76,7 @@ func (c *Catalog) load(ctx context.Context, v gate.Verb, ident moorage.Identifie
 	}
 	found := resolved.Found
 	document, err := c.documents.Current(ctx, found)
-	if errors.Is(err, ledger.ErrRetry) { // trimmed since the pointer was read
+	if errors.Is(err, ledger.ErrRetry) { // the file was deleted after the pointer was read
 		asked := v.Needs(gate.OfObject, gate.Always)
 		err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 			found, err = c.directory.FindFor(ctx, resolved.By, asked, directory.KindOf(found.Pointer), ident)
@@ -105,7 +106,7 @@ func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (warehouses.Wa
 }
 
 // ClientConfig returns the configuration that an engine needs to reach the files of the warehouse
-// called name, like Table.Config. Callers must not change it.
+// called name, in the form of Table.Config. Callers must not change it.
 //
 // Errors: KindNoSuchWarehouse.
 func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]string, error) {

@@ -14,40 +14,41 @@ import (
 	"moorage/storage"
 )
 
-// MaintenanceEdit is a maintenance commit of the server to one table, by pointer id.
+// MaintenanceEdit is a maintenance commit of the server to one table, which is identified by its
+// pointer's id.
 type MaintenanceEdit struct {
 	Verb gate.Verb // gate.Expire
-	// Plan returns the updates of base, or none if there is nothing to do. It is pure. It is called
-	// on the base of each attempt, so it sees all earlier commits. now is the store's time when the
-	// edit began.
+	// Plan returns the updates to apply to base. It returns no updates if there is nothing to do.
+	// It must be a pure function. Each attempt calls it with the table's present version, so it
+	// sees all earlier commits. now is the store's time when the edit began.
 	Plan func(base *metadata.Document, now time.Time) ([]metadata.Update, error)
-	// Beside returns the changes that accompany the move of the table; see commit.Accompanied. It
-	// may be nil.
+	// Beside returns changes for the same Apply that moves the table's pointer; see
+	// commit.Accompanied. It may be nil.
 	Beside func(ctx context.Context, before, next *Version) (Beside, error)
 }
 
 // Version is one version of a table, before or after a maintenance edit.
 type Version = commit.Version
 
-// Beside holds the changes that accompany the move of a table.
+// Beside holds changes for the same Apply that moves a table's pointer.
 type Beside = commit.Beside
 
-// ErrBeside reports that an accompanying record does not meet the conditions of a maintenance edit.
+// ErrBeside reports that a condition of a Beside is not met.
 var ErrBeside = commit.ErrBeside
 
-// Tables is the catalog for maintenance, which uses the ids of tables. It is safe for concurrent
-// use.
+// Tables is the catalog as maintenance uses it: it identifies tables by id. It is safe for
+// concurrent use.
 type Tables struct{ catalog *Catalog }
 
 // Tables returns the tables of c, for its caller.
 func (c *Catalog) Tables() *Tables { return &Tables{c} }
 
 // Maintain commits a maintenance edit to the table with this id, as the caller of t. It returns the
-// version of the table, and whether Maintain created that version. Writers are not disturbed:
-// Maintain retries when others were faster, and takes no lock before it has lost several races.
+// version of the table, and whether Maintain created that version. Other writers are not disturbed:
+// Maintain retries after a conflict, and takes no lock before it has had several conflicts.
 //
-// Errors: those of Catalog.Commit; those of Plan and Beside; ErrBeside. KindCommitUnknown also
-// applies to the accompanying records.
+// Errors: those of Catalog.Commit; those of Plan and Beside; ErrBeside. After KindCommitUnknown,
+// the outcome of the changes of Beside is unknown, too.
 func (t *Tables) Maintain(ctx context.Context, pointer registry.ID, asked MaintenanceEdit) (
 	version *Version, changed bool, err error) {
 	const op = "catalog.Maintain"
@@ -69,11 +70,12 @@ func (t *Tables) Maintain(ctx context.Context, pointer registry.ID, asked Mainte
 	return outcome.Version, err == nil && edit.changes, moorage.Annotate(op, ident.String(), err)
 }
 
-// Former says what became of the metadata files that have left the log of a table.
+// Former is the result of TrimFormer.
 type Former = documents.Former
 
-// TrimFormer deletes metadata files of the live table with this id that left its metadata log
-// longer than kept ago; see documents.TrimFormer. It makes no version.
+// TrimFormer deletes old metadata files of the live table with this id. A file is deleted if it
+// left the table's metadata log longer ago than the duration kept; see documents.TrimFormer. It
+// creates no version.
 //
 // Errors: KindNoSuchTable; those of documents.TrimFormer.
 func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (former Former, err error) {
@@ -94,8 +96,8 @@ func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.
 	return former, moorage.Annotate(op, pointer.String(), err)
 }
 
-// TableByID returns the present version of the live table with this id, and its pointer with the id
-// of its warehouse.
+// TableByID returns the present version of the live table with this id. It also returns the table's
+// pointer, with the id of the warehouse filled in.
 //
 // Errors: KindNoSuchTable; those of Catalog.LoadTable.
 func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, registry.Pointer, error) {
@@ -103,8 +105,8 @@ func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, 
 	return version, table, moorage.Annotate("catalog.TableByID", pointer.String(), err)
 }
 
-// GlanceByID is TableByID for a caller that reads many tables once. What it reads does not stay in
-// memory.
+// GlanceByID returns the same version as TableByID, for a caller that reads many tables once. It
+// does not cache the metadata that it reads.
 func (t *Tables) GlanceByID(ctx context.Context, pointer registry.ID) (*Version, error) {
 	version, _, err := t.byID(ctx, pointer, t.catalog.documents.Glance)
 	return version, moorage.Annotate("catalog.GlanceByID", pointer.String(), err)
@@ -151,11 +153,11 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 	return path.Warehouse.Location, path.Storage, nil
 }
 
-// WithDropped calls do with the last version of a dropped table. pointer is its pointer, and state
-// the state of that record. It reads the files with the storage that the warehouse had at the drop.
-// The warehouse may have another name now, or be gone.
+// WithDropped calls do with the last version of a dropped table. pointer is the table's pointer,
+// and state is the state of the pointer's record. WithDropped reads the files with the storage that
+// the warehouse had at the drop. The warehouse may have another name now, or be gone.
 //
-// Errors: those of do; KindNotFound if its metadata file is gone; those of a load.
+// Errors: those of do; those of a load; KindNotFound if the table's metadata file is gone.
 func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
 	do func(*Version) error) error {
 	const op = "catalog.WithDropped"
@@ -176,7 +178,7 @@ func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, stat
 // be in the catalog. It returns nil if the file describes a view. It reads the file with the
 // storage of warehouse.
 //
-// Errors: KindNotFound; KindNoSuchWarehouse; that of metadata.Parse.
+// Errors: KindNotFound; KindNoSuchWarehouse; the error of metadata.Parse.
 func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (*metadata.Document, error) {
 	const op = "catalog.Unregistered"
 	path, err := t.catalog.directory.Path(ctx, warehouse, nil)
@@ -196,12 +198,13 @@ func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (
 	return nil, moorage.Annotate(op, location, err)
 }
 
-// Waiting reports whether commits of the table with this id wait for their turn on this node.
+// Waiting reports whether commits to the table with this id are waiting on this node for an earlier
+// commit to end.
 func (t *Tables) Waiting(pointer registry.ID) bool {
 	return t.catalog.pipeline.Waiting(pointer)
 }
 
-// maintenanceEdit is the edit of a MaintenanceEdit.
+// maintenanceEdit implements commit.Edit for a MaintenanceEdit.
 type maintenanceEdit struct {
 	asked   MaintenanceEdit
 	now     time.Time
@@ -232,6 +235,6 @@ func (e *maintenanceEdit) Beside(ctx context.Context, found *directory.Found, ba
 	}
 	ident := found.Pointer.Identifier()
 	after := commit.VersionOf(found, ident, next)
-	after.Location = "" // it has no location yet
+	after.Location = "" // the next version has no file yet
 	return e.asked.Beside(ctx, commit.VersionOf(found, ident, base), after)
 }

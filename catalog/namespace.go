@@ -16,7 +16,7 @@ import (
 )
 
 // CreateNamespace creates a namespace, and its missing parents, in one Apply. It returns the
-// properties as LoadNamespace does. It is durable when it returns.
+// properties that LoadNamespace would return. It is durable when it returns.
 //
 // Errors: KindBadRequest for an invalid name, and for a location that no table of the warehouse
 // could have; KindNoSuchWarehouse; KindAlreadyExists; KindTooLarge for properties longer than
@@ -51,7 +51,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 			return commit.Scope{Warehouse: warehouse, Namespace: ns[:min(len(existing)+1, len(ns))]}, err
 		},
 		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (newNamespace, error) {
-			if attempt.Number > 0 { // parents may have been created or dropped
+			if attempt.Number > 0 { // another request may have created or dropped parents
 				if err := look(ctx); err != nil {
 					return newNamespace{}, err
 				}
@@ -63,8 +63,8 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 }
 
 // mayMakeNamespace returns nil if the caller may create the namespace of ident. path is the
-// existing part of its path. The lowest namespace that the caller sees decides: a hidden namespace
-// is treated as if it did not exist.
+// existing part of its path. The privileges on the lowest namespace that the caller sees decide: a
+// hidden namespace is treated as if it did not exist.
 func (p *parts) mayMakeNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
 	ident moorage.Identifier, properties map[string]string) error {
 	met := gate.Always
@@ -84,16 +84,16 @@ func (p *parts) mayMakeNamespace(ctx context.Context, by directory.Asker, path *
 	}
 }
 
-// newNamespace is a namespace that will be created, with its missing parents.
+// newNamespace holds a namespace that will be created, and its missing parents.
 type newNamespace struct {
 	ident      moorage.Identifier
 	parent     parent        // the lowest existing parent
-	missing    []string      // the names below it
+	missing    []string      // the names of the new namespaces below parent
 	ids        []registry.ID // one for each new namespace
 	properties map[string]string
 	creator    string
-	folder     string            // for its tables, unless properties have a location
-	makers     gate.MakerRecords // from creator to the namespaces
+	folder     string            // where its tables live if properties have no location
+	makers     gate.MakerRecords // let creator see the path to the namespaces
 }
 
 // readNewNamespace reads the lowest existing parent.
@@ -101,7 +101,7 @@ func (p *parts) readNewNamespace(ctx context.Context, by directory.Asker, ident 
 	existing moorage.Namespace, properties map[string]string) (newNamespace, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, existing)
 	if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
-		return newNamespace{}, ledger.ErrRetry // an existing parent was dropped
+		return newNamespace{}, ledger.ErrRetry // a parent that existed was dropped
 	}
 	if err != nil {
 		return newNamespace{}, err
@@ -165,7 +165,7 @@ func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error
 }
 
 // LoadNamespace returns the stored properties of a namespace. If they do not include `location`, it
-// adds the folder in which a table or view gets its default location.
+// adds the folder below which tables and views get their default locations.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (
@@ -185,7 +185,7 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 	asked := gate.LoadNamespace.Needs(gate.OfObject, gate.ForProperties)
 	switch err := c.directory.MayAt(ctx, c.asker(gate.LoadNamespace), asked, resolved.Path, on); {
-	case moorage.KindOf(err) == moorage.KindForbidden && err != nil: // visible without its properties
+	case moorage.KindOf(err) == moorage.KindForbidden && err != nil: // the caller may not see the properties
 		return map[string]string{}, nil
 	case err != nil:
 		return nil, moorage.Annotate(op, ns.String(), err)
@@ -194,7 +194,7 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 }
 
 // answeredProperties returns the stored properties of a namespace, with a `location` if they have
-// none. Trino creates tables below `location`, and cannot create any without it.
+// none. Trino creates tables below `location`, and cannot create a table without it.
 func answeredProperties(folder string, stored map[string]string) map[string]string {
 	answered := map[string]string{PropLocation: folder}
 	maps.Copy(answered, stored)
@@ -232,7 +232,7 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 	return children, next, nil
 }
 
-// ListTables returns the names of the tables in a namespace, ordered. Views are not included. next
+// ListTables returns the names of the tables in a namespace, sorted. Views are not included. next
 // is the After of the next page, empty if this is the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
@@ -274,7 +274,7 @@ func (p *parts) listNames(ctx context.Context, table registry.Table, prefix stri
 	}
 	records := ledger.ScanPage
 	if page.Limit > 0 {
-		records = min(page.Limit+1, registry.ListLimitMax) // the extra one shows whether there is a next page
+		records = min(page.Limit+1, registry.ListLimitMax) // one more, to see whether there is a next page
 	}
 	err = p.ledger.ScanKeys(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
 		if !keep(record) {
@@ -290,7 +290,7 @@ func (p *parts) listNames(ctx context.Context, table registry.Table, prefix stri
 	return names, next, err
 }
 
-// DropNamespace removes an empty namespace: one without tables, views and namespaces. It is durable
+// DropNamespace removes a namespace that contains no tables, views or namespaces. It is durable
 // when it returns.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable,
@@ -322,9 +322,9 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 // Errors: KindBadRequest for a location that no table of the warehouse could have;
 // KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and sets the
 // same key; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown.
-// KindTooLarge if the change is longer than registry.PropertiesBytesMax, or if the resulting
-// properties are longer than that and not shorter than before. Source: REST specification,
-// updateProperties.
+// KindTooLarge if the names and values in the change are longer than registry.PropertiesBytesMax.
+// Also KindTooLarge if the resulting properties are longer than that, unless the change makes them
+// shorter. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
 	by, on := c.asker(gate.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
@@ -407,7 +407,7 @@ func (p PropertiesChange) check() error {
 	return registry.CheckProperties(named)
 }
 
-// applyTo changes properties and returns the result.
+// applyTo applies p to properties, which it changes in place, and returns the effect.
 func (p PropertiesChange) applyTo(properties map[string]string) PropertiesResult {
 	result := PropertiesResult{Updated: []string{}, Removed: []string{}, Missing: []string{}}
 	removals := slices.Clone(p.Removals)

@@ -15,17 +15,18 @@ import (
 	"moorage/registry"
 )
 
-// owning holds the records that accompany a new version of a view. They ensure that the owner of a
-// definer view is the author of its definition. The zero value changes nothing.
+// owning holds conditions and writes for the Apply that creates a new version of a view. They
+// ensure that the owner of a definer view is the author of its definition. The zero value changes
+// nothing.
 type owning struct {
 	conditions []registry.Condition
 	writes     []registry.Write
 	items      []registry.Item
-	grants     bool // the pointer must record that it has grants
+	grants     bool // whether the pointer must record that it has grants
 }
 
-// viewChange is the creation or change of a view. base is its present version, nil for a view that
-// is created or restored.
+// viewChange is the creation or change of a view. base is the view's present version. It is nil if
+// the view is created or restored.
 type viewChange struct {
 	by         directory.Asker
 	ident      moorage.Identifier
@@ -34,10 +35,10 @@ type viewChange struct {
 	base, next *metadata.ViewDocument
 }
 
-// owned checks whether c is allowed. If next is a definer view, it makes the caller the owner of
-// the view.
+// owned checks whether the caller may make the change c. If next is a definer view, it plans that
+// the caller becomes the owner of the view.
 //
-// Errors: KindForbidden if the caller may not make the change; those of the ledger.
+// Errors: KindForbidden if the caller may not make the change; the errors of the ledger.
 func (c viewChange) owned(ctx context.Context, p *parts) (owning, error) {
 	after := vending.IsDefiner(c.next)
 	changes := c.base != nil && !vending.HasSameDefiner(c.base, c.next)
@@ -70,7 +71,7 @@ func (c viewChange) owned(ctx context.Context, p *parts) (owning, error) {
 			c.ident, c.ident.Warehouse)
 	case !after:
 		return owning{}, nil
-	case owns: // until the Apply
+	case owns: // the grants must be unchanged until the Apply
 		return owning{conditions: unchanged}, nil
 	case c.by.Caller.Only != nil:
 		return owning{}, moorage.Errorf(moorage.KindForbidden,
@@ -82,8 +83,8 @@ func (c viewChange) owned(ctx context.Context, p *parts) (owning, error) {
 
 // grantsUnchanged returns the conditions under which the grants of the view are unchanged, for an
 // Apply that does not write them. A missing record cannot be a condition, because not every engine
-// can lock a missing row. The first grant on a pointer changes the pointer, whose version the Apply
-// requires. Any later grant increments the epoch.
+// can lock a missing row. But the first grant on a pointer changes the pointer, and the Apply
+// requires the pointer's version. Each later grant increments the epoch.
 func (c viewChange) grantsUnchanged(ctx context.Context, p *parts, read registry.Record) (
 	[]registry.Condition, error) {
 	if read.Exists() {
@@ -103,8 +104,8 @@ func (c viewChange) object() gate.Object {
 	return (&directory.Found{Pointer: c.pointer, Above: c.above}).Object(c.ident)
 }
 
-// becomeOwner plans that maker, an identity, owns the view. grants are its grants from record, as
-// it was read.
+// becomeOwner plans that maker, an identity, owns the view. grants are the view's grants from
+// record, as they were read.
 func (c viewChange) becomeOwner(ctx context.Context, p *parts, maker string, grants registry.Grants,
 	record registry.Record) (owning, error) {
 	snapshot, _, err := p.guard.Known(ctx)
@@ -127,7 +128,7 @@ func (c viewChange) becomeOwner(ctx context.Context, p *parts, maker string, gra
 	case record.Exists():
 		policy, err = p.ledger.DropPolicy(ctx, []registry.Key{key})
 	default:
-		return owning{}, nil // the creator is the owner, which needs no record
+		return owning{}, nil // the owner is the creator, so no grants record is needed
 	}
 	return owning{
 		conditions: append(policy.Conditions, unchanged), writes: policy.Writes, grants: true,

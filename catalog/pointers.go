@@ -29,7 +29,7 @@ func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident
 }
 
 // Named returns the last known id of the pointer called ident. It checks no privileges. known is
-// false if the name is not cached. The pointer may have another name now, or be gone.
+// false if the name is not cached. Since then the pointer may have been renamed or removed.
 func (p Pointers) Named(ident moorage.Identifier) (id registry.ID, known bool) {
 	found, known := p.parts.directory.Known(ident)
 	if !known {

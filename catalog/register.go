@@ -22,18 +22,19 @@ import (
 	"moorage/storage"
 )
 
-// RegisterTable creates a table from an existing metadata file. The table uses the file under the
+// RegisterTable creates a table from an existing metadata file. The table uses the file at the
 // requested location, and no file is written. If the table-uuid belongs to a dropped table, that
-// table comes back, with its pointer. With request.Overwrite the file replaces the table called
-// ident. The same table-uuid moves the pointer; another one drops the old pointer and keeps it.
+// table is restored, with its pointer. With request.Overwrite, the file replaces the present
+// version of the table called ident. If the table-uuid is the same, its pointer moves to the file.
+// If the table-uuid is another one, the present table is dropped and can be restored.
 //
-// Errors: KindNoSuchNamespace. KindAlreadyExists if the name is in use, or the table-uuid is live
-// under another name or being purged. It is also returned if the dropped table's location has
-// passed to another table or view. KindNotFound if the file does not exist. KindUnavailable also
-// while the record of a transaction cannot be read, because that transaction may delete the file.
-// The last file of a dropped table is accepted even then, because it is never deleted that way.
-// KindBadRequest, KindIllegalArgument or KindValidation if the file is outside the allowed
-// locations or invalid. Source: REST specification, registerTable.
+// Errors: KindNoSuchNamespace. KindAlreadyExists if the name is in use, or if the table with that
+// table-uuid is live under another name or being purged. It is also returned if the dropped table's
+// location has passed to another table or view. KindNotFound if the file does not exist.
+// KindUnavailable also while the record of a transaction cannot be read, because that transaction
+// may delete the file. No transaction deletes the last file of a dropped table, so that file is
+// accepted even then. KindBadRequest, KindIllegalArgument or KindValidation if the file is outside
+// the allowed locations or invalid. Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	request RegisterRequest) (*Table, error) {
 	outcome, err := c.submit(ctx, c.register(c.asker(gate.Register), tableKind, ident, request))
@@ -58,8 +59,8 @@ func (p *parts) register(by directory.Asker, k *kind, ident moorage.Identifier,
 	}
 }
 
-// lookAtRegistered returns the lock scope of a register. It includes the pointer if there is one to
-// overwrite.
+// lookAtRegistered returns the lock scope of a register. If the register overwrites a pointer, the
+// scope includes that pointer.
 func (p *parts) lookAtRegistered(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
@@ -89,11 +90,11 @@ func (p *parts) lookAtRegistered(ctx context.Context, by directory.Asker, k *kin
 }
 
 // uuidBytesMax bounds the table-uuid or view-uuid of a registered file, which is part of a key.
-// Some old writers used texts other than UUIDs, but no longer ones.
+// Some old writers used other texts than UUIDs, but none of these texts is longer.
 const uuidBytesMax = 256
 
-// registration is a metadata file that will become a table or view, and the records that it
-// affects.
+// registration is a metadata file that will become a table or view, with the records that the
+// registration affects.
 type registration struct {
 	kind     *kind
 	ident    moorage.Identifier
@@ -102,28 +103,28 @@ type registration struct {
 	parent   parent
 	entry    directory.Entry // zero if the name is free
 	occupant registry.Record // the pointer that entry names
-	claim    registry.Record // of the table-uuid
+	claim    registry.Record // the record of the table-uuid
 	holder   registry.Record // the pointer that claim names
-	// left is the tombstone of the table or view at its location, if it has no pointer. Zero if
-	// there is none.
+	// left is the tombstone that the table or view of the file left at its location when its
+	// pointer ended. It is zero if there is no such tombstone.
 	left registry.Tombstone
 
 	pointer   registry.Pointer   // the holder's present pointer, or a new one
-	unchanged registry.Condition // the pointer is unchanged
+	unchanged registry.Condition // requires that the pointer is unchanged
 	who       claims.Claimant
 	claimed   claims.Claim
-	now       time.Time // by the clock of the store
-	// undropWindow is how long a replaced table can come back.
+	now       time.Time // the present time by the store's clock
+	// undropWindow is how long a replaced table can be restored.
 	undropWindow time.Duration
-	creator      string            // of a new pointer
-	policy       ledger.Policy     // moves its grants to the new place
-	makers       gate.MakerRecords // from its creator to its new place
-	owning       owning            // of a definer view
+	creator      string            // the creator of a new pointer
+	policy       ledger.Policy     // moves the pointer's grants to the new namespace
+	makers       gate.MakerRecords // let its creator see the new path
+	owning       owning            // for a definer view
 }
 
 // readPointer decides which pointer gets the name of r: the pointer with the table-uuid, or a new
-// one. It refuses a table-uuid that is in use elsewhere. The error does not name that table, which
-// the caller may not see.
+// one. It refuses a table-uuid that is in use elsewhere. The error does not name the table that
+// uses it, because the caller may not be allowed to see that table.
 func (p *parts) readPointer(r *registration) error {
 	k := r.kind
 	holderID, err := r.holderID()
@@ -168,9 +169,10 @@ func (r *registration) holderID() (registry.ID, error) {
 }
 
 // readRegistration reads the file and all records that a registration depends on. Then it checks
-// that the file still exists. A purge that ended before the records were read has deleted the file.
-// A purge that ends later has to change the records. The same holds for a commit that deletes the
-// file because it leaves the metadata log: it records that in the pointer.
+// that the file still exists. So no purge or commit can delete the file unnoticed. A purge that
+// ended before the records were read has deleted the file already. A purge that ends later changes
+// the records. A commit may delete the file because the file leaves the metadata log, but that
+// commit changes the pointer.
 func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (*registration, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
@@ -199,7 +201,8 @@ func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kin
 	if _, err := storage.Parse(r.location); err != nil { // engines would parse it in different ways
 		return nil, documents.FileError(r.location, err)
 	}
-	// Not from the cache: the owner of the file may have rewritten it since its last registration.
+	// Do not read it from the cache: the owner of the file may have rewritten it since its last
+	// registration.
 	if r.document, err = p.documents.Read(ctx, k.Kind, ident.Warehouse, path.Storage, r.location); err != nil {
 		return nil, tellFile(r.location, err)
 	}
@@ -259,8 +262,8 @@ func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kin
 	return r, p.readClaims(ctx, by, r)
 }
 
-// tellFile adds the location of a metadata file to the error about its content. Without it the
-// client would blame the request.
+// tellFile adds the location of a metadata file to an error about the file's content. Otherwise the
+// error would seem to be about the request.
 func tellFile(location string, err error) error {
 	text := moorage.MessageOf(err)
 	if text == "" || strings.Contains(text, location) {
@@ -270,14 +273,14 @@ func tellFile(location string, err error) error {
 	return &moorage.Error{Kind: moorage.KindOf(err), Message: text, Err: err}
 }
 
-// readHolders reads the pointer with the name of r, and the claim and the pointer of its
-// table-uuid.
+// readHolders reads the pointer that has the name of r, the claim of its table-uuid, and the
+// pointer that has the table-uuid.
 func (p *parts) readHolders(ctx context.Context, r *registration) error {
 	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
 	if r.entry.Record.Exists() {
 		keys = append(keys, registry.PointerKey(r.entry.Value.Pointer))
 	}
-	if place, err := storage.Parse(r.document.Location()); err == nil { // else claims refuses it
+	if place, err := storage.Parse(r.document.Location()); err == nil { // otherwise claims refuses it
 		keys = append(keys, registry.TombstoneKey(place.String()))
 	}
 	records, err := p.ledger.Get(ctx, keys...)
@@ -306,9 +309,9 @@ func (p *parts) readHolders(ctx context.Context, r *registration) error {
 	return err
 }
 
-// readClaims plans the claim of the document's location, and that the pointer keeps its earlier
-// claims. If one of those has passed to another table or view since this table was dropped, it
-// cannot come back: each would treat the other's files as its own.
+// readClaims plans the claim of the document's location, and plans that the pointer keeps its
+// earlier claims. If one of these claims has passed to another table or view since the drop, the
+// table cannot be restored: each of the two would treat the other's files as its own.
 func (p *parts) readClaims(ctx context.Context, by directory.Asker, r *registration) error {
 	r.who = claims.Claimant{
 		Pointer: r.pointer.ID, TableUUID: r.document.UUID(), MayTake: p.directory.Taking(by),
@@ -340,8 +343,8 @@ func (p *parts) readClaims(ctx context.Context, by directory.Asker, r *registrat
 	return err
 }
 
-// planRegistration plans that the pointer of r is live under the name and with the file of r. The
-// pointer is new, was dropped, or already has the name.
+// planRegistration plans that the pointer of r is live, and has the name and the file of r. The
+// pointer may be new, may be a dropped one, or may already have the name.
 func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, error) {
 	conditions, puts, items, err := r.replace()
 	if err != nil {
@@ -365,7 +368,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		}),
 	)
 	writes, err := r.claimed.Writes(puts...)
-	if r.holder.State.IsDropped() { // ends its window, or cancels the purge of the drop
+	if r.holder.State.IsDropped() { // delete the record of its undrop window or waiting purge
 		writes = append(writes, registry.Delete(r.pointer.EndKey()))
 	}
 	return &commit.Plan{
@@ -374,7 +377,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		Writes: slices.Concat(writes, r.policy.Writes, r.makers.Writes, r.owning.writes),
 		Items: slices.Concat(items,
 			[]registry.Item{commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)}, r.owning.items),
-		// The cached version of the same file, if its owner has rewritten it.
+		// If the owner has rewritten the file, its cached content is outdated.
 		Outdated: commit.Kept{
 			Pointer: pointer.ID,
 			Version: documents.FileVersion(r.pointer.MetadataLocation, r.pointer.Registration),
@@ -390,7 +393,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 	}, err
 }
 
-// told returns the log line about a registration that restores a dropped table, or drops another
+// told returns the log line about a registration that restores a dropped table or drops the present
 // one.
 func (r *registration) told() commit.Told {
 	attrs := []slog.Attr{
@@ -411,7 +414,7 @@ func (r *registration) told() commit.Told {
 	return commit.Told{}
 }
 
-// replace plans the drop of the pointer whose name r takes. It plans nothing if there is none.
+// replace plans the drop of the pointer whose name r takes. It plans nothing if the name is free.
 func (r *registration) replace() ([]registry.Condition, []ledger.Write, []registry.Item, error) {
 	if r.who.Replaces.IsZero() {
 		return nil, nil, nil, nil
@@ -440,8 +443,8 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 	return pointer, err
 }
 
-// mayReplace returns nil if the caller may take the name of r from the present table or view, and
-// restore the dropped one.
+// mayReplace returns nil if the caller may replace the present table or view, and may restore the
+// dropped one, as far as r does that.
 func (p *parts) mayReplace(ctx context.Context, by directory.Asker, path *directory.Path, r *registration) error {
 	if !p.guarded {
 		return nil
@@ -465,15 +468,15 @@ func (p *parts) mayReplace(ctx context.Context, by directory.Asker, path *direct
 	}
 	asked := by.Verb.Needs(gate.OfDropped, gate.IfTakingBack)
 	if err := p.mayTake(ctx, by, asked, r.holder, above, pointer.Identifier()); err != nil {
-		// The refusal of a register reveals in any case that the uuid is in use.
+		// This error may reveal that the uuid is in use: any refusal of this register does.
 		return moorage.Errorf(moorage.KindForbidden, "Not allowed: drop on the table or view that has the UUID %s",
 			pointer.TableUUID)
 	}
 	return nil
 }
 
-// mayTake returns nil if the caller has the privileges on the pointer of record, whose containers
-// are above.
+// mayTake returns nil if the caller has the privileges asked on the pointer of record. above has
+// the pointer's containers.
 func (p *parts) mayTake(ctx context.Context, by directory.Asker, asked access.Privileges, record registry.Record,
 	above []access.Object, ident moorage.Identifier) error {
 	pointer, err := ledger.Decode[registry.Pointer](record)

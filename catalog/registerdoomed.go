@@ -12,20 +12,20 @@ import (
 	"moorage/txlog"
 )
 
-// refuseTransactions refuses a file that a transaction under way has written: recovery deletes the
-// file, unless the transaction commits. A transaction whose record is gone has already deleted its
-// files, or published them.
+// refuseTransactions refuses a file that an unfinished transaction has written, because recovery
+// deletes the file unless the transaction commits. A transaction without a record has already
+// published its files or deleted them.
 //
-// An unreadable transaction record may name any file. Then only a file that the pointer of the
-// dropped table names is accepted. Pointers name only published files, and the Apply requires that
-// this pointer is unchanged.
+// An unreadable transaction record may name any file. While there is such a record,
+// refuseTransactions accepts only the file that the pointer of the dropped table names. Pointers
+// name only published files, and the Apply requires that this pointer is unchanged.
 func (p *parts) refuseTransactions(ctx context.Context, r *registration) error {
 	published, err := r.holderNamesIt()
 	if err != nil {
 		return err
 	}
 	location, place := r.location, documents.Normalised(r.location)
-	named := func(file string) bool { return documents.Normalised(file) == place } // in any spelling
+	named := func(file string) bool { return documents.Normalised(file) == place } // by normalised location
 	var unreadable error
 	for entry, err := range txlog.New(p.ledger).All(ctx) {
 		switch {
@@ -42,8 +42,8 @@ func (p *parts) refuseTransactions(ctx context.Context, r *registration) error {
 	return unreadable
 }
 
-// refuseDoomed refuses a file that a commit may be about to delete: because it has left the
-// metadata log, or because the commit that wrote it failed. See package documents.
+// refuseDoomed refuses a file that a commit may be about to delete. A commit deletes a file that
+// has left the metadata log, or that it wrote itself before it failed. See package documents.
 func (p *parts) refuseDoomed(ctx context.Context, r *registration, path *directory.Path) error {
 	if p.documents.IsTrimmed(r.pointer.Trims, r.location) {
 		return moorage.Errorf(moorage.KindUnavailable,
@@ -65,8 +65,9 @@ func (p *parts) refuseDoomed(ctx context.Context, r *registration, path *directo
 			"the commit that wrote it may be about to delete it; ask again in two minutes", r.location)
 }
 
-// wrote reports whether a server over this store chose the name of r's file. The file may be for a
-// table of warehouse, or of another warehouse that shares a root with it.
+// wrote reports whether a server that uses this store chose the name of r's file. The server may
+// have written the file for a table of warehouse, or of another warehouse that shares a root with
+// it.
 func (p *parts) wrote(ctx context.Context, r *registration, warehouse registry.ID) (wrote bool, err error) {
 	uuid := r.document.UUID()
 	if documents.WroteFor(warehouse, uuid, r.location) {
@@ -81,8 +82,8 @@ func (p *parts) wrote(ctx context.Context, r *registration, warehouse registry.I
 }
 
 // isPublished reports whether the table or view of r names the file of r, or has it in its metadata
-// log. For an ended table or view, its last version counts. It returns false if this cannot be
-// read.
+// log. If the table or view has only a tombstone, its last version decides. isPublished returns
+// false if that version cannot be read.
 func (p *parts) isPublished(ctx context.Context, r *registration, path *directory.Path) bool {
 	if r.holder.Exists() {
 		named, err := p.documents.IsNamed(ctx, documents.Lost{File: documents.File{

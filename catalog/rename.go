@@ -28,7 +28,7 @@ func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) 
 
 // rename returns the intent to rename a table or view.
 //
-// A move into another namespace changes the inherited grants, so it requires manage too.
+// A move into another namespace changes the inherited grants, so it also requires manage.
 func (p *parts) rename(by directory.Asker, k *kind, from, to moorage.Identifier) commit.Intent {
 	met := gate.Always
 	if !from.Namespace.Equal(to.Namespace) {
@@ -59,15 +59,15 @@ func (p *parts) rename(by directory.Asker, k *kind, from, to moorage.Identifier)
 	}
 }
 
-// renaming is a table or view that will be renamed, and the records read for it.
+// renaming is a table or view that will be renamed, with the records that were read for it.
 type renaming struct {
 	kind     *kind
 	from, to moorage.Identifier
 	source   named
 	target   parent            // the namespace of to
 	occupant directory.Entry   // the present entry of the name to
-	policy   ledger.Policy     // moves its grants to the new place
-	makers   gate.MakerRecords // from its creator to its new place
+	policy   ledger.Policy     // moves its grants to the new namespace
+	makers   gate.MakerRecords // let its creator see the new path
 }
 
 func (p *parts) readRenaming(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
@@ -108,7 +108,7 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 			"Cannot rename %s to %s. Table already exists", r.from, r.to)
 	}
 	if r.from.Equal(r.to) {
-		return nil, ledger.ErrRetry // it was dropped after the read
+		return nil, ledger.ErrRetry // the table or view was dropped after the read
 	}
 	pointer := r.source.pointer.Pointer
 	pointer.Namespace, pointer.Name, pointer.NamespaceID = r.to.Namespace, r.to.Name, r.target.id

@@ -13,10 +13,11 @@ import (
 // operationForward is the operation in change records of a purge that a create begins.
 const operationForward = "purge-forward"
 
-// forwarding returns the Claimant.Forward of a create at location: it begins the waiting purge of a
-// dropped table there. This requires purge on the dropped table. It is nil if location is empty:
-// then the server chooses another location. check returns why the request can never succeed; in
-// that case the purge does not begin. A nil check means that this was checked before.
+// forwarding returns the function Claimant.Forward for a create at location. The function begins
+// the waiting purge of a dropped table there. The caller needs purge on that table. If location is
+// empty, forwarding returns nil, because the server chooses another location. check returns an
+// error if the request can never succeed; then the purge does not begin. check is nil if the
+// request has already been checked.
 func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, location string, check func() error,
 ) func(context.Context, registry.Pointer) (bool, error) {
 	if location == "" {
@@ -52,12 +53,12 @@ func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, locatio
 				"location", location, "owner", moorage.NameOf(dropped.Creator), "purge", dropped.Task,
 				"caller", by.Caller.Name, "request", moorage.RequestID(ctx))
 		}
-		return true, err // otherwise another request began it, or it is over
+		return true, err // otherwise another request began it, or the purge has ended
 	}
 }
 
-// taking returns the Claimant.MayTake for a new table or view at location. If location is empty the
-// server chooses, and with a guard it does not take over claims.
+// taking returns the function Claimant.MayTake for a new table or view at location. If location is
+// empty, the server chooses a location, and takes over no claims if there is a guard.
 func (p *parts) taking(by directory.Asker, location string) func(context.Context, registry.Pointer) error {
 	if location == "" && p.guarded {
 		return func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
@@ -65,9 +66,9 @@ func (p *parts) taking(by directory.Asker, location string) func(context.Context
 	return p.directory.Taking(by)
 }
 
-// resettling returns the Claimant.MayResettle for a new table or view. It requires the privileges
-// for a chosen location. location is the location in the request. The server never chooses a
-// location at, above or below a tombstone.
+// resettling returns the function Claimant.MayResettle for a new table or view. The function
+// requires the same privileges as any location that the client chooses. location is the location in
+// the request. The server never chooses a location at, above or below a tombstone.
 func (p *parts) resettling(by directory.Asker, path *directory.Path, ident moorage.Identifier,
 	location string) func(context.Context, registry.Tombstone) error {
 	switch {

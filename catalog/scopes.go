@@ -18,19 +18,19 @@ type Scopes struct{ catalog *Catalog }
 // Scopes returns the scopes of c, for its caller.
 func (c *Catalog) Scopes() Scopes { return Scopes{c} }
 
-// Scope is the server, a warehouse, a namespace or a table.
+// Scope is an object that can have a maintenance policy: the server, a warehouse, a namespace or a
+// table.
 type Scope struct {
-	Name      string             // as in registry.MaintenancePolicyKey
+	Name      string             // the name in registry.MaintenancePolicyKey
 	Ident     moorage.Identifier // empty for the server
 	Warehouse registry.ID        // zero for the server
-	Pointer   registry.ID        // of a table
+	Pointer   registry.ID        // the id of a table's pointer, else zero
 	item      registry.Item
 }
 
-// Find returns the scope called ident, if the caller has the privileges that v requires on an
-// object.
+// Find returns the scope called ident, if the caller has the privileges on it that v requires.
 //
-// Errors: those of a load of it.
+// Errors: those of a load of the scope.
 func (s Scopes) Find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (Scope, error) {
 	scope, err := s.find(ctx, v, ident)
 	return scope, moorage.Annotate("catalog.Find", ident.String(), err)
@@ -90,7 +90,7 @@ func checkScope(ident moorage.Identifier) error {
 	return nil
 }
 
-// onServer returns nil if the caller has privileges on the server.
+// onServer returns nil if the caller has the privileges asked on the server.
 func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.Privileges) error {
 	if !s.catalog.guarded {
 		return nil
@@ -99,7 +99,7 @@ func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.P
 }
 
 // Change changes records that belong to the scope called ident, in one Apply with a change record.
-// plan returns the writes and conditions. It is called again if a condition fails.
+// plan returns the writes and conditions. Change calls it again if a condition fails.
 //
 // Errors: those of Find and of plan; KindUnavailable; KindCommitUnknown.
 func (s Scopes) Change(ctx context.Context, v gate.Verb, ident moorage.Identifier,

@@ -23,11 +23,12 @@ type Table struct {
 	Registration registry.ID
 
 	pointer registry.ID // zero for a staged table
-	// found is the pointer as it was found; nil if it was not looked up. staged gives access to the
-	// files of a staged table; nil if there is none.
+	// found is the result of looking up the pointer, or nil if it was not looked up. staged gives
+	// access to the files of a staged table. staged is nil if the table is not staged, or if
+	// clients get no access to its files.
 	found  *directory.Found
 	staged *vending.Reach
-	// through are the views through which it was loaded; nil if there are none.
+	// through are the views through which the table was loaded. It is nil if there are none.
 	through *gate.Through
 }
 
@@ -49,10 +50,10 @@ type CreateTableRequest struct {
 	WriteOrder    []byte // JSON or nil
 	Location      string // empty: the server chooses
 	Properties    map[string]string
-	Stage         bool // build it, store nothing
+	Stage         bool // build the table without storing it
 }
 
-// Lease names a lease on a table, as package maintenance/leases gives it out.
+// Lease is the id of a lease on a table. Package maintenance/leases grants leases.
 type Lease = registry.LeaseID
 
 // ParseLease parses the text of a lease. Invalid text is KindBadRequest.
@@ -73,12 +74,12 @@ type CommitRequest struct {
 	Rebase RebaseChoice
 }
 
-// RebaseChoice is a request's choice for an append whose branch has moved. RebaseOn puts it on top
-// of the head if the table's moorage.append-rebase is on or on-all. RebaseOff refuses it.
-// RebaseUnset rebases it only if the table has on-all.
+// RebaseChoice is a request's choice for an append whose branch has moved. RebaseOn rebases the
+// append onto the head if the table's property moorage.append-rebase is on or on-all. RebaseOff
+// refuses the append. RebaseUnset rebases the append only if the property is on-all.
 type RebaseChoice = rebase.Choice
 
-// The choices.
+// The values of RebaseChoice.
 const (
 	RebaseUnset = rebase.Unset
 	RebaseOn    = rebase.On
@@ -136,7 +137,7 @@ type PropertiesChange struct {
 	Updates  map[string]string
 }
 
-// PropertiesResult is the effect of a PropertiesChange; each list is sorted.
+// PropertiesResult is the effect of a PropertiesChange. Each list is sorted.
 type PropertiesResult struct {
 	Updated []string // keys that were set
 	Removed []string // existing keys that were removed

@@ -12,12 +12,13 @@ import (
 type Verbs interface {
 	Files
 
-	// Refuse refuses a request for v that could not be decoded, with the reason why.
+	// Refuse refuses a request for v that could not be decoded. why is the error. See
+	// Catalog.Refuse.
 	Refuse(ctx context.Context, v gate.Verb, on moorage.Identifier, why error) error
 	// Sees reports whether the caller of a request for v sees a warehouse.
 	Sees(ctx context.Context, v gate.Verb, warehouse string) (bool, error)
-	// Admit returns an error if the caller does not see a warehouse, before more of its request for
-	// v is read.
+	// Admit returns an error if the caller of a request for v does not see a warehouse. Call it
+	// before reading the rest of the request.
 	Admit(ctx context.Context, v gate.Verb, warehouse string) error
 	LoadWarehouse(ctx context.Context, name string) (warehouses.Warehouse, error)
 	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (

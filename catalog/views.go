@@ -11,7 +11,7 @@ import (
 	"moorage/metadata"
 )
 
-// ListViews returns the names of the views in a namespace, ordered. next is the After of the next
+// ListViews returns the names of the views in a namespace, sorted. next is the After of the next
 // page, empty if this is the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace. Source: REST specification, listViews.
@@ -41,12 +41,13 @@ func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.V
 	}, env)
 }
 
-// LoadView returns the current version of a view. It takes no locks. For a view that was loaded
-// before, it makes one read of the store.
+// LoadView returns the current version of a view. It takes no locks. If the view was loaded before,
+// it reads the store only once.
 //
 // Errors: KindNoSuchView, also if the namespace is missing or a table has that name; KindNotFound
-// if the metadata file is missing, KindInternal if it cannot be read. through has the same meaning
-// as in LoadTable, and does not include the view itself. Source: REST specification, loadView.
+// if the metadata file is missing; KindInternal if the metadata file cannot be read. through has
+// the same meaning as in LoadTable, and does not include the view itself. Source: REST
+// specification, loadView.
 func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
 	*View, error) {
 	loaded, _, err := c.load(ctx, gate.LoadView, ident, through)
@@ -60,9 +61,9 @@ func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) erro
 	return moorage.Annotate("catalog.ViewExists", ident.String(), err)
 }
 
-// ReplaceView changes one view, as Commit does for a table. Concurrent replaces are applied one on
-// top of the other while their requirements hold. The specification has only one requirement: the
-// view-uuid.
+// ReplaceView changes one view, as Commit does for a table. Concurrent replaces are applied one
+// after the other, as long as their requirements hold. The specification has only one requirement:
+// the view-uuid.
 //
 // Errors: KindNoSuchView; otherwise those of Commit. Durable when it returns. Source: REST
 // specification, replaceView.
@@ -82,7 +83,7 @@ func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, req
 // viewEdit is the edit of a view.
 type viewEdit struct {
 	ReplaceViewRequest
-	parts *parts // for the owner of the view
+	parts *parts // to plan the owner of the view
 	by    directory.Asker
 }
 
@@ -99,8 +100,8 @@ func (e viewEdit) Next(base document, env metadata.Env) (document, error) {
 
 func (e viewEdit) Asks() bool { return len(e.Updates) > 0 }
 
-// Replays returns false: adding a version again finds the existing one (see
-// metadata.ViewDocument.Apply).
+// Replays returns false. No check is needed, because a version that is added again is found as
+// existing (see metadata.ViewDocument.Apply).
 func (e viewEdit) Replays(document) bool { return false }
 
 func (e viewEdit) Pins() bool { return metadata.AssertsViewUUID(e.Requirements) }
@@ -115,8 +116,8 @@ func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error 
 	return moorage.Annotate("catalog.DropView", ident.String(), err)
 }
 
-// RenameView gives a view another name in the same warehouse. Its pointer stays, and so does the
-// location of its metadata.
+// RenameView gives a view another name in the same warehouse. Its pointer and the location of its
+// metadata stay the same.
 //
 // Errors: KindNoSuchView for the source; otherwise those of RenameTable. Durable when it returns.
 // Source: REST specification, renameView.
@@ -125,8 +126,8 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 	return moorage.Annotate("catalog.RenameView", from.String(), err)
 }
 
-// RegisterView creates a view from an existing metadata file. It keeps the location as the request
-// spells it, and writes no file. If the view-uuid belongs to a dropped view, that view comes back
+// RegisterView creates a view from an existing metadata file. It stores the location as the request
+// spells it, and writes no file. If the view-uuid belongs to a dropped view, that view is restored,
 // with its pointer.
 //
 // Errors: those of RegisterTable. Durable when it returns. Source: REST specification,

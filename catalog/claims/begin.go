@@ -8,13 +8,14 @@ import (
 	"moorage/registry"
 )
 
-// BeginPurge begins the delayed purge of a dropped table before its time. From then on the table is
-// being purged and cannot come back, and a worker finds its task. The change record gets caller and
-// operation. atOnce lets the worker begin before the versions of the table are old enough for keyed
-// requests. Such requests then get no answer again.
+// BeginPurge begins the delayed purge of a dropped table before its time. From then on the table
+// cannot be restored, and a worker finds the task of the purge. The change record contains caller
+// and operation. Normally the worker waits as long as clients may repeat requests with an
+// idempotency key, because the answers need the table's versions. With atOnce it does not wait, and
+// such repeated requests then get no answer.
 //
-// begun is false, without an error, if the pointer is gone, has no waiting purge, or may returns
-// false. Durable when it returns.
+// begun is false, without an error, if the pointer is gone, if it has no waiting purge, or if
+// may(pointer) is false. The change is durable when BeginPurge returns.
 func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operation string, id registry.ID, atOnce bool,
 	may func(registry.Pointer) bool) (begun bool, err error) {
 	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {

@@ -12,9 +12,9 @@ import (
 	"moorage/storage"
 )
 
-// Claim holds the conditions and writes of a batch that lets a table or view live at a location.
+// Claim holds the conditions and writes of a batch that gives a location to a table or view.
 type Claim struct {
-	Normalised string // the location, in its one spelling
+	Normalised string // the location in normalised spelling
 	Conditions []registry.Condition
 	Puts       []ledger.Write
 	Deletes    []registry.Write // deletes the claimant's own tombstones
@@ -26,13 +26,13 @@ func (c Claim) Writes(puts ...ledger.Write) ([]registry.Write, error) {
 	return append(writes, c.Deletes...), err
 }
 
-// Max bounds how many locations one table or view keeps. The one Apply that ends the table releases
-// all of them, and registry.BatchItemsMax bounds its items. Each load reads the record that lists
-// them.
+// Max bounds how many locations one table or view keeps. When the table ends, one Apply releases
+// all of them, and registry.BatchItemsMax bounds the items of an Apply. Each load reads the record
+// that lists the locations.
 const Max = 1000
 
-// With returns the locations that a pointer has claimed, with the newly claimed location at the
-// end. It returns KindBadRequest if there would be more than Max.
+// With returns the locations that a pointer has claimed, followed by a newly claimed one. It
+// returns KindBadRequest if that makes more than Max locations.
 func With(claims []string, normalised string) ([]string, error) {
 	others := slices.DeleteFunc(slices.Clone(claims), func(kept string) bool { return kept == normalised })
 	all := append(others, normalised)
@@ -54,18 +54,20 @@ type Claimant struct {
 	// TableUUID is the UUID of the table if it may have lived at the location before, else empty.
 	TableUUID string
 	// MayTake returns nil if the claimant may take over the claim of another table's dropped
-	// pointer. Otherwise it returns the error of the claim. If it is nil, every claimant may.
+	// pointer. Otherwise it returns the error with which the claim fails. If MayTake is nil, every
+	// claimant may take over.
 	MayTake func(ctx context.Context, dropped registry.Pointer) error
 	// MayResettle returns nil if the claimant may live at, above or below a tombstone. Otherwise it
-	// returns the error of the claim. It is not called for the claimant's own tombstone. If it is
-	// nil, every claimant may.
+	// returns the error with which the claim fails. It is not called for the claimant's own
+	// tombstone. If MayResettle is nil, every claimant may live there.
 	MayResettle func(ctx context.Context, tombstone registry.Tombstone) error
 	// Forward begins the waiting purge of a dropped table that has the location. It returns false
-	// if the claimant lacks the right to begin it. If it is nil, no claimant has that right.
+	// if the claimant lacks the right to begin the purge. If Forward is nil, the claimant has no
+	// such right.
 	Forward func(ctx context.Context, dropped registry.Pointer) (begun bool, err error)
-	// FromMemory uses remembered records of the folders above the location. If a record is
-	// outdated, the Apply fails on a condition. It is for a first attempt, which another attempt
-	// follows.
+	// FromMemory means that Plan uses remembered records of the folders above the location. If such
+	// a record is outdated, the Apply fails on a condition. So set it only for a first attempt that
+	// the caller repeats without it.
 	FromMemory bool
 }
 
@@ -73,22 +75,21 @@ type Claimant struct {
 type TakenError struct {
 	At  string
 	Own Taking // the reason
-	// Until is when the credentials of other tables end, for StillReached and ReplacedReached. For
-	// PurgeWaits it is when the purge begins.
+	// Until is the time when the credentials of other tables end, for StillReached and
+	// ReplacedReached. For PurgeWaits it is the time when the purge begins.
 	Until time.Time
 }
 
-// Taking is the reason why a location is taken: another table or view, or another location of the
-// claimant itself.
+// Taking is the reason why a location is taken.
 type Taking int
 
 // The reasons why a location is taken.
 const (
-	ByAnother       Taking = iota // it is, contains or lies within the location of another table or view
+	ByAnother       Taking = iota // it overlaps the location of another table or view
 	WithinOwn                     // it lies within a location that the claimant has or had
 	AroundOwn                     // it contains a location that the claimant has or had
 	AwaitsPurge                   // a dropped table has it; a purge deletes, or will soon delete, files there
-	PurgeWaits                    // a dropped table has it, which can come back until it is purged
+	PurgeWaits                    // a dropped table has it; that table can be restored until its purge begins
 	StillReached                  // an ended table had it, and engines may hold credentials for it
 	ReplacedReached               // the replaced table has it, and engines may hold credentials for it
 )
@@ -97,13 +98,13 @@ const (
 func (e *TakenError) Error() string { return "catalog: location is taken at " + e.At }
 
 // Plan reads the records of location and of the folders above it, and returns the conditions and
-// writes of the claim. The claim of a dropped pointer passes to claimant, unless the drop was with
+// writes of the claim. The claim of a dropped pointer passes to claimant, unless the drop requested
 // a purge. A location at, above or below a tombstone is available if claimant.MayResettle returns
 // nil and the credentials that reach it have ended. The error is *TakenError if the location is not
 // available, and KindBadRequest if it is malformed or outside the warehouse's roots.
 //
-// If the claimed location is a folder without claims, Plan marks its record in the store: see
-// emptied.
+// If the claimed location has a folder record, but no claims exist below it, Plan marks the record
+// in the store: see emptied.
 func (c *Claims) Plan(ctx context.Context, roots []string, location string, claimant Claimant) (Claim, error) {
 	normalised, folders, err := claimPath(roots, location)
 	if err != nil {
@@ -127,8 +128,8 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, clai
 		default:
 			return Claim{}, c.takenAbove(place.record, claimant)
 		}
-		// The table of a tombstone above lived there, not here, so the tombstone cannot be the
-		// claimant's own.
+		// The table that left this tombstone lived at the folder above, so the tombstone cannot be
+		// the claimant's own.
 		if err := c.mayResettle(ctx, place.tombstone, claimant); err != nil {
 			return Claim{}, err
 		}
@@ -151,7 +152,7 @@ func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 		keys = append(keys, registry.LocationKey(folder.String()), registry.TombstoneKey(folder.String()))
 	}
 	records, err := c.ledger.Get(ctx, keys...)
-	if err != nil || records[0].Exists() { // also if the record only exists for claims or tombstones below it
+	if err != nil || records[0].Exists() { // even if only for claims or tombstones below
 		return false, err
 	}
 	return !slices.ContainsFunc(records, func(record registry.Record) bool {
@@ -159,15 +160,15 @@ func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 	}), nil
 }
 
-// below plans that a folder has claims below it, whatever state its record had.
+// below plans that a folder's record has state below, whatever its state is now.
 func (c *Claim) below(record registry.Record) {
 	below := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}
 	c.Conditions = append(c.Conditions, ledger.Unchanged(record))
 	c.Puts = append(c.Puts, ledger.Put(record.Key, registry.StateBelow, below))
 }
 
-// planOwner plans the record of the location itself. record has the key of the location even if it
-// does not exist. A location without a record has no tombstone either.
+// planOwner plans the record of the location itself. If the location has no record, record still
+// has its key. A location without a record has no tombstone either.
 func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.Record, claimant Claimant) error {
 	key, at := record.Key, place{record: record}
 	if record.Exists() {
@@ -188,7 +189,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 		if held, err = ledger.Decode[registry.LocationClaim](record); err != nil {
 			return err
 		}
-		if held.Pointer == claimant.Pointer { // claimed before, and kept since
+		if held.Pointer == claimant.Pointer { // the claimant has this claim already
 			planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
 			return nil
 		}
@@ -203,7 +204,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 	switch {
 	case !own:
 		err = c.mayResettle(ctx, at.tombstone, claimant)
-	case held.Pointer.IsZero(): // else takeOver writes another tombstone
+	case held.Pointer.IsZero(): // otherwise takeOver writes the holder's tombstone
 		planned.Conditions = append(planned.Conditions, ledger.Unchanged(at.tombstone))
 		planned.Deletes = append(planned.Deletes, registry.Delete(at.tombstone.Key))
 	}
@@ -226,8 +227,8 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 	return nil
 }
 
-// takeOver plans that a location passes from its holder, which must be dropped, to the claimant,
-// and that a tombstone of the holder records it.
+// takeOver plans that a location passes from its holder to the claimant. The holder must be
+// dropped, and gets a tombstone at the location.
 func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held registry.LocationClaim,
 	claimant Claimant) error {
 	records, err := c.ledger.Get(ctx, registry.PointerKey(held.Pointer))
@@ -237,7 +238,7 @@ func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held re
 	var taken *TakenError
 	holder := records[0]
 	switch {
-	case !holder.Exists(): // in a damaged store
+	case !holder.Exists(): // only in a damaged store
 		return nil
 	case held.Pointer != claimant.Replaces:
 		taken, err = c.takenBy(ctx, holder, claimant)
@@ -270,10 +271,10 @@ func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held re
 
 // takenBy returns why a location of holder does not pass to the claimant, or nil if it does. A
 // purge deletes all files that the dropped table named there, so no other table may move in before
-// it has finished. The same holds while engines may hold credentials for the dropped table: they
-// would reach the files of another table. The claim must require that holder is unchanged: the
-// table may come back, and then be dropped with a purge. Errors come from the store or from
-// claimant.MayTake.
+// the purge has finished. Engines may also hold credentials for the dropped table. No other table
+// may move in until these have ended, because they would reach its files. The claim must require
+// that the record holder is unchanged, because the dropped table may be restored and then dropped
+// with a purge. Errors come from the store or from claimant.MayTake.
 func (c *Claims) takenBy(ctx context.Context, holder registry.Record, claimant Claimant) (*TakenError, error) {
 	pointer, err := registry.Decode[registry.Pointer](holder)
 	switch {
@@ -299,9 +300,9 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record, claimant C
 	return nil, err
 }
 
-// takenByWaiting returns why the location of a dropped table, whose purge still waits, does not
-// pass to the claimant. If the claimant may begin that purge, takenByWaiting begins it. Errors come
-// from the store or from claimant.Forward.
+// takenByWaiting returns why the location of a dropped table with a waiting purge does not pass to
+// the claimant, or nil if it does. If the claimant may begin that purge, takenByWaiting begins it.
+// Errors come from the store or from claimant.Forward.
 func (c *Claims) takenByWaiting(ctx context.Context, pointer registry.Pointer, claimant Claimant) (*TakenError, error) {
 	if claimant.Forward != nil {
 		begun, err := claimant.Forward(ctx, pointer)
@@ -325,9 +326,9 @@ func (c *Claims) takenAbove(folder registry.Record, claimant Claimant) *TakenErr
 	return taken
 }
 
-// PlanKept plans that the claimant keeps, or gets back, the locations that it claimed before. The
-// error is *TakenError if one is not available. It is KindBadRequest if one must be claimed again
-// but is outside the warehouse's roots.
+// PlanKept plans that the claimant keeps or gets back the given locations. The claimant claimed all
+// of them before. The error is *TakenError if a location is not available. It is KindBadRequest if
+// a location must be claimed again but is outside the warehouse's roots.
 func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations []string, claimant Claimant) error {
 	for _, location := range locations {
 		if location == planned.Normalised {
@@ -335,12 +336,12 @@ func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations 
 		}
 		key := registry.LocationKey(location)
 		if slices.ContainsFunc(planned.Conditions, func(c registry.Condition) bool { return c.Key == key }) {
-			return &TakenError{At: location, Own: WithinOwn} // it was given up, and lies above the planned location
+			return &TakenError{At: location, Own: WithinOwn} // given up, and above the planned location
 		}
 		records, err := c.ledger.Get(ctx, key)
 		switch {
 		case err != nil:
-		case records[0].State == registry.StateOwner: // then the records of the folders above exist
+		case records[0].State == registry.StateOwner: // so the records of the folders above exist
 			err = c.planOwner(ctx, planned, records[0], claimant)
 		default:
 			err = c.planAnew(ctx, planned, roots, location, claimant)
@@ -352,8 +353,9 @@ func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations 
 	return nil
 }
 
-// planAnew plans the claim of one more location. Another table may have had it while the claimant
-// was dropped, and given it up since. After that the records of the folders above may be gone too.
+// planAnew plans the claim of one more location, which the claimant had before it was dropped. In
+// the meantime, another table may have claimed the location and given it up. Then the records of
+// the folders above it may be gone too.
 func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, location string,
 	claimant Claimant) error {
 	more, err := c.Plan(ctx, roots, location, claimant)
@@ -371,7 +373,7 @@ func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, l
 		switch {
 		case i < 0:
 			planned.Puts = append(planned.Puts, p)
-		case planned.Puts[i].State != p.State: // the planned location is a folder above it
+		case planned.Puts[i].State != p.State: // the planned location lies above this one
 			return &TakenError{At: location, Own: AroundOwn}
 		}
 	}
@@ -379,7 +381,7 @@ func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, l
 }
 
 // ownFolder is the folder of a warehouse in which the server keeps its own files (package
-// maintenance/jobs). The name of a table or namespace never results in a folder of this name.
+// maintenance/jobs). No table or namespace gets a folder of this name.
 const ownFolder = "~moorage"
 
 // CheckFolder returns KindBadRequest if a table or view cannot live directly in folder. The folder
@@ -389,10 +391,10 @@ func CheckFolder(roots []string, folder string) error {
 	return err
 }
 
-// claimPath returns the normalised form of location and the folders above it, the nearest first, up
-// to the top of its disk or bucket. It includes folders above the root because roots may lie within
-// roots of other warehouses, or change at the next start. The location must be below one of roots.
-// A root cannot be claimed, even within another root.
+// claimPath returns the normalised form of location and the folders above it. The nearest folder is
+// first, and the top of the disk or bucket is last. The folders above the root are included because
+// one warehouse's root may lie within another's, and roots can change. The location must be below
+// one of roots. A root cannot be claimed, even within another root.
 func claimPath(roots []string, location string) (normalised string, folders []string, err error) {
 	place, err := storage.Parse(location)
 	if err != nil {
@@ -424,13 +426,13 @@ func claimPath(roots []string, location string) (normalised string, folders []st
 			"Location is outside the warehouse locations (add one with moorage warehouse change --allow-location): %s",
 			location)
 	}
-	for _, folder := range place.Ancestors() { // the topmost folder is below no root, so nothing can live in it
+	for _, folder := range place.Ancestors() { // no table can live in the topmost folder
 		folders = append(folders, folder.String())
 	}
 	return normalised, folders, nil
 }
 
-// Refusal turns *TakenError into the error for a location that the client chose. It returns other
+// Refusal turns a *TakenError into the error for a client that chose the location. It returns other
 // errors unchanged.
 func Refusal(err error, location string) error {
 	taken, ok := err.(*TakenError)
@@ -465,8 +467,8 @@ func Refusal(err error, location string) error {
 }
 
 // Live calls visit for each location below folder that a live table or view has claimed, with its
-// pointer. It ends with the first error of visit, which it returns. A claim that is made during the
-// call may be missed.
+// pointer. It stops at the first error of visit, and returns that error. It may miss a claim that
+// is made during the call.
 func (c *Claims) Live(ctx context.Context, folder storage.Location,
 	visit func(at storage.Location, pointer registry.Pointer) error) error {
 	below := strings.TrimSuffix(folder.String(), "/") + "/"

@@ -9,11 +9,12 @@ import (
 )
 
 // End removes a dropped pointer in one Apply. The same Apply removes its remaining claims, leases,
-// grants and maintenance records. It also removes its task or the record of its window. Its
-// locations keep tombstones: see Release. End uses the fields How and Lasting of ending.
+// grants and maintenance records. It also removes the pointer's task, or else the record of the
+// time until which the pointer can be restored. Release leaves tombstones at its locations. Of
+// ending, End uses only the fields How and Lasting.
 //
-// The change record gets operation. Nothing happens, without an error, if the pointer is gone or
-// over returns false.
+// The change record contains operation. If the pointer is gone, or over(state, pointer) is false,
+// End does nothing and returns nil.
 func (c *Claims) End(ctx context.Context, operation string, id registry.ID, ending Ending,
 	over func(registry.State, registry.Pointer) bool) error {
 	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
@@ -30,7 +31,7 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 			return err
 		}
 		ending.ReachableUntil = pointer.ReachableUntil
-		if records[0].State == registry.StatePurging && pointer.Task.IsZero() { // its purge was called off
+		if records[0].State == registry.StatePurging && pointer.Task.IsZero() { // its purge was cancelled
 			ending.How = registry.EndedForget
 		}
 		conditions, deletes, err := c.Release(ctx, pointer, ending)

@@ -11,10 +11,11 @@ import (
 // foldersMax bounds how many folders are remembered; an entry takes a few hundred bytes.
 const foldersMax = 20_000
 
-// folders remembers the records of folders in state below, without their values. All claims below a
-// folder require its record and leave it unchanged, so the next claim need not read it. If a record
-// has changed in the meantime the Apply fails. Folders with a tombstone are not remembered: a
-// tombstone appears only with a new version of its folder's record. It is safe for concurrent use.
+// folders remembers the records of folders in state below, without their values. A claim below a
+// folder requires the folder's record but does not change it, so the next claim need not read it.
+// If a record has changed in the meantime, the Apply of the claim fails. Folders with a tombstone
+// are not remembered. A remembered folder cannot have got a tombstone unnoticed: the tombstone
+// comes with a new version of the folder's record. folders is safe for concurrent use.
 type folders struct {
 	cache *otter.Cache[string, *registry.Record]
 }
@@ -23,7 +24,7 @@ func newFolders() *folders {
 	return &folders{otter.Must(&otter.Options[string, *registry.Record]{MaximumSize: foldersMax})}
 }
 
-// remember keeps the last version of a folder's record, if another claim can build on it.
+// remember keeps the last version of a folder's record, if other claims can require it.
 func (f *folders) remember(folder place) {
 	record := folder.record
 	if record.State != registry.StateBelow || folder.tombstone.Exists() {
@@ -34,8 +35,8 @@ func (f *folders) remember(folder place) {
 	f.cache.Set(record.Key.ID, &record)
 }
 
-// place is the record and the tombstone of a location or folder. Both have their key, and each may
-// be missing.
+// place is the record and the tombstone of a location or folder. Either may be missing in the
+// store, but its Key is always set.
 type place struct {
 	record, tombstone registry.Record
 }
@@ -50,7 +51,7 @@ func placeOf(key registry.Key, record, tombstone registry.Record) place {
 func (c *Claims) read(ctx context.Context, key registry.Key, above []string, fromMemory bool) ([]place, error) {
 	places := make([]place, 1, 1+len(above))
 	keys := []registry.Key{key}
-	var indexes []int // in places, of each further pair of keys
+	var indexes []int // the index in places of each further pair of keys
 	for _, folder := range above {
 		var known place
 		if kept, ok := c.folders.cache.GetIfPresent(folder); ok && fromMemory {

@@ -20,7 +20,7 @@ func (c *Claims) EndMaintenance(ctx context.Context, id registry.ID) (
 
 // endMaintenance returns the conditions and writes that remove all maintenance records of a pointer
 // that ends: its policy, its schedule with due and blocked entries, its jobs and its runs. The
-// files of a job outlast its record for a while, as for any job without a record.
+// files of a job stay for a while after its record is removed.
 func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, schedule, policy registry.Record) (
 	conditions []registry.Condition, writes []registry.Write, err error) {
 	jobs, err := c.ledger.List(ctx, registry.TableJob, registry.JobPrefix(id), "", ledger.ScanPage)

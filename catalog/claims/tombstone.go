@@ -16,9 +16,9 @@ import (
 // Ending describes how a pointer gives up its locations.
 type Ending struct {
 	How string    // registry.EndedPurge or another constant of its group
-	Now time.Time // by the clock of the store
-	// ReachableUntil is the time until which engines may hold credentials for the locations; zero
-	// if they hold no credentials.
+	Now time.Time // the present time by the store's clock
+	// ReachableUntil is the time until which engines may hold credentials for the locations. It is
+	// zero if engines hold no credentials.
 	ReachableUntil time.Time
 	// Lasting means that files may be left at the locations. Then only an operator clears the
 	// tombstones.
@@ -45,7 +45,7 @@ func TombstoneOf(record registry.Record, tableUUID string) (registry.Tombstone, 
 	return ledger.Decode[registry.Tombstone](record)
 }
 
-// isOwn reports whether record, which may be missing, is the tombstone of the claimant's table.
+// isOwn reports whether record is the tombstone of the claimant's table. record may be missing.
 func isOwn(record registry.Record, claimant Claimant) (bool, error) {
 	if !record.Exists() || claimant.TableUUID == "" {
 		return false, nil
@@ -55,9 +55,9 @@ func isOwn(record registry.Record, claimant Claimant) (bool, error) {
 }
 
 // mayResettle returns nil if the claimant may live at, above or below the tombstone of record, or
-// if record is missing. It returns the error of claimant.MayResettle first. Otherwise it returns
-// *TakenError while engines may hold credentials, which would reach the files of another table. So
-// a claimant without the right does not learn when the credentials end.
+// if record is missing. First it calls claimant.MayResettle, and returns its error. Then it returns
+// *TakenError while engines may hold credentials, which would reach the claimant's files. So a
+// claimant without the right to resettle does not learn when the credentials end.
 func (c *Claims) mayResettle(ctx context.Context, record registry.Record, claimant Claimant) error {
 	if !record.Exists() {
 		return nil
@@ -82,14 +82,15 @@ func (c *Claims) mayResettle(ctx context.Context, record registry.Record, claima
 	return err
 }
 
-// emptied returns the record of a folder in state dropping, if the claimant may claim the folder as
-// its location. This requires that nothing is claimed below the folder, and that the claimant may
-// live above the tombstones there.
+// emptied sets the record of a folder to state dropping and returns it, if the claimant may claim
+// the folder as its location. It requires that nothing below the folder is claimed, and that the
+// claimant may live above the tombstones below it.
 //
-// Conditions cannot cover a range, such as the locations below a folder. So emptied marks the
-// record as the sweep of folders does, and scans the range after that. A claim below the folder
-// that was planned before the mark fails on it. A later claim removes the mark. So the scan is
-// still correct when an Apply that requires the marked version succeeds.
+// Conditions cannot cover a range, such as the locations below a folder. So emptied first marks the
+// folder's record with this state, as the sweep of folders does, and then scans the range. If a
+// claim below the folder was planned before the mark, its Apply fails because of the mark. A claim
+// that is planned later removes the mark. So if an Apply that requires the marked version succeeds,
+// the result of the scan is still correct.
 //
 // The error is *TakenError if the location is taken, and ledger.ErrRetry if the record has changed.
 func (c *Claims) emptied(ctx context.Context, folder registry.Record, claimant Claimant) (registry.Record, error) {
@@ -107,7 +108,7 @@ func (c *Claims) emptied(ctx context.Context, folder registry.Record, claimant C
 	if _, failed := registry.FailedCondition(err); failed {
 		return folder, ledger.ErrRetry
 	}
-	if err != nil { // the sweep removes a leftover mark
+	if err != nil { // if a mark was left, the sweep removes it
 		return folder, moorage.E("claims.emptied", folder.Key.ID, moorage.KindUnavailable, err)
 	}
 	folder.State, folder.ETag = registry.StateDropping, etags[0]
@@ -115,8 +116,8 @@ func (c *Claims) emptied(ctx context.Context, folder registry.Record, claimant C
 }
 
 // lookBeneath returns *TakenError if a location below location is claimed, and the error of
-// mayResettle for a tombstone below it. It reads the claims first: a claim that ends between the
-// two reads has left its tombstone.
+// mayResettle for a tombstone below it. It reads the claims before the tombstones: a claim that
+// ends in between leaves a tombstone, which the second read finds.
 func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, claimant Claimant) error {
 	var taken *TakenError
 	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
@@ -127,7 +128,7 @@ func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, claiman
 		if held, err := ledger.Decode[registry.LocationClaim](record); err == nil && held.Pointer == claimant.Pointer {
 			taken.Own = AroundOwn
 		}
-		return taken.Own == AroundOwn, ctx.Err() // the first other owner is only for the message
+		return taken.Own == AroundOwn, ctx.Err() // one other owner is enough
 	})
 	if err != nil || taken != nil {
 		return cmp.Or(err, error(taken))
@@ -137,9 +138,9 @@ func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, claiman
 	})
 }
 
-// Release returns the conditions and writes that give up the pointer's remaining claims. ending
-// describes how. The record of a location that keeps a tombstone, or has claims or tombstones below
-// it, becomes a folder record.
+// Release returns the conditions and writes that give up the pointer's remaining claims, in the way
+// that ending describes. The record of a location that keeps a tombstone, or has claims or
+// tombstones below it, becomes a folder record.
 func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending Ending) (
 	[]registry.Condition, []registry.Write, error) {
 	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
@@ -184,9 +185,9 @@ func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending E
 	return conditions, writes, nil
 }
 
-// leave plans what remains of a location that pointer holds by record: a tombstone or nothing.
-// before is the tombstone that another table left earlier. It stays, because the files of that
-// table may still be there.
+// leave plans what pointer leaves at a location: a tombstone or nothing. record is its claim of
+// that location. before is the tombstone that another table left there earlier. It stays, because
+// the files of that other table may still be there.
 func (c *Claims) leave(ctx context.Context, pointer registry.Pointer, record, before registry.Record,
 	ending Ending) (conditions []registry.Condition, writes []registry.Write, err error) {
 	var puts []ledger.Write
@@ -235,10 +236,10 @@ type Left struct {
 }
 
 // Tombstones returns at most limit of the tombstones below one of roots, in the order of their
-// locations. It begins behind the location after, or at the start if after is empty. next is the
-// after of the next page, and empty for the last page.
+// locations. It begins with the first location behind after, or with the very first if after is
+// empty. next is the value of after for the next page, and empty if this is the last page.
 //
-// Errors are those of the store.
+// Its errors come from the store.
 func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, limit int) (
 	all []Left, next string, err error) {
 	folders, err := parseAll(roots)
@@ -248,7 +249,7 @@ func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, l
 	err = c.ledger.Scan(ctx, registry.TableTombstone, "", after, func(record registry.Record) (bool, error) {
 		at, err := storage.Parse(record.Key.ID)
 		if err != nil || !slices.ContainsFunc(folders, func(root storage.Location) bool { return root.Contains(at) }) {
-			return true, nil // it is outside the roots
+			return true, nil // this location is outside the roots
 		}
 		if len(all) == limit {
 			next = all[limit-1].Location
@@ -273,10 +274,10 @@ func parseAll(roots []string) ([]storage.Location, error) {
 	return parsed, nil
 }
 
-// Clear removes the tombstone at a location below one of roots, and returns it. If engines may hold
-// credentials for the location, the tombstone stays until they have ended.
+// Clear removes the tombstone at a location below one of roots, and returns it. While engines may
+// hold credentials for the location, Clear does not remove the tombstone.
 //
-// Errors: KindBadRequest for a malformed location; KindNotFound if there is no tombstone, or the
+// Errors: KindBadRequest for a malformed location; KindNotFound if there is no tombstone or the
 // location is outside the roots; KindUnavailable.
 func (c *Claims) Clear(ctx context.Context, roots []string, location string) (left Left, err error) {
 	at, err := storage.Parse(location)

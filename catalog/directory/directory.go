@@ -3,20 +3,21 @@
 //
 // # How a name is resolved
 //
-// A name leads through records. Each record has the id by which the next one is found:
+// A name is resolved by a chain of records. The id in each record is part of the key of the next
+// one:
 //
 //	warehouse ─► namespace ─► namespace ─► entry ─► pointer
 //
-// The directory caches the records to which a path and a name led. So it reads a known path or
-// pointer in one call of the store. It always reads the store: the cache only has the keys of the
-// records. A record contains its own name and whether it is live. So the directory detects an
-// outdated cache entry, and resolves the name again from the warehouse down. It reports an object
-// as missing only after such reads.
+// The directory caches the keys of the records that it found for a path or a name. So it reads a
+// known path or pointer in one call of the store. It never answers from the cache alone. A record
+// contains its own name and whether it is live. So the directory detects an outdated cache entry,
+// and resolves the name again from the warehouse down. It reports an object as missing only after
+// it has read from the warehouse down.
 //
 // The record of a warehouse describes how to reach the files of its tables. A read of a pointer
-// alone does not include that record. So each cached pointer refers to its version of the
-// warehouse's record (versions.go). A request that finds the version too old reads the record as
-// well.
+// alone does not include that record. So each cached pointer refers to a version of the warehouse's
+// record (versions.go). If that version was confirmed too long ago, a request also reads the
+// warehouse's record.
 //
 // Find and FindAll resolve a name to its pointer (names.go), and Path resolves a namespace
 // (path.go). Resolve is the entry point of verbs that read: it calls the gate first (resolve.go).
@@ -44,7 +45,7 @@ const requestTimeout = 30 * time.Second
 // Config holds the parts and settings of a Directory. Fields without a default are required.
 type Config struct {
 	Ledger *ledger.Ledger
-	// OpenStorage and BorrowStorage are the functions of catalog.Config.
+	// OpenStorage and BorrowStorage have the meaning that catalog.Config describes.
 	OpenStorage   func(place storage.Place) (storage.Store, error)
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 	Now           func() time.Time

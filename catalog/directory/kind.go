@@ -8,8 +8,8 @@ import (
 // Kind is a kind of object that a name can have: table or view.
 type Kind struct {
 	Noun    string         // in messages
-	Missing moorage.Kind   // of the error for a missing object
-	State   registry.State // of its entries
+	Missing moorage.Kind   // the kind of the error for a missing object
+	State   registry.State // the state of its entries
 }
 
 // The kinds.
@@ -18,10 +18,10 @@ var (
 	view  = &Kind{Noun: "View", Missing: moorage.KindNoSuchView, State: registry.StateView}
 )
 
-// Table returns the kind of tables, always the same pointer.
+// Table returns the kind of tables. It always returns the same pointer.
 func Table() *Kind { return table }
 
-// View returns the kind of views, always the same pointer.
+// View returns the kind of views. It always returns the same pointer.
 func View() *Kind { return view }
 
 // KindOf returns the kind of a pointer.
@@ -35,7 +35,7 @@ func KindOf(pointer registry.Pointer) *Kind {
 // IsOf reports whether a pointer is of kind k.
 func (k *Kind) IsOf(pointer registry.Pointer) bool { return KindOf(pointer) == k }
 
-// Other returns the other kind.
+// Other returns the kind of views for tables, and the kind of tables for views.
 func (k *Kind) Other() *Kind {
 	if k == view {
 		return table
@@ -48,8 +48,8 @@ func (k *Kind) NoSuch(ident moorage.Identifier) error {
 	return moorage.Errorf(k.Missing, "%s does not exist: %s", k.Noun, ident)
 }
 
-// CheckFree returns KindAlreadyExists if e exists, so that no object of kind k can be created
-// there.
+// CheckFree returns KindAlreadyExists if the entry e exists, because an object of kind k cannot be
+// created at its name.
 func (k *Kind) CheckFree(e Entry, ident moorage.Identifier) error {
 	switch e.Record.State {
 	case registry.StateNone:

@@ -14,26 +14,26 @@ import (
 	"moorage/storage"
 )
 
-// Found is the pointer of a table or view as of one read, with the place of its files.
+// Found is the pointer of a table or view from one read, with the place of its files.
 type Found struct {
 	Record  registry.Record
 	Pointer registry.Pointer
 	Storage storage.Store
-	Place   storage.Place // reached by Storage, from the warehouse
+	Place   storage.Place // the place that Storage reaches, from the record of the warehouse
 	// Warehouse is the id of the warehouse.
 	Warehouse registry.ID
 	// Delegation is the delegation setting of the warehouse.
 	Delegation []string
-	// Secret is the id of the warehouse's secret; zero if it has none.
+	// Secret is the id of the warehouse's secret. It is zero if the warehouse has no secret.
 	Secret registry.ID
 	// Above are the containers: the namespaces, the nearest first, and then the warehouse. Their
 	// ids do not change while the pointer's namespace stays the same.
 	Above []access.Object
 
-	version *warehouseVersion // the version of the warehouse for all fields except the pointer
+	version *warehouseVersion // the version of the warehouse from which all fields except the pointer come
 }
 
-// Object returns r as the object of decisions. ident is the name in the request.
+// Object returns r in the form that an access decision needs. ident is the name in the request.
 func (r *Found) Object(ident moorage.Identifier) gate.Object {
 	kind := access.Table
 	if r.Pointer.View {
@@ -44,22 +44,22 @@ func (r *Found) Object(ident moorage.Identifier) gate.Object {
 	return gate.Object{Ident: ident, Path: append(path, r.Above...)}
 }
 
-// Granted returns r with a pointer that records that privileges are granted on it, for the next
-// version of the record.
+// Granted returns r with a changed pointer, for the next version of its record: it records that
+// privileges are granted on the object.
 func (r *Found) Granted() *Found {
 	granted := *r
 	granted.Pointer.Granted = true
 	return &granted
 }
 
-// IsIn reports whether r is in the warehouse; false for nil. A request may change a table or view
-// by its uuid, whatever its name is now. It may do so only in the warehouse that it names.
+// IsIn reports whether r is in the warehouse. It is false if r is nil. A request that identifies a
+// table or view by its uuid may change it only in the warehouse that the request names.
 func (r *Found) IsIn(warehouse string) bool {
 	return r != nil && r.Pointer.Warehouse == warehouse
 }
 
-// names caches the pointer to which each name led, with its value. Each use reads the pointer
-// again: its record contains its name and whether it is live. So an outdated entry is detected.
+// names caches the pointer that each name had, with its value. Each use reads the pointer's record
+// again, which contains its name and whether it is live. So an outdated entry is detected.
 type names struct{ cache *otter.Cache[string, *Found] }
 
 func newNames() *names {
@@ -79,15 +79,17 @@ func (n *names) set(key string, found *Found) { n.cache.Set(key, found) }
 
 func (n *names) forget(key string) { n.cache.Invalidate(key) }
 
-// RememberMove caches to, a pointer that this node moved by write, which got the ETag etag. So the
-// next reader need not decode it.
+// RememberMove caches a pointer that this node moved, so that the next reader need not decode it.
+// to is its new version, write is the write that stored this version, and etag is the ETag that the
+// store returned.
 func (d *Directory) RememberMove(to *Found, write registry.Write, etag registry.ETag) {
 	to.Record = registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
 	d.names.set(NameKey(to.Pointer.Identifier()), to)
 }
 
-// Latest returns the newest known version of a pointer that was moved from found to to: to, unless
-// the ETag of the move is unknown.
+// Latest returns the newest known version of a pointer that was moved. found is the version before
+// the move, and to is the version after it. Latest returns found if the ETag of the move is
+// unknown, else to.
 func Latest(found, to *Found) *Found {
 	if to.Record.Exists() {
 		return to
@@ -95,9 +97,10 @@ func Latest(found, to *Found) *Found {
 	return found
 }
 
-// Find returns the live pointer of kind k called ident. Its error has kind k.Missing if there is
-// none. This includes a missing namespace, because clients look for metadata tables such as
-// ns.table.files this way. It also includes an ident of the other kind.
+// Find returns the live pointer of kind k called ident. Its error has kind k.Missing if there is no
+// such pointer. The error is the same if the namespace is missing, because clients look for
+// metadata tables such as ns.table.files this way. It is also the same if ident names an object of
+// the other kind.
 func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier) (*Found, error) {
 	key := NameKey(ident)
 	if known, ok := d.names.get(key); ok && k.IsOf(known.Pointer) {
@@ -120,8 +123,8 @@ func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier)
 	return found, err
 }
 
-// Reread reads the pointer of known again. It returns known itself if nothing changed, and nil if
-// the pointer is no longer live.
+// Reread reads the pointer of known again. It returns known if nothing changed, and nil if the
+// pointer is no longer live.
 func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
 	records, err := d.getIn(ctx, []registry.Key{known.Record.Key}, known)
 	if err != nil {
@@ -131,7 +134,7 @@ func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
 }
 
 // getIn reads the records at keys and, in the same call, the outdated warehouse records of known.
-// It updates their versions with these, and returns only the records at keys.
+// It updates the known versions from the warehouse records, and returns only the records at keys.
 func (d *Directory) getIn(ctx context.Context, keys []registry.Key, known ...*Found) ([]registry.Record, error) {
 	began := d.now()
 	var aged []*warehouseVersion
@@ -151,7 +154,7 @@ func (d *Directory) getIn(ctx context.Context, keys []registry.Key, known ...*Fo
 	return records[:len(keys)], nil
 }
 
-// RereadAll is Reread for several pointers, in one read.
+// RereadAll does the same as Reread for several pointers, in one read.
 func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, error) {
 	if len(known) == 0 {
 		return nil, nil
@@ -173,8 +176,8 @@ func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, er
 	return now, nil
 }
 
-// asOf returns known updated to a later record of its pointer. It returns known itself if nothing
-// changed, and nil if the pointer is no longer live.
+// asOf returns known, updated from record, a later version of the pointer's record. It returns
+// known unchanged if nothing changed, and nil if the pointer is no longer live.
 func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Record) (*Found, error) {
 	switch {
 	case !record.Exists() || record.State != registry.StateLive:
@@ -198,9 +201,9 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 // movedMax bounds the reads of a pointer that is moved repeatedly.
 const movedMax = 20
 
-// moved returns the pointer of a record whose namespace or warehouse record has changed, or nil if
-// it is no longer live. It was renamed, or dropped and restored: into another warehouse, or into a
-// warehouse that was created again since.
+// moved returns the pointer of record, after its namespace or the record of its warehouse has
+// changed. It returns nil if the pointer is no longer live. The pointer was renamed or restored
+// into another warehouse, or its warehouse was created again.
 func (d *Directory) moved(ctx context.Context, record registry.Record, pointer registry.Pointer) (*Found, error) {
 	for range movedMax {
 		path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
@@ -210,7 +213,7 @@ func (d *Directory) moved(ctx context.Context, record registry.Record, pointer r
 		case err != nil && kind != moorage.KindNoSuchWarehouse && kind != moorage.KindNoSuchNamespace:
 			return nil, err
 		}
-		records, err := d.get(ctx, record.Key) // it was moved again, or dropped
+		records, err := d.get(ctx, record.Key) // the pointer was moved again, or dropped
 		if err != nil {
 			return nil, err
 		}
@@ -233,8 +236,8 @@ func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, p
 	}
 }
 
-// findFromRoot resolves ident by reads from the warehouse down. Records that remain inconsistent
-// result in KindUnavailable after requestTimeout; this package does not cause that.
+// findFromRoot resolves ident by reads from the warehouse down. If the records remain inconsistent,
+// it returns KindUnavailable after requestTimeout. This package never leaves records inconsistent.
 func (d *Directory) findFromRoot(ctx context.Context, k *Kind, ident moorage.Identifier) (*Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -270,13 +273,13 @@ func (d *Directory) findFromRoot(ctx context.Context, k *Kind, ident moorage.Ide
 	return found, err
 }
 
-// Known returns the last known target of the name ident. It reads nothing.
+// Known returns the last known target of the name ident. It does not read the store.
 func (d *Directory) Known(ident moorage.Identifier) (*Found, bool) {
 	return d.names.get(NameKey(ident))
 }
 
-// FindAll is Find for several names. It reads the pointers of all known names in one call, as of
-// one moment.
+// FindAll does the same as Find for several names. It reads the pointers of all known names in one
+// call, so the results are from the same moment.
 func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Identifier) ([]*Found, error) {
 	found, err := d.knownNow(ctx, func(int) *Kind { return k }, idents)
 	if err != nil {
@@ -292,8 +295,9 @@ func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Ident
 	return found, nil
 }
 
-// knownNow rereads the known pointers of idents in one read. kind returns the expected kind of
-// each. The result is nil for a name that is not known or no longer leads to its pointer.
+// knownNow rereads the known pointers of idents in one read. kind(i) returns the expected kind of
+// idents[i]. The result is nil for a name that is not known, or no longer has the pointer that it
+// had.
 func (d *Directory) knownNow(ctx context.Context, kind func(i int) *Kind, idents []moorage.Identifier) (
 	[]*Found, error) {
 	found := make([]*Found, len(idents))
@@ -317,7 +321,8 @@ func (d *Directory) knownNow(ctx context.Context, kind func(i int) *Kind, idents
 	return found, nil
 }
 
-// Entry is the record and value of an entry; both are zero if it does not exist.
+// Entry is the record and value of an entry, which gives a pointer its name. Both are zero if it
+// does not exist.
 type Entry struct {
 	Record registry.Record
 	Value  registry.Entry

@@ -22,9 +22,9 @@ const (
 	pathsMax = 20_000
 	namesMax = 100_000
 
-	// longPathBytes is the total length of a path's values beyond which they are not read at once.
-	// A path may have 32 levels, each with a megabyte of properties. Levels with more than
-	// longLevelBytes are then read without their values.
+	// longPathBytes limits the total length of a path's values that one read may return. A path may
+	// have 32 levels, each with a megabyte of properties. If the values of a path are longer,
+	// levels with more than longLevelBytes are read without their values.
 	longPathBytes  = 256 << 10
 	longLevelBytes = 8 << 10
 )
@@ -40,18 +40,18 @@ type Path struct {
 
 // level is one namespace on a path.
 type level struct {
-	record registry.Record // with its value only at the end of a path
+	record registry.Record // includes the value only if this is the last level of a path
 	head   namespaceHead
 	bytes  int // the length of the value
 }
 
-// namespaceHead holds the fields of a registry.Namespace that a path needs. Few requests need the
-// properties, which may be long, so only those requests decode them.
+// namespaceHead holds the fields of a registry.Namespace that a path needs. The properties may be
+// long, so only the few requests that need them decode them.
 type namespaceHead struct {
 	ID      registry.ID `json:"id"`
 	Since   time.Time   `json:"since"`
 	Creator string      `json:"creator"`
-	// Properties holds the one property that decides where tables are created.
+	// Properties has only the property that decides where tables are created.
 	Properties struct {
 		Location string `json:"location"`
 	} `json:"properties"`
@@ -77,8 +77,8 @@ func (p *Path) Record() registry.Record {
 	return p.levels[len(p.levels)-1].record
 }
 
-// Above returns the containers on p for decisions: the namespaces, the last one first, and then the
-// warehouse.
+// Above returns the containers on p in the form that an access decision needs: the namespaces, the
+// last one first, and then the warehouse.
 func (p *Path) Above() []access.Object {
 	objects := make([]access.Object, 0, len(p.levels)+1)
 	for _, level := range slices.Backward(p.levels) {
@@ -98,9 +98,9 @@ func (p *Path) Up() *Path {
 	return &up
 }
 
-// Home returns the location that is nearest to the end of p, without a trailing slash, and the
-// number of namespaces that lead to it. It is the location of the last namespace with the property
-// `location`, or else of the warehouse.
+// Home returns the location below which tables at the end of p are created, without a trailing
+// slash. It is the location of the last namespace that has the property `location`, or else of the
+// warehouse. depth is the number of namespaces on p down to that namespace.
 func (p *Path) Home() (location string, depth int) {
 	for i, level := range slices.Backward(p.levels) {
 		if location := storage.Trim(level.head.Properties.Location); location != "" {
@@ -110,15 +110,15 @@ func (p *Path) Home() (location string, depth int) {
 	return p.Warehouse.Location, 0
 }
 
-// object returns the last namespace of p, or the warehouse, as the object of decisions. on is its
-// name.
+// object returns the last namespace of p, or the warehouse, in the form that an access decision
+// needs. on is its name.
 func (p *Path) object(on moorage.Identifier) gate.Object {
 	return gate.Object{
 		Ident: moorage.Identifier{Warehouse: on.Warehouse, Namespace: on.Namespace[:len(p.levels)]}, Path: p.Above(),
 	}
 }
 
-// since returns when the present state of record began.
+// since returns the time when record got its present state.
 func (p *Path) since() time.Time {
 	if len(p.levels) == 0 {
 		return p.Warehouse.Since
@@ -132,16 +132,16 @@ type paths struct {
 	cache *otter.Cache[string, *cachedPath]
 }
 
-// cachedPath holds the keys and levels by which a namespace was reached. A key contains the id of
-// the parent, so keys that still lead to records are correct.
+// cachedPath holds the keys and levels by which a namespace was found. A key contains the id of the
+// parent, so if a key still has a record, it is the right one.
 type cachedPath struct {
 	keys   []registry.Key
-	levels []level     // as found, without their values
+	levels []level     // as they were read, without their values
 	id     registry.ID // of the namespace
 	bytes  int         // the total length of the values
 }
 
-// newCachedPath returns the cache entry of p, which was reached by keys.
+// newCachedPath returns the cache entry of p. keys are the keys of its records.
 func newCachedPath(keys []registry.Key, p *Path) *cachedPath {
 	levels, bytes := slices.Clone(p.levels), 0
 	for i := range levels {
@@ -155,7 +155,7 @@ func newPaths() *paths {
 	return &paths{otter.Must(&otter.Options[string, *cachedPath]{MaximumSize: pathsMax})}
 }
 
-// cacheKey joins names with bytes that they cannot contain.
+// cacheKey joins the names with bytes that no name can contain.
 func cacheKey(warehouse string, ns moorage.Namespace, name string) string {
 	return warehouse + "\x00" + strings.Join(ns, moorage.LevelSeparator) + "\x00" + name
 }
@@ -174,8 +174,8 @@ func (d *Directory) Path(ctx context.Context, name string, ns moorage.Namespace)
 	return p, err
 }
 
-// PathAndEntry is Path for the namespace of ident, together with the entry of that name. It takes
-// one read if the path is cached.
+// PathAndEntry does the same as Path for the namespace of ident, and also returns the entry of
+// ident. It needs only one read if the path is cached.
 func (d *Directory) PathAndEntry(ctx context.Context, ident moorage.Identifier) (*Path, Entry, error) {
 	p, record, err := d.pathAnd(ctx, ident.Warehouse, ident.Namespace, func(namespace registry.ID) registry.Key {
 		return registry.EntryKey(namespace, ident.Name)
@@ -187,8 +187,9 @@ func (d *Directory) PathAndEntry(ctx context.Context, ident moorage.Identifier) 
 	return p, Entry{record, value}, err
 }
 
-// pathAnd is Path, and reads one more key, which depends on the id of the namespace; extra may be
-// nil. With extra, the record of a long namespace may come without its value.
+// pathAnd does the same as Path, and also reads the key that extra returns for the id of the
+// namespace. extra may be nil. With extra, the record of a long namespace may come without its
+// value.
 func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespace,
 	extra func(namespace registry.ID) registry.Key) (*Path, registry.Record, error) {
 	cacheKey := cacheKey(name, ns, "")
@@ -247,9 +248,8 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 	return p, records[len(records)-1], nil
 }
 
-// pathFromRoot reads one level after the other, and returns the keys that it read. If a level is
-// long and in the cache, it is read without its value. This includes the last level, unless
-// withValue is set.
+// pathFromRoot reads one level after the other, and returns the keys that it read. A level that is
+// long and cached is read without its value. This includes the last level, unless withValue is set.
 func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace, withValue bool) (
 	*Path, []registry.Key, error) {
 	if moorage.ValidateName("warehouse name", name) != nil { // no key can have this name
@@ -292,7 +292,7 @@ func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Na
 }
 
 // longestKnown returns the cached path to ns or to its nearest parent that has one. It returns nil
-// if there is none.
+// if no such path is cached.
 func (d *Directory) longestKnown(name string, ns moorage.Namespace) *cachedPath {
 	for levels := len(ns); levels > 0; levels-- {
 		if known, ok := d.paths.cache.GetIfPresent(cacheKey(name, ns[:levels], "")); ok {
@@ -302,7 +302,8 @@ func (d *Directory) longestKnown(name string, ns moorage.Namespace) *cachedPath 
 	return nil
 }
 
-// levelAt returns level i of a cached path, in a slice, if it was found at key.
+// levelAt returns a slice with level i of a cached path, if that level was found at key. Otherwise
+// the slice is empty.
 func (c *cachedPath) levelAt(i int, key registry.Key) []level {
 	if c == nil || i >= len(c.levels) || c.keys[i+1] != key {
 		return nil
@@ -310,8 +311,8 @@ func (c *cachedPath) levelAt(i int, key registry.Key) []level {
 	return c.levels[i : i+1]
 }
 
-// unchanged returns the record at key without its value, in a slice, if it is still the record of a
-// known level. Of the keys with this prefix, key itself comes first.
+// unchanged returns a slice with the record at key, without its value, if it is still the record of
+// a known level. Among the keys that begin with key, key itself comes first.
 func (d *Directory) unchanged(ctx context.Context, key registry.Key, known level) ([]registry.Record, error) {
 	records, err := d.ledger.ListKeys(ctx, key.Table, key.ID, "", 1)
 	if err != nil || len(records) == 0 || records[0].Key != key || records[0].ETag != known.record.ETag {
@@ -347,14 +348,14 @@ func (d *Directory) newPath(ctx context.Context, record registry.Record, name st
 	}, nil
 }
 
-// isAsIn reports whether the namespaces of p are those of a cached path, in the same versions.
+// isAsIn reports whether p has the same versions of the same namespaces as a cached path.
 func (p *Path) isAsIn(known *cachedPath) bool {
 	return slices.EqualFunc(p.levels, known.levels, func(a, b level) bool { return a.record.ETag == b.record.ETag })
 }
 
 // follow appends the namespaces of records, which were found at keys. It returns ledger.ErrRetry if
-// one is not the child of the one before it. It does not decode namespaces that known has in the
-// same version.
+// a namespace is not the child of its predecessor. It does not decode a namespace if known has it
+// in the same version.
 func (p *Path) follow(keys []registry.Key, records []registry.Record, known []level) error {
 	for i, record := range records {
 		if !record.Exists() || !strings.HasPrefix(keys[i].ID, registry.NamespacePrefix(p.Warehouse.ID, p.ID())) {
@@ -377,9 +378,10 @@ func (p *Path) follow(keys []registry.Key, records []registry.Record, known []le
 	return nil
 }
 
-// LivePath is Path for a caller that will create something below ns. While a drop searches the
-// namespace (or warehouse) for children, LivePath waits. If that drop died it makes the namespace
-// live again. If the drop takes too long the error is KindUnavailable.
+// LivePath does the same as Path for a caller that will create something in ns. While a drop of the
+// namespace or warehouse searches it for children, LivePath waits. If the process of the drop has
+// died, LivePath makes the namespace live again. If the drop takes too long, the error is
+// KindUnavailable.
 func (d *Directory) LivePath(ctx context.Context, name string, ns moorage.Namespace) (*Path, error) {
 	ctx, cancel := context.WithTimeout(ctx, LiveWait)
 	defer cancel()
@@ -407,7 +409,8 @@ func (d *Directory) LivePath(ctx context.Context, name string, ns moorage.Namesp
 	}
 }
 
-// LivePathAndEntry is LivePath for the namespace of ident, together with the entry of that name.
+// LivePathAndEntry does the same as LivePath for the namespace of ident, and also returns the entry
+// of ident.
 func (d *Directory) LivePathAndEntry(ctx context.Context, ident moorage.Identifier) (*Path, Entry, error) {
 	p, found, err := d.PathAndEntry(ctx, ident)
 	if err != nil || p.Record().State == registry.StateLive {
@@ -421,15 +424,16 @@ func (d *Directory) LivePathAndEntry(ctx context.Context, ident moorage.Identifi
 }
 
 // DroppingStale is the age at which a record in state dropping counts as abandoned by a dead node.
-// The next request that meets it makes it live again (PutBack).
+// The next request that reads such a record makes it live again (PutBack).
 const DroppingStale = 30 * time.Second
 
 // LiveWait bounds how long a create waits for a drop that is under way.
 const LiveWait = 5 * time.Second
 
-// isStale reports whether the dropping mark on the last record of p was left by a dead node. Marks
-// and their age use the store's clock, which may have been set back. The age of a mark from the
-// future is unknown, so it is stale. If a drop is still under way and is put back, it marks again.
+// isStale reports whether the dropping mark on the last record of p was left by a dead node. The
+// time of a mark and its age use the store's clock, which may have been set back. A mark with a
+// time in the future has an unknown age, so it counts as stale. If the drop is still under way, it
+// sets its mark again.
 func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 	now, err := d.ledger.Time(ctx)
 	if err != nil {
@@ -438,8 +442,9 @@ func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 	return now.Sub(p.since()).Abs() > DroppingStale, nil
 }
 
-// PutBack makes a namespace or warehouse live again that a drop left in state dropping. Its
-// condition is the version that was read. So it also fences that drop, if it is still under way.
+// PutBack makes the namespace or warehouse at the end of p live again, which a drop left in state
+// dropping. It requires the version of the record in p, and writes a new one. So if the drop is
+// still under way, its Apply fails.
 func (d *Directory) PutBack(ctx context.Context, name string, ns moorage.Namespace, p *Path) error {
 	const operation = "put-back"
 	ident := moorage.Identifier{Warehouse: name, Namespace: ns}
@@ -449,17 +454,18 @@ func (d *Directory) PutBack(ctx context.Context, name string, ns moorage.Namespa
 	}
 	_, err = d.SetState(ctx, change, p, registry.StateLive)
 	if _, failed := registry.FailedCondition(err); failed {
-		return nil // another operation was first; the caller checks again
+		return nil // another operation changed the record first; the caller checks again
 	}
 	return ledger.IgnoreRetry(err)
 }
 
 // SetState writes the last record of p again with another state, and returns p with that record. It
-// returns nil without an error if the store's answer was lost: then the caller must read p again.
+// returns nil without an error if the store's answer was lost: then the caller must read the path
+// again.
 func (d *Directory) SetState(ctx context.Context, change registry.Change, p *Path, state registry.State) (
 	*Path, error) {
 	now := d.now()
-	if state == registry.StateDropping { // other nodes compare its age
+	if state == registry.StateDropping { // other nodes check how old this time is
 		var err error
 		if now, err = d.ledger.Time(ctx); err != nil {
 			return nil, err

@@ -9,15 +9,16 @@ import (
 	"moorage/registry"
 )
 
-// Resolved is the object of a verb that reads, as of one read.
+// Resolved is the object of a verb that reads, from one read of the store.
 type Resolved struct {
 	Path  *Path  // for a verb on a warehouse or a namespace
 	Found *Found // for a verb on a table or a view
 	By    Asker  // for a verb on a table or a view: the asker for further checks of Found
 }
 
-// Resolve is the entry point of all reads: it finds the object on, and checks whether caller may
-// use v on it. The row of v has the kind of the object and the required privileges.
+// Resolve is the entry point of all verbs that read. It finds the object, and checks whether caller
+// may use v on it. on is the object's name. The row of v in the table of verbs has the object's
+// kind and the required privileges.
 //
 // views are the views through which caller reaches a table or view; nil if there are none.
 //
@@ -59,8 +60,8 @@ type Asker struct {
 	Through *gate.Through
 }
 
-// PathFor is Path, and checks that the caller has privileges on the last namespace, or on the
-// warehouse.
+// PathFor does the same as Path, and checks that the caller has the privileges asked on the last
+// namespace, or on the warehouse.
 func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileges, on moorage.Identifier) (
 	*Path, error) {
 	path, err := d.Path(ctx, on.Warehouse, on.Namespace)
@@ -70,8 +71,8 @@ func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileg
 	return path, d.MayAt(ctx, by, asked, path, on)
 }
 
-// MayAt returns nil if the caller has the privileges on the end of path, which leads to the
-// namespace of on. Errors are those of gate.Guard.Decide.
+// MayAt returns nil if the caller has the privileges asked on the last namespace of path, or on the
+// warehouse. path is the path to the namespace of on. Errors are those of gate.Guard.Decide.
 func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier) error {
 	if d.guard == nil {
@@ -80,12 +81,11 @@ func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges
 	return d.guard.Decide(ctx, d.question(by, asked, path, on))
 }
 
-// question returns the question whether the caller has privileges on the end of path, which leads
-// to the namespace of on.
+// question returns the question that MayAt and RecheckAt put to the guard.
 func (d *Directory) question(by Asker, asked access.Privileges, path *Path, on moorage.Identifier) gate.Question {
 	q := gate.Question{Caller: by.Caller, Verb: by.Verb, Object: path.object(on), Asked: asked}
 	if len(on.Namespace) > 0 {
-		q.Missing = gate.NoSuchNamespace(on.Namespace) // also if only a parent exists
+		q.Missing = gate.NoSuchNamespace(on.Namespace) // also if path has only a parent of the namespace
 	}
 	return q
 }
@@ -102,7 +102,7 @@ func (d *Directory) RecheckAt(ctx context.Context, by Asker, asked access.Privil
 	}, do)
 }
 
-// FindFor is Find, and checks that the caller has privileges on the result.
+// FindFor does the same as Find, and checks that the caller has the privileges asked on the result.
 func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier) (*Found, error) {
 	found, err := d.Find(ctx, k, ident)
@@ -115,8 +115,8 @@ func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileg
 	return found, nil
 }
 
-// May returns nil if the caller has the privileges on found, which they named as ident. Errors are
-// those of gate.Guard.Decide.
+// May returns nil if the caller has the privileges asked on found. ident is the name that the
+// caller used for it. Errors are those of gate.Guard.Decide.
 func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, found *Found,
 	ident moorage.Identifier) error {
 	if d.guard == nil {
@@ -127,9 +127,9 @@ func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, 
 	})
 }
 
-// Missing translates err, the error for a missing object in a warehouse, for the caller. If the
-// caller does not see the warehouse, it returns the error for a missing warehouse. It returns other
-// errors unchanged.
+// Missing returns the error that the caller gets when a lookup in a warehouse failed with err. If
+// err reports a missing object and the caller does not see the warehouse, it is the error for a
+// missing warehouse. Otherwise it is err.
 func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchNamespace, moorage.KindNoSuchTable, moorage.KindNoSuchView:
@@ -166,8 +166,8 @@ func (d *Directory) Sees(ctx context.Context, by Asker, warehouse string) (bool,
 }
 
 // Taking returns a function that decides whether the caller may take over the claim of a dropped
-// table or view. It is nil if there is no guard. The caller needs drop on the dropped table or
-// view, which cannot come back afterwards.
+// table or view. It is nil if there is no guard. The caller needs drop on that table or view,
+// because it cannot be restored afterwards.
 //
 // Errors: KindForbidden, also if the caller does not see the dropped table or view; those of
 // gate.Guard.Decide.
@@ -190,14 +190,15 @@ func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) err
 	}
 }
 
-// AboveOf returns the containers of a pointer, or those at its drop, as far as they still exist.
+// AboveOf returns the containers of a live pointer, or the containers that a dropped pointer had,
+// as far as they still exist.
 func (d *Directory) AboveOf(ctx context.Context, pointer registry.Pointer) ([]access.Object, error) {
 	path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
 	switch kind := moorage.KindOf(err); {
 	case err == nil && path.ID() == pointer.NamespaceID:
 		return path.Above(), nil
 	case err == nil, kind == moorage.KindNoSuchWarehouse, kind == moorage.KindNoSuchNamespace:
-		// Another container has the name now, whose grants do not count.
+		// Another warehouse has the name now, and its grants do not count.
 		if path == nil || !pointer.WarehouseID.IsZero() && path.Warehouse.ID != pointer.WarehouseID {
 			return []access.Object{{ID: access.ID(pointer.WarehouseID), Kind: access.Warehouse}}, nil
 		}

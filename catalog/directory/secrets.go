@@ -9,8 +9,8 @@ import (
 	"moorage/storage"
 )
 
-// SecretOf returns the secret of a warehouse in the form of storage.Place. It is empty if the id
-// secret is zero.
+// SecretOf returns the secret of a warehouse in the form that storage.Place has. secret is its id.
+// The result is empty if the id is zero.
 func SecretOf(secret, warehouse registry.ID, version uint64) storage.Secret {
 	if secret.IsZero() {
 		return storage.Secret{}

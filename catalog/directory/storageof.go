@@ -15,8 +15,8 @@ import (
 // table's pointer, and state the state of its record.
 //
 // Normally it is the storage of the table's warehouse. But the warehouse may be gone, another
-// warehouse may have its name now, or it may no longer allow the table's locations. Then it is a
-// storage that reaches the table's own locations.
+// warehouse may have its name now, or it may no longer allow the table's locations. Then StorageOf
+// borrows a storage that reaches only the table's own locations.
 func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, state registry.State,
 	also ...string) (storage.Store, func(), error) {
 	own := storage.Place{
@@ -53,9 +53,10 @@ func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, sta
 	return store, giveBack, nil
 }
 
-// isOfWarehouse reports whether a table belongs to warehouse, which has the name of the table's
-// warehouse. A live table always does: a warehouse with tables cannot be dropped. A dropped table
-// may have belonged to an earlier warehouse of that name; its record has the id of that warehouse.
+// isOfWarehouse reports whether a table belongs to warehouse. warehouse is the present warehouse
+// with the name in the table's pointer. A live table always belongs to it: a warehouse with tables
+// cannot be dropped. A dropped table may have belonged to an earlier warehouse of that name; then
+// its pointer has the earlier warehouse's id.
 func isOfWarehouse(pointer registry.Pointer, state registry.State, warehouse registry.Warehouse) bool {
 	if !pointer.WarehouseID.IsZero() {
 		return pointer.WarehouseID == warehouse.ID
@@ -64,7 +65,7 @@ func isOfWarehouse(pointer registry.Pointer, state registry.State, warehouse reg
 }
 
 // ownRoots returns the locations that a table has claimed, and the folder of its metadata file,
-// which may lie elsewhere.
+// which may be outside these locations.
 func ownRoots(pointer registry.Pointer) []string {
 	roots := slices.Clone(pointer.Claims)
 	file, err := storage.Parse(pointer.MetadataLocation)

@@ -37,15 +37,15 @@ type storages struct {
 	borrowPlace func(place storage.Place) (storage.Store, func(), error)
 	readSecret  func(ctx context.Context, secret storage.Secret) (storage.Secret, error)
 
-	// mu guards the fields below. It is a leaf: no other lock is taken while it is held. It is not
-	// held while a storage is opened.
+	// mu guards the fields below. No other lock is taken while mu is held, and mu is not held while
+	// a storage is opened.
 	mu       sync.Mutex
 	kept     map[string]storage.Store
-	openings map[string]*opening // openings by open that are under way
-	lendings map[string]*opening // openings by borrow that are under way
+	openings map[string]*opening // running openings that open began
+	lendings map[string]*opening // running openings that borrow began
 }
 
-// opening is one call that opens a storage, which may never return.
+// opening is one call that opens a storage. The call may never return.
 type opening struct {
 	done chan struct{}
 
@@ -54,7 +54,7 @@ type opening struct {
 	giveBack func() // never nil
 	err      error
 
-	ended, left bool // for a loan: it has ended, and the borrower has left; guarded by storages.mu
+	ended, left bool // for borrow: open has ended, the borrower has left; guarded by storages.mu
 }
 
 func newStorages(config Config) *storages {
@@ -74,8 +74,8 @@ func newStorages(config Config) *storages {
 	return s
 }
 
-// open returns the storage that reaches place. It waits until ctx ends, at most OpenStorageMax.
-// After that it returns storage.ErrUnavailable.
+// open returns the storage that reaches place. It waits at most OpenStorageMax, and no longer than
+// ctx. If the storage is not open by then, it returns storage.ErrUnavailable.
 func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store, error) {
 	key := PlaceKey(place)
 	s.mu.Lock()
@@ -97,8 +97,7 @@ func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store
 	return now.store, now.err
 }
 
-// joinOpening returns the opening of place that is under way, or begins one. The opened storage is
-// kept.
+// joinOpening returns the running opening of place, or begins one. The opened storage stays in s.
 func (s *storages) joinOpening(key string, place storage.Place) *opening {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,15 +124,16 @@ func (s *storages) joinOpening(key string, place storage.Place) *opening {
 	return now
 }
 
-// forget makes the next request for a place open it again. Present users keep their storage.
+// forget makes the next request for a place open it again. Requests that already use the storage
+// continue to use it.
 func (s *storages) forget(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.kept, key)
 }
 
-// begin calls open, then end, in a goroutine that its callers may abandon: a system call in which
-// open may hang cannot be interrupted. end runs before the result is visible.
+// begin calls open and then end in a goroutine. Callers may abandon the goroutine, because open may
+// hang in a system call that cannot be interrupted. Callers see the result only after end has run.
 func begin(open func() (storage.Store, func(), error), end func(*opening)) *opening {
 	now := &opening{done: make(chan struct{}), giveBack: func() {}}
 	go func() {
@@ -161,10 +161,10 @@ func (o *opening) wait(ctx context.Context) error {
 }
 
 // borrow returns the storage that reaches place for one piece of work, and a function to give it
-// back. It returns the kept storage if there is one. Otherwise it opens one for this use, which
-// creates no folders. Use it for places that only records name, such as places of deleted
-// warehouses: their number is unbounded. It waits like open, and also for other borrowers of the
-// place.
+// back. It returns the kept storage if there is one. Otherwise it opens a storage for this use,
+// without creating folders. Use it for places that only records name, such as places of deleted
+// warehouses: their number is unbounded. It waits as long as open does. The wait includes the time
+// for other borrowers of the same place to finish.
 func (s *storages) borrow(ctx context.Context, place storage.Place) (
 	store storage.Store, giveBack func(), err error) {
 	key := PlaceKey(place)
@@ -214,7 +214,8 @@ func (s *storages) lendLocked(key string, place storage.Place) *opening {
 	return lending
 }
 
-// leave gives back the storage of a borrower that no longer waits, as soon as it is open.
+// leave is called for a borrower that no longer waits. It gives the storage back as soon as the
+// storage is open.
 func (s *storages) leave(lending *opening) {
 	s.mu.Lock()
 	lending.left = true
@@ -231,7 +232,8 @@ func (d *Directory) Borrow(ctx context.Context, place storage.Place) (storage.St
 	return d.storages.borrow(ctx, place)
 }
 
-// PlaceKey joins the parts of a place with bytes that they cannot contain.
+// PlaceKey returns a text that is unique for each place. It joins the parts with bytes that no part
+// can contain.
 func PlaceKey(place storage.Place) string {
 	key := strings.Join(place.Roots, "\x00")
 	for _, name := range slices.Sorted(maps.Keys(place.Options)) {
@@ -251,9 +253,9 @@ func (d *Directory) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	}
 }
 
-// ProbeAll probes the storage of every warehouse, several at once. It calls unreachable, one call
-// at a time, for each storage that cannot be reached, as soon as that is known. A usable storage
-// logs missing features itself. The error is that of the store, or of ctx.
+// ProbeAll probes the storage of every warehouse, several at once. As soon as it knows that a
+// storage cannot be reached, it calls unreachable, one call at a time. A storage that can be
+// reached logs its missing features itself. The error comes from the store or from ctx.
 func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
 	const op = "directory.ProbeAll"
 	var mu sync.Mutex // one call of unreachable at a time
@@ -281,7 +283,7 @@ func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, lo
 		})
 		return true, ctx.Err()
 	})
-	_ = probes.Wait() // failures were passed to unreachable
+	_ = probes.Wait() // unreachable has received the failures
 	return moorage.Annotate(op, "", cmp.Or(err, ctx.Err()))
 }
 

@@ -12,14 +12,15 @@ import (
 
 // Views are the views that a request names as its path to a table or view.
 type Views struct {
-	Names []moorage.Identifier // the outermost first
-	// IsDefiner reports whether access behind a view is checked for the view's owner.
+	Names []moorage.Identifier // outermost view first
+	// IsDefiner reports whether a view is a definer view: the privileges of its owner decide about
+	// the objects behind it.
 	IsDefiner func(ctx context.Context, view *Found) (bool, error)
 }
 
-// findThrough is FindFor for a caller that may come through views. through is by with these views
-// as they were found. The guard decides whether they count: views from an untrusted sender change
-// nothing.
+// findThrough does the same as FindFor for a caller that may come through views. It also returns
+// by, extended with the views that it found. The guard decides whether the views count: if the
+// sender is not trusted, they are ignored.
 func (d *Directory) findThrough(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier, views *Views) (found *Found, through Asker, err error) {
 	if views == nil || d.guard == nil {
@@ -49,14 +50,14 @@ func (d *Directory) findThrough(ctx context.Context, by Asker, asked access.Priv
 // viewPath is the path of a caller to a table or view, through views.
 type viewPath struct {
 	*Directory
-	by    Asker // including the views
+	by    Asker // includes the views
 	kind  *Kind
 	to    moorage.Identifier
 	views *Views
 }
 
-// find finds the target of p, and the existing views on the way. It reads cached views and a cached
-// target together.
+// find finds the target of p, and the views on the way that exist. It reads all of them that are
+// cached in one call.
 func (p viewPath) find(ctx context.Context) (*Found, error) {
 	names := append(p.views.Names[:len(p.views.Names):len(p.views.Names)], p.to)
 	last := len(names) - 1
@@ -80,8 +81,8 @@ func (p viewPath) find(ctx context.Context) (*Found, error) {
 	return p.Find(ctx, p.kind, p.to)
 }
 
-// findView returns a view on the way; known is its cached result or nil. A missing or unreadable
-// view is not an error, but the caller cannot pass through it.
+// findView returns a view on the way. known is the view if it was already read, or nil. A missing
+// or unreadable view is not an error, but the caller cannot reach anything through it.
 func (p viewPath) findView(ctx context.Context, name moorage.Identifier, known *Found) (view gate.View, err error) {
 	view.Object.Ident = name
 	found := known
@@ -109,8 +110,8 @@ func (p viewPath) findView(ctx context.Context, name moorage.Identifier, known *
 	return view, nil
 }
 
-// isTrusted reports whether the guard accepts the views in the warehouse, so that they must be
-// read. It decides nothing.
+// isTrusted reports whether the guard trusts the sender to name views in the warehouse. If not, the
+// views need not be read.
 func (p viewPath) isTrusted(ctx context.Context) (bool, error) {
 	path, err := p.Path(ctx, p.to.Warehouse, nil)
 	if moorage.KindOf(err) == moorage.KindNoSuchWarehouse {
@@ -122,8 +123,8 @@ func (p viewPath) isTrusted(ctx context.Context) (bool, error) {
 	return p.guard.Trusts(ctx, p.by.Caller, path.object(moorage.Identifier{Warehouse: p.to.Warehouse}))
 }
 
-// missing returns the error if p leads to no object, for the reason err. It is the refusal of a
-// view that the caller cannot pass through, or else err.
+// missing returns the error if the target of p was not found because of err. If a view refuses the
+// caller, it returns the refusal of the view, or else err.
 func (p viewPath) missing(ctx context.Context, err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchView:

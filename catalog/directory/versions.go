@@ -8,10 +8,10 @@ import (
 	"moorage/registry"
 )
 
-// WarehouseTrust is how long a node assumes that the record of a warehouse is unchanged. A later
-// request that would otherwise read only a table's pointer reads that record in the same call. So a
-// storage option, a secret or a delegation that was changed on another node applies to every
-// request that begins later than this.
+// WarehouseTrust is how long a node assumes that the record of a warehouse is unchanged. After that
+// time, a request that would otherwise read only a table's pointer also reads the warehouse's
+// record, in the same call. So a change of a storage option, secret or delegation on another node
+// applies to every request that begins WarehouseTrust later.
 const WarehouseTrust = 2 * time.Second
 
 // warehouseVersion is one version of the record of a warehouse. All cached pointers of its tables
@@ -20,9 +20,9 @@ type warehouseVersion struct {
 	key   registry.Key
 	etag  registry.ETag
 	place string // the PlaceKey of the warehouse's storage
-	// confirmed is the start of the last read that found this version.
+	// confirmed is the start time of the last read that found this version.
 	confirmed atomic.Pointer[time.Time]
-	stale     atomic.Bool // a read found another version
+	stale     atomic.Bool // set when a read found another version
 }
 
 // isFresh reports whether a request that begins now may assume that v is the present version.
@@ -31,8 +31,8 @@ func (v *warehouseVersion) isFresh(now time.Time) bool {
 	return age >= 0 && age <= WarehouseTrust
 }
 
-// isStale reports whether v is certainly not the present version. It is true for nil, the version
-// of a pointer that was not found in a warehouse.
+// isStale reports whether v is certainly not the present version. It is true if v is nil, as for a
+// pointer that was not found through a warehouse.
 func (v *warehouseVersion) isStale() bool { return v == nil || v.stale.Load() }
 
 // confirm records that a read found v. began is when that read began.
@@ -42,7 +42,8 @@ func (v *warehouseVersion) confirm(began time.Time) {
 	}
 }
 
-// saw processes the record of v. began is when the read of record began.
+// saw compares v with record, the warehouse's record from a read that began at began. It confirms v
+// or marks it as stale.
 func (v *warehouseVersion) saw(record registry.Record, began time.Time) {
 	if record.Exists() && record.ETag == v.etag {
 		v.confirm(began)
@@ -51,13 +52,14 @@ func (v *warehouseVersion) saw(record registry.Record, began time.Time) {
 	v.stale.Store(true)
 }
 
-// warehouseVersions holds the present versions of warehouses that this node knows. It is safe for
+// warehouseVersions holds the version of each warehouse that this node read last. It is safe for
 // concurrent use.
 type warehouseVersions struct {
-	// outdated is called with the place of a version if the next version has another place.
+	// outdated is called when a new version of a warehouse has another place. Its argument is the
+	// place of the old version.
 	outdated func(place string)
 
-	mu    sync.Mutex                   // guards known; a leaf
+	mu    sync.Mutex                   // guards known; no other lock is taken while it is held
 	known map[string]*warehouseVersion // by warehouse name
 }
 
@@ -65,8 +67,8 @@ func newWarehouseVersions(outdated func(place string)) *warehouseVersions {
 	return &warehouseVersions{outdated: outdated, known: make(map[string]*warehouseVersion)}
 }
 
-// at returns the version of the warehouse called name for record. began is when the read of record
-// began, and place is the PlaceKey of its storage.
+// at returns the version of the warehouse called name that record has. began is when the read of
+// record began, and place is the PlaceKey of the warehouse's storage.
 func (v *warehouseVersions) at(name string, record registry.Record, place string, began time.Time) *warehouseVersion {
 	v.mu.Lock()
 	before := v.known[name]
@@ -85,7 +87,7 @@ func (v *warehouseVersions) at(name string, record registry.Record, place string
 	return now
 }
 
-// forget records that a warehouse was changed or deleted.
+// forget removes the version of a warehouse that was changed or deleted.
 func (v *warehouseVersions) forget(name string) {
 	v.mu.Lock()
 	before := v.known[name]
@@ -94,7 +96,8 @@ func (v *warehouseVersions) forget(name string) {
 	v.leave(before, "")
 }
 
-// leave marks before as stale, if it is not nil. place is the place of the next version.
+// leave marks before, the old version of a warehouse, as stale. before may be nil. place is the
+// place of the next version.
 func (v *warehouseVersions) leave(before *warehouseVersion, place string) {
 	if before == nil {
 		return

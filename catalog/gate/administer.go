@@ -29,7 +29,7 @@ const (
 )
 
 // administering returns the rows of the verbs for managing access. The Guard admits most of them:
-// grants.Grants checks their privileges, because it knows the object and the grants.
+// grants.Grants checks the required privileges, because it knows the object and the grants.
 func administering() []Row {
 	reads := func(verb Verb, operation string) Row {
 		return Row{Verb: verb, On: access.Server, Reads: true, AskedLater: true, Management: []string{operation}}
@@ -68,8 +68,8 @@ func administering() []Row {
 }
 
 // administeringAsks returns the privilege checks of the verbs for managing access. A caller with
-// admin also passes a check of access.Manage. A change of owner checks no privilege: only owners
-// and administrators may make it.
+// admin also passes a check of access.Manage. For a change of owner the table requires only that
+// the caller sees the object. Package grants then admits only owners and administrators.
 func administeringAsks() map[Verb][]Ask {
 	admin := []Ask{{Of: OfServer, For: access.Admin}}
 	adminOrSelf := []Ask{{OfServer, access.Admin, IfOther}}
@@ -89,7 +89,7 @@ func administeringAsks() map[Verb][]Ask {
 		PutRole:         admin,
 		DeleteRole:      admin,
 		ChangeMembers:   admin,
-		ListGrants:      append(adminOrSelf, manage...), // by grantee, or by object
+		ListGrants:      append(adminOrSelf, manage...), // adminOrSelf: by grantee; manage: by object
 		ChangeGrants:    append(manage, Ask{Of: OfObject, When: ForGrants}),
 		SetOwner:        {{Of: OfObject, For: access.See}},
 		SetManaged:      manage,

@@ -7,8 +7,9 @@ import (
 	"moorage/access"
 )
 
-// Ask is one privilege check of a verb, before it does anything: the caller must have For on the
-// subject Of. For is access.See if the caller only has to see the subject.
+// Ask is one privilege check of a verb, which is made before the verb does anything. The caller
+// must have the privileges For on the subject Of. For is access.See if the caller only has to see
+// the subject.
 type Ask struct {
 	Of   Subject
 	For  access.Privileges
@@ -20,41 +21,43 @@ type Subject uint8
 
 // The subjects.
 const (
-	// OfObject is the object of the verb; for a table to be overwritten, the present one.
+	// OfObject is the object of the verb. If a register overwrites a table, it is the present
+	// table.
 	OfObject Subject = iota
-	// OfContainer is the container in which the object is, or will be created: the nearest one that
-	// exists.
+	// OfContainer is the nearest existing container of the object. The object itself may not exist
+	// yet.
 	OfContainer
 	// OfDestination is the destination namespace of a rename.
 	OfDestination
-	// OfDropped is the dropped table or view that a register restores, or whose location is taken
-	// over.
+	// OfDropped is a dropped table or view. The request restores it by a register, or takes over
+	// its location.
 	OfDropped
 	// OfView is each view through which the caller reaches the object.
 	OfView
 	// OfServer is the server.
 	OfServer
 	// OfNeighbour is another table or view at a file location that the request names. If that table
-	// or view is gone, it is its warehouse.
+	// or view is gone, OfNeighbour is the warehouse.
 	OfNeighbour
 )
 
-// When is the condition of a privilege check: one condition, or several at once.
+// When is the condition of a privilege check. It is a set of bits: the request must meet all of
+// them.
 type When uint16
 
-// Always is the condition that every request meets.
+// Always is the empty condition, which every request meets.
 const Always When = 0
 
 // The conditions.
 const (
-	// IfLocated: the request chooses where files are. It names a location other than the server's
-	// choice, sets one of PathProperties, or sets or removes the location of a namespace.
+	// IfLocated: the request chooses where files are. It names a location that the server would not
+	// choose, sets one of PathProperties, or sets or removes the location of a namespace.
 	IfLocated When = 1 << iota
 	// IfPurging: the request also deletes the files.
 	IfPurging
-	// IfMoving: the destination is in another namespace.
+	// IfMoving: the destination of a rename is in another namespace.
 	IfMoving
-	// IfTakingBack: the metadata file belongs to a dropped table or view.
+	// IfTakingBack: the metadata file of a register belongs to a dropped table or view.
 	IfTakingBack
 	// IfTakingOver: a location passes from a dropped table or view to the object of the verb.
 	IfTakingOver
@@ -64,22 +67,23 @@ const (
 	ForProperties
 	// ForWriting: the check decides only whether the credentials or signatures permit writing.
 	ForWriting
-	// ForUpdates: the privileges for each update (OfUpdate), instead of For.
+	// ForUpdates: the check requires the privileges for each update (OfUpdate), instead of For.
 	ForUpdates
-	// IfOther: the request is about another principal. A caller needs no privilege for their own
-	// principal.
+	// IfOther: the request names a principal other than the caller. A caller needs no privilege for
+	// their own principal.
 	IfOther
 	// IfThrough: a trusted engine names views through which the caller reaches the object.
 	IfThrough
-	// ForGrants: each privilege that is granted or revoked, instead of For.
+	// ForGrants: the check requires each privilege that the request grants or revokes, instead of
+	// For.
 	ForGrants
-	// IfReached: the request changes how the files of a warehouse are reached.
+	// IfReached: the request changes how the server or engines reach the files of a warehouse.
 	IfReached
 	// IfForeign: the request names a file location where another table or view lives or lived.
 	IfForeign
 	// IfForwarding: the location belongs to a dropped table with a waiting purge, which begins now.
 	IfForwarding
-	// Instead: For is an alternative to all unconditional checks on the same subject.
+	// Instead: a caller with For passes all unconditional checks of the same subject.
 	Instead
 )
 
@@ -100,7 +104,7 @@ func IsPathProperty(name string) bool { return slices.Contains(pathProperties, n
 func OfUpdate(action string, names []string) access.Privileges {
 	switch action {
 	case "assign-uuid":
-		return access.Describe // it can only confirm the present one
+		return access.Describe // the update can only confirm the present value
 	case "add-snapshot", "set-snapshot-ref", "set-statistics", "set-partition-statistics":
 		return access.Write
 	case "remove-snapshot-ref":
@@ -125,8 +129,8 @@ func OfUpdate(action string, names []string) access.Privileges {
 	return access.Alter | access.Write | access.Maintain | access.Locate
 }
 
-// Needs returns the privileges that a request for the verb requires on a subject, and whether it
-// has any check of the subject. met are the conditions that the request meets.
+// Needs returns the privileges that a request for the verb requires on a subject. asks is false if
+// the request needs no check of the subject. met has the conditions that the request meets.
 func (r Row) Needs(of Subject, met When) (privileges access.Privileges, asks bool) {
 	for _, ask := range r.Asks {
 		if ask.Of == of && ask.When != Instead && ask.When&^met == 0 {
@@ -137,7 +141,7 @@ func (r Row) Needs(of Subject, met When) (privileges access.Privileges, asks boo
 }
 
 // Needs returns the privileges that a request for v requires on a subject. It returns access.See if
-// the caller only has to see the subject, and access.Admin if v has no check of it.
+// the caller only has to see the subject. It returns access.Admin if v has no check of the subject.
 func (v Verb) Needs(of Subject, met When) access.Privileges {
 	privileges, asks := rows[v].Needs(of, met)
 	if !asks {
@@ -146,15 +150,15 @@ func (v Verb) Needs(of Subject, met When) access.Privileges {
 	return privileges
 }
 
-// NeedsFor returns the privileges of Needs plus named, for a request that meets ForUpdates or
-// ForGrants. named are the privileges for its updates by OfUpdate, or the privileges that it grants
-// or revokes.
+// NeedsFor returns the result of Needs plus named, for a request that meets ForUpdates or
+// ForGrants. named has the privileges that OfUpdate returns for the updates of the request, or the
+// privileges that the request grants or revokes.
 func (v Verb) NeedsFor(of Subject, met When, named access.Privileges) access.Privileges {
 	return v.Needs(of, met) | named
 }
 
-// InsteadOf returns the privileges that can replace the result of Needs; access.See if there are
-// none.
+// InsteadOf returns the privileges that a caller may have instead of the result of Needs. It
+// returns access.See if there is no alternative.
 func (r Row) InsteadOf(of Subject) (privileges access.Privileges) {
 	for _, ask := range r.Asks {
 		if ask.Of == of && ask.When == Instead {
@@ -164,8 +168,8 @@ func (r Row) InsteadOf(of Subject) (privileges access.Privileges) {
 	return privileges
 }
 
-// asks returns the privilege checks of every verb of a caller. Verbs of the server's own jobs have
-// no checks.
+// asks returns the privilege checks of every verb of a caller. The verbs of the server's own jobs
+// have no checks.
 func asks() map[Verb][]Ask {
 	one := func(of Subject, privileges access.Privileges) []Ask { return []Ask{{Of: of, For: privileges}} }
 	through := func(privileges access.Privileges) []Ask {
@@ -222,7 +226,7 @@ func asks() map[Verb][]Ask {
 		Sign:            append(through(access.Read), Ask{OfObject, access.Write, ForWriting}),
 		LoadStaged:      one(OfContainer, access.Create),
 		SignStaged:      one(OfContainer, access.Create),
-		ReportMetrics:   one(OfServer, access.See), // the table need not exist
+		ReportMetrics:   one(OfServer, access.See), // the table of the report need not exist
 
 		Describe:        one(OfServer, access.See),
 		Diagnose:        operate,
@@ -234,8 +238,8 @@ func asks() map[Verb][]Ask {
 		RenewLeases:     one(OfServer, access.See),
 		ReleaseLease:    one(OfServer, access.See),
 		ListLeases:      operate,
-		ClaimWork:       one(OfServer, access.See), // only tables that the caller may write to
-		ReportWork:      one(OfServer, access.See), // only for the caller's own work
+		ClaimWork:       one(OfServer, access.See), // offers only tables that the caller may write to
+		ReportWork:      one(OfServer, access.See), // accepts only the caller's own work
 		LoadMetrics:     append(one(OfServer, access.Audit), Ask{OfServer, access.Operate, Instead}),
 	}
 	maps.Copy(all, administeringAsks())

@@ -14,17 +14,17 @@ type Question struct {
 	Caller moorage.Caller
 	Verb   Verb
 	Object Object
-	Asked  access.Privileges // See: the caller only has to see the object
+	Asked  access.Privileges // access.See if the caller only has to see the object
 	// Through are the views through which the caller reaches the object. Nil if there are none.
 	Through *Through
-	// Missing is the error if the object is hidden but its warehouse is visible. It must be the
+	// Missing is the error for a caller that sees the warehouse but not the object. It must be the
 	// error for an object that does not exist. Nil selects the error for the object's kind.
 	Missing error
 }
 
 // Decide returns nil if q is allowed, or if access control is off.
 //
-// Errors: KindNoSuchWarehouse if the caller does not see the warehouse. q.Missing, hidden, if the
+// Errors: KindNoSuchWarehouse if the caller does not see the warehouse. Hide(q.Missing) if the
 // caller does not see the object. KindForbidden if the caller sees the object but lacks privileges.
 // KindNotAuthorized if the credential has expired or the principal is disabled. KindUnavailable if
 // the policy cannot be read.
@@ -39,7 +39,7 @@ func (g *Guard) Decide(ctx context.Context, q Question) error {
 	return g.decide(ctx, v, q)
 }
 
-// Again calls Decide with the present policy of the store, for a request that takes long.
+// Again reads the present policy of the store, and calls Decide, for a request that takes long.
 func (g *Guard) Again(ctx context.Context, q Question) error {
 	if g == nil {
 		return nil
@@ -50,7 +50,7 @@ func (g *Guard) Again(ctx context.Context, q Question) error {
 	return g.Decide(ctx, q)
 }
 
-// decide implements Decide with the policy of v.
+// decide decides q by the policy of v.
 func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	began := g.config.Now()
 	who, err := g.who(v, q.Caller, began)
@@ -83,9 +83,9 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	return q.Refusal(decision)
 }
 
-// instead returns the privileges to check and the decision about them. Normally these are q.Asked
-// and decision. If the table of verbs has an alternative and the caller has it, instead returns the
-// alternative and its decision.
+// instead returns the privileges to check, and the decision about them. If the table of verbs has
+// an alternative that the caller has, it returns the alternative and the decision about it.
+// Otherwise it returns q.Asked and decision.
 func (q Question) instead(who *access.Who, path []access.Object, decision access.Decision) (
 	access.Privileges, access.Decision) {
 	row, _ := q.Verb.Row()
@@ -102,8 +102,8 @@ func (q Question) instead(who *access.Who, path []access.Object, decision access
 	return q.Asked, decision
 }
 
-// who returns the entry of caller in v. Errors: KindNotAuthorized for a caller that is not
-// authenticated, is disabled, or has an expired credential.
+// who returns the entry of caller in v. Errors: KindNotAuthorized if the caller is not
+// authenticated or is disabled, or if its credential has expired.
 func (g *Guard) who(v *view, caller moorage.Caller, now time.Time) (*access.Who, error) {
 	switch principal, _ := v.Principal(caller.Name); {
 	case access.GranteeOf(caller.Name) != access.IsPrincipal:
@@ -156,8 +156,8 @@ func Forbidden(object Object, lacks access.Privileges) error {
 	return moorage.Errorf(moorage.KindForbidden, "Not allowed: %s on %s", lacks, name)
 }
 
-// Hide returns missing, the error for an object that does not exist, for a caller that must not
-// learn that it exists.
+// Hide returns missing with the mark Hidden, for a caller that must not learn that the object
+// exists. missing is the error for an object that does not exist.
 func Hide(missing error) error {
 	return &moorage.Error{Kind: moorage.KindOf(missing), Message: moorage.MessageOf(missing), Hidden: true}
 }
@@ -196,14 +196,14 @@ func noSuch(object Object) error {
 }
 
 // Authorize implements Authorizer. It checks the privileges that a verb requires on the whole
-// server. If the object of the verb is not known yet, it only refuses callers that have no access
-// at all.
+// server. For a verb whose object is not known yet, it refuses only callers that have no access at
+// all.
 func (g *Guard) Authorize(ctx context.Context, request Request) error {
 	row, _ := request.Verb.Row()
 	asked, ofServer := row.Needs(OfServer, Always)
 	if ofServer = ofServer && !row.AskedLater; ofServer {
-		// Metrics are needed most while the store does not respond. Then the policy that this
-		// process has in memory decides.
+		// Operators need metrics most while the store does not respond. So LoadMetrics can be
+		// decided by the policy in memory.
 		if err := g.look(ctx); err != nil && request.Verb != LoadMetrics {
 			return err
 		}
@@ -218,8 +218,8 @@ func (g *Guard) Authorize(ctx context.Context, request Request) error {
 	return g.letIn(ctx, v, request.Caller)
 }
 
-// letIn returns nil if caller has access at all. The policy of v may be older than the request. If
-// v refuses caller, letIn checks again with the present policy of the store.
+// letIn returns nil if caller has access to anything on the server. The policy of v may be older
+// than the request. If v refuses caller, letIn checks again with the present policy of the store.
 func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error {
 	_, err := g.who(v, caller, g.config.Now())
 	if _, shared := g.Key(); err == nil || !shared || access.GranteeOf(caller.Name) != access.IsPrincipal {
@@ -245,8 +245,8 @@ func (g *Guard) Audit(context.Context, Request, error) {}
 // systemPrefix is the prefix of the names that moorage.System makes.
 const systemPrefix = "system:"
 
-// IsSystem reports whether caller is a job of the server. A caller over the network is never one:
-// package identity never assigns a name with this alias.
+// IsSystem reports whether caller is a job of the server. A caller over the network is never a job:
+// package identity assigns no name with this prefix.
 func IsSystem(caller moorage.Caller) bool {
 	return caller.Source == "" && strings.HasPrefix(caller.Name, systemPrefix)
 }

@@ -11,16 +11,15 @@ import (
 	"moorage/registry"
 )
 
-// loadsMax is how often the whole policy is read until the epoch is the same before and after. The
-// policy changes at most once for each Apply of the epoch, and one load takes one page for each
-// thousand records.
+// loadsMax is how often the guard reads the whole policy before it gives up. A read must be
+// repeated if the epoch changed during the read. One read takes one page for each thousand records.
 const loadsMax = 100
 
 // pageRecords is how many policy records are read at a time.
 const pageRecords = 1000
 
-// follow returns a view that has every change that was seen so far. before is the present view; nil
-// if there is none.
+// follow returns a view that has every change that this process has seen. before is the present
+// view. It is nil if there is no view yet.
 func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 	for range loadsMax {
 		records, err := g.config.Store.Get(ctx, registry.EpochKey(), registry.RecentKey(), registry.AccessStoreKey())
@@ -61,7 +60,7 @@ func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 }
 
 // changed returns the snapshot of before with the changes since then. It returns nil if the whole
-// policy has to be read. recent was read in the same call as epoch.
+// policy must be read. recent was read in the same call as epoch.
 func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent registry.Record) (
 	*access.Snapshot, error) {
 	if before == nil || !before.on || before.Epoch() > epoch {
@@ -82,14 +81,14 @@ func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent 
 	}
 	last := len(records) - 1
 	if numberOf(records[last]) != epoch {
-		return nil, nil // the records may be newer
+		return nil, nil // the records may be newer than epoch
 	}
 	changes := g.changesOf(ctx, keys, records[:last])
 	return before.With(epoch, changes), nil
 }
 
-// load reads the whole policy. It returns nil if the policy changed during the read, so that it is
-// not the policy of epoch.
+// load reads the whole policy. It returns nil if the policy changed during the read, because then
+// the result is not the policy of epoch.
 func (g *Guard) load(ctx context.Context, epoch uint64) (*access.Snapshot, error) {
 	var all access.Changes
 	for _, table := range []registry.Table{registry.TablePrincipal, registry.TableRole, registry.TableGrants} {
@@ -118,7 +117,7 @@ func (g *Guard) load(ctx context.Context, epoch uint64) (*access.Snapshot, error
 	return access.New(epoch, all.Records), nil
 }
 
-// changesOf returns the changes from records, which were read at keys.
+// changesOf returns the content of records, which were read at keys, as changes.
 func (g *Guard) changesOf(ctx context.Context, keys []registry.Key, records []registry.Record) access.Changes {
 	var changes access.Changes
 	for i, key := range keys {
@@ -182,7 +181,7 @@ func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.K
 	}
 }
 
-// noteGeneration records how many principals or roles of the same name were deleted before.
+// noteGeneration records how many earlier principals or roles of the same name were deleted.
 func noteGeneration(changes *access.Changes, key registry.Key, generation uint64) {
 	if generation == 0 {
 		return
@@ -220,7 +219,7 @@ func grantsOf(id access.ID, record registry.Record) (access.Grants, error) {
 }
 
 // GrantsOf converts a grants record to the form of package access. It omits privileges that this
-// version does not know. The error means that the kind of the object is unknown.
+// version does not know. It returns an error if the kind of the object is unknown.
 func GrantsOf(id registry.ID, value registry.Grants) (access.Grants, error) {
 	kind, err := access.ParseKind(value.Kind)
 	if err != nil {
@@ -231,14 +230,14 @@ func GrantsOf(id registry.ID, value registry.Grants) (access.Grants, error) {
 		grants.Ancestors = append(grants.Ancestors, access.ID(ancestor))
 	}
 	for _, each := range value.Grants {
-		privileges, _ := access.Parse(each.Privileges) // the known ones
+		privileges, _ := access.Parse(each.Privileges) // without the unknown ones
 		grants.Grants = append(grants.Grants, access.Grant{Grantee: each.Grantee, Privileges: privileges})
 	}
 	return grants, nil
 }
 
-// addAdmins adds the configured administrators to the grants on the server. It does nothing if has
-// is false: then changes do not include these grants.
+// addAdmins adds the configured administrators to the grants on the server in changes. has reports
+// whether changes include these grants. If not, addAdmins does nothing.
 func (g *Guard) addAdmins(changes *access.Changes, has bool) {
 	if len(g.config.Admins) == 0 || !has {
 		return

@@ -17,34 +17,36 @@ type Config struct {
 	// Alone means that no other process uses the store, and that all parts of this process write
 	// through the store that Watch returns. Then requests need not read the epoch.
 	Alone bool
-	// Admins are the names of principals that have the privilege admin regardless of the store.
+	// Admins are the names of principals that always have the privilege admin, whatever the store
+	// contains.
 	Admins []string
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: discards
-	// Decided is called with each decision. It must not block. Default: does nothing.
+	// The guard calls Decided with each decision. Decided must not block. Default: does nothing.
 	Decided func(ctx context.Context, decision Decision)
 }
 
-// Guard authorizes callers. It is safe for concurrent use. As a Authorizer it decides about verbs
-// on the whole server. It admits other verbs, which are decided where their object is found.
+// Guard authorizes callers. It is safe for concurrent use. As an Authorizer it decides about verbs
+// on the whole server. It admits other verbs: the code that finds their object calls Decide.
 type Guard struct {
 	config Config
 	view   atomic.Pointer[view]
 	// seen is the greatest epoch of the store that this process knows.
 	seen atomic.Uint64
-	// doubts counts this process's changes of policy with unknown outcomes, in the order in which
-	// they became known as such. The first settled of them can no longer happen.
+	// doubts is the number of this process's policy changes with an unknown outcome, in the order
+	// in which the outcome became unknown. settled is how many of them, from the first, can no
+	// longer take effect.
 	doubts, settled atomic.Uint64
 	makers          knownMakers
 	looks           looks
-	// following has capacity for the one request that builds the next view.
+	// following is a lock with a capacity of one: the request that holds it builds the next view.
 	following chan struct{}
 }
 
 // view is a snapshot of the whole policy.
 type view struct {
 	*access.Snapshot
-	on    bool // access control is on; if it is off every request is allowed
+	on    bool // whether access control is on; if not, every request is allowed
 	store registry.AccessStore
 }
 
@@ -53,14 +55,14 @@ func (v *view) has(epoch uint64) bool {
 	return v != nil && (epoch == 0 || v.on && v.Epoch() >= epoch)
 }
 
-// Object is the object of a decision.
+// Object is an object in the form that a decision needs.
 type Object struct {
 	Ident moorage.Identifier // a warehouse or namespace has an empty name
 	// Path holds the object and its containers up to its warehouse. It is empty for the server.
 	Path []access.Object
 }
 
-// IDs returns the ids of objects, as records have them.
+// IDs returns the ids of objects in the form that records have.
 func IDs(objects []access.Object) []registry.ID {
 	ids := make([]registry.ID, len(objects))
 	for i, object := range objects {
@@ -84,14 +86,14 @@ type Decision struct {
 	Object Object
 	Asked  access.Privileges
 	access.Decision
-	Epoch uint64 // of the policy that was used
+	Epoch uint64 // the epoch of the policy that decided
 	Took  time.Duration
 	// Through are the views through which the caller reached the object, the outermost first. Walk
-	// has the view that refused the caller, if one did, and the principal whose privileges decided.
-	// Its Decision is the one above.
+	// has the view that refused the caller, if a view did, and the principal whose privileges
+	// decided. Walk.Decision equals the Decision above.
 	Through []moorage.Identifier
 	Walk    access.Walk
-	// Ignored are views that the request named but that were ignored, because their sender is not
+	// Ignored are views that the request named. The guard ignored them, because their sender is not
 	// trusted.
 	Ignored []moorage.Identifier
 }
@@ -109,8 +111,8 @@ func New(config Config) *Guard {
 	}
 }
 
-// Key returns the key that must be read together with the object of a decision. wanted is false if
-// that is not necessary.
+// Key returns the key of the record that must be read in the same call as the object of a decision.
+// wanted is false if no such read is necessary.
 func (g *Guard) Key() (key registry.Key, wanted bool) {
 	if g == nil || g.config.Alone && g.settled.Load() >= g.doubts.Load() {
 		return registry.Key{}, false
@@ -118,8 +120,8 @@ func (g *Guard) Key() (key registry.Key, wanted bool) {
 	return registry.EpochKey(), true
 }
 
-// Observe processes the record of Key, as it was read. A record that cannot be read denies all
-// requests until it can be read.
+// Observe processes the record of Key after it was read. If the record cannot be decoded, the guard
+// denies all requests until it can be decoded.
 func (g *Guard) Observe(record registry.Record) {
 	if !record.Exists() {
 		return
@@ -133,7 +135,7 @@ func (g *Guard) Observe(record registry.Record) {
 	}
 }
 
-// unreadable is the number of an epoch that cannot be read: no view has it.
+// unreadable is the number for an epoch record that cannot be decoded. No view has this epoch.
 const unreadable = ^uint64(0)
 
 // numberOf returns the epoch in record.
@@ -145,7 +147,7 @@ func numberOf(record registry.Record) uint64 {
 	return epoch.Number
 }
 
-// look reads the epoch, if requests must read it, and passes it to Observe.
+// look reads the epoch if Key requires that, and passes it to Observe.
 func (g *Guard) look(ctx context.Context) error {
 	key, wanted := g.Key()
 	if !wanted {
@@ -159,7 +161,7 @@ func (g *Guard) look(ctx context.Context) error {
 	return nil
 }
 
-// unavailable returns the error for a decision that cannot be made.
+// unavailable returns the error if a decision cannot be made because of err.
 func unavailable(err error) error {
 	return moorage.E("gate.unavailable", "", moorage.KindUnavailable, err)
 }
@@ -185,13 +187,13 @@ func (g *Guard) current(ctx context.Context) (*view, error) {
 	}
 	g.view.Store(next)
 	if next.on {
-		g.seen.CompareAndSwap(unreadable, next.Epoch()) // the record was repaired
+		g.seen.CompareAndSwap(unreadable, next.Epoch()) // the epoch record was repaired
 	}
 	return next, nil
 }
 
-// Fresh returns the present policy of the store. on is false if access control is off: then there
-// is no policy.
+// Fresh reads the present policy of the store. If access control is off, on is false and there is
+// no policy.
 //
 // Errors: KindUnavailable.
 func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, on bool, err error) {
@@ -205,7 +207,7 @@ func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, on bool, 
 	return v.Snapshot, v.on, nil
 }
 
-// Known returns the policy that this process has seen. Its results are those of Fresh.
+// Known returns the latest policy that this process has seen, with the same results as Fresh.
 func (g *Guard) Known(ctx context.Context) (snapshot *access.Snapshot, on bool, err error) {
 	v, err := g.current(ctx)
 	if err != nil {
@@ -214,7 +216,8 @@ func (g *Guard) Known(ctx context.Context) (snapshot *access.Snapshot, on bool, 
 	return v.Snapshot, v.on, nil
 }
 
-// Store returns the record with the time since when access control is on. on is false if it is off.
+// Store returns the record that has the time when access control was switched on. on is false if it
+// is off.
 //
 // Errors: KindUnavailable.
 func (g *Guard) Store(ctx context.Context) (store registry.AccessStore, on bool, err error) {
@@ -226,7 +229,7 @@ func (g *Guard) Store(ctx context.Context) (store registry.AccessStore, on bool,
 }
 
 // Who returns a caller's entry in the present policy of the store, and that policy. who is nil for
-// jobs of the server, which may do everything.
+// a job of the server, which may do everything.
 //
 // Errors: KindUnsupported if access control is off; KindNotAuthorized as Decide; KindUnavailable.
 func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who, policy *access.Snapshot, err error) {
@@ -246,9 +249,9 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 	return who, policy, err
 }
 
-// DecideBy decides q by rule, for a caller whose entry in policy is who (see Who). It reports the
-// decision to Config.Decided, and returns the error for it, or nil if it allows q. A nil who, of a
-// job of the server, may do everything.
+// DecideBy decides q by calling rule. who is the caller's entry in policy (see Who). DecideBy
+// reports the decision to Config.Decided. It returns nil if the decision allows q, or the error for
+// the decision. If who is nil, the caller is a job of the server, which may do everything.
 //
 // Errors: those of Decide.
 func (g *Guard) DecideBy(ctx context.Context, who *access.Who, policy *access.Snapshot, q Question,
@@ -274,8 +277,9 @@ func (g *Guard) DecideBy(ctx context.Context, who *access.Who, policy *access.Sn
 	return q.Refusal(decision)
 }
 
-// ForLists returns a caller's entry in the policy that this process has seen, for lists. It is nil
-// for a caller that sees everything: access control is off, or the caller is a job of the server.
+// ForLists returns a caller's entry in the policy that this process has seen, for verbs that list
+// objects. It is nil if the caller sees everything, because access control is off or the caller is
+// a job of the server.
 //
 // Errors: KindNotAuthorized as Decide; KindUnavailable.
 func (g *Guard) ForLists(ctx context.Context, caller moorage.Caller) (*access.Who, error) {

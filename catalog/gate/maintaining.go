@@ -20,8 +20,9 @@ const (
 	ChangeMaintenanceJob     Verb = "change-maintenance-job"
 )
 
-// maintaining returns the rows of the verbs for maintenance. The Guard admits the verbs on a scope:
-// catalog.Scopes finds the scope and checks their privileges.
+// maintaining returns the rows of the verbs for maintenance. The Guard admits every verb on a
+// scope, which is the server, a warehouse, a namespace or a table. catalog.Scopes finds the scope
+// and checks the caller's privileges.
 func maintaining() []Row {
 	reads := func(verb Verb, operations ...string) Row {
 		return Row{Verb: verb, On: access.Server, Reads: true, AskedLater: true, Management: operations}
@@ -54,8 +55,8 @@ func maintaining() []Row {
 }
 
 // maintainingAsks returns the privilege checks of the verbs for maintenance. A caller that may
-// grant on an object may also set its maintenance policy and preview the effect. NeedsOfServer
-// returns the privileges for the server as a whole.
+// grant privileges on an object may also set the object's maintenance policy and preview the
+// effect. NeedsOfServer returns the privileges for the server as a whole.
 func maintainingAsks() map[Verb][]Ask {
 	maintain := []Ask{{Of: OfObject, For: access.Maintain}}
 	policies := append([]Ask{{OfObject, access.Manage, Instead}}, maintain...)
@@ -79,8 +80,9 @@ func maintainingAsks() map[Verb][]Ask {
 	}
 }
 
-// NeedsOfServer returns the privileges that v, a verb for maintenance, requires for the server as a
-// whole. It replaces access.Maintain, which is never granted there, with access.Operate.
+// NeedsOfServer returns the privileges that v, a verb for maintenance, requires on the server as a
+// whole. They include access.Operate instead of access.Maintain, which is never granted on the
+// server.
 func (v Verb) NeedsOfServer() access.Privileges {
 	asked := v.Needs(OfObject, Always)
 	if asked.Has(access.Maintain) {

@@ -7,15 +7,15 @@ import (
 	"moorage/access"
 )
 
-// Maker is a caller that creates or changes something, with their entry in the policy.
+// Maker is a caller that creates or changes an object, with the caller's entry in the policy.
 type Maker struct {
 	who      *access.Who
 	snapshot *access.Snapshot
 	caller   moorage.Caller
 }
 
-// Maker returns caller's entry in the policy that this process has seen. It is nil for a caller
-// that owns nothing: access control is off, or the caller is a job of the server.
+// Maker returns caller's entry in the policy that this process has seen. It is nil if the caller
+// cannot own objects, because access control is off or the caller is a job of the server.
 //
 // Errors: KindNotAuthorized as Decide; KindUnavailable.
 func (g *Guard) Maker(ctx context.Context, caller moorage.Caller) (*Maker, error) {
@@ -27,14 +27,14 @@ func (g *Guard) Maker(ctx context.Context, caller moorage.Caller) (*Maker, error
 	return &Maker{who, v.Snapshot, caller}, err
 }
 
-// Is reports whether m is the principal with an identity, or has the role with that identity.
+// Is reports whether identity is the identity of m, or of a role that m has.
 func (m *Maker) Is(identity string) bool { return m.who.Is(identity) }
 
 // Identity returns the identity by which records refer to m.
 func (m *Maker) Identity() string { return m.snapshot.Identity(m.caller.Name) }
 
-// Creator returns the identity of a caller that creates something. It is empty for a caller that
-// did not have to authenticate, and for jobs of the server.
+// Creator returns the identity to record for a caller that creates an object. It is empty for a
+// caller that did not have to authenticate, and for a job of the server.
 //
 // Errors: those of Maker.
 func (g *Guard) Creator(ctx context.Context, caller moorage.Caller) (string, error) {

@@ -9,17 +9,18 @@ import (
 	"moorage/registry"
 )
 
-// makersMax bounds the records that a process remembers, some 100 bytes each. childrenMax bounds
-// the containers that a list shows only because the caller created something in them.
+// makersMax bounds the maker records that a process remembers, which take some 100 bytes each.
+// childrenMax bounds the containers that a list shows only because the caller created an object in
+// them.
 const (
 	makersMax   = 100_000
 	childrenMax = 10_000
 )
 
-// knownMakers holds the records of registry.MakerKey that this process knows to exist. They are
-// never deleted. It is safe for concurrent use.
+// knownMakers holds the records of registry.MakerKey that this process knows to exist. These
+// records are never deleted from the store. knownMakers is safe for concurrent use.
 type knownMakers struct {
-	mu    sync.Mutex // guards known; leaf
+	mu    sync.Mutex // guards known; no other lock is taken while it is held
 	known map[registry.Key]struct{}
 }
 
@@ -39,17 +40,17 @@ func (w *knownMakers) add(key registry.Key) {
 	w.known[key] = struct{}{}
 }
 
-// MakerRecords holds the conditions and writes that an Apply needs in addition when it creates an
-// object.
+// MakerRecords holds the additional conditions and writes of an Apply that creates an object.
 type MakerRecords struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
 }
 
 // MakerRecords returns the additional conditions and writes for an Apply that creates an object of
-// maker in the innermost container of above. They ensure that maker sees the path to the object
-// whatever their grants. Mostly they are empty: one record for each maker and container is enough.
-// maker is an identity; it is empty if there is no owner.
+// maker in the innermost container of above. They ensure that the maker sees the path to the
+// object, whatever grants the maker has. They are empty if the records exist: one record for each
+// maker and container is enough. maker is the maker's identity, or empty if the object has no
+// owner.
 //
 // Errors are those of registry.Store.Get.
 func (g *Guard) MakerRecords(ctx context.Context, maker string, above []access.Object) (add MakerRecords, err error) {
@@ -84,15 +85,15 @@ func (g *Guard) MakerRecords(ctx context.Context, maker string, above []access.O
 	return add, nil
 }
 
-// mayBeMaker reports whether caller may act as the maker of their objects. A token that is narrowed
-// to roles may not.
+// mayBeMaker reports whether caller may act as the maker of the objects that they created. A caller
+// whose token is narrowed to roles may not.
 func mayBeMaker(caller moorage.Caller) bool {
 	return caller.Only == nil && access.GranteeOf(caller.Name) == access.IsPrincipal && !IsSystem(caller)
 }
 
-// MarkOwned returns path with those containers marked that caller sees because they created
-// something in them. Use it for a path on which something is hidden otherwise. It returns nil if it
-// marks no container.
+// MarkOwned returns path, and marks the containers that caller sees because caller created an
+// object in them. Use it for a path on which an object would be hidden otherwise. It returns nil if
+// it marks no container.
 //
 // Errors: KindUnavailable.
 func (g *Guard) MarkOwned(ctx context.Context, caller moorage.Caller, path []access.Object) ([]access.Object, error) {
@@ -127,7 +128,8 @@ func (g *Guard) MarkOwned(ctx context.Context, caller moorage.Caller, path []acc
 	return shown, nil
 }
 
-// MadeIn returns the containers in which caller created something, for lists: at most childrenMax.
+// MadeIn returns at most childrenMax containers in which caller created an object, for verbs that
+// list containers.
 //
 // Errors: KindUnavailable.
 func (g *Guard) MadeIn(ctx context.Context, caller moorage.Caller) (map[access.ID]bool, error) {

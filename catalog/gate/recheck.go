@@ -7,13 +7,15 @@ import (
 	"moorage/internal/worker"
 )
 
-// RecheckInterval is how long a decision remains valid: a longer request is decided again.
+// RecheckInterval is how long a decision remains valid. For a request that takes longer, it is made
+// again.
 const RecheckInterval = 10 * time.Second
 
-// Recheck calls do, for an admitted request that may take long. Every RecheckInterval it repeats
-// the decision by calling again. When again refuses, the context of do ends, and Recheck returns
-// the refusal if do fails then. Use it for requests that only read, or whose effect the caller can
-// repeat: the effects of do are not undone.
+// Recheck calls do, for an admitted request that may take long. The parameter again is a function
+// that repeats the decision. Recheck calls this function every RecheckInterval. When the function
+// refuses, Recheck ends the context of do. If do then fails, Recheck returns the refusal. The
+// effects of do are not undone. So use Recheck for requests that only read, or that the caller can
+// repeat.
 func Recheck(ctx context.Context, again, do func(context.Context) error) error {
 	checked, end := context.WithCancelCause(ctx)
 	deciding := make(chan struct{}) // closed when no decision is running or will start
@@ -46,7 +48,7 @@ func Recheck(ctx context.Context, again, do func(context.Context) error) error {
 	return err
 }
 
-// refusal is the cause of a context that ended because its request is no longer allowed.
+// refusal is the cause of a context that Recheck ended, because its request is no longer allowed.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }

@@ -10,12 +10,12 @@ import (
 type Request struct {
 	Caller moorage.Caller
 	Verb   Verb
-	// On are the objects of the verb; several for a transaction or a rename. A warehouse or a
-	// namespace has an empty name. On is empty for a verb on the whole server. A request that
-	// cannot be read has at most the warehouse.
+	// On are the objects of the verb. A transaction or a rename has several. A warehouse or
+	// namespace has an empty name. On is empty for a verb on the whole server. If the request
+	// cannot be parsed, On has at most the warehouse.
 	On []moorage.Identifier
-	// Done returns the effect of the change once it has happened, else zero. Nil for a verb that
-	// changes nothing.
+	// Done returns the effect of the change after it has happened, and zero before. Done is nil for
+	// a verb that changes nothing.
 	Done func() Done
 }
 
@@ -28,19 +28,18 @@ type Done struct {
 // Effect is an object that a change created, changed or removed.
 type Effect struct {
 	Kind, ID string
-	Ident    moorage.Identifier  // after the change; for a removed object, before it
-	Previous *moorage.Identifier // the name before a rename; nil if the name is unchanged
-	Snapshot int64               // the head of branch main of a table after the change; 0 if it has no snapshot
+	Ident    moorage.Identifier  // the name after the change, or before it for a removed object
+	Previous *moorage.Identifier // the name before a rename, or nil if the name is unchanged
+	Snapshot int64               // the head of a table's branch main, or 0 if it has no snapshot
 }
 
 // Authorizer authorizes requests and audits their outcomes. It must be safe for concurrent use.
 type Authorizer interface {
-	// Authorize returns nil if the request is allowed, else the refusal. It is called before
-	// anything is read, locked or queued.
+	// Authorize returns nil if the request is allowed, else the refusal. Pass calls it before the
+	// verb reads, locks or queues anything.
 	Authorize(ctx context.Context, request Request) error
-	// Audit is called with the outcome of each request that Pass received, including refused
-	// requests. For a reading verb, a nil outcome means that the request was admitted and its
-	// object was found.
+	// Pass calls Audit with the outcome of each request, including refused requests. For a verb
+	// that reads, a nil outcome means that the request was admitted and its object was found.
 	Audit(ctx context.Context, request Request, outcome error)
 }
 

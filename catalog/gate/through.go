@@ -7,25 +7,25 @@ import (
 	"moorage/access"
 )
 
-// Through holds the views through which a caller reaches an object. It belongs to one request.
+// Through holds the views through which the caller of one request reaches an object.
 type Through struct {
 	Views []View // the outermost first
-	// Ignored means that the sender was not trusted when the views would have been resolved. The
-	// views then have no objects.
+	// Ignored means that the guard did not trust the sender, so the views were not resolved. Then
+	// the views have no objects.
 	Ignored bool
 }
 
 // View is a view through which a caller reaches an object.
 type View struct {
-	// Object has an empty path if there is no such view.
+	// Object has an empty path if the view does not exist.
 	Object  Object
-	Definer bool // the view's owner is checked for the objects behind it
+	Definer bool // the privileges of the view's owner decide about the objects behind it
 }
 
-// Counts reports whether there are views and they count. It is false for nil.
+// Counts reports whether t has views that influence the decision. It is false if t is nil.
 func (t *Through) Counts() bool { return t != nil && !t.Ignored }
 
-// Names returns the names of the views that count; nil if there are none.
+// Names returns the names of the views, or nil if t does not count.
 func (t *Through) Names() []moorage.Identifier {
 	if !t.Counts() {
 		return nil
@@ -33,7 +33,7 @@ func (t *Through) Names() []moorage.Identifier {
 	return t.idents()
 }
 
-// idents returns the names of the views; nil for nil.
+// idents returns the names of the views, whether they count or not. It returns nil if t is nil.
 func (t *Through) idents() []moorage.Identifier {
 	if t == nil {
 		return nil
@@ -54,16 +54,17 @@ func (t *Through) passed() []access.Passed {
 }
 
 // viewsCount reports whether the views in q count. They count if they come from an engine that is
-// trusted in the warehouse. Any other engine could name any view that its user may read.
+// trusted in the warehouse. An engine that is not trusted could name any view that its user may
+// read.
 func (g *Guard) viewsCount(v *view, who *access.Who, q Question) bool {
 	return q.Through.Counts() && isTrusted(v.Snapshot, who, q.Caller, q.Object)
 }
 
-// Trusts reports whether the views that caller names count in the warehouse of object. They do not
-// count if access control is off or caller is a job of the server: then no decision depends on
-// them.
+// Trusts reports whether the views that caller names count in the warehouse of object. If access
+// control is off or caller is a job of the server, no decision depends on views, and they do not
+// count.
 //
-// Errors: those of Decide about the caller.
+// Errors: the errors of Decide about the caller.
 func (g *Guard) Trusts(ctx context.Context, caller moorage.Caller, object Object) (bool, error) {
 	v, err := g.current(ctx)
 	if err != nil || !v.on || IsSystem(caller) {
@@ -73,9 +74,9 @@ func (g *Guard) Trusts(ctx context.Context, caller moorage.Caller, object Object
 	return err == nil && isTrusted(v.Snapshot, who, caller, object), err
 }
 
-// isTrusted reports whether caller, whose entry in snapshot is who, is trusted to name views in the
-// warehouse of object. The engine that sends the request must be trusted, whichever user it acts
-// for.
+// isTrusted reports whether caller is trusted to name views in the warehouse of object. who is the
+// caller's entry in snapshot. The engine that sends the request must be trusted, whatever user it
+// acts for.
 func isTrusted(snapshot *access.Snapshot, who *access.Who, caller moorage.Caller, object Object) bool {
 	var only []string
 	if keys, _ := snapshot.Keys(caller.KeyID); len(keys) > 0 {
@@ -84,8 +85,8 @@ func isTrusted(snapshot *access.Snapshot, who *access.Who, caller moorage.Caller
 	return who.Believed(object.Path[len(object.Path)-1], caller.Via, only)
 }
 
-// decideThrough is decide for an object behind views that count. One snapshot decides about the
-// views and the object.
+// decideThrough does the same as decide for an object behind views that count. It uses one snapshot
+// for the views and the object.
 func (g *Guard) decideThrough(ctx context.Context, v *view, who *access.Who, q Question) error {
 	began := g.config.Now()
 	views := q.Through.passed()
@@ -103,8 +104,8 @@ func (g *Guard) decideThrough(ctx context.Context, v *view, who *access.Who, q Q
 	return refusal
 }
 
-// refusalOf returns the caller's error for walk. It changes walk if the caller sees more because
-// they created something. err means that this cannot be determined.
+// refusalOf returns the error that walk gives the caller, or nil. If the caller sees more because
+// they created objects on the path, it changes walk. It returns err if it cannot determine that.
 func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk *access.Walk) (refusal, err error) {
 	behind := walk.Step == len(q.Through.Views)
 	switch {
@@ -117,7 +118,8 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	case walk.Outcome == access.Forbid:
 		return q.Refusal(walk.Decision), nil
 	}
-	// If any step is hidden, the answer is the one for an object that does not exist.
+	// If the caller must not see a view or the object, the answer is the same as for an object that
+	// does not exist.
 	warehouse := q.Object.Path[len(q.Object.Path)-1:]
 	sees := who.Seen(warehouse)
 	if !sees {
@@ -130,7 +132,7 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	switch {
 	case !sees:
 		return Hide(NoSuchWarehouse(q.Object.Ident.Warehouse)), nil
-	case behind && len(q.Object.Path) == 1: // the caller wants to see the warehouse itself
+	case behind && len(q.Object.Path) == 1: // the object is the warehouse itself
 		walk.Decision = access.Decision{Outcome: access.Allow, By: access.ByInside}
 		return nil, nil
 	case q.Missing != nil:
@@ -139,7 +141,7 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	return Hide(noSuch(q.Object)), nil
 }
 
-// forbiddenToOwner is Forbidden for privileges that the owner of a view lacks. The error does not
+// forbiddenToOwner returns the error if the owner of a view lacks privileges. The error does not
 // name the owner.
 func forbiddenToOwner(q Question, walk *access.Walk) error {
 	view := q.Through.Views[walk.Step-1]

@@ -8,34 +8,34 @@ import (
 	"moorage/access"
 )
 
-// lookPause is the least time between the starts of two looks.
+// lookPause is the minimum time between the starts of two looks.
 const lookPause = 100 * time.Millisecond
 
-// looks runs looks, reads of the store for credentials that this process does not know, one at a
-// time.
+// looks runs one look at a time. A look is a read of the policy for a credential that this process
+// does not know.
 type looks struct {
-	turn  chan struct{} // has capacity for the running look, which owns last and found
+	turn  chan struct{} // held by the running look; it guards last and found
 	begun atomic.Uint64 // the number of looks that have begun
 	last  time.Time     // when the last look began
-	found found         // by the last look that succeeded
+	found found         // the result of the last look that succeeded
 }
 
-// found is the result of a look. number is its number in the order of looks.
+// found is the result of a look. number is the look's number, in the order in which looks begin.
 type found struct {
 	number uint64
 	policy *access.Snapshot
 	on     bool
 }
 
-// FreshForUnknown is Fresh for a caller that presents something unknown to this process, such as
-// the id of a key. Another node may have just created it, or the caller has invented it. So that
-// invented ids cost the store little, calls share looks, which begin at least 100 ms apart. Each
-// look begins after the calls that share it.
+// FreshForUnknown does the same as Fresh, for a caller with a credential that this process does not
+// know, such as the id of a key. Another node may have just created it, or the caller may have
+// invented it. To limit the load of invented ids, concurrent calls share one read of the policy.
+// Reads begin at least 100 ms apart, and each begins after the calls that share it.
 //
 // Errors: KindUnavailable.
 func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, on bool, err error) {
 	if _, wanted := g.Key(); !wanted {
-		return g.Fresh(ctx) // reads nothing in this case
+		return g.Fresh(ctx) // it reads nothing in this case
 	}
 	before := g.looks.begun.Load()
 	select {
@@ -47,7 +47,7 @@ func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, o
 	if last := g.looks.found; last.number > before {
 		return last.policy, last.on, nil
 	}
-	// A clock that was set back must not prolong the pause.
+	// The minimum prevents a longer pause if the clock was set back.
 	pause := min(g.looks.last.Add(lookPause).Sub(g.config.Now()), lookPause)
 	select {
 	case <-time.After(pause):

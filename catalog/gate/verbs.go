@@ -43,7 +43,7 @@ const (
 	GetToken       Verb = "get-token"
 	ListWarehouses Verb = "list-warehouses"
 	LoadWarehouse  Verb = "load-warehouse"
-	ShowWarehouse  Verb = "show-warehouse" // with its storage; for its administrators
+	ShowWarehouse  Verb = "show-warehouse" // includes its storage; for its administrators
 	ListTombstones Verb = "list-tombstones"
 	ListNamespaces Verb = "list-namespaces"
 	LoadNamespace  Verb = "load-namespace"
@@ -54,7 +54,7 @@ const (
 	// LoadCredentials and Sign give access to the files of a table.
 	LoadCredentials Verb = "load-credentials"
 	Sign            Verb = "sign-request"
-	// LoadStaged and SignStaged do the same for a staged table.
+	// LoadStaged and SignStaged give access to the files of a staged table.
 	LoadStaged Verb = "load-staged-credentials"
 	SignStaged Verb = "sign-staged-request"
 	ListViews  Verb = "list-views"
@@ -92,25 +92,27 @@ type Row struct {
 	On   access.Kind
 	// Reads means that the verb changes nothing.
 	Reads bool
-	// Locks are the levels of the subtrees that the verb locks for writing, all in one sorted call.
-	// A verb without Locks relies on its conditions alone.
+	// Locks are the levels of the subtrees that the verb locks for writing. It takes all locks in
+	// one sorted call. A verb without Locks relies on the conditions of its Apply alone.
 	Locks []locks.Level
 	// InProcess means that the verb locks only against operations of this node. A create rarely
-	// meets another node's create of the same shard, and hardly ever a drop of its namespace. A
-	// lock across nodes would cost every create more than such a meeting costs
+	// conflicts with another node's create in the same shard, and hardly ever with a drop of its
+	// namespace. A lock across nodes would cost every create more than such a conflict costs
 	// (docs/reference/behaviour.md). The conditions of a create hold in any case.
 	InProcess bool
-	// Contended are the subtrees that a verb without Locks locks after it has lost several races.
+	// Contended are the levels of the subtrees that a verb without Locks locks after several
+	// conflicts.
 	Contended []locks.Level
-	// Patient means that the verb waits longer for its locks: as long as other operations may need
-	// to fill the container that it removes.
+	// Patient means that the verb removes a container and waits longer for its locks. It waits as
+	// long as other operations may need to create objects in the container.
 	Patient bool
-	// Asks are the privilege checks of the verb. Nil for a job of the server and for an Open verb.
-	// OfUpdate has the additional privileges of a commit.
+	// Asks are the privilege checks of the verb. It is nil for a job of the server and for an Open
+	// verb. OfUpdate returns the additional privileges that a commit requires.
 	Asks []Ask
 	// Open means that every caller may use the verb, including an unauthenticated one.
 	Open bool
-	// AskedLater means that the Guard admits the verb without its checks on the server.
+	// AskedLater means that Guard.Authorize admits the verb, and that its privileges are checked
+	// later.
 	AskedLater bool
 	// Keyed means that the verb takes an idempotency key.
 	Keyed bool
@@ -142,7 +144,7 @@ func table() []Row {
 		{Verb: ChangeWarehouse, On: access.Warehouse, Management: []string{"changeWarehouse"}},
 		{Verb: ValidateWarehouse, On: access.Warehouse, Management: []string{"validateWarehouse"}},
 		{Verb: ClearTombstone, On: access.Warehouse, Management: []string{"clearTombstone"}},
-		// Locks the highest namespace that must be created, according to Look.
+		// It locks the highest namespace that must be created.
 		{Verb: CreateNamespace, On: access.Namespace, Keyed: true, Locks: []locks.Level{locks.LevelNamespace},
 			Iceberg: []string{"createNamespace"}},
 		{Verb: DropNamespace, On: access.Namespace, Keyed: true, Patient: true,
@@ -152,9 +154,10 @@ func table() []Row {
 		{Verb: CreateTable, On: access.Table, Keyed: true, Locks: shard, InProcess: true,
 			Iceberg: []string{"createTable"}},
 		{Verb: StageTable, On: access.Table, Keyed: true, Iceberg: []string{"createTable"}}, // stores nothing
-		// All locks at once and non-blocking; with a key also the lock of its attempt.
+		// It takes all locks at once and does not wait for them. With an idempotency key it also
+		// takes the lock of its attempt.
 		{Verb: Transaction, On: access.Table, Keyed: true, Locks: pointer, Iceberg: []string{"commitTransaction"}},
-		// A transaction of one table is a commit.
+		// Commit also serves transactions of one table.
 		{Verb: Commit, On: access.Table, Keyed: true, Contended: pointer,
 			Iceberg: []string{"updateTable", "commitTransaction"}},
 		{Verb: CommitCreate, On: access.Table, Keyed: true, Locks: shard, InProcess: true,
@@ -164,7 +167,7 @@ func table() []Row {
 		{Verb: RegisterOver, On: access.Table, Keyed: true, Locks: named, Iceberg: []string{"registerTable"}},
 		{Verb: DropTable, On: access.Table, Keyed: true, Locks: named, Iceberg: []string{"dropTable"}},
 		{Verb: Unregister, On: access.Table, Keyed: true, Locks: named, Iceberg: []string{"unregisterTable"}},
-		// Locks the shards of both names.
+		// It locks the shards of both names.
 		{Verb: Rename, On: access.Table, Keyed: true, Locks: named, Iceberg: []string{"renameTable"}},
 		{Verb: CreateView, On: access.View, Keyed: true, Locks: shard, InProcess: true,
 			Iceberg: []string{"createView"}},
@@ -215,7 +218,7 @@ func table() []Row {
 	}...)
 }
 
-// rows is the table by verb, built once. It is never written to.
+// rows has the row of each verb. It never changes.
 var rows = func() map[Verb]Row {
 	byVerb := make(map[Verb]Row)
 	questions := asks()
@@ -226,14 +229,14 @@ var rows = func() map[Verb]Row {
 	return byVerb
 }()
 
-// Row returns the row of v; ok reports whether there is one.
+// Row returns the row of v. ok is false if there is no row.
 func (v Verb) Row() (row Row, ok bool) {
 	row, ok = rows[v]
 	return row, ok
 }
 
 // OfIceberg returns the possible verbs of an operation of the Iceberg REST specification. A request
-// that cannot be read counts as the first one.
+// that cannot be parsed counts as the first of these verbs.
 func OfIceberg(operation string) []Verb {
 	return verbsWith(func(row Row) []string { return row.Iceberg }, operation)
 }

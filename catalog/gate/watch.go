@@ -8,8 +8,8 @@ import (
 	"moorage/registry"
 )
 
-// Watch returns store, for all parts of this process that write to it. g reads each change of
-// policy before Apply returns to its caller.
+// Watch wraps store. All parts of this process must write through the returned store. Its Apply
+// returns only after g has read the change of policy that it made.
 func (g *Guard) Watch(store registry.Store) registry.Store { return &watched{store, g} }
 
 // watched is a store that reports its changes of policy to a guard.
@@ -21,9 +21,10 @@ type watched struct {
 // Unwrap implements registry.Wrapper.
 func (w *watched) Unwrap() registry.Store { return w.Store }
 
-// Apply implements registry.Store. A request that begins after it returns is decided by the policy
-// that it wrote. If its outcome is unknown, the change may still happen. Then requests read the
-// epoch, until a later change of policy makes that impossible: both require the same epoch.
+// Apply implements registry.Store. A request that begins after Apply returns is decided by the
+// policy that Apply wrote. If the outcome of Apply is unknown, its change may still take effect
+// later. So requests read the epoch until a later change of policy succeeds. Both changes require
+// the same epoch, so the earlier one can no longer take effect.
 func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	at := slices.IndexFunc(batch.Writes, func(write registry.Write) bool { return write.Key == registry.EpochKey() })
 	if at < 0 {
@@ -36,17 +37,17 @@ func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.E
 		return nil, err
 	}
 	if err != nil {
-		return nil, err // nothing was and nothing will be applied
+		return nil, err // the change was not and will not be applied
 	}
 	w.guard.settle(doubts)
 	write := batch.Writes[at]
 	w.guard.Observe(registry.Record{Key: write.Key, ETag: etags[at], Value: write.Value})
-	_, _ = w.guard.current(ctx) // if this fails the next request reads the policy, or is refused
+	_, _ = w.guard.current(ctx) // if this fails, the next request reads the policy or is refused
 	return etags, nil
 }
 
-// settle records that the first doubts changes of policy with unknown outcomes can no longer
-// happen.
+// settle records that changes of policy with unknown outcomes, up to number doubts, can no longer
+// take effect.
 func (g *Guard) settle(doubts uint64) {
 	for settled := g.settled.Load(); settled < doubts; settled = g.settled.Load() {
 		if g.settled.CompareAndSwap(settled, doubts) {

@@ -13,7 +13,7 @@ import (
 	"moorage/registry"
 )
 
-// KeySecret is the data against which a credential is checked.
+// KeySecret is the data that authentication compares with a presented credential.
 type KeySecret struct {
 	SHA256     [32]byte
 	Generation uint64
@@ -33,13 +33,13 @@ type PublicKey struct {
 	ID        string
 	Algorithm string
 	Key       string    // base64url without padding
-	Ends      time.Time // when the last token that it signed expires
+	Ends      time.Time // when the last token signed with the key expires
 }
 
-// Key returns the API key called id, for authentication; found is false if there is none. The key
-// may have expired, and its principal may be disabled. The caller needs no privileges. A key that
-// was created before the call is found, on every node. For an id that this node does not know, Key
-// reads the store, at most ten times a second.
+// Key returns the API key called id, for authentication. found is false if there is no such key.
+// The key may have expired, and its principal may be disabled. The caller needs no privileges. A
+// key that was created before the call is found, on every node. For ids that this node does not
+// know, Key reads the store at most ten times a second.
 func (g *Grants) Key(ctx context.Context, id string) (key KnownKey, found bool, err error) {
 	const op = "grants.Key"
 	if g.guard == nil {
@@ -82,11 +82,11 @@ func (k KnownKey) lives(now time.Time) bool {
 type KeyEnd struct {
 	Principal string
 	ID        string
-	Ends      time.Time // of its newest secret
+	Ends      time.Time // the expiry of its newest secret
 }
 
 // KeyEnds returns the expiry of all API keys whose principals are not disabled, the soonest first.
-// It includes expired keys. It is empty while access control is off. The caller needs no
+// It includes expired keys. The result is empty while access control is off. The caller needs no
 // privileges.
 func (g *Grants) KeyEnds(ctx context.Context) (ends []KeyEnd, err error) {
 	if g.guard == nil {
@@ -118,7 +118,7 @@ func (g *Grants) KeyEnds(ctx context.Context) (ends []KeyEnd, err error) {
 }
 
 // SpeaksFor returns the alias of the issuer whose subjects caller may act for. may is false if
-// there is none. It requires impersonate.
+// there is no such issuer, or if caller lacks the privilege impersonate.
 func (g *Grants) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error) {
 	const op = "grants.SpeaksFor"
 	if g.guard == nil {
@@ -135,7 +135,7 @@ func (g *Grants) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias st
 	return p.value.SpeaksFor, err == nil && p.value.SpeaksFor != "", moorage.Annotate(op, caller.Name, err)
 }
 
-// RolesOf returns the roles of caller, direct and inherited; sorted.
+// RolesOf returns the direct and inherited roles of caller, sorted.
 func (g *Grants) RolesOf(ctx context.Context, caller moorage.Caller) ([]string, error) {
 	const op = "grants.RolesOf"
 	if g.guard == nil {
@@ -148,7 +148,8 @@ func (g *Grants) RolesOf(ctx context.Context, caller moorage.Caller) ([]string, 
 	return who.Roles(), nil
 }
 
-// StoreID returns the id of the store in tokens; zero while access control is off.
+// StoreID returns the id by which tokens refer to the store. It is zero while access control is
+// off.
 func (g *Grants) StoreID(ctx context.Context) (registry.ID, error) {
 	if g.guard == nil {
 		return registry.ID{}, nil
@@ -163,8 +164,8 @@ func (g *Grants) StoreID(ctx context.Context) (registry.ID, error) {
 // publicKeysMax is how many public keys PublishKey checks for expiry.
 const publicKeysMax = 1000
 
-// PublishKey stores the public half of a key. Other nodes find it when it returns. It removes
-// expired keys.
+// PublishKey stores the public half of a key. After it returns, other nodes find the key. It also
+// removes expired keys.
 func (g *Grants) PublishKey(ctx context.Context, key PublicKey) error {
 	const op = "grants.PublishKey"
 	records := g.ledger
@@ -189,7 +190,7 @@ func (g *Grants) PublishKey(ctx context.Context, key PublicKey) error {
 	return moorage.Annotate(op, key.ID, err)
 }
 
-// PublicKey returns the public key called id; found is false if there is none.
+// PublicKey returns the public key called id. found is false if there is no such key.
 func (g *Grants) PublicKey(ctx context.Context, id string) (key PublicKey, found bool, err error) {
 	records, err := g.ledger.Get(ctx, registry.PublicKeyKey(id))
 	if err != nil || !records[0].Exists() {

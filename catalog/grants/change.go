@@ -16,7 +16,7 @@ import (
 	"moorage/registry"
 )
 
-// Object names an object of grants.
+// Object names an object on which privileges are granted.
 type Object struct {
 	Kind access.Kind
 	// Ident is zero for the server. A warehouse or a namespace has an empty name.
@@ -50,20 +50,20 @@ type Change struct {
 // ChangesMax is how many changes ChangeGrants accepts at once.
 const ChangesMax = 1000
 
-// granted is an object whose grants are read or changed.
+// target is an object whose grants are read or changed.
 type target struct {
 	ref    Object
 	object gate.Object
 	id     registry.ID
-	record registry.Record // of the object; zero for the server
+	record registry.Record // the object's record; zero for the server
 	grants registry.Record
 	value  registry.Grants
 	before registry.Grants
-	mark   registry.Value   // the object, marked as having grants; nil if it is marked already
-	found  *directory.Found // of a table or view
+	mark   registry.Value   // the object's value, marked as having grants; nil if it already has the mark
+	found  *directory.Found // set for a table or view
 }
 
-// find reads the object that ref names and its grants, if the caller sees it.
+// find reads the object that ref names, and the grants on it, if the caller sees the object.
 func (c *call) find(ctx context.Context, ref Object) (*target, error) {
 	t, err := c.object(ctx, ref)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *call) find(ctx context.Context, ref Object) (*target, error) {
 	return t, nil
 }
 
-// object finds the object that ref names, if the caller sees it.
+// object finds the object that ref names, if the caller sees that object.
 func (c *call) object(ctx context.Context, ref Object) (*target, error) {
 	by := directory.Asker{Caller: c.caller, Verb: c.verb}
 	names := c.directory
@@ -121,7 +121,7 @@ func (c *call) object(ctx context.Context, ref Object) (*target, error) {
 	return nil, moorage.Errorf(moorage.KindIllegalArgument, "Nothing can be granted on a %s", ref.Kind)
 }
 
-// container finds a warehouse or a namespace for object.
+// container does the same as object for a warehouse or a namespace.
 func (c *call) container(ctx context.Context, by directory.Asker, t *target) (err error) {
 	if (t.ref.Kind == access.Namespace) != (len(t.ref.Ident.Namespace) > 0) || t.ref.Ident.Name != "" {
 		return moorage.Errorf(moorage.KindIllegalArgument, "Invalid name of a %s", t.ref.Kind)
@@ -158,13 +158,14 @@ func (c *call) container(ctx context.Context, by directory.Asker, t *target) (er
 	return err
 }
 
-// add adds the change of g to e, by policy. It adds nothing if t is unchanged.
+// add adds the changes of t to e. It omits grants to grantees that policy no longer has. It adds
+// nothing if t is unchanged.
 func (t *target) add(e *edit, policy *access.Snapshot) error {
 	if equalGrants(t.before, t.value) {
 		return nil
 	}
 	t.value.Grants = slices.DeleteFunc(t.value.Grants, func(grant registry.Grant) bool {
-		return policy.Holder(grant.Grantee) == "" // was deleted
+		return policy.Holder(grant.Grantee) == "" // the grantee was deleted
 	})
 	checked, err := gate.GrantsOf(t.id, t.value)
 	if err != nil {
@@ -202,10 +203,10 @@ func equalGrants(a, b registry.Grants) bool {
 		})
 }
 
-// ChangeGrants applies all of changes or none, at most ChangesMax. The caller must have manage
-// on each object, and each privilege that they grant or revoke. ChangeGrants returns the names of
-// grantees without a record, which may be typing errors. Only administrators get these names:
-// otherwise an owner of a table could find out which principals exist.
+// ChangeGrants applies all changes or none. There may be at most ChangesMax. The caller must have
+// manage on each object, and each privilege that they grant or revoke on it. ChangeGrants returns
+// the names of grantees without a record, which may be typing errors. Only administrators get these
+// names: otherwise the owner of a table could find out which principals exist.
 func (g *Grants) ChangeGrants(ctx context.Context, changes []Change) (unknown []string, err error) {
 	err = g.change(ctx, gate.ChangeGrants, func(ctx context.Context, c *call) (e edit, err error) {
 		if len(changes) == 0 || len(changes) > ChangesMax {
@@ -270,7 +271,7 @@ func (c *call) apply(ctx context.Context, t *target, change Change) error {
 	at, found := slices.BinarySearchFunc(t.value.Grants, grantee,
 		func(grant registry.Grant, grantee string) int { return strings.Compare(grant.Grantee, grantee) })
 	var present access.Privileges
-	var unknown []string // privileges of a later version
+	var unknown []string // privileges that only a later version of the server knows
 	if found {
 		present, _ = access.Parse(t.value.Grants[at].Privileges)
 		unknown = slices.DeleteFunc(slices.Clone(t.value.Grants[at].Privileges), func(word string) bool {
@@ -311,9 +312,9 @@ func (c *call) isKnown(grantee string) (known bool) {
 	return known
 }
 
-// SetOwner transfers an object to another owner. It requires the present owner, the owner of a
-// container, or admin. An empty owner gives the object back to its creator. Only admin may transfer
-// a definer view to another principal.
+// SetOwner transfers an object to another owner. The caller must be the present owner or the owner
+// of a container, or have admin. If owner is empty, the object goes back to its creator. Only admin
+// may transfer a definer view to another principal.
 func (g *Grants) SetOwner(ctx context.Context, object Object, owner string) error {
 	err := g.change(ctx, gate.SetOwner, func(ctx context.Context, c *call) (e edit, err error) {
 		t, err := c.find(ctx, object)
@@ -344,9 +345,9 @@ func (g *Grants) SetOwner(ctx context.Context, object Object, owner string) erro
 	return moorage.Annotate("grants.SetOwner", object.Ident.String(), err)
 }
 
-// mayHandOver returns nil if the caller may make owner, an identity, the owner of the view t. A
-// definer view reads with the new owner's privileges from then on. So a transfer to another
-// principal requires admin, which may grant privileges to everyone.
+// mayHandOver returns nil if the caller may make owner, an identity, the owner of the view t. After
+// the transfer, a definer view reads with the new owner's privileges. So a transfer to a principal
+// other than the caller requires admin, which includes the right to grant any privilege.
 func (c *call) mayHandOver(ctx context.Context, t *target, owner string) error {
 	if owner == "" {
 		owner = t.found.Pointer.Creator
@@ -371,8 +372,8 @@ func (c *call) mayHandOver(ctx context.Context, t *target, owner string) error {
 	return err
 }
 
-// SetManaged sets whether a warehouse or namespace is managed: the owners of its contents then
-// cannot grant privileges on them. It requires manage.
+// SetManaged sets whether a warehouse or namespace is managed. In a managed container, the owner of
+// an object cannot grant privileges on the object. SetManaged requires manage.
 func (g *Grants) SetManaged(ctx context.Context, object Object, managed bool) error {
 	err := g.change(ctx, gate.SetManaged, func(ctx context.Context, c *call) (e edit, err error) {
 		t, err := c.find(ctx, object)

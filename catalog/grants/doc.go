@@ -3,14 +3,16 @@
 //
 // # What it promises
 //
-// Each change is one Apply through package catalog/commit, which increments the epoch of the
-// policy. It is planned by the policy of the epoch before, and planned again if the policy changed
-// in between. So the caller had the privileges for the change at the moment of its Apply.
+// Each change is one Apply through package catalog/commit. The Apply increments the epoch, which
+// numbers the versions of the policy. The privileges of the caller are checked by the policy of the
+// previous epoch. If the policy changes before the Apply, the change is checked and planned again.
+// So the caller had the privileges for the change at the moment of its Apply.
 //
-// Package catalog/gate decides. This package asks it, and writes the records that it follows.
+// Package catalog/gate makes all access decisions. This package writes the records of the policy
+// that the gate reads.
 //
 // # What it must not know
 //
-// It knows no tokens and no secrets of keys, only their hashes. It knows nothing of HTTP, and no
-// metadata files: Config.IsDefiner reads the property of a view that it needs.
+// It knows no tokens. It knows the hashes of API keys, but not their secrets. It knows nothing of
+// HTTP, and no metadata files: Config.IsDefiner reads the property of a view that it needs.
 package grants

@@ -22,8 +22,8 @@ func (g *Grants) IsOn(ctx context.Context) (bool, error) {
 }
 
 // Enable switches access control on, permanently. From then on every action requires a grant. It
-// returns nil if access control is on already. A principal that does this gets admin, operate and
-// audit, so that it can grant privileges. The caller must be authenticated.
+// returns nil if access control is on already. A principal that switches it on gets admin, operate
+// and audit, so that it can grant privileges. The caller must be authenticated.
 func (g *Grants) Enable(ctx context.Context) error {
 	const op = "grants.Enable"
 	by := g.caller
@@ -47,7 +47,7 @@ func (g *Grants) Enable(ctx context.Context) error {
 	return moorage.Annotate(op, "", err)
 }
 
-// planEnable plans the first epoch.
+// planEnable plans the records of the first epoch, by which access control is on.
 func (g *Grants) planEnable(ctx context.Context, by moorage.Caller) (*commit.Plan, error) {
 	id, err := g.ledger.NewID()
 	if err != nil {
@@ -80,7 +80,7 @@ func (g *Grants) planEnable(ctx context.Context, by moorage.Caller) (*commit.Pla
 		return nil, err
 	case getErr != nil:
 		return nil, getErr
-	case records[0].Exists(): // another call was first
+	case records[0].Exists(): // another call has enabled it
 		return &commit.Plan{Empty: true}, nil
 	}
 	return &commit.Plan{Conditions: conditions, Writes: writes}, nil

@@ -11,25 +11,26 @@ import (
 // Question is the question whether a caller may do something. Exactly one of Operation and
 // Privileges is set.
 type Question struct {
-	Caller     moorage.Caller // zero: the caller of the verb
-	Operation  string         // a verb, as package gate spells it
+	Caller     moorage.Caller // zero for the caller that asks
+	Operation  string         // a verb in the spelling of package gate
 	Privileges access.Privileges
 	Object     Object
 	// Through are the views through which the caller reaches the object, the outermost first; see
-	// Catalog.LoadTable. Then the question requires audit. The engine is in the caller's Via.
+	// Catalog.LoadTable. If there are any, the question requires audit. Caller.Via names the
+	// engine.
 	Through []moorage.Identifier
 }
 
 // Answer is the answer to a Question.
 type Answer struct {
 	Allowed bool
-	// Explanation has the reasons; it is zero if only Allowed was requested. Names[i] is the name
-	// of the object of Explanation.Steps[i].
+	// Explanation has the reasons. It is zero in an answer of Check. Names[i] is the name of the
+	// object of Explanation.Steps[i].
 	Explanation access.Explanation
 	Names       []string
-	// Through are the views of the question, up to the one that refused. The explanation is for the
-	// last step: for that view, or for the object. AsOwner and Owner have the same meaning as in
-	// access.Walk.
+	// Through are the views of the question. If a view refused the caller, it is the last one, and
+	// the explanation is for that view. Otherwise the explanation is for the object. AsOwner and
+	// Owner have the same meaning as in access.Walk.
 	Through []Step
 	AsOwner bool
 	Owner   string
@@ -52,8 +53,8 @@ type Step struct {
 }
 
 // Explain explains an access decision. It requires audit for a question about another caller. It
-// also requires audit if the question names roles or an engine: the caller's own were found by
-// authentication.
+// also requires audit if the question names roles or an engine, because the caller's own roles and
+// engine come only from authentication.
 func (g *Grants) Explain(ctx context.Context, question Question) (Answer, error) {
 	call, err := g.begin(ctx, gate.ExplainAccess)
 	if err != nil {
@@ -64,7 +65,8 @@ func (g *Grants) Explain(ctx context.Context, question Question) (Answer, error)
 }
 
 // Check answers at most QuestionsMax questions, in their order. Questions about other callers
-// require audit. An object that does not exist, or that the caller must not see, is not allowed.
+// require audit. If an object does not exist, or the caller must not see it, the answer is not
+// allowed.
 func (g *Grants) Check(ctx context.Context, questions []Question) ([]Answer, error) {
 	const op = "grants.Check"
 	if len(questions) > QuestionsMax {
@@ -99,7 +101,7 @@ func (c *call) answer(ctx context.Context, question Question, explained bool) (A
 	caller, isSelf := question.Caller, false
 	if self := c.caller; caller.IsNobody() ||
 		caller.Name == self.Name && len(caller.Roles) == 0 && !caller.IsActing() {
-		caller, isSelf = self, true // with its roles, as its credential narrows them
+		caller, isSelf = self, true // with the roles to which its credential is narrowed
 	}
 	if !isSelf || len(question.Through) > 0 {
 		if err := c.onServer(ctx, gate.IfOther); err != nil {
@@ -109,7 +111,7 @@ func (c *call) answer(ctx context.Context, question Question, explained bool) (A
 			return Answer{}, moorage.Errorf(moorage.KindIllegalArgument,
 				"%q is not the name of a principal: issuer:subject", caller.Name)
 		}
-		// An auditor may learn about objects that they do not see.
+		// An auditor may ask about objects that they do not see.
 		about.Grants = c.As(moorage.System("explain"))
 	}
 	t, err := about.object(ctx, question.Object)
@@ -163,8 +165,8 @@ func nameOfStep(object access.Object, t *target) string {
 	return ident.String()
 }
 
-// orInstead returns the alternative to asked for the operation, if the caller has it on path and
-// lacks asked. Otherwise it returns asked.
+// orInstead returns the privileges that the operation accepts instead of asked, if the caller has
+// them on path and lacks asked. Otherwise it returns asked.
 func (q Question) orInstead(who *access.Who, path []access.Object,
 
 	asked access.Privileges) access.Privileges {
@@ -177,7 +179,7 @@ func (q Question) orInstead(who *access.Who, path []access.Object,
 	return other
 }
 
-// asked returns the privileges that q asks for.
+// asked returns the privileges that the question is about.
 func (q Question) asked() (asked access.Privileges, err error) {
 	if (q.Operation == "") == (q.Privileges == 0) {
 		return 0, moorage.Errorf(moorage.KindIllegalArgument, "Ask for an operation, or for privileges")
@@ -196,8 +198,8 @@ func (q Question) asked() (asked access.Privileges, err error) {
 	return asked, nil
 }
 
-// answerThrough answers a question about t behind views. who is the caller in the question, which
-// uses an engine. As in a load, views from an untrusted engine do not count.
+// answerThrough answers a question about t behind views. who is the entry of the caller in the
+// question, which uses an engine. As in a load, views that an untrusted engine names do not count.
 func (c *call) answerThrough(ctx context.Context, who *access.Who, question Question, t *target,
 
 	asked access.Privileges) (answer Answer, err error) {
@@ -241,7 +243,7 @@ func (c *call) answerThrough(ctx context.Context, who *access.Who, question Ques
 	return answer, nil
 }
 
-// nameSteps names the steps of a, which lead to t.
+// nameSteps sets the names of the steps of a. The steps lead to t.
 func (a *Answer) nameSteps(t *target) {
 	a.Names = []string{}
 	for _, step := range a.Explanation.Steps {

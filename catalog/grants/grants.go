@@ -19,24 +19,26 @@ type Config struct {
 	Ledger    *ledger.Ledger
 	Pipeline  *commit.Pipeline
 	Directory *directory.Directory
-	// Guard decides about requests. Nil: the server decides nothing about access. Then most verbs
+	// Guard decides about requests. If it is nil, the server has no access control, and most verbs
 	// fail with KindUnsupported.
 	Guard  *gate.Guard
 	Now    func() time.Time
 	Random io.Reader
-	// Views returns the views that a question names as its path, in the form for the directory.
+	// Views returns the views that a question names as its path, in the form that the directory
+	// needs.
 	Views func(names []moorage.Identifier) (*directory.Views, error)
-	// IsDefiner reports whether a view is read with the privileges of its owner.
+	// IsDefiner reports whether a view is a definer view: the privileges of its owner decide about
+	// the tables behind it.
 	IsDefiner func(ctx context.Context, view *directory.Found) (bool, error)
 }
 
-// Grants has the verbs with which one caller manages access. It is safe for concurrent use. Each
-// change is one Apply, which increments the epoch of the store. A confirmed change applies to every
-// request that begins afterwards, on every node.
+// Grants has the verbs for managing access, for one caller: see As. It is safe for concurrent use.
+// Each change is one Apply, which increments the epoch of the store. A confirmed change applies to
+// every request that begins afterwards, on every node.
 //
 // Errors of all verbs: KindForbidden and the errors for hidden objects; KindIllegalArgument for
-// values that can never be recorded; KindTooLarge beyond a bound of package access; KindUnsupported
-// while access control is off; KindUnavailable; KindCommitUnknown.
+// values that can never be stored; KindTooLarge for values beyond a bound of package access;
+// KindUnsupported while access control is off; KindUnavailable; KindCommitUnknown.
 type Grants struct {
 	ledger    *ledger.Ledger
 	pipeline  *commit.Pipeline
@@ -64,7 +66,7 @@ func (g *Grants) As(caller moorage.Caller) *Grants {
 	return &other
 }
 
-// call is one call of a verb about access, with the policy that decides on it.
+// call is one call of a verb for managing access, with the policy that decides about it.
 type call struct {
 	*Grants
 	verb   gate.Verb
@@ -91,7 +93,7 @@ func (c *call) decide(ctx context.Context, object gate.Object, asked access.Priv
 }
 
 // onServer returns nil if the caller has the privileges that its verb requires on the server. met
-// says which conditions the request meets.
+// has the conditions that the request meets.
 func (c *call) onServer(ctx context.Context, met gate.When) error {
 	asked := c.verb.Needs(gate.OfServer, met)
 	return c.decide(ctx, gate.Object{}, asked, func(who *access.Who, _ []access.Object) access.Decision {
@@ -99,8 +101,8 @@ func (c *call) onServer(ctx context.Context, met gate.When) error {
 	})
 }
 
-// isSelf reports whether the caller is the principal itself, without narrowed roles or an engine.
-// Such a caller needs no privilege for requests about itself.
+// isSelf reports whether the caller is the principal itself. The caller must not use an engine, and
+// its roles must not be narrowed. Such a caller needs no privilege for requests about itself.
 func (c *call) isSelf(principal string) bool {
 	return c.caller.Name == principal && c.caller.Only == nil && len(c.caller.Via) == 0
 }
@@ -118,15 +120,15 @@ type edit struct {
 	puts  []ledger.Write
 	gone  []registry.Key
 	items []registry.Item
-	// read has the conditions on the records that the edit is based on. marks has the writes that
+	// read has the conditions on the records on which the edit is based. marks has the writes that
 	// mark objects as having grants.
 	read  []registry.Condition
 	marks []ledger.Write
 }
 
-// change makes a change of policy: one Apply, which increments the epoch. plan checks the caller by
-// the policy of the epoch before, and returns the edit. It is called again if the policy or a
-// record changed in between.
+// change makes a change of policy in one Apply, which increments the epoch. plan checks the caller
+// by the policy of the previous epoch, and returns the edit. If the policy or a record changes
+// before the Apply, change calls plan again.
 func (g *Grants) change(ctx context.Context, v gate.Verb,
 
 	plan func(ctx context.Context, c *call) (edit, error)) error {
@@ -147,7 +149,7 @@ func (g *Grants) change(ctx context.Context, v gate.Verb,
 	return err
 }
 
-// planPolicy plans an edit that was decided on by the policy of epoch.
+// planPolicy plans an edit that the policy of epoch allowed.
 func (g *Grants) planPolicy(ctx context.Context, epoch uint64, e edit) (*commit.Plan, error) {
 	if len(e.puts)+len(e.gone) == 0 {
 		return &commit.Plan{Empty: true}, nil
@@ -157,7 +159,7 @@ func (g *Grants) planPolicy(ctx context.Context, epoch uint64, e edit) (*commit.
 		return nil, err
 	}
 	if policy.Epoch != epoch+1 {
-		return nil, ledger.ErrRetry // it was decided by an older policy
+		return nil, ledger.ErrRetry // an older policy allowed the edit
 	}
 	marks, err := ledger.Encode(e.marks...)
 	return &commit.Plan{

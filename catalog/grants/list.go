@@ -32,11 +32,12 @@ func (g *Grants) GrantsOn(ctx context.Context, object Object) (ObjectGrants, err
 	return grantsOf(object, t.value, call.policy), nil
 }
 
-// grantsOf returns a grants record in the form for callers, without grants to deleted grantees.
+// grantsOf returns the value of a grants record in the form for callers, without grants to deleted
+// grantees.
 func grantsOf(object Object, value registry.Grants, policy *access.Snapshot) ObjectGrants {
 	grants := ObjectGrants{Object: object, Owner: policy.Holder(value.Owner), Managed: value.Managed, Grants: []Grant{}}
 	for _, each := range value.Grants {
-		privileges, _ := access.Parse(each.Privileges) // the known ones
+		privileges, _ := access.Parse(each.Privileges) // without the unknown ones
 		if name := policy.Holder(each.Grantee); name != "" {
 			grants.Grants = append(grants.Grants, Grant{name, privileges, each.By, each.At})
 		}
@@ -82,7 +83,7 @@ func (g *Grants) AllGrants(ctx context.Context, page moorage.Page) (grants []Obj
 }
 
 // grantsThat returns a page of the grants records for which keep returns true. keep may remove
-// unwanted grants from them.
+// grants from the record that it gets.
 func (g *Grants) grantsThat(ctx context.Context, policy *access.Snapshot, page moorage.Page,
 
 	keep func(*registry.Grants) bool) (grants []ObjectGrants, next string, err error) {
@@ -123,7 +124,7 @@ func (g *Grants) grantsThat(ctx context.Context, policy *access.Snapshot, page m
 	return grants, next, nil
 }
 
-// nameOf returns the name of the object of a grants record. there is false for a dropped object.
+// nameOf returns the name of the object of a grants record, and whether that object still exists.
 func (g *Grants) nameOf(ctx context.Context, record registry.Record, value registry.Grants) (
 	object Object, there bool, err error) {
 	if object.Kind, err = access.ParseKind(value.Kind); err != nil {

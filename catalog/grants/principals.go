@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// keysMax is how many API keys a principal may have: its record is rewritten as a whole.
+	// keysMax is how many API keys a principal may have. The number is bounded because each change
+	// rewrites the principal's whole record.
 	keysMax = 100
 	// descriptionBytesMax bounds the description of a principal, a role or a key.
 	descriptionBytesMax = 1024
@@ -26,7 +27,7 @@ const (
 type Principal struct {
 	Name string
 	PrincipalSpec
-	Created time.Time // zero if it has no record
+	Created time.Time // zero if the principal has no record
 	Keys    []APIKey
 }
 
@@ -34,8 +35,8 @@ type Principal struct {
 type PrincipalSpec struct {
 	Disabled    bool
 	Description string
-	// SpeaksFor is the alias of the issuer whose subjects the principal may act for, if it may
-	// impersonate.
+	// SpeaksFor is the alias of an issuer. The principal may act for the subjects of that issuer if
+	// it has impersonate.
 	SpeaksFor string
 }
 
@@ -44,37 +45,38 @@ type APIKey struct {
 	ID          string
 	Description string
 	Generation  uint64
-	Roles       []string // the roles to which it is narrowed; nil if it is not narrowed
+	Roles       []string // the roles to which the key is narrowed; nil if it is not narrowed
 	Created     time.Time
 	By          string
-	Ends        time.Time // of its newest secret
-	// Parent is the id of the API key with which that secret was requested; empty if it was not
-	// requested with an API key.
+	Ends        time.Time // the expiry of its newest secret
+	// Parent is the id of the API key with which the newest secret was requested. It is empty if
+	// the secret was requested without an API key.
 	Parent string
 }
 
-// KeyLifeMax is the longest lifetime of a key that was requested with a token or a certificate.
-// These expire soon, and the key outlives them.
+// KeyLifeMax is the longest lifetime of an API key that was requested with a token or a
+// certificate. Tokens and certificates expire soon, so the lifetime of a key that outlives them is
+// bounded.
 const KeyLifeMax = 90 * 24 * time.Hour
 
-// KeySpec is a request for a new API key. The API that receives the request draws the id and the
-// secret.
+// KeySpec is a request for a new API key. The HTTP API that receives the request generates the id
+// and the secret.
 type KeySpec struct {
 	ID          string
-	SHA256      [32]byte // of the secret
+	SHA256      [32]byte // the hash of the secret
 	Description string
 	Roles       []string
-	// Ends is when the key expires. It is shortened to KeyLifeMax if the caller does not
-	// authenticate with an API key.
+	// Ends is when the key expires. If the caller did not authenticate with an API key, the key
+	// expires after KeyLifeMax at the latest.
 	Ends time.Time
 }
 
-// principalAt is the record of a principal, which need not exist.
+// principalAt is the record of a principal from one read. The record may be missing.
 type principalAt struct {
 	name   string
 	record registry.Record
 	value  registry.Principal
-	exists bool // whether the principal exists: a deleted one has a record too
+	exists bool // whether the principal exists; a deleted principal also has a record
 }
 
 // readPrincipal reads the record of a principal.
@@ -107,7 +109,7 @@ func (p principalAt) put() edit {
 	}
 }
 
-// policyItem returns the item of a principal or a role.
+// policyItem returns the item for a principal or a role in a change record.
 func policyItem(kind, name string) registry.Item {
 	return registry.Item{Kind: kind, Ident: moorage.Identifier{Name: name}}
 }
@@ -189,7 +191,8 @@ func (g *Grants) LoadPrincipal(ctx context.Context, name string) (Principal, err
 	return p.asCaller(), moorage.Annotate(op, name, err)
 }
 
-// PutPrincipal creates or changes the record of a principal. Its keys stay. It requires admin.
+// PutPrincipal creates or changes the record of a principal. It does not change the principal's
+// keys. It requires admin.
 func (g *Grants) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (made Principal, err error) {
 	err = g.change(ctx, gate.PutPrincipal, func(ctx context.Context, c *call) (edit, error) {
 		if err := c.onServer(ctx, gate.Always); err != nil {
@@ -240,8 +243,8 @@ func (g *Grants) DeletePrincipal(ctx context.Context, name string) error {
 	return moorage.Annotate("grants.DeletePrincipal", name, err)
 }
 
-// CreateKey creates an API key of a principal whose alias is key, and the record of that principal
-// if there is none. It requires admin, unless the principal is the caller.
+// CreateKey creates an API key for a principal with the alias "key". If that principal has no
+// record, CreateKey creates it too. It requires admin, unless the principal is the caller.
 func (g *Grants) CreateKey(ctx context.Context, principal string, spec KeySpec) (made APIKey, err error) {
 	err = g.change(ctx, gate.CreateKey, func(ctx context.Context, c *call) (edit, error) {
 		p, err := c.keysOf(ctx, principal, spec)
@@ -264,8 +267,8 @@ func (g *Grants) CreateKey(ctx context.Context, principal string, spec KeySpec) 
 	return made, moorage.Annotate("grants.CreateKey", principal, err)
 }
 
-// endOfKey returns when a key that the caller requests expires. A token or certificate that lives
-// an hour must not produce a key that lives for a century.
+// endOfKey returns the time when a key that the caller requests expires. A token or certificate
+// with a lifetime of an hour must not create a key that is valid for a century.
 func (c *call) endOfKey(spec KeySpec) time.Time {
 	caller := c.caller
 	latest := c.now().Add(KeyLifeMax)
@@ -275,7 +278,7 @@ func (c *call) endOfKey(spec KeySpec) time.Time {
 	return latest
 }
 
-// keysOf reads the principal whose keys spec changes, and checks spec and the caller.
+// keysOf reads the principal for a change of its keys by spec, and checks spec and the caller.
 func (c *call) keysOf(ctx context.Context, principal string, spec KeySpec) (principalAt, error) {
 	if err := c.adminOrSelf(ctx, principal); err != nil {
 		return principalAt{}, err
@@ -301,7 +304,7 @@ func (c *call) keysOf(ctx context.Context, principal string, spec KeySpec) (prin
 }
 
 // RotateKey gives an API key another secret, from spec. The present secret expires after grace, or
-// earlier if it would have. It requires the same privileges as CreateKey.
+// at its own expiry if that is earlier. It requires the same privileges as CreateKey.
 func (g *Grants) RotateKey(ctx context.Context, principal string, spec KeySpec, grace time.Duration) (
 	made APIKey, err error) {
 	err = g.change(ctx, gate.RotateKey, func(ctx context.Context, c *call) (edit, error) {
@@ -323,7 +326,7 @@ func (g *Grants) RotateKey(ctx context.Context, principal string, spec KeySpec, 
 			present, {SHA256: spec.SHA256, Generation: present.Generation + 1, Ends: c.endOfKey(spec)},
 		}
 		if by := g.caller.KeyID; by != "" && by != key.ID {
-			key.Parent = by // its holder has the new secret
+			key.Parent = by // the holder of that key knows the new secret
 		}
 		made = keyOf(*key)
 		return p.put(), nil
@@ -331,7 +334,7 @@ func (g *Grants) RotateKey(ctx context.Context, principal string, spec KeySpec, 
 	return made, moorage.Annotate("grants.RotateKey", principal, err)
 }
 
-// keyAt returns the index of the API key called id; -1 if p does not have it.
+// keyAt returns the index of the API key called id, or -1 if p does not have that key.
 func (p principalAt) keyAt(id string) int {
 	return slices.IndexFunc(p.value.Keys, func(key registry.APIKey) bool {
 		return key.ID == id && len(key.Secrets) > 0

@@ -15,15 +15,15 @@ import (
 type Role struct {
 	Name        string
 	Description string
-	Members     []string // principals, roles and token roles; sorted
+	Members     []string // principals, roles and token roles, sorted
 }
 
-// roleAt is the record of a role, which need not exist.
+// roleAt is the record of a role from one read. The record may be missing.
 type roleAt struct {
 	name   string
 	record registry.Record
 	value  registry.Role
-	exists bool // whether the role exists: a deleted one has a record too
+	exists bool // whether the role exists; a deleted role also has a record
 }
 
 // readRole reads the record of a role.
@@ -46,7 +46,7 @@ func (g *Grants) readRole(ctx context.Context, name string) (r roleAt, err error
 	return r, err
 }
 
-// members returns the names of the direct members of r, sorted, without deleted ones.
+// members returns the sorted names of the direct members of r. It omits deleted members.
 func (r roleAt) members(policy *access.Snapshot) []string {
 	members := []string{}
 	for _, holder := range r.value.Holders {
@@ -63,7 +63,7 @@ func (r roleAt) asCaller(policy *access.Snapshot) Role {
 	return Role{Name: r.name, Description: r.value.Description, Members: r.members(policy)}
 }
 
-// put returns the edit that writes r with members, if policy permits it.
+// put returns the edit that writes r with members. It checks that policy permits these members.
 func (r roleAt) put(policy *access.Snapshot, members []string) (edit, error) {
 	if err := policy.CheckRole(access.Role{Name: r.name, Members: members}); err != nil {
 		return edit{}, err
@@ -150,8 +150,8 @@ func (g *Grants) ChangeMembers(ctx context.Context, name string, add, remove []s
 	return made, moorage.Annotate("grants.ChangeMembers", name, err)
 }
 
-// changeRole applies do to a role, and writes it with the members that do returns. It sets made to
-// the result. It requires admin.
+// changeRole calls the function do with a role. It writes the role with the members that the
+// function returns, and sets made to the result. It requires admin.
 func (g *Grants) changeRole(ctx context.Context, v gate.Verb, name string, made *Role,
 
 	do func(r *roleAt, members []string) ([]string, error)) error {

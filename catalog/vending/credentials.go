@@ -24,17 +24,18 @@ import (
 )
 
 const (
-	// credentialsMax bounds the cached credentials. Each takes some 4 KiB with its session token.
+	// credentialsMax bounds the cached credentials. A credential takes some 4 KiB, including its
+	// session token.
 	credentialsMax = 50_000
-	// credentialLeftMin is the least remaining lifetime of a cached credential that is returned
-	// again. Java clients renew credentials 5 minutes before the end, and keep tables for 5
+	// credentialLeftMin is the minimum remaining lifetime of a credential that is returned from the
+	// cache. Java clients renew credentials 5 minutes before they expire, and cache tables for 5
 	// minutes.
 	credentialLeftMin = 10 * time.Minute
-	// issueTimeout bounds the time to issue a credential.
+	// issueTimeout bounds how long a storage may take to issue a credential.
 	issueTimeout = 10 * time.Second
 	// issueRate is how many credentials a second one warehouse may request from its storage.
 	issueRate = 50
-	// issueWaitMax is how long a client waits for its turn.
+	// issueWaitMax is how long a client waits when the rate is exceeded.
 	issueWaitMax = 2 * time.Second
 )
 
@@ -45,21 +46,21 @@ type credentials struct {
 	now    func() time.Time
 	random io.Reader
 
-	// mu guards the fields below; a leaf.
+	// mu guards the fields below. No other lock is taken while it is held.
 	mu    sync.Mutex
-	turns map[registry.ID]time.Time // by warehouse: the earliest time of the next request
+	turns map[registry.ID]time.Time // by warehouse: the earliest time for its next request
 }
 
 // wanted describes a requested credential.
 type wanted struct {
 	vender    storage.Vender
 	warehouse registry.ID
-	place     storage.Place // the place of vender
+	place     storage.Place // the place that vender reaches
 	scope     storage.Scope
 }
 
-// credentialKey is a cheap cache key of wanted. The credential under it may be for an earlier state
-// of a table or warehouse; see vended.isFor.
+// credentialKey is a cache key for wanted that is cheap to compute. The credential that is cached
+// for it may be for an earlier state of a table or warehouse; see vended.isFor.
 type credentialKey struct {
 	warehouse         registry.ID
 	location, session string
@@ -93,15 +94,16 @@ type vended struct {
 	// encoded are the parts of the credential as members of a JSON object.
 	encoded []byte
 	version string
-	// until is the end of its use from the cache.
+	// until is the time after which the credential is no longer returned from the cache.
 	until time.Time
 
 	vender    storage.Vender
 	locations []string
 }
 
-// isFor reports whether v is a credential for w, which has the same credentialKey. A storage that
-// was opened again, for example with another key, is another Vender.
+// isFor reports whether v is a credential for w. The two have the same credentialKey, but the
+// table's locations may have changed. The storage may also have been opened again as another
+// Vender, for example with another key.
 func (v vended) isFor(w wanted) bool {
 	return v.vender == w.vender && slices.Equal(v.locations, w.scope.Locations)
 }
@@ -113,15 +115,16 @@ func newCredentials(now func() time.Time, random io.Reader) *credentials {
 	}
 }
 
-// get returns a credential for w, from the cache if a valid one is there. Concurrent callers with
-// the same w share one.
+// get returns a credential for w, from the cache if it has a valid one. Concurrent callers with the
+// same w share one credential.
 func (c *credentials) get(ctx context.Context, w wanted) (vended, error) {
 	if kept, ok := c.cache.GetIfPresent(w.key()); ok && kept.isFor(w) && c.now().Before(kept.until) {
 		return kept, nil
 	}
 	name := w.name()
 	done := c.flight.DoChan(name, func() (any, error) {
-		// The first caller may leave; the others still wait.
+		// The first caller's request may be cancelled while other callers still wait for the
+		// result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), issueTimeout)
 		defer cancel()
 		return c.make(ctx, w, name)
@@ -177,7 +180,7 @@ func (c *credentials) spread() (float64, error) {
 	return 0.9 + 0.2*float64(binary.BigEndian.Uint16(drawn[:]))/(1<<16), err
 }
 
-// turn waits until the warehouse may request another credential.
+// turn waits until issueRate allows the warehouse another credential.
 func (c *credentials) turn(ctx context.Context, warehouse registry.ID) error {
 	c.mu.Lock()
 	now := c.now()

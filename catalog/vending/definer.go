@@ -11,12 +11,13 @@ import (
 )
 
 // The tables behind a definer view are read with the privileges of the view's owner, instead of the
-// caller's. Either of two properties makes a view a definer view. The owner is in the records of
-// the catalog, never in a property.
+// caller's. Either of two properties makes a view a definer view. The owner comes from the records
+// of the catalog, never from a property.
 const (
-	// propertyRunAs is the property of Trino. Every value of it means yes.
+	// propertyRunAs is set by Trino. A view that has it is a definer view, whatever the value.
 	propertyRunAs = "trino.run-as-owner"
-	// propertySecurity makes a view a definer view if its value is securityDefiner, in any case.
+	// propertySecurity makes a view a definer view if its value is securityDefiner, in upper or
+	// lower case.
 	propertySecurity = "security"
 	securityDefiner  = "definer"
 )
@@ -45,10 +46,10 @@ func HasSameDefiner(a, b *metadata.ViewDocument) bool {
 // ViewsMax is how many views a request may name as its path.
 const ViewsMax = 10
 
-// Views returns the views that a request names as its path, the outermost first, in the form for a
-// lookup in the directory. It returns nil for no names.
+// Views returns the views that a request names as its path, in the form that a lookup in the
+// directory needs. The outermost view is first. It returns nil if names is empty.
 //
-// Errors: as CheckViews.
+// Errors: those of CheckViews.
 func (v *Vending) Views(names []moorage.Identifier) (*directory.Views, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -56,8 +57,8 @@ func (v *Vending) Views(names []moorage.Identifier) (*directory.Views, error) {
 	return &directory.Views{Names: names, IsDefiner: v.IsDefiner}, CheckViews(names)
 }
 
-// CheckViews returns KindBadRequest if a request names too many views as its path, or names one of
-// them twice.
+// CheckViews returns KindBadRequest if a request names too many views as its path, or names a view
+// twice.
 func CheckViews(names []moorage.Identifier) error {
 	if len(names) > ViewsMax {
 		return moorage.Errorf(moorage.KindBadRequest, "Invalid referenced-by: %d views, at most %d are possible",
@@ -71,7 +72,7 @@ func CheckViews(names []moorage.Identifier) error {
 	return nil
 }
 
-// IsDefiner reports whether the view that found names is a definer view. It reads the metadata file
+// IsDefiner reports whether found, which is a view, is a definer view. It reads the metadata file
 // of the view.
 func (v *Vending) IsDefiner(ctx context.Context, found *directory.Found) (bool, error) {
 	document, err := v.documents.Current(ctx, found)

@@ -14,16 +14,17 @@ type Delegation string
 
 // The delegations, as clients request them in X-Iceberg-Access-Delegation.
 const (
-	// VendedCredentials are credentials that reach the files of one table for a while.
+	// VendedCredentials means that the engine gets credentials that reach the files of one table
+	// for a while.
 	VendedCredentials Delegation = "vended-credentials"
-	// RemoteSigning means that the server signs each request to the storage.
+	// RemoteSigning means that the server signs each of the engine's requests to the storage.
 	RemoteSigning Delegation = "remote-signing"
 )
 
 // Delegations returns all delegations that a warehouse can offer.
 func Delegations() []Delegation { return []Delegation{VendedCredentials, RemoteSigning} }
 
-// CheckOffers returns KindBadRequest if a warehouse cannot offer the delegations.
+// CheckOffers returns KindBadRequest if offers is not a valid list of delegations for a warehouse.
 func CheckOffers(offers []Delegation) error {
 	for i, offer := range offers {
 		if !slices.Contains(Delegations(), offer) || slices.Contains(offers[:i], offer) {
@@ -36,7 +37,7 @@ func CheckOffers(offers []Delegation) error {
 
 // Probe checks that a storage enforces a delegation: that its credentials or signatures do not open
 // the files of other tables. It sends some thirty small requests. The error is
-// storage.ErrUnenforced if the storage does not enforce it.
+// storage.ErrUnenforced if the storage does not enforce the delegation.
 func (d Delegation) Probe(ctx context.Context, store storage.Store) error {
 	switch d {
 	case VendedCredentials:

@@ -14,26 +14,28 @@ import (
 	"moorage/catalog/gate"
 )
 
-// Given describes the access to a table's files that an engine received. It contains no secret.
+// Given describes a credential or signature for a table's files that an engine received. It
+// contains no secret.
 type Given struct {
 	Caller moorage.Caller
 	Verb   gate.Verb
 	Table  moorage.Identifier
-	// Through are the views through which the caller reached the table, if they counted.
+	// Through are the views through which the caller reached the table. It is nil if there were
+	// none or they did not count.
 	Through    []moorage.Identifier
 	Delegation Delegation
-	Locations  []string // reached by the credential
+	Locations  []string // the locations that the credential reaches
 	Write      bool
-	// Credential is the id of a vended credential. For a credential without an id it is a part of
-	// its hash.
+	// Credential is the id of a vended credential. For a credential without an id, it is a part of
+	// the credential's hash.
 	Credential string
 	Ends       time.Time
-	// Method and Target describe a signed request. Target is the SHA-256 of its path.
+	// Method and Target describe a signed request. Target is the SHA-256 of the request's path.
 	Method, Target string
 }
 
-// accessKeyID is the name of the part of a credential that is its id, also in the logs of the
-// storage.
+// accessKeyID is the name of the part of a credential that identifies it. The logs of the storage
+// contain the same id.
 const accessKeyID = "s3.access-key-id"
 
 // idOf returns the name of a credential for logs.

@@ -18,7 +18,7 @@ const (
 
 // ReachableUntil returns the time until which engines may hold credentials or signatures for the
 // files of a table that is dropped now. offers are the delegations that its warehouse offers. It
-// returns zero if engines hold none.
+// returns zero if engines hold no credentials and no signatures.
 func ReachableUntil(now time.Time, offers []string, store storage.Store) time.Time {
 	switch {
 	case len(offers) == 0:
@@ -32,9 +32,9 @@ func ReachableUntil(now time.Time, offers []string, store storage.Store) time.Ti
 	return now.Add(credentialLifeMax)
 }
 
-// CheckPaths returns KindBadRequest if a property puts files of a table outside its locations. It
-// does so only if the warehouse offers delegations: they give engines access to these locations
-// only, so engines could not read files elsewhere.
+// CheckPaths returns KindBadRequest if a property puts files of a table outside the table's
+// locations. It checks this only if the warehouse offers delegations. Delegations give engines
+// access only to the table's locations, so engines could not read files elsewhere.
 func CheckPaths(offers []string, properties map[string]string, locations ...string) error {
 	if len(offers) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // ReachStaged returns the reach of a staged table at a location that the server chose in the
-// namespace of path. Its access is renewed until it is stored.
+// namespace of path. Until the table is stored, clients can renew its credentials.
 func (v *Vending) ReachStaged(path *directory.Path, ident moorage.Identifier, location string) (*Reach, error) {
 	if len(path.Warehouse.Delegation) == 0 {
 		return nil, nil
@@ -28,13 +28,14 @@ func (v *Vending) ReachStaged(path *directory.Path, ident moorage.Identifier, lo
 }
 
 // ReachDrawn returns the reach of a staged table at a location that its client chose in the
-// namespace of path, whose tables live in folder. The location is not reserved until the commit
-// claims it. So the reach is nil unless the client drew the last part of the location, and the
-// location is empty.
+// namespace of path. folder is the folder for the tables of that namespace. The location is not
+// reserved until the commit claims it. So the reach is nil unless the name at the end of the
+// location ends in a random UUID, and the location is empty.
 //
 // Trino creates tables this way, and writes to them before it commits. Such a location cannot be
-// guessed, so only its client has credentials for the table that is committed there. Without the
-// check of the storage, the credentials would reach files that a dropped table left behind.
+// guessed, so only the client that chose it gets credentials for it. ReachDrawn checks that the
+// location is empty, because otherwise the credentials would reach files that a dropped table left
+// there.
 //
 // Errors: KindUnavailable if the storage cannot be listed.
 func (v *Vending) ReachDrawn(ctx context.Context, path *directory.Path, ident moorage.Identifier,
@@ -77,9 +78,9 @@ func (v *Vending) reachAt(path *directory.Path, ident moorage.Identifier, locati
 	}
 }
 
-// find returns the reach of the named table for a caller of the verb stored, and the asker with the
-// views through which the caller came. If the table is not stored yet, the gate decides about the
-// verb staged.
+// find returns the reach of the table, and the asker with the views through which the caller came.
+// The gate decides about the verb stored for a stored table, and about the verb staged for a table
+// that is not stored yet.
 func (v *Vending) find(ctx context.Context, stored, staged gate.Verb, table Named) (directory.Asker, *Reach, error) {
 	by := directory.Asker{Caller: table.Caller, Verb: stored}
 	if table.Staged != "" {
@@ -100,8 +101,8 @@ func (v *Vending) find(ctx context.Context, stored, staged gate.Verb, table Name
 	return resolved.By, ReachOf(resolved.Found, table.Table), nil
 }
 
-// findStaged is find for a table that is not stored yet. A table that is stored at, above or below
-// its location is another table. Then the caller's table does not exist.
+// findStaged does the same as find for a table that is not stored yet. If another table is stored
+// at, above or below its location, the caller's table does not exist.
 func (v *Vending) findStaged(ctx context.Context, verb gate.Verb, table Named) (r *Reach, err error) {
 	by := directory.Asker{Caller: table.Caller, Verb: verb}
 	request := gate.Request{Caller: table.Caller, Verb: verb, On: []moorage.Identifier{table.Table}}

@@ -26,8 +26,8 @@ type Config struct {
 	Claims    *claims.Claims
 	Documents *documents.Documents
 	Gate      gate.Authorizer
-	// Given is called with each credential or signature for files that an engine gets. It must not
-	// block.
+	// Vending calls Given with each credential or signature that it gives to an engine. Given must
+	// not block.
 	Given  func(ctx context.Context, given Given)
 	Now    func() time.Time
 	Random io.Reader
@@ -51,42 +51,44 @@ func New(config Config) *Vending {
 	}
 }
 
-// Delegated is the client's access to the files of a table.
+// Delegated is the access to the files of a table that a client got.
 type Delegated struct {
 	// Delegation is the chosen delegation; empty if the client got none.
 	Delegation Delegation
 	// Credential is the credential for VendedCredentials.
 	Credential storage.Credential
-	// Encoded has the parts of Credential as members of a JSON object, without its braces. It is
-	// kept with the credential, and must not be changed.
+	// Encoded has the parts of Credential as members of a JSON object, without the braces. It is
+	// cached with the credential, so callers must not change it.
 	Encoded []byte
-	// Prefix is the location that the credential is for, as the table spells it, with a slash at
-	// its end.
+	// Prefix is the location that the credential is for, with a slash at its end, in the spelling
+	// of the table's metadata.
 	Prefix string
-	// Version identifies the credential: it is unchanged as long as the same credential is
+	// Version identifies the credential: it stays the same as long as the same credential is
 	// returned. It is not secret.
 	Version string
-	// Refresh means that LoadCredentials renews the credential, or that Sign signs.
+	// Refresh means that the client can call LoadCredentials to renew the credential, or Sign to
+	// sign requests.
 	Refresh bool
-	// Staged is the location of a table that is not stored yet, for LoadCredentials and Sign, which
-	// have no other source for it. Empty if the table is stored.
+	// Staged is the location of a table that is not stored yet. The client passes it to
+	// LoadCredentials and Sign, because no record has it. It is empty if the table is stored.
 	Staged string
 	// Reason is why the client got no delegation although it requested one that the warehouse
 	// offers.
 	Reason string
-	// Through are the views through which the caller reached the table, if they counted.
+	// Through are the views through which the caller reached the table. It is nil if there were
+	// none or they did not count.
 	Through []moorage.Identifier
 }
 
-// Reach holds the data for access to the files of a table.
+// Reach holds what is needed to give access to the files of a table.
 type Reach struct {
 	offers    []string // the delegations that the warehouse offers
 	store     storage.Store
 	warehouse registry.ID
-	place     storage.Place // reached by store
-	locations []string      // the present one first
-	// found is nil for a staged table, which belongs to its creator. staged is its location, if its
-	// credentials are renewed and its requests are signed.
+	place     storage.Place // the place that store reaches
+	locations []string      // the present location first
+	// found is nil for a staged table, which belongs to its creator. staged is the location of a
+	// staged table, if clients can renew its credentials and have requests signed.
 	found  *directory.Found
 	staged string
 	ident  moorage.Identifier
@@ -95,14 +97,14 @@ type Reach struct {
 // ReachOf returns the reach of a stored table that the caller named as ident.
 func ReachOf(found *directory.Found, ident moorage.Identifier) *Reach {
 	locations := slices.Clone(found.Pointer.Claims)
-	slices.Reverse(locations) // there the present one is last
+	slices.Reverse(locations) // the pointer has the present location last
 	return &Reach{
 		offers: found.Delegation, store: found.Storage, warehouse: found.Warehouse, place: found.Place,
 		locations: locations, found: found, ident: ident,
 	}
 }
 
-// renews reports whether r gets access after the first answer.
+// renews reports whether a client can renew its access to r after the first answer.
 func (r *Reach) renews() bool { return r.found != nil || r.staged != "" }
 
 // offersOne reports whether the warehouse of r offers one of the delegations.
@@ -111,11 +113,12 @@ func (r *Reach) offersOne(asked ...Delegation) bool {
 }
 
 // Delegate returns access to the files of r by the first of the warehouse's delegations that the
-// client requested. The client gets no delegation if it requested none, may not read the table, or
-// if no credential is possible for the table. location is that of the table, as its metadata spells
-// it. by has the verb of the request, and the views through which the caller came.
+// client requested. The client gets no delegation if it requested none, if it may not read the
+// table, or if no credential is possible for the table. location is the table's location in the
+// spelling of its metadata. by has the verb of the request, and the views through which the caller
+// came.
 //
-// Errors: KindUnavailable if the storage issues no credentials now, KindTooManyRequests if too many
+// Errors: KindUnavailable if the storage issues no credentials now; KindTooManyRequests if too many
 // were requested. The table is unchanged.
 func (v *Vending) Delegate(ctx context.Context, by directory.Asker, r *Reach, location string, asked []Delegation) (
 	Delegated, error) {
@@ -173,8 +176,8 @@ func (v *Vending) mayWrite(ctx context.Context, by directory.Asker, r *Reach) (b
 	return v.may(ctx, by, r, gate.ForWriting)
 }
 
-// may reports whether the caller has a privilege on the table of r. An error means that this cannot
-// be determined.
+// may reports whether the caller has the privileges on the table of r that a request with the
+// conditions met requires. It returns an error if it cannot determine that.
 func (v *Vending) may(ctx context.Context, by directory.Asker, r *Reach, met gate.When) (bool, error) {
 	if r.found == nil {
 		return true, nil
@@ -204,20 +207,21 @@ func (v *Vending) vend(ctx context.Context, caller moorage.Caller, r *Reach, wri
 type Named struct {
 	Caller moorage.Caller
 	Table  moorage.Identifier
-	// Staged is the Delegated.Staged of the first answer for the table; empty if it had none. With
-	// it the table need not be stored yet. Then a caller that may create it gets access for a short
-	// time, if no other table lives there.
+	// Staged is the value of Delegated.Staged in the first answer for the table, which may be
+	// empty. If it is set, the table need not be stored yet. Then a caller that may create the
+	// table gets access for a short time, if no other table lives at that location.
 	Staged string
 	// Through are the views through which the caller came, the outermost first. A caller that comes
 	// through views that count gets no write access.
 	Through []moorage.Identifier
 }
 
-// LoadCredentials returns new credentials for the files of a table, for a client that had some
-// before.
+// LoadCredentials returns new credentials for the files of a table, for a client that had
+// credentials before.
 //
 // Errors: those of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse offers
-// no credentials, or none are possible for this table. Source: REST specification, loadCredentials.
+// no credentials, or if no credentials are possible for this table. Source: REST specification,
+// loadCredentials.
 func (v *Vending) LoadCredentials(ctx context.Context, table Named) (Delegated, error) {
 	by, reach, err := v.find(ctx, gate.LoadCredentials, gate.LoadStaged, table)
 	if err != nil {
@@ -234,14 +238,15 @@ func (v *Vending) LoadCredentials(ctx context.Context, table Named) (Delegated, 
 	return given, err
 }
 
-// SignRequest is a request to be signed; Signature holds the headers that the client adds to it.
+// SignRequest is a request that a client wants signed. Signature holds the headers that the client
+// must add to that request.
 type (
 	SignRequest = storage.SignRequest
 	Signature   = storage.Signature
 )
 
-// Sign signs a request that a client will send to the storage of a table. The request needs no
-// locations: Sign uses the table's.
+// Sign signs a request that a client will send to the storage of a table. Sign sets the locations
+// of request to the table's locations.
 //
 // Errors: KindNoSuchTable; KindBadRequest if the warehouse signs nothing, or the request cannot be
 // parsed; KindForbidden if the request is of a kind that is not signed, or if the caller lacks the

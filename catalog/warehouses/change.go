@@ -15,17 +15,19 @@ import (
 	"moorage/storage"
 )
 
-// Change is a request to change a warehouse. Settings that it does not name are unchanged.
+// Change is a request to change a warehouse. Settings that it does not name stay the same.
 type Change struct {
-	// Properties and Storage, the options of the storage, set the values that are not nil and
-	// remove the others.
+	// Properties changes the properties, and Storage the options of the storage. Each non-nil value
+	// is set. A nil value removes the property or option of that name.
 	Properties, Storage map[string]*string
-	// AllowLocations are added to the allowed locations, and RemoveLocations are removed from them.
+	// AllowLocations are locations to add to the allowed locations. RemoveLocations are locations
+	// to remove from them.
 	AllowLocations, RemoveLocations []string
-	// Delegation is the new list of offered delegations. Nil leaves it unchanged. An empty list
-	// removes all.
+	// Delegation is the new list of delegations that the warehouse offers. Nil leaves the list
+	// unchanged, and an empty list removes all delegations.
 	Delegation []vending.Delegation
-	// Secrets are the secrets to set, as in Spec. A nil value removes the secret of that name.
+	// Secrets are the secrets to set, in the form of Spec.Secrets. A nil value removes the secret
+	// of that name.
 	Secrets map[string]map[string]string
 }
 
@@ -34,8 +36,9 @@ func (c Change) isOfStorage() bool {
 	return len(c.Storage)+len(c.Secrets)+len(c.AllowLocations)+len(c.RemoveLocations) > 0 || c.Delegation != nil
 }
 
-// mustBeTried reports whether c must be tested on the storage before it is stored. Removing a
-// delegation or a location must be possible while the storage is unavailable.
+// mustBeTried reports whether c must be tested on the storage before it is stored. A change that
+// only removes delegations or locations needs no test, because it must be possible while the
+// storage is unavailable.
 func (c Change) mustBeTried(value registry.Warehouse) bool {
 	return len(c.Storage)+len(c.Secrets)+len(c.AllowLocations) > 0 ||
 		slices.ContainsFunc(c.Delegation, func(offer vending.Delegation) bool {
@@ -43,15 +46,17 @@ func (c Change) mustBeTried(value registry.Warehouse) bool {
 		})
 }
 
-// Change changes a warehouse. A change of how its files are reached is first tested on the storage,
-// as for a new warehouse, unless it only removes delegations or locations. Requests that begin
-// after the answer use the change: at once on this node, within directory.WarehouseTrust on others.
-// The caller needs manage on the warehouse for properties, and admin for anything else.
+// Change changes a warehouse. A change of the way in which its files are reached is first tested on
+// the storage, as for a new warehouse. A change that only removes delegations or locations needs no
+// test. After Change returns, new requests on this node use the change at once. On other nodes,
+// they use it after directory.WarehouseTrust at the latest. To change properties, the caller needs
+// manage on the warehouse; for any other change it needs admin.
 //
-// Further errors: KindBadRequest for invalid settings, and if the storage fails the test;
-// KindForbidden for a folder of this machine as Create; KindNoSuchWarehouse; KindTooLarge for
-// properties. KindCommitFailed if a table or view lives below a location that the change removes,
-// and if another request changed how the files are reached in the meantime.
+// Further errors: KindBadRequest for invalid settings, or if the storage fails the test;
+// KindForbidden for a folder of this machine, as in Create; KindNoSuchWarehouse; KindTooLarge for
+// properties that are too long. KindCommitFailed if a table or view lives below a location that the
+// change removes. Also KindCommitFailed if another request changed the way in which the files are
+// reached during the test.
 func (w *Warehouses) Change(ctx context.Context, name string, change Change) (Details, error) {
 	const op = "warehouses.Change"
 	var next *changed
@@ -85,7 +90,7 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 			return w.planChange(ctx, next)
 		},
 	})
-	w.directory.ForgetWarehouse(name) // also if the outcome is unknown
+	w.directory.ForgetWarehouse(name) // even if the outcome is unknown
 	if err != nil {
 		return Details{}, moorage.Annotate(op, name, err)
 	}
@@ -93,8 +98,8 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 	return details, moorage.Annotate(op, name, err)
 }
 
-// mayReach returns nil if the caller may change how files are reached, or if change does not do
-// that.
+// mayReach returns nil if the caller may change how files are reached, or if change has nothing to
+// do with that.
 func (w *Warehouses) mayReach(ctx context.Context, change Change) error {
 	if !change.isOfStorage() || w.guard == nil {
 		return nil
@@ -118,7 +123,7 @@ func (c Change) check() error {
 	return nil
 }
 
-// named returns the values of edits, with an empty one for each value that they remove.
+// named returns the values of edits, with an empty value for each property that they remove.
 func named(edits map[string]*string) map[string]string {
 	values := make(map[string]string, len(edits))
 	for name, value := range edits {
@@ -134,13 +139,14 @@ func named(edits map[string]*string) map[string]string {
 type changed struct {
 	kept                      // value is the new value
 	change Change             // the request
-	before registry.Warehouse // the value when the storage was tested
+	before registry.Warehouse // the warehouse when the storage was tested
 
 	reseals bool            // whether the secret changes
-	secret  registry.Secret // the new secret; without values there is none
+	secret  registry.Secret // the new secret; if it has no values, the warehouse has no secret
 }
 
-// prepare returns present after the change. It tests the storage if that is necessary.
+// prepare applies change to present and returns the result. It tests the storage if that is
+// necessary.
 func (w *Warehouses) prepare(ctx context.Context, present kept, change Change) (*changed, error) {
 	next := &changed{before: present.value, change: change}
 	if err := next.rebase(present); err != nil {
@@ -167,7 +173,7 @@ func (w *Warehouses) prepare(ctx context.Context, present kept, change Change) (
 	return next, w.try(ctx, next.value, place)
 }
 
-// seal seals the changed secrets, and returns the secret for the place of next.
+// seal seals the changed secrets, and returns the secret that the place of next must have.
 func (w *Warehouses) seal(ctx context.Context, next *changed) (secret storage.Secret, err error) {
 	next.reseals = true
 	var present registry.Secret
@@ -188,7 +194,7 @@ func (w *Warehouses) seal(ctx context.Context, next *changed) (secret storage.Se
 	return secret, err
 }
 
-// rebase applies the change to a later read of the warehouse.
+// rebase applies the change to present, a later read of the warehouse.
 //
 // Errors: KindCommitFailed if the settings for reaching the files have changed since the storage
 // was tested.
@@ -220,8 +226,8 @@ func (n *changed) rebase(present kept) error {
 	return registry.CheckProperties(n.value.Properties)
 }
 
-// edited returns values after edits, which set the values that are not nil and remove the others.
-// It returns nil if no values are left.
+// edited returns values after applying edits. A non-nil edit sets a value, and a nil edit removes
+// it. edited returns nil if no values are left.
 func edited(values map[string]string, edits map[string]*string) map[string]string {
 	next := make(map[string]string)
 	maps.Copy(next, values)
@@ -237,10 +243,10 @@ func edited(values map[string]string, edits map[string]*string) map[string]strin
 	return next
 }
 
-// locations returns the allowed locations of a warehouse after c. A location that is there already
-// is not added again.
+// locations returns the allowed locations of a warehouse after c. It does not add a location that
+// is already allowed.
 //
-// Errors: KindBadRequest for a location to remove that is not an allowed one.
+// Errors: KindBadRequest if a location to remove is not an allowed location.
 func (c Change) locations(value registry.Warehouse) ([]string, error) {
 	next := slices.Clone(value.AllowedLocations)
 	at := func(location string) int {
@@ -266,9 +272,9 @@ func (c Change) locations(value registry.Warehouse) ([]string, error) {
 	return next, nil
 }
 
-// checkRemoved returns KindCommitFailed if a table or view of the warehouse lives below a location
-// that next removes, and below no other one. A create that runs at the same time may be missed.
-// Then loads of its table are refused until the location is allowed again.
+// checkRemoved returns KindCommitFailed if a table or view would live outside all locations of the
+// warehouse after next has removed some. It may miss a create that runs at the same time. Then
+// loads of the new table are refused until the location is allowed again.
 func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
 	for _, removed := range next.change.RemoveLocations {
 		folder, err := storage.Parse(removed)
@@ -289,7 +295,7 @@ func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
 	return nil
 }
 
-// planChange plans that next is stored.
+// planChange plans to store next.
 func (w *Warehouses) planChange(ctx context.Context, next *changed) (*commit.Plan, error) {
 	conditions := []registry.Condition{ledger.Unchanged(next.record)}
 	writes, err := ledger.Encode(ledger.Put(next.record.Key, next.record.State, next.value))
@@ -303,8 +309,8 @@ func (w *Warehouses) planChange(ctx context.Context, next *changed) (*commit.Pla
 }
 
 // planSecret plans the record of the secret. Values that the change does not name keep their
-// present content: they may have been sealed again since next was prepared. A warehouse that has no
-// secret and gets none needs no conditions and writes.
+// content in the present record, because they may have been sealed again since next was prepared.
+// If the warehouse has no secret and gets none, planSecret returns no conditions and no writes.
 func (w *Warehouses) planSecret(ctx context.Context, next *changed) ([]registry.Condition, []registry.Write, error) {
 	id := cmp.Or(next.value.Secret.ID, next.before.Secret.ID)
 	if id.IsZero() {
@@ -333,7 +339,7 @@ func (w *Warehouses) planSecret(ctx context.Context, next *changed) ([]registry.
 		return []registry.Condition{required}, writes, err
 	}
 	if !records[0].Exists() {
-		return nil, nil, nil // the warehouse's reference is removed; the secret is gone already
+		return nil, nil, nil // only the reference in the warehouse is removed: the secret is already gone
 	}
 	needed, err := w.isOfDropped(ctx, key)
 	if err != nil || needed {

@@ -23,32 +23,33 @@ import (
 type Spec struct {
 	Name     string
 	Location string
-	// AllowedLocations are further locations below which its tables may live, at most
-	// AllowedLocationsMax.
+	// AllowedLocations are further locations below which the warehouse's tables may live. There may
+	// be at most AllowedLocationsMax.
 	AllowedLocations []string
-	// Storage has the options for reaching the storage, as in storage.Place.Options. It must not
-	// contain secrets.
+	// Storage has the options for reaching the storage, in the form of storage.Place.Options. It
+	// must not contain secrets.
 	Storage map[string]string
-	// Secrets are further values for reaching the storage, by the names of storage.Secret. They are
-	// sealed before they are stored, and never returned. Nil: the server uses the credentials of
-	// its process.
+	// Secrets are further, secret values for reaching the storage. The keys are the names that
+	// storage.Secret describes. The values are sealed before they are stored, and are never
+	// returned. If Secrets is nil, the server uses the credentials of its process.
 	Secrets map[string]map[string]string
-	// Properties are sent to every client of the warehouse, as defaults of its own configuration.
-	// They must not contain secrets.
+	// Properties are sent to every client of the warehouse, as defaults for the client's own
+	// configuration. They must not contain secrets.
 	Properties map[string]string
-	// Delegation lists the ways in which engines reach the files without a key of their own, the
-	// preferred one first. Empty if there are none.
+	// Delegation lists the delegations that the warehouse offers, by which engines reach files
+	// without a key of their own. The preferred one is first. It is empty if the warehouse offers
+	// none.
 	Delegation []vending.Delegation
 }
 
-// AllowedLocationsMax is how many allowed locations a warehouse may have. A change of how its files
-// are reached writes a test file to each of them.
+// AllowedLocationsMax is how many allowed locations a warehouse may have. The number is bounded
+// because a change of the way in which files are reached writes a test file to each location.
 const AllowedLocationsMax = 100
 
-// Create creates a warehouse. The server's storage must support its location and the further
-// allowed locations. It is durable when it returns. The caller needs admin.
+// Create creates a warehouse. The server must support storage at its location and its allowed
+// locations. The warehouse is durable when Create returns. The caller needs admin.
 //
-// Further errors: KindBadRequest for an invalid name, location or property, and for a location that
+// Further errors: KindBadRequest for an invalid name, location or property, or for a location that
 // cannot be opened; KindTooLarge for properties longer than registry.PropertiesBytesMax;
 // KindAlreadyExists. KindForbidden for a folder of this machine that Config.LocalFolder refuses,
 // unless the caller is a job of the server.
@@ -106,8 +107,8 @@ func (w *Warehouses) Create(ctx context.Context, spec Spec) (Details, error) {
 	return details, nil
 }
 
-// planCreate plans the record of a new warehouse, and of its secret if it has one. made.record is
-// the present record of its name.
+// planCreate plans the record of a new warehouse, and the record of its secret if it has one.
+// made.record is the present record at its name.
 func planCreate(made kept, secret registry.Secret) (*commit.Plan, error) {
 	if made.record.Exists() {
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Warehouse already exists: %s", made.name)
@@ -124,7 +125,7 @@ func planCreate(made kept, secret registry.Secret) (*commit.Plan, error) {
 	return &commit.Plan{Conditions: conditions, Writes: writes, Items: []registry.Item{made.item()}}, err
 }
 
-// namesOf returns the names of delegations for a record.
+// namesOf returns the names by which a record refers to delegations.
 func namesOf(offers []vending.Delegation) (names []string) {
 	for _, offer := range offers {
 		names = append(names, string(offer))
@@ -132,8 +133,8 @@ func namesOf(offers []vending.Delegation) (names []string) {
 	return names
 }
 
-// check returns the error if a warehouse with spec cannot exist, else nil. value is its record, and
-// place the place of its files.
+// check returns nil if a warehouse with spec is possible, else the error. value is the value of its
+// record, and place is the place of its files.
 func (w *Warehouses) check(ctx context.Context, spec Spec, value registry.Warehouse, place storage.Place) error {
 	const op = "warehouses.check"
 	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name), registry.CheckProperties(spec.Properties),
@@ -153,7 +154,8 @@ func (w *Warehouses) check(ctx context.Context, spec Spec, value registry.Wareho
 	return w.try(ctx, value, place)
 }
 
-// checkLocations returns KindBadRequest for malformed locations of a warehouse, and for too many.
+// checkLocations returns KindBadRequest if a location of a warehouse is malformed, or if there are
+// too many locations.
 func checkLocations(locations []string) error {
 	if len(locations) > 1+AllowedLocationsMax {
 		return moorage.Errorf(moorage.KindBadRequest, "The warehouse has %d allowed locations, at most %d are possible",
@@ -167,9 +169,9 @@ func checkLocations(locations []string) error {
 	return nil
 }
 
-// checkFolders returns KindForbidden if the caller must not let the server use the warehouse's
-// folders on this machine. A caller that opens the store itself can access the machine's files
-// anyway.
+// checkFolders returns KindForbidden if the warehouse has folders on this machine that the caller
+// may not make the server use. It does not restrict a job of the server: a process that opens the
+// store itself can access the machine's files anyway.
 func (w *Warehouses) checkFolders(value registry.Warehouse) error {
 	if w.localFolder == nil || gate.IsSystem(w.caller) {
 		return nil
@@ -177,7 +179,7 @@ func (w *Warehouses) checkFolders(value registry.Warehouse) error {
 	for _, location := range roots(value) {
 		parsed, err := storage.Parse(location)
 		if err != nil || parsed.Scheme != storage.SchemeFile {
-			continue // not on this machine
+			continue // this location is not on this machine
 		}
 		if err := w.localFolder(parsed.Path); err != nil {
 			return moorage.Errorf(moorage.KindForbidden, "Not allowed: the location %s of a warehouse: %s",
@@ -187,8 +189,8 @@ func (w *Warehouses) checkFolders(value registry.Warehouse) error {
 	return nil
 }
 
-// checkOptions returns KindBadRequest for storage options of a warehouse that has only folders,
-// which have no options. Other storages refuse unknown options themselves.
+// checkOptions returns KindBadRequest if a warehouse has only folders but has storage options,
+// because folders have no options. Other storages refuse unknown options themselves.
 func checkOptions(value registry.Warehouse) error {
 	for _, location := range roots(value) {
 		parsed, err := storage.Parse(location)
@@ -204,8 +206,9 @@ func checkOptions(value registry.Warehouse) error {
 		moorage.Cut(slices.Min(slices.Collect(maps.Keys(value.Storage))), valueShownMax))
 }
 
-// checkProperties returns KindBadRequest if properties include one that only the server itself
-// sends to clients, or an invalid value of a property that the catalog uses.
+// checkProperties returns KindBadRequest if properties include a property that only the server
+// itself may send to clients. It also returns KindBadRequest if a property that the catalog uses
+// has an invalid value.
 func checkProperties(properties map[string]string) error {
 	for _, name := range []string{"prefix", "namespace-separator"} {
 		if _, ok := properties[name]; ok {

@@ -10,8 +10,8 @@ import (
 	"moorage/registry"
 )
 
-// Drop removes a warehouse that has no namespaces. It deletes no files. It is durable when it
-// returns. The caller needs admin.
+// Drop removes a warehouse that has no namespaces. It deletes no files. The removal is durable when
+// Drop returns. The caller needs admin.
 //
 // Further errors: KindNoSuchWarehouse, KindNamespaceNotEmpty.
 func (w *Warehouses) Drop(ctx context.Context, name string) error {
@@ -38,8 +38,8 @@ func (w *Warehouses) Drop(ctx context.Context, name string) error {
 	return moorage.Annotate("warehouses.Drop", name, err)
 }
 
-// endSecret returns writes with the deletion of the secret of an empty warehouse. A secret that
-// dropped tables need stays for them.
+// endSecret returns writes, and adds the deletion of an empty warehouse's secret. If dropped tables
+// still need the secret, it adds nothing.
 func (w *Warehouses) endSecret(ctx context.Context, warehouse *commit.Container, writes []registry.Write) (
 	[]registry.Write, error) {
 	value, err := ledger.Decode[registry.Warehouse](warehouse.Record)

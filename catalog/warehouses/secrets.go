@@ -20,18 +20,20 @@ import (
 // ServerSecret is the name of the secret with which the server reaches a storage.
 const ServerSecret = storage.SecretServer
 
-// SecretOwner returns the owner for which the value called name of a secret is sealed. A value that
-// is moved to another record, warehouse or name does not open.
+// SecretOwner returns the owner for which the value called name of a secret is sealed. If a value
+// is copied to another record, warehouse or name, it does not open there.
 func SecretOwner(secret storage.Secret, name string) secrets.Owner {
 	return secrets.Owner{Store: secret.Store, Secret: secret.ID + "." + name, Warehouse: secret.Warehouse}
 }
 
-// reseal returns the secret of a warehouse after applying values to present, its secret so far, or
-// a new secret if it has none. A nil value removes the value of that name. Values that are not
-// named stay sealed as they are: they need not open. The record has no values if all were removed.
+// reseal applies values to the secret of a warehouse and returns the result. present is the secret
+// so far. If the warehouse has none, the result is a new secret. A nil value removes the value of
+// that name. Values that are not named stay sealed unchanged, so they need not open. The result has
+// no values if all were removed.
 //
-// Errors: KindBadRequest for values that no warehouse can have or that are too long, and without a
-// key. KindUnavailable if the keys cannot be reached. Other errors come from the store.
+// Errors: KindBadRequest for values that no warehouse can have or that are too long, or if the
+// server has no key to seal with. KindUnavailable if the keys cannot be reached. Other errors come
+// from the store.
 func (w *Warehouses) reseal(ctx context.Context, warehouse registry.Warehouse, present registry.Secret,
 	values map[string]map[string]string) (secret storage.Secret, record registry.Secret, err error) {
 	const op = "warehouses.reseal"
@@ -119,8 +121,8 @@ func sealError(op, secret string, err error) error {
 	return moorage.E(op, secret, moorage.KindInternal, err)
 }
 
-// storeID returns the id of the store that is part of every sealed value. It draws the id if there
-// was no secret before.
+// storeID returns the id of the store, which is part of every sealed value. It creates the id if
+// the store has had no secret before.
 func (w *Warehouses) storeID(ctx context.Context) (id registry.ID, err error) {
 	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		key := registry.SecretStoreKey()
@@ -151,27 +153,28 @@ func (w *Warehouses) storeID(ctx context.Context) (id registry.ID, err error) {
 	return id, err
 }
 
-// refOf returns the reference that a warehouse's record holds to its secret.
+// refOf returns the reference to secret for the record of its warehouse.
 func refOf(secret storage.Secret) (registry.SecretRef, error) {
 	ref := registry.SecretRef{Version: secret.Version, Names: slices.Sorted(maps.Keys(secret.Sealed))}
 	return ref, ref.ID.UnmarshalText([]byte(secret.ID))
 }
 
-// RewrapSecrets seals every secret of the store with the present key, and returns how many it
-// sealed again. It removes the secrets of deleted warehouses that no dropped table needs. It may
-// run again after an error, also on several nodes at once. If a secret does not open, or is too
-// long for the present key, RewrapSecrets continues with the other secrets.
+// RewrapSecrets seals every secret of the store with the present key. It returns the number of
+// secrets that were sealed with another key before. It removes the secrets of deleted warehouses if
+// no dropped table needs them. It can be repeated after an error, and can run on several nodes at
+// once. If a secret does not open, or is too long for the present key, RewrapSecrets continues with
+// the other secrets.
 //
-// Errors: KindBadRequest without a key, or for a secret that is too long. KindInternal for a secret
-// that does not open. KindUnavailable if the keys cannot be reached. Other errors come from the
-// store.
+// Errors: KindBadRequest if the server has no key, or for a secret that is too long. KindInternal
+// for a secret that does not open. KindUnavailable if the keys cannot be reached. Other errors come
+// from the store.
 func (w *Warehouses) RewrapSecrets(ctx context.Context) (rewrapped int, err error) {
 	const op = "warehouses.RewrapSecrets"
 	if w.sealer == nil {
 		return 0, moorage.Errorf(moorage.KindBadRequest, "There is no key to seal secrets with: pass --secrets-key")
 	}
 	store := registry.ID{}
-	var refused error // the first error of a secret that stays unchanged
+	var refused error // the error of the first secret that could not be sealed again
 	err = w.ledger.Scan(ctx, registry.TableSecret, "", "", func(record registry.Record) (bool, error) {
 		if record.Key == registry.SecretStoreKey() {
 			return true, nil
@@ -236,7 +239,8 @@ func (w *Warehouses) rewrap(ctx context.Context, store registry.ID, key registry
 	return changed, err
 }
 
-// rewrapValues seals the values of a secret again, in place.
+// rewrapValues seals the values of a secret with the present key, in place. changed reports whether
+// a value was sealed with another key.
 func (w *Warehouses) rewrapValues(about storage.Secret, value registry.Secret) (changed bool, err error) {
 	for name, text := range value.Sealed {
 		sealed, err := registry.ParseSealed(text)
@@ -279,7 +283,7 @@ func (w *Warehouses) isOfDropped(ctx context.Context, key registry.Key) (needed 
 	return needed, err
 }
 
-// readSecret returns the record of a secret; zero if it does not exist.
+// readSecret returns the value of a secret's record, or zero if the record does not exist.
 func (w *Warehouses) readSecret(ctx context.Context, id registry.ID) (registry.Secret, error) {
 	records, err := w.ledger.Get(ctx, registry.SecretKey(id))
 	if err != nil || !records[0].Exists() {

@@ -12,8 +12,9 @@ import (
 type Left = claims.Left
 
 // Tombstones returns a page of the tombstones in the warehouse called name: the locations of ended
-// tables and views that may have left files. They are in the order of the locations. next is the
-// After of the next page, empty if this is the last page. The caller needs locate on the warehouse.
+// tables and views that may have left files. They are sorted by location. The second result is the
+// After of the next page. It is empty if this is the last page. The caller needs locate on the
+// warehouse.
 //
 // Further errors: KindNoSuchWarehouse.
 func (w *Warehouses) Tombstones(ctx context.Context, name string, page moorage.Page) ([]Left, string, error) {
@@ -27,8 +28,8 @@ func (w *Warehouses) Tombstones(ctx context.Context, name string, page moorage.P
 }
 
 // ClearTombstone removes the tombstone at a location in the warehouse called name, and returns it.
-// Afterwards any table or view may live there, and the removal of orphans may delete the files
-// there. The caller needs locate and purge on the warehouse.
+// After that, any table or view may live there, and the removal of orphan files may delete the
+// files there. The caller needs locate and purge on the warehouse.
 //
 // Further errors: KindNoSuchWarehouse; those of claims.Clear.
 func (w *Warehouses) ClearTombstone(ctx context.Context, name, location string) (Left, error) {

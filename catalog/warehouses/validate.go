@@ -16,37 +16,36 @@ import (
 	"moorage/storage"
 )
 
-// tryMax bounds one test of a storage: a few files for each location, and some thirty small
-// requests for each delegation.
+// tryMax bounds the duration of one storage test. A test writes a few files at each location, and
+// sends some thirty small requests for each delegation.
 const tryMax = 30 * time.Second
 
 // Validation is the result of testing the storage of a warehouse.
 type Validation struct {
 	Trials []Trial
-	// Stopped are the delegations that the warehouse no longer offers, because the storage does not
-	// enforce them.
+	// Stopped are the delegations that Validate removed from the warehouse's offers, because the
+	// storage does not enforce them.
 	Stopped []vending.Delegation
-	// Features are the differences of the storage: features that work in its own way, or not at
-	// all.
+	// Features are the features that work differently in this storage, or do not work there at all.
 	Features []storage.Feature
 }
 
-// Trial is one test.
+// Trial is one part of the test of a storage.
 type Trial struct {
 	// Name is "files", or a delegation that the warehouse offers.
 	Name string
-	// Failure is the reason of a failure; empty if the test succeeded.
+	// Failure is the reason why the trial failed. It is empty if the trial succeeded.
 	Failure string
 }
 
 // trialFiles is the Name of the trial that writes, reads, lists and deletes files.
 const trialFiles = "files"
 
-// Validate tests the storage of a warehouse in the way that requests use it. It writes, reads,
-// lists and deletes small files, and checks that the storage enforces the delegations that the
-// warehouse offers. It stops offering a delegation that the storage does not enforce, because its
-// credentials would open the files of all tables. The caller needs manage on the warehouse, or
-// admin.
+// Validate tests that requests can use the storage of a warehouse. It writes, reads, lists and
+// deletes small files, and checks that the storage enforces the delegations that the warehouse
+// offers. If the storage does not enforce a delegation, its credentials would open the files of all
+// tables. So Validate removes that delegation from the warehouse's offers. The caller needs manage
+// on the warehouse, or admin.
 //
 // Further errors: KindNoSuchWarehouse. A failed test is not an error: see Validation.Trials.
 func (w *Warehouses) Validate(ctx context.Context, name string) (found Validation, err error) {
@@ -113,7 +112,7 @@ func (w *Warehouses) validate(ctx context.Context, value registry.Warehouse) (fo
 	return found
 }
 
-// planStop plans that a warehouse no longer offers some delegations.
+// planStop plans that a warehouse no longer offers the delegations in stopped.
 func planStop(present kept, stopped []vending.Delegation) (*commit.Plan, error) {
 	present.value.Delegation = slices.DeleteFunc(slices.Clone(present.value.Delegation), func(name string) bool {
 		return slices.Contains(stopped, vending.Delegation(name))
@@ -136,7 +135,7 @@ func (w *Warehouses) try(ctx context.Context, value registry.Warehouse, place st
 	store, giveBack, err := w.directory.Borrow(ctx, place)
 	if err == nil {
 		defer giveBack()
-		if _, remote := store.(storage.Prober); remote { // opening another storage tests it already
+		if _, remote := store.(storage.Prober); remote { // other storages are tested when they are opened
 			err = w.tryFiles(ctx, store, value)
 		}
 	}
@@ -152,7 +151,7 @@ func (w *Warehouses) try(ctx context.Context, value registry.Warehouse, place st
 		switch {
 		case errors.Is(err, storage.ErrUnavailable), err != nil && ctx.Err() != nil:
 			return moorage.E(op, "", moorage.KindUnavailable, err)
-		case err != nil: // its credentials could open the files of all tables
+		case err != nil: // the delegation's credentials could open the files of all tables
 			return moorage.Errorf(moorage.KindBadRequest,
 				"The storage of the warehouse cannot offer %s, leave it out: %w", offer, err)
 		}

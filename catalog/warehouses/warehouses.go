@@ -20,7 +20,8 @@ import (
 	"moorage/storage"
 )
 
-// Config holds the parts and settings of a Warehouses. Fields that may be nil say so.
+// Config holds the parts and settings of a Warehouses. A field may be nil only if its comment
+// describes that case.
 type Config struct {
 	Ledger    *ledger.Ledger
 	Pipeline  *commit.Pipeline
@@ -30,23 +31,24 @@ type Config struct {
 	Guard *gate.Guard
 	// Sealer seals the secrets of warehouses. Nil: warehouses cannot have secrets.
 	Sealer secrets.Sealer
-	// LocalFolder returns why a warehouse may not use a folder of this machine at the request of a
-	// caller over the network, or nil if it may. It gets an absolute path. Nil: every folder is
-	// allowed.
+	// LocalFolder checks a folder of this machine for a warehouse that a caller over the network
+	// creates, changes or validates. It gets an absolute path. It returns why the warehouse may not
+	// use the folder, or nil. If LocalFolder is nil, every folder is allowed.
 	LocalFolder func(path string) error
 	Now         func() time.Time
 }
 
 // Warehouses has the verbs on warehouses, for one caller: see As. It is safe for concurrent use.
 //
-// Errors of all verbs: KindForbidden and the errors for hidden objects; KindUnavailable; verbs that
-// change something also KindCommitUnknown. Errors and answers contain no part of a secret.
+// Errors of all verbs: KindForbidden and the errors for hidden objects; KindUnavailable;
+// KindCommitUnknown for verbs that change something. Errors and answers contain no part of a
+// secret.
 type Warehouses struct {
 	*parts
 	caller moorage.Caller
 }
 
-// parts holds what all Warehouses of one New share.
+// parts holds what all Warehouses from one call of New share.
 type parts struct {
 	ledger      *ledger.Ledger
 	pipeline    *commit.Pipeline
@@ -73,12 +75,12 @@ func (w *Warehouses) As(caller moorage.Caller) *Warehouses { return &Warehouses{
 type Warehouse struct {
 	Name             string
 	Location         string
-	AllowedLocations []string // further ones below which its tables may live
+	AllowedLocations []string // further locations below which its tables may live
 	Properties       map[string]string
 	Delegation       []vending.Delegation
 }
 
-// Of returns the warehouse called name that has the record value.
+// Of returns the warehouse called name. value is the value of its record.
 func Of(name string, value registry.Warehouse) Warehouse {
 	w := Warehouse{
 		Name: name, Location: value.Location, AllowedLocations: value.AllowedLocations,
@@ -94,23 +96,24 @@ func Of(name string, value registry.Warehouse) Warehouse {
 type Details struct {
 	Warehouse
 	ID      registry.ID
-	Storage map[string]string // the options of its storage, as in storage.Place.Options
+	Storage map[string]string // the options of its storage, in the form of storage.Place.Options
 	Secret  *SecretDetails    // nil if the server uses the credentials of its process
 	Creator string            // empty if unknown
 	Waiting WaitingPurges
 }
 
-// WaitingPurges are the dropped tables of a warehouse that can come back until their purges begin.
+// WaitingPurges describes the dropped tables of a warehouse whose purges have not begun. Until
+// then, these tables can be restored.
 type WaitingPurges struct {
 	Tables int
-	Bytes  int64 // of their files, as far as the tables have it
+	Bytes  int64 // the total size of their files, where it is known
 }
 
 // SecretDetails describes a secret.
 type SecretDetails struct {
 	// Kind is the kind of the secret: see storage.SecretKind.
 	Kind string
-	By   string // the caller that set it last
+	By   string // the caller that last set the secret
 	At   time.Time
 }
 
@@ -159,28 +162,28 @@ func (w *Warehouses) Load(ctx context.Context, name string) (Details, error) {
 	return details, moorage.Annotate(op, name, err)
 }
 
-// ProbeStorage probes the storage of every warehouse, several at once. It calls unreachable for
-// each one that it cannot reach, as soon as that is known, one call at a time. It checks no
-// privileges. The error is that of the store, or of ctx.
+// ProbeStorage probes the storage of every warehouse, several at once. As soon as it knows that a
+// storage cannot be reached, it calls unreachable, one call at a time. It checks no privileges. The
+// error comes from the store or from ctx.
 func (w *Warehouses) ProbeStorage(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
 	return moorage.Annotate("warehouses.ProbeStorage", "", w.directory.ProbeAll(ctx, unreachable))
 }
 
-// kept is the record of a warehouse as of one read.
+// kept is the record of a warehouse from one read.
 type kept struct {
 	name   string
 	record registry.Record
 	value  registry.Warehouse
 }
 
-// item returns the warehouse for change records.
+// item returns the item for the warehouse in a change record.
 func (k kept) item() registry.Item {
 	return registry.ContainerItem(moorage.Identifier{Warehouse: k.name}, k.value.ID)
 }
 
 // read reads the record of the warehouse called name for a caller of v, which requires manage on
-// the warehouse, or admin. It does not open the storage, whose settings the request may be about to
-// repair.
+// the warehouse, or admin. It does not open the storage, because the request may be the one that
+// repairs the storage's settings.
 func (w *Warehouses) read(ctx context.Context, v gate.Verb, name string) (kept, error) {
 	if err := moorage.ValidateWarehouse(name); err != nil {
 		return kept{}, err
@@ -235,14 +238,14 @@ func (w *Warehouses) detailsOf(ctx context.Context, k kept) (Details, error) {
 			details.Waiting.Tables++
 			details.Waiting.Bytes += due.Bytes
 		}
-		return true, nil // moorage doctor --deep reports unreadable ones
+		return true, nil // moorage doctor --deep reports unreadable records
 	})
 	id := k.value.Secret.ID
 	if err != nil || id.IsZero() {
 		return details, err
 	}
 	secret, err := w.readSecret(ctx, id)
-	if err != nil || len(secret.Sealed) == 0 { // it is being replaced or dropped
+	if err != nil || len(secret.Sealed) == 0 { // another request is changing it
 		return details, err
 	}
 	details.Secret = secretDetails(secret)
@@ -260,7 +263,7 @@ func roots(value registry.Warehouse) []string {
 	return append([]string{value.Location}, value.AllowedLocations...)
 }
 
-// contains reports whether one of locations contains the location place.
+// contains reports whether place lies within one of locations.
 func contains(locations []string, place storage.Location) bool {
 	return slices.ContainsFunc(locations, func(location string) bool {
 		parsed, err := storage.Parse(location)
