@@ -10,16 +10,16 @@ import (
 	"moorage/registry"
 )
 
-// errFenced means that the outcome of an Apply was unknown, and that its batch was then fenced so
-// that it never happens.
+// errFenced means that the outcome of an Apply was unknown, and that a fence then ensured that its
+// batch never happens.
 var errFenced = fmt.Errorf("%w: a write was lost and fenced", ErrRetry)
 
 // ErrAnswered means that an idempotency key of the mutation already has an outcome. The mutation
-// did not and never will happen. It is neither ErrRetry nor a failed condition, so prepared work is
-// undone. It is always an AnsweredError.
+// did not and never will happen. Callers handle it neither as ErrRetry nor as a failed condition:
+// they undo prepared work. It is always an AnsweredError.
 var ErrAnswered = errors.New("ledger: a key of the mutation has an outcome")
 
-// AnsweredError is ErrAnswered with the key.
+// AnsweredError is ErrAnswered with the key that has an outcome.
 type AnsweredError struct{ Key *Key }
 
 // Error returns the text of the error.
@@ -45,7 +45,7 @@ type Answer struct {
 	Outcome registry.Outcome
 }
 
-// Key is an idempotency key in a store, and its request.
+// Key is an idempotency key as it is stored, with the request for which it was sent.
 type Key struct {
 	Record  registry.Key
 	Request registry.Idempotency // without the outcome
@@ -63,22 +63,22 @@ func (k *Key) Put(outcome registry.Outcome) (registry.Condition, registry.Write,
 	return registry.Absent(k.Record), writes[0], nil
 }
 
-// Apply applies a mutation. Only steps of recovery, sweeps and fences write without a change record
-// (see Step). Apply returns the ETags of the writes, in their order. They are nil if the mutation
-// happened and the store's answer was lost. The error is
+// Apply applies a mutation. Only steps of recovery, sweeps and fences are written without a change
+// record (see Step). Apply returns the ETags of the writes, in their order. They are nil if the
+// mutation happened although the store's answer was lost. The error is
 //
 //   - nil: it happened;
-//   - a *registry.FailedError: it did not happen, because of this condition;
+//   - a *registry.FailedError: it did not happen, because this condition failed;
 //   - an *AnsweredError: it did not and never will happen, because the key has an outcome;
 //   - ErrRetry: it did not and never will happen, but may be tried again;
 //   - an error of KindUnavailable: it did not and never will happen, and an immediate retry is
 //     useless;
 //   - an error of KindCommitUnknown: it may have happened, or may still happen.
 //
-// The change record alone settles an unknown outcome. If it exists, the batch happened. If not,
-// Apply writes the same key as VOID. After that the batch, which requires the key to be absent, can
-// no longer happen. Both hold only once they are confirmed. Apply does not read the pointer,
-// because other commits may have followed.
+// The change record alone decides an unknown outcome. If it exists, the batch happened. If not,
+// Apply writes a record in state VOID at its key. After that the batch can no longer happen,
+// because it requires that the key is absent. Apply relies on either record only after Confirm.
+// Apply does not read the pointer, because other commits may have followed.
 func (l *Ledger) Apply(ctx context.Context, m Mutation) ([]registry.ETag, error) {
 	batch := registry.Batch{Change: &m.Change, Conditions: m.Conditions, Writes: m.Writes}
 	if len(m.Answers) == 0 {
@@ -87,8 +87,8 @@ func (l *Ledger) Apply(ctx context.Context, m Mutation) ([]registry.ETag, error)
 	unanswered := make([]registry.Condition, len(m.Answers), len(m.Answers)+len(m.Conditions))
 	writes := slices.Grow(slices.Clip(batch.Writes), len(m.Answers))
 	for i, answer := range m.Answers {
-		// A process that slept for so long may have missed that a retry was refused and its outcome
-		// deleted.
+		// A process that was suspended for so long may have missed that a retry was refused and the
+		// outcome of the refusal deleted.
 		if !l.now().Before(answer.Key.Request.Expires()) {
 			return nil, moorage.Errorf(moorage.KindUnavailable,
 				"The request took longer than its Idempotency-Key is kept; nothing was changed")
@@ -123,15 +123,16 @@ func (l *Ledger) applyOrSettle(ctx context.Context, batch registry.Batch) ([]reg
 	return nil, StoreError("ledger.applyOrSettle", err)
 }
 
-// Step writes without a change record. Such writes are fences, notes in tasks, marks of sweeps,
-// outcomes without an effect, states of transactions, assignments, and the removal of old
-// records. Each step must be safe to repeat. The errors are the errors of registry.Store.Apply.
+// Step writes without a change record. Such writes are fences, notes in tasks, the progress of
+// sweeps, outcomes of intents without an effect, states of transactions, assignments, and the
+// removal of old records. Each step must be safe to repeat. The errors are the errors of
+// registry.Store.Apply.
 func (l *Ledger) Step(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	return l.store.Apply(ctx, batch)
 }
 
-// Answer stores outcome for a key. If the key has an outcome, a condition fails. The errors are the
-// errors of registry.Store.Apply, and KindTooLarge.
+// Answer stores outcome for a key. If the key already has an outcome, the error is a
+// *registry.FailedError. The errors are the errors of registry.Store.Apply, and KindTooLarge.
 func (l *Ledger) Answer(ctx context.Context, key *Key, outcome registry.Outcome) error {
 	unanswered, write, err := key.Put(outcome)
 	if err != nil {
@@ -170,14 +171,15 @@ func (l *Ledger) settle(ctx context.Context, change registry.Change) error {
 	}
 }
 
-// StopsLooking pauses after a failed look for an outcome. It reports whether another look is
+// StopsLooking pauses after a failed lookup of an outcome. It reports whether another lookup is
 // useless.
 func (l *Ledger) StopsLooking(ctx context.Context, attempt int, err error) bool {
 	return errors.Is(err, registry.ErrFailed) || errors.Is(err, registry.ErrClosed) || l.Pause(ctx, attempt) != nil
 }
 
-// LookOrFence reports whether a change happened, or writes it as VOID so that it never will.
-// settled reports whether the result is certain. After an error the outcome is still unknown.
+// LookOrFence reports whether a change happened. If it did not, LookOrFence writes its record in
+// state VOID, so that the change never happens. settled reports whether the result is certain.
+// After an error the outcome is still unknown.
 func (l *Ledger) LookOrFence(ctx context.Context, change registry.Change) (happened, settled bool, err error) {
 	key := registry.ChangeKey(change.ID)
 	records, err := l.store.Get(ctx, key)
@@ -201,9 +203,10 @@ func (l *Ledger) LookOrFence(ctx context.Context, change registry.Change) (happe
 }
 
 // Confirm returns nil if record, which shows the result of a write whose answer was lost, is
-// permanent. A primary can show a commit that its synchronous standby does not have yet, if the
-// wait was cancelled or the primary was restarted. A successful Apply waits for the standby. So an
-// Apply that only checks the record proves that it is replicated.
+// permanent. A primary can show a commit that its synchronous standby does not have yet. That
+// happens if the commit's wait for the standby was cancelled, or if the primary was restarted. A
+// successful Apply waits for the standby. So an Apply that only has a condition on the record
+// proves that the record is replicated.
 func (l *Ledger) Confirm(ctx context.Context, record registry.Record) error {
 	_, err := l.Step(ctx, registry.Batch{Conditions: []registry.Condition{Unchanged(record)}})
 	return err

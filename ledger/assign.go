@@ -12,8 +12,8 @@ import (
 
 // Errors of Assign, for errors.Is.
 var (
-	// ErrAssigned means that another owner has the assignment, or that this one already has it. The
-	// work was not begun.
+	// ErrAssigned means that another owner has the assignment, or that this process already does
+	// the work. Assign did not call do.
 	ErrAssigned = errors.New("ledger: the work is assigned")
 	// ErrAssignmentLost is the cause with which the work's context ends when the owner did not
 	// renew the assignment in time, or when another owner has it.
@@ -21,22 +21,22 @@ var (
 )
 
 const (
-	// LifeMin is the shortest life of an assignment. A renewal needs time for a slow answer of the
-	// store.
+	// LifeMin is the shortest life of an assignment. A shorter life would leave a renewal no time
+	// for a slow answer of the store.
 	LifeMin = time.Second
 	// renewalsInLife is how often an owner renews its assignment in one life, so that it may miss
 	// one.
 	renewalsInLife = 3
 	// retriesInLife is how often in one life an owner retries a failed renewal.
 	retriesInLife = 12
-	// livesAhead is how many lives ahead an assignment may end. An assignment that ends later was
-	// written when the store's clock was ahead, and has ended.
+	// livesAhead is how many lives after now an assignment may end. An assignment that ends later
+	// was written while the store's clock was ahead, and counts as ended.
 	livesAhead = 2
 	// releaseTimeout bounds the release of an assignment. An assignment that is not released
 	// expires.
 	releaseTimeout = 5 * time.Second
-	// assignmentsPage is how many assignments Claimed reads at a time. Usually there are a few for
-	// each node.
+	// assignmentsPage is how many assignments AssignedElsewhere reads at a time. Usually there are
+	// a few for each node.
 	assignmentsPage = 1000
 )
 
@@ -46,22 +46,23 @@ type Assigner struct {
 	owner registry.ID
 	now   func() time.Time // measures the time since the last renewal of an assignment
 
-	mu   sync.Mutex      // guards the field below; leaf
+	mu   sync.Mutex      // guards the field below; no lock is taken under it
 	held map[string]bool // the works in progress in this process
 }
 
-// NewAssigner returns a Assigner over store. Each process must draw its owner when it starts. Two
-// processes with the same owner take each other's assignments.
+// NewAssigner returns a Assigner over store. Each process must draw a random owner when it starts.
+// Two processes with the same owner take each other's assignments.
 func NewAssigner(store registry.Store, owner registry.ID) *Assigner {
 	return &Assigner{store: store, owner: owner, now: time.Now, held: make(map[string]bool)}
 }
 
 // Assign takes the assignment on a piece of work, calls do, and releases the assignment when do
-// returns. Meanwhile a goroutine renews the assignment, and has ended when Assign returns.
+// returns. While do runs, a goroutine renews the assignment. That goroutine has ended when Assign
+// returns.
 //
 // work is the ID of the assignment's key: a path of the name of the work and its subject, such as
-// "purge/" and the id of a task. life is how long the assignment holds without a renewal, at least
-// LifeMin. After that time another owner may take it. All assignments of one work should have the
+// "purge/" and the id of a task. life, at least LifeMin, is how long the assignment lasts without a
+// renewal. After that time another owner may take it. All assignments of one work should have the
 // same life.
 //
 // The context of do ends, with the cause ErrAssignmentLost, before another owner can have the
@@ -135,7 +136,8 @@ func (c *Assigner) sort(ctx context.Context, records []registry.Record, life tim
 	return nil
 }
 
-// enter notes that this process does the work, and reports whether it was not doing it already.
+// enter notes that this process does the work. It returns false if the process is doing the work
+// already.
 func (c *Assigner) enter(work string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +154,8 @@ func (c *Assigner) leave(work string) {
 	delete(c.held, work)
 }
 
-// holding is one assignment of this process. Its record belongs to the renewing goroutine, and
-// after that goroutine's end to Assign.
+// holding is one assignment of this process. Only the renewing goroutine uses record. After that
+// goroutine has ended, only Assign uses it.
 type holding struct {
 	*Assigner
 	key    registry.Key
@@ -163,8 +165,8 @@ type holding struct {
 	end    *time.Timer     // calls lose when the assignment was not renewed in time
 }
 
-// left returns the rest of a life. By this process's clock the life began at began, no later than
-// the store's clock was read for it.
+// left returns the rest of a life that began at began by this process's clock. began is no later
+// than the moment at which the store's clock was read for that life.
 func (h *holding) left(began time.Time) time.Duration { return h.life - h.now().Sub(began) }
 
 // take acquires the assignment for this process, or returns ErrAssigned if another owner has it.
@@ -177,7 +179,8 @@ func (h *holding) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// If this process owns an assignment that it does not hold, an earlier answer was lost.
+	// If this process owns the assignment without holding it, the answer of an earlier write was
+	// lost.
 	if record.Exists() && assignment.Owner != h.owner && !isOver(assignment, now, h.life) {
 		return fmt.Errorf("%w: %s belongs to %s until %s", ErrAssigned, h.key, assignment.Owner,
 			assignment.Until.UTC().Format(time.RFC3339))
@@ -190,8 +193,8 @@ func (h *holding) take(ctx context.Context) error {
 }
 
 // isOver reports whether another owner may take assignment at now, a time of the store's clock. An
-// unreadable assignment decodes as the zero Assignment, and is over: otherwise its work would never
-// be done. If its owner is alive, its next renewal shows the loss.
+// unreadable assignment decodes as the zero Assignment, and is over. Otherwise its work would never
+// be done. If its owner is alive, the owner's next renewal fails with ErrAssignmentLost.
 func isOver(assignment registry.Assignment, now time.Time, life time.Duration) bool {
 	return !assignment.Until.After(now) || assignment.Until.Sub(now) > livesAhead*life
 }
@@ -215,8 +218,8 @@ func decodeAssignment(record registry.Record) registry.Assignment {
 	return assignment
 }
 
-// write replaces record, which holds assignment, by an assignment of this process that ends a life
-// after now.
+// write replaces record, which contains assignment, with an assignment of this process that ends
+// one life after now.
 func (h *holding) write(ctx context.Context, record registry.Record, assignment registry.Assignment,
 	now time.Time) error {
 	assignment.Owner, assignment.Until = h.owner, now.Add(h.life)
@@ -299,7 +302,7 @@ func (h *holding) release(ctx context.Context) {
 	}
 	record, assignment, err := h.read(ctx)
 	if err == nil && assignment.Owner == h.owner {
-		_ = remove(ctx, h.store, record) // otherwise the assignment expires
+		_ = remove(ctx, h.store, record) // if that fails, the assignment expires
 	}
 }
 

@@ -17,14 +17,14 @@ import (
 	"moorage/registry"
 )
 
-// settleTimeout bounds the search for the outcome of one Apply.
+// settleTimeout bounds the lookup of the outcome of one Apply whose answer was lost.
 const settleTimeout = 10 * time.Second
 
 // Config configures Deps. All fields but Alone are required.
 type Config struct {
 	Store registry.Store
-	// Alone is true if no other process uses the store. Then the assignments of an earlier process
-	// do not delay this one.
+	// Alone is true if no other process uses the store. Then this process need not wait for the
+	// assignments of an earlier process to end.
 	Alone  bool
 	Now    func() time.Time
 	Random io.Reader // ids and jitter; safe for concurrent use
@@ -46,16 +46,16 @@ type Ledger struct {
 	now    func() time.Time
 	random io.Reader
 	log    *slog.Logger
-	// SettleTimeout bounds the search for the outcome of one Apply. Set it before the first use.
-	// Default 10 s.
+	// SettleTimeout bounds the lookup of the outcome of one Apply whose answer was lost. Set it
+	// before the first use. Default 10 s.
 	SettleTimeout time.Duration
 
-	jitterMu sync.Mutex // guards jitter, which is not safe for concurrent use; a leaf
+	jitterMu sync.Mutex // guards jitter, which callers share; no lock is taken under it
 	jitter   *rand.Rand
 }
 
-// New returns a ledger over the store of config, and the rest of Deps. It fails if a required field
-// is missing, or if the source of random bits fails.
+// New returns a Deps with a ledger over the store of config. It fails if a required field is
+// missing, or if the source of random bits fails.
 func New(config Config) (Deps, error) {
 	if config.Store == nil || config.Now == nil || config.Random == nil || config.Logger == nil {
 		return Deps{}, errors.New("ledger: Store, Now, Random and Logger are required")
@@ -117,8 +117,8 @@ func (l *Ledger) NewChange(ctx context.Context, caller moorage.Caller, operation
 	}, nil
 }
 
-// Pause waits between two attempts: up to 2 ms after the first, doubling to 100 ms. It returns the
-// error of ctx if ctx ends first.
+// Pause waits a random time between two attempts: up to 2 ms after the first attempt, then twice as
+// long each time, up to 100 ms. It returns the error of ctx if ctx ends first.
 func (l *Ledger) Pause(ctx context.Context, attempt int) error {
 	limit := min(2*time.Millisecond<<min(attempt, 10), 100*time.Millisecond)
 	l.jitterMu.Lock()
@@ -130,12 +130,12 @@ func (l *Ledger) Pause(ctx context.Context, attempt int) error {
 	return nil
 }
 
-// ErrRetry means that one attempt of an operation changed nothing, because a record changed
-// meanwhile. The operation starts again with its reads.
+// ErrRetry means that one attempt of an operation changed nothing, because a record changed between
+// its reads and its Apply. The operation starts again with its reads.
 var ErrRetry = errors.New("ledger: a record changed meanwhile")
 
-// Retry calls try until it returns an error other than ErrRetry, or ctx ends. Then it returns an
-// error of kind exhausted, which must mean that nothing was applied.
+// Retry calls try until it returns an error other than ErrRetry, or ctx ends. If ctx ends first, it
+// returns an error of kind exhausted, a kind which must mean that nothing was applied.
 func (l *Ledger) Retry(ctx context.Context, exhausted moorage.Kind, try func(attempt int) error) error {
 	for attempt := 0; ; attempt++ {
 		err := try(attempt)

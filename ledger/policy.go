@@ -16,7 +16,7 @@ type Policy struct {
 }
 
 // ChangePolicy returns the conditions and writes of an Apply that changes records of access policy.
-// The epoch and its list of recent changes are among them, so all changes of access policy have one
+// They include the epoch and its list of recent changes, so all changes of access policy have one
 // order. While access control is off, it returns only the puts. A caller that loses a race for the
 // epoch plans again.
 func (l *Ledger) ChangePolicy(ctx context.Context, puts ...Write) (Policy, error) {
@@ -27,8 +27,8 @@ func (l *Ledger) ChangePolicy(ctx context.Context, puts ...Write) (Policy, error
 	return l.countEpoch(ctx, writes)
 }
 
-// EndGrants returns the conditions and writes by which the Apply that ends an object also ends its
-// grants. It returns nothing if granted is false.
+// EndGrants returns the conditions and writes with which the Apply that ends an object also deletes
+// its grants record. It returns nothing if granted is false.
 func (l *Ledger) EndGrants(ctx context.Context, granted bool, object registry.ID) (Policy, error) {
 	if !granted {
 		return Policy{}, nil
@@ -48,7 +48,7 @@ func (l *Ledger) DropPolicy(ctx context.Context, gone []registry.Key, puts ...Wr
 	return l.countEpoch(ctx, writes)
 }
 
-// countEpoch adds the epoch to writes, which change records of access policy.
+// countEpoch adds the write of the next epoch to writes, which change records of access policy.
 func (l *Ledger) countEpoch(ctx context.Context, writes []registry.Write) (Policy, error) {
 	records, err := l.Get(ctx, registry.EpochKey(), registry.RecentKey())
 	if err != nil || !records[0].Exists() {
@@ -61,7 +61,7 @@ func (l *Ledger) countEpoch(ctx context.Context, writes []registry.Write) (Polic
 	var recent registry.Recent
 	if records[1].Exists() {
 		if recent, err = Decode[registry.Recent](records[1]); err != nil {
-			recent = registry.Recent{} // nodes that follow load the whole policy
+			recent = registry.Recent{} // nodes that read this list load the whole access policy
 		}
 	}
 	epoch.Number++

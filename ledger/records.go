@@ -13,7 +13,7 @@ import (
 // ScanPage is how many records a scan reads at a time.
 const ScanPage = 1000
 
-// Get reads records as of one moment. An error of the store is KindUnavailable.
+// Get reads several records as they were at one moment. An error of the store is KindUnavailable.
 func (l *Ledger) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	records, err := l.store.Get(ctx, keys...)
 	if err != nil {
@@ -32,8 +32,8 @@ func (l *Ledger) Time(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// List returns a page of at most limit records of table whose ID starts with prefix, after the ID
-// after, in byte order.
+// List returns a page of at most limit records of table whose IDs start with prefix, in byte order
+// of their IDs. It begins after the ID after.
 func (l *Ledger) List(ctx context.Context, table registry.Table, prefix, after string,
 	limit int) ([]registry.Record, error) {
 	records, err := l.store.List(ctx, table, prefix, after, limit)
@@ -50,15 +50,15 @@ func (l *Ledger) ListKeys(ctx context.Context, table registry.Table, prefix, aft
 // Visit is called for each record of a scan. The scan ends when it returns false or an error.
 type Visit func(registry.Record) (more bool, err error)
 
-// Scan calls visit for the records of table whose ID starts with prefix, after the ID after, in
-// byte order, until visit returns false or an error.
+// Scan calls visit for the records of table whose IDs start with prefix, in byte order of their
+// IDs, until visit returns false or an error. It begins after the ID after.
 func (l *Ledger) Scan(ctx context.Context, table registry.Table, prefix, after string,
 	visit Visit) error {
 	return scanPages(ctx, l.List, table, prefix, after, ScanPage, visit)
 }
 
-// ScanKeys is Scan without the values. Its first page has first records. A caller that needs more
-// than those has met many that it skips.
+// ScanKeys is Scan without the values. Its first page has first records. A caller sets first to the
+// number of records that it usually needs. Further pages are longer.
 func (l *Ledger) ScanKeys(ctx context.Context, table registry.Table, prefix, after string,
 	first int, visit Visit) error {
 	return scanPages(ctx, l.ListKeys, table, prefix, after, first, visit)
@@ -93,13 +93,14 @@ func Decode[T registry.Value](record registry.Record) (T, error) {
 	return value, Undecoded(record, err)
 }
 
-// Undecoded gives the failure to decode record its kind. Nil stays nil.
+// Undecoded adds a kind to err, the failure to decode record. Nil stays nil.
 func Undecoded(record registry.Record, err error) error {
 	return moorage.E("ledger.Undecoded", record.Key.String(), moorage.KindInternal, err)
 }
 
-// UnknownOf returns the members of record, which holds a T, that this version does not know. A new
-// value in its place keeps them. They are empty if the record is missing or unreadable.
+// UnknownOf returns the members of record's value that T, in this version, has no field for. A new
+// value that replaces the value must keep them. They are empty if the record is missing or
+// unreadable.
 func UnknownOf[T registry.Value](record registry.Record) registry.Unknown {
 	value, err := registry.Decode[T](record)
 	if err != nil {
@@ -113,8 +114,8 @@ func Unchanged(record registry.Record) registry.Condition {
 	return registry.ETagIs(record.Key, record.ETag)
 }
 
-// AsRead returns the condition that record, which was read at key, has not changed: that it is
-// still absent if it did not exist.
+// AsRead returns the condition that record, which was read at key, has not changed. If the record
+// did not exist, the condition is that it is still absent.
 func AsRead(record registry.Record, key registry.Key) registry.Condition {
 	if record.Exists() {
 		return Unchanged(record)
@@ -134,7 +135,7 @@ func Put(key registry.Key, state registry.State, value registry.Value) Write {
 	return Write{key, state, value}
 }
 
-// Encode returns the writes of puts. A value that is too long for every store is KindTooLarge,
+// Encode returns the writes of puts. A value that is too long for any store is KindTooLarge,
 // because only a client's request can cause it.
 func Encode(puts ...Write) ([]registry.Write, error) {
 	writes := make([]registry.Write, 0, len(puts))
@@ -153,7 +154,7 @@ func Encode(puts ...Write) ([]registry.Write, error) {
 	return writes, nil
 }
 
-// StoreError gives the failure of a read, or of a batch that certainly was not applied, its kind.
+// StoreError adds a kind to the failure of a read, or of a batch that certainly was not applied.
 // Nil stays nil.
 func StoreError(op string, err error) error {
 	if errors.Is(err, registry.ErrBadBatch) {
@@ -162,7 +163,7 @@ func StoreError(op string, err error) error {
 	return moorage.E(op, "", moorage.KindUnavailable, err)
 }
 
-// StepError gives the failure of a repeatable step its kind. Nil stays nil.
+// StepError adds a kind to the failure of a repeatable step. Nil stays nil.
 func StepError(op string, err error) error {
 	if errors.Is(err, registry.ErrUnknown) {
 		return moorage.E(op, "", moorage.KindCommitUnknown, fmt.Errorf("the store did not answer: %w", err))

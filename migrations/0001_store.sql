@@ -1,4 +1,4 @@
--- Why: the tables of a store. One table for each kind of record, all alike: the store never looks into a value.
+-- Why: the tables of a store, one for each kind of record, with equal columns: the store never reads into a value.
 -- Oldest binary: step 1; it is the first.
 
 CREATE TABLE moorage_warehouse   (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
@@ -11,14 +11,14 @@ CREATE TABLE moorage_transaction (key bytea PRIMARY KEY, etag uuid NOT NULL, sta
 CREATE TABLE moorage_task        (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 CREATE TABLE moorage_format      (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 
--- These records are rewritten often: room in each page keeps the new row beside the old one, so that the index is not
--- touched. A pointer is rewritten by each commit of its table, an assignment as long as its node works, and a cursor by the
--- sweep, which notes how far it has deleted the order of changes.
+-- These records are rewritten often. Free room in each page lets the new row stay in the page of the old row, so that
+-- the index need not change. Each commit of a table rewrites its pointer. A node rewrites an assignment while it
+-- works. The sweep rewrites a cursor, the position up to which it has deleted changes.
 CREATE TABLE moorage_pointer (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 CREATE TABLE moorage_assignment   (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 CREATE TABLE moorage_cursor  (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 
--- The outcomes of idempotency keys. The sweep finds those that have expired without reading the others.
+-- The outcomes of idempotency keys. The sweep finds expired outcomes without reading other outcomes.
 CREATE TABLE moorage_idempotency (
     key     bytea PRIMARY KEY,
     etag    uuid NOT NULL,
@@ -29,12 +29,14 @@ CREATE TABLE moorage_idempotency (
 CREATE INDEX moorage_idempotency_expires ON moorage_idempotency (expires) WHERE expires IS NOT NULL;
 CREATE INDEX moorage_idempotency_undated ON moorage_idempotency (key) WHERE expires IS NULL;
 
--- A change is written without a place in the order of changes ("awaits" is true) and is given one by the node that
--- reads changes. seq is drawn when a change is written, with all rows of its batch held. A batch that saw another one is
--- written after that has committed, so it draws the greater number, whatever the clocks say. at is when that was.
+-- A change is written without a place in the order of changes ("awaits" is true). A later step gives it a place. seq
+-- is drawn when the change is written, while its batch holds all of its rows. If a batch saw another batch, it draws
+-- seq after the other batch has committed. So it draws the greater number, whatever the clocks show. at is the time at
+-- which the change was written.
 --
--- Each change is rewritten once, to get its place, and deleted after days. So its old rows are cleared away soon. By
--- default that begins when a fifth of a table has changed, which of millions of changes is late, and it rests on its way.
+-- Each change is rewritten once, to get its place, and deleted after days. So autovacuum should remove old rows soon.
+-- By default it begins only when a fifth of the table has changed, which is late for millions of changes, and it
+-- pauses while it works.
 CREATE TABLE moorage_change (
     key      bytea PRIMARY KEY,
     etag     uuid NOT NULL,
@@ -50,11 +52,11 @@ ALTER TABLE moorage_change ALTER COLUMN seq SET DEFAULT nextval('moorage_change_
 CREATE INDEX moorage_change_waiting ON moorage_change (seq) WHERE awaits;
 CREATE UNIQUE INDEX moorage_change_position ON moorage_change (position) WHERE position IS NOT NULL;
 
--- The place that was given away last; one row. Commits do not touch it.
+-- The last place that was given to a change. The table has one row, which commits neither read nor write.
 CREATE TABLE moorage_change_head (one boolean PRIMARY KEY CHECK (one), last bigint NOT NULL);
 
--- Who may do what: principals, roles, grants, policies, secrets, and the order of all changes of these. The epoch in
--- moorage_access is rewritten by each change of policy, and read by each request.
+-- Access policy: principals, roles, grants, policies, secrets, and the order of all changes of these records. Each
+-- change of access policy rewrites the epoch in moorage_access, and each request reads it.
 CREATE TABLE moorage_principal     (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 CREATE TABLE moorage_role          (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 CREATE TABLE moorage_grants        (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
@@ -62,8 +64,8 @@ CREATE TABLE moorage_access_policy (key bytea PRIMARY KEY, etag uuid NOT NULL, s
 CREATE TABLE moorage_secret        (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 CREATE TABLE moorage_access        (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 
--- Maintenance of tables: policies, what is due, jobs under way and ended, and leases for jobs of others. Some are
--- rewritten as long as there is work.
+-- Maintenance of tables: policies, schedules, due records, jobs in progress, runs of jobs that have ended, and leases
+-- of workers outside the server. Some of these records are rewritten again and again while there is work.
 CREATE TABLE moorage_maintenance_policy (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 CREATE TABLE moorage_run                (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 CREATE TABLE moorage_due                (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
@@ -71,13 +73,13 @@ CREATE TABLE moorage_schedule           (key bytea PRIMARY KEY, etag uuid NOT NU
 CREATE TABLE moorage_job                (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 CREATE TABLE moorage_table_lease        (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 
--- Locks that nodes share. None of it needs to outlive a crash: a lock that is lost costs a conflict. There are few rows,
+-- Locks that nodes share. These tables need not survive a crash: a lost lock only costs a conflict. They have few rows,
 -- which are rewritten all the time.
 
--- A life of a node. renewed is its last heartbeat. address is for people and other nodes. A node that listens there ends
--- the other sessions of the same address and host: host is what is certainly one machine and one network in it. silence
--- is after how long others pass over the session; NULL is as they like. peer is HOST:PORT at which the node answers other
--- nodes.
+-- A session is one run of a node. renewed is its last heartbeat. address is where the node listens, for people and
+-- other nodes. A node that begins to listen at an address ends the other sessions with the same address and host. host
+-- identifies one machine, and one network on it. silence is how long the session may be silent before other nodes
+-- ignore it. If it is NULL, each node uses its own limit. peer is the HOST:PORT at which the node answers other nodes.
 CREATE TABLE moorage_lease_session (
     session text PRIMARY KEY,
     renewed timestamptz NOT NULL,
@@ -88,8 +90,8 @@ CREATE TABLE moorage_lease_session (
     peer    text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
--- What is held. place is the SHA-256 of path, which is there for people and may be of any length. A lease whose session
--- is gone is none.
+-- The leases that sessions hold. place is the SHA-256 of path. path is for people, and may have any length. A lease
+-- whose session does not exist is void.
 CREATE TABLE moorage_lease (
     session text NOT NULL,
     id      bigint NOT NULL,
@@ -101,7 +103,7 @@ CREATE TABLE moorage_lease (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX moorage_lease_place ON moorage_lease (place);
 
--- What is waited for. A ticket's rows have one time, that of the first.
+-- The leases for which tickets of sessions wait. All rows of a ticket have the time of its first row.
 CREATE TABLE moorage_lease_want (
     session text NOT NULL,
     ticket  bigint NOT NULL,
@@ -113,11 +115,12 @@ CREATE TABLE moorage_lease_want (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX moorage_lease_want_place ON moorage_lease_want (place);
 
--- A node that takes leases locks the rows on which their places fall, so that no other takes these at the same time.
+-- A stripe is a row to which some of the places belong. A node that takes leases locks the stripes of their places, so
+-- that no other node takes the same leases at the same time.
 CREATE TABLE moorage_lease_stripe (stripe smallint PRIMARY KEY);
 
--- The view of the members. number rises with each join and leave; members is the SHA-256 of the sessions with a peer at
--- that number.
+-- The view of the members: the sessions with a peer. number increases when a member joins or leaves. members is the
+-- SHA-256 of the members at that number.
 CREATE TABLE moorage_lease_view (id smallint PRIMARY KEY, number bigint NOT NULL, members bytea NOT NULL);
 
 INSERT INTO moorage_change_head VALUES (true, 0);

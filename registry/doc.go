@@ -5,16 +5,16 @@
 // # What a store promises
 //
 // A store is a map from Key to Record. Every write gives the record a new ETag: 128 random bits. An
-// ETag is never used twice, even when a record is deleted and made again. Apply is the only way to
-// write. Its batch becomes visible and durable at one moment if all of the batch's conditions hold.
-// Otherwise it changes nothing.
+// ETag is never used twice, even if a record is deleted and then created again. Apply is the only
+// way to write. Its batch becomes visible and durable at one moment if all of the batch's
+// conditions hold. Otherwise it changes nothing.
 //
 // Durable before visible: a Get, List, Changes or condition never sees a write that a power cut
 // could still undo.
 //
-// Changes returns the batches that carry a Change in the order in which they became visible. In
-// this order the changes of a key follow the order of its versions, and a batch comes after every
-// batch that it saw.
+// Changes returns the Changes of batches in the order in which the batches became visible. In this
+// order the changes of a key have the order of its versions, and a batch comes after every batch
+// whose writes it saw.
 //
 // # What a store must not know
 //

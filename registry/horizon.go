@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// HorizonKey is the key of the record of how far the order of changes was deleted.
+// HorizonKey is the key of the record of the position up to which changes were deleted.
 func HorizonKey() Key { return Key{TableCursor, "horizon"} }
 
 // RetentionKey is the key of the record in which the sweep notes the age of changes.
@@ -28,10 +28,11 @@ type Retention struct {
 	Unknown
 	// Time is when the sweep last ran, by the store's clock.
 	Time time.Time `json:"time"`
-	// Elapsed is the total time for which sweeps have run. It only grows, and never faster than
-	// time passes, whatever the clocks show.
+	// Elapsed is the time that has passed between sweeps, in total. It only grows, and never faster
+	// than time passes, whatever the clocks show.
 	Elapsed time.Duration `json:"elapsed-ns"`
-	// Marks are the positions that the order had reached at some of these times, the oldest first.
+	// Marks are the positions that the order of changes had reached at some values of Elapsed, the
+	// oldest first.
 	Marks []Mark `json:"marks,omitempty"`
 }
 
@@ -41,7 +42,7 @@ type Mark struct {
 	Elapsed  time.Duration `json:"elapsed-ns"`
 }
 
-// ErrForgotten means that changes were deleted before the reader read them.
+// ErrForgotten means that changes may have been deleted before the reader read them.
 var ErrForgotten = errors.New("registry: changes were deleted that were not read")
 
 // ReadHorizon returns the horizon of a store, zero if no change was deleted. A reader of all
@@ -64,8 +65,8 @@ func Follow(ctx context.Context, store Store, after Position, limit int) ([]Posi
 	if err != nil {
 		return nil, err
 	}
-	// Read the horizon after the page: it covers every change that was deleted before the page was
-	// read.
+	// Read the horizon after the page, so that it covers every change that was deleted before the
+	// page was read.
 	horizon, err := ReadHorizon(ctx, store)
 	if err != nil {
 		return nil, err
@@ -76,9 +77,9 @@ func Follow(ctx context.Context, store Store, after Position, limit int) ([]Posi
 	return page, nil
 }
 
-// Head returns the position of a change. No change that existed when Head was called is after it.
-// If there is no change after from, it returns from, which must be zero or the position of a
-// change. It reads few changes: it doubles its steps until it is past the head, then halves them.
+// Head returns the position of a change that is not before any change that existed when Head was
+// called. If there is no change after from, it returns from, which must be zero or the position of
+// a change. It reads few changes: it doubles its steps until it is past the head, then halves them.
 // Errors are the errors of Store.Changes.
 func Head(ctx context.Context, store Store, from Position) (Position, error) {
 	next := func(after Position) (Position, error) {
@@ -106,7 +107,7 @@ func Head(ctx context.Context, store Store, from Position) (Position, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case found > past: // a change was added meanwhile
+		case found > past: // a change was added during the search
 			return found, nil
 		case found > 0:
 			head = found

@@ -24,17 +24,18 @@ func (h *Hash) UnmarshalText(text []byte) error { return unmarshalHex(h[:], text
 func IdempotencyKey(hash Hash) Key { return Key{TableIdempotency, hash.String()} }
 
 // Idempotency is the value of an idempotency record: the outcome of a mutation that was sent with
-// an idempotency key. The Apply that has the effect of the mutation, if there is one, writes it.
-// The record is written once, and deleted some time after its life.
+// an idempotency key. If the mutation has an effect, the Apply with that effect also writes this
+// record. The record is written once, and deleted some time after its life has ended.
 type Idempotency struct {
 	Unknown
 	// Method and Path describe the request for people who read the record. Path may be truncated.
 	Method string `json:"method"`
 	Path   string `json:"path"`
-	// Request is the hash of the whole request. The same key with another request is refused.
+	// Request is the hash of the whole request. A request with the same key and another hash is
+	// refused.
 	Request Hash `json:"request"`
-	// Created is by the clock of the node that wrote it. Life is the minimum time for which the
-	// record is kept.
+	// Created is when the record was written, by the clock of the node that wrote it. Life is the
+	// minimum time for which the record is kept.
 	Created time.Time     `json:"created"`
 	Life    time.Duration `json:"life-ns"`
 	Outcome Outcome       `json:"outcome"`

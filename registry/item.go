@@ -22,29 +22,31 @@ type Item struct {
 	Previous *moorage.Identifier `json:"previous-identifier,omitempty"`
 	UUID     string              `json:"uuid,omitempty"` // of a table or view
 	// MetadataLocation is the current location after the change, and PreviousMetadataLocation is
-	// the one before. Each is empty if there was no location then, or if the object has no
-	// metadata.
+	// the location before the change. Each is empty if there was no location then, or if the object
+	// has no metadata.
 	MetadataLocation         string `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
-	// Rule is the hash of the rule by which the server maintained a table; empty otherwise.
+	// Rule is the hash of the rule by which the server maintained a table. It is empty if the
+	// change is not maintenance by the server.
 	Rule string `json:"rule,omitempty"`
 	// Facts describe a table's version after the change. It is nil if the table has no new version.
 	Facts *Facts `json:"facts,omitempty"`
 }
 
-// Facts are the facts about a table by which its maintenance is planned.
+// Facts are the facts about a version of a table from which its maintenance is planned.
 type Facts struct {
 	Snapshots int64  `json:"snapshots"`
 	FirstMS   int64  `json:"first,omitempty"` // time of the first snapshot in the document
 	Refs      int64  `json:"refs"`
 	Seq       int64  `json:"seq,omitempty"`       // last sequence number
-	Operation string `json:"operation,omitempty"` // of main's head
-	// Files, Deletes and Bytes are the totals in the summary of main's head. A total that the
-	// summary lacks is -1.
+	Operation string `json:"operation,omitempty"` // of the head of branch main
+	// Files, Deletes and Bytes are the totals in the summary of the head of branch main.
+	// A total that the summary lacks is -1.
 	Files   int64 `json:"files"`
 	Deletes int64 `json:"deletes"`
 	Bytes   int64 `json:"bytes"`
-	// Rules is a hash of the table's own maintenance properties. It is empty if there are none.
+	// Rules is a hash of the table's own maintenance properties. It is empty if the table has no
+	// such properties.
 	Rules string `json:"rules,omitempty"`
 }
 
@@ -57,8 +59,8 @@ func ContainerItem(ident moorage.Identifier, id ID) Item {
 	return Item{Kind: ItemNamespace, ID: id, Ident: ident}
 }
 
-// PointerItem returns the item of a table or view. before is zero for a new pointer, after for one
-// that ends.
+// PointerItem returns the item of a table or view. before is zero for a new pointer. after is zero
+// for a pointer that ends.
 func PointerItem(before, after Pointer) Item {
 	present := after
 	if after.ID.IsZero() {

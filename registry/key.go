@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Table is the kind of a record; a relational store keeps one table for each.
-// The numbers are part of the layout and never change.
+// Table is the kind of a record. A relational store keeps one table for each kind. The numbers are
+// part of the layout and never change.
 type Table uint8
 
-// The tables, and the parts of their keys' IDs.
+// The tables. Each comment has the parts of a key's ID in that table.
 const (
 	TableWarehouse   Table = 1  // name
 	TableNamespace   Table = 2  // warehouse id / parent id / level; the parent of a top level is the warehouse
@@ -78,7 +78,7 @@ func (t Table) logged() bool {
 }
 
 // IsPolicy reports whether the table holds access policy: records that decide authorization. Each
-// Apply that writes one increments the epoch (see Epoch).
+// Apply that writes such a record also increments the epoch (see Epoch).
 func (t Table) IsPolicy() bool {
 	switch t {
 	case TablePrincipal, TableRole, TableGrants, TablePolicy:
@@ -87,9 +87,9 @@ func (t Table) IsPolicy() bool {
 	return false
 }
 
-// Key addresses a record. ID may hold any bytes. It is UTF-8 in the tables whose writes changes
-// list: warehouse, namespace, entry, pointer, secret, and the tables of access policy. Keys of one
-// table are ordered by ID.
+// Key addresses a record. ID may hold any bytes. It must be UTF-8 in the tables whose writes are
+// listed in change records: warehouse, namespace, entry, pointer, secret, and the tables of access
+// policy. Keys of one table are ordered by ID.
 type Key struct {
 	Table Table  `json:"table"`
 	ID    string `json:"id"`

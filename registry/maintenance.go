@@ -15,8 +15,8 @@ import (
 // scope.
 type MaintenancePolicy struct {
 	Unknown
-	// Ident is the name of the scope. All empty is the server. The name of a table is in its
-	// pointer.
+	// Ident is the name of the scope. An empty Ident is the whole server. The current name of a
+	// table is in its pointer, because the table may have been renamed.
 	Ident moorage.Identifier `json:"identifier,omitzero"`
 	// Jobs has at most one element for each type, ordered by name.
 	Jobs []JobPolicy `json:"jobs,omitempty"`
@@ -41,15 +41,15 @@ type Schedule struct {
 	Warehouse ID `json:"warehouse"` // the id of the warehouse
 	// Rules is the hash of the table's properties and refs that maintenance reads.
 	Rules string `json:"rules,omitempty"`
-	// Seq is the highest sequence number that the server has seen, and SeqAt is when it saw that
-	// number, by the store's clock.
+	// Seq is the highest sequence number of the table that the server has seen. SeqAt is when the
+	// server saw that number, by the store's clock.
 	Seq   int64     `json:"seq,omitempty"`
 	SeqAt time.Time `json:"seq-at,omitzero"`
 	// Jobs has at most one element for each kind, ordered by name.
 	Jobs []KindSchedule `json:"jobs,omitempty"`
 }
 
-// Job returns c's state of a kind, zero if there is no such state.
+// Job returns c's state for a kind of job. It is zero if there is no such state.
 func (c Schedule) Job(kind string) KindSchedule {
 	for _, job := range c.Jobs {
 		if job.Kind == kind {
@@ -59,7 +59,7 @@ func (c Schedule) Job(kind string) KindSchedule {
 	return KindSchedule{Kind: kind}
 }
 
-// With returns c with job in place of its state of that kind.
+// With returns c with job in place of the state of the same kind.
 func (c Schedule) With(job KindSchedule) Schedule {
 	jobs := make([]KindSchedule, 0, len(c.Jobs)+1)
 	placed := false
@@ -81,8 +81,8 @@ func (c Schedule) With(job KindSchedule) Schedule {
 // KindSchedule is the state of one kind of job of a table.
 type KindSchedule struct {
 	Kind string `json:"kind"`
-	// Due is when the table must be checked. It has the only due record of this table and kind. If
-	// Due is zero, there is no due record.
+	// Due is when the table must be checked. There is one due record for this table and kind, at
+	// that time. If Due is zero, there is no due record.
 	Due  time.Time `json:"due,omitzero"`
 	Set  time.Time `json:"set,omitzero"`   // when Due was set, by the store's clock
 	Rule string    `json:"rule,omitempty"` // hash of the rule that Due was computed from
@@ -93,41 +93,41 @@ type KindSchedule struct {
 	Error   string       `json:"error,omitempty"`   // of the last run
 	Last    time.Time    `json:"last,omitzero"`     // when the last run ended
 	Base    ScheduleBase `json:"base,omitzero"`
-	// Former is when the server last looked for metadata files that had left the log; only the kind
-	// "snapshots" has it.
+	// Former is when the server last looked for metadata files that had left the log. It is set
+	// only for the kind "snapshots".
 	Former time.Time `json:"former,omitzero"`
-	// Tries counts consecutive failures that a retry would meet again. Laters counts consecutive
-	// tries that were postponed since LaterSince.
+	// Tries counts consecutive failures that a retry would probably repeat. Laters counts
+	// consecutive tries that were postponed since LaterSince.
 	Tries      int       `json:"tries,omitempty"`
 	Laters     int       `json:"laters,omitempty"`
 	LaterSince time.Time `json:"later-since,omitzero"`
 }
 
-// ScheduleBase is the state in which the last job of a kind left a table.
+// ScheduleBase describes the table as the last job of a kind left it.
 type ScheduleBase struct {
 	Snapshots int64 `json:"snapshots,omitempty"`
 	Files     int64 `json:"files,omitempty"`
 	Deletes   int64 `json:"deletes,omitempty"`
 	Bytes     int64 `json:"bytes,omitempty"`
 	Seq       int64 `json:"seq,omitempty"`
-	// Interval is the time between two runs of a kind that has its own cadence.
+	// Interval is the time between two runs, for a kind of job that has its own interval.
 	Interval time.Duration `json:"interval-ns,omitempty"`
 }
 
-// Due is the value of a due record. The key contains everything, and so does the key WindowKey. A
-// record of DueBlockedKey records that a kind is blocked, and why. A record of WaitingKey describes
-// the purge that waits.
+// Due is the value of a due record. At DueKey and WindowKey the value is empty, because the key
+// contains everything. At DueBlockedKey the value records why a kind of job is blocked. At
+// WaitingKey it describes the purge that waits.
 type Due struct {
 	Unknown
-	Reason string    `json:"reason,omitempty"` // why it is blocked
+	Reason string    `json:"reason,omitempty"` // why the kind is blocked
 	Since  time.Time `json:"since,omitzero"`
-	By     string    `json:"by,omitempty"` // identity of the operator who quarantined it; empty if it failed
+	By     string    `json:"by,omitempty"` // identity of the operator that quarantined it; empty after a failure
 	// Purge is true if a purge waits. The fields below belong to the purge.
 	Purge     bool `json:"purge,omitempty"`
-	Task      ID   `json:"task,omitzero"`      // the future task of the purge
+	Task      ID   `json:"task,omitzero"`      // the id that the task of the purge will have
 	Warehouse ID   `json:"warehouse,omitzero"` // of the table
-	// Bytes is the size of the files of the table's head. It is zero if the table does not record
-	// it.
+	// Bytes is the size of the files of the table's head. It is zero if the table's metadata does
+	// not have it.
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
@@ -139,7 +139,7 @@ type Job struct {
 	Kind    string `json:"kind"`
 	Pointer ID     `json:"pointer"`
 	UUID    string `json:"uuid"` // of the table
-	Rule    string `json:"rule"` // hash of the rule that requires it
+	Rule    string `json:"rule"` // hash of the rule that requires the job
 	Caller  string `json:"caller"`
 	// Commit is the id of the change that expired the snapshots. It is zero if there was no such
 	// change.
@@ -155,7 +155,7 @@ type Job struct {
 	NotBefore time.Time   `json:"not-before,omitzero"`
 	WaitsFrom time.Time   `json:"waits-from,omitzero"` // when NotBefore was set
 	Progress  JobProgress `json:"progress,omitzero"`
-	// Looked is the metadata location up to which commits were checked.
+	// Looked is the metadata location of the last commit that the job has checked.
 	Looked string `json:"looked,omitempty"`
 	// Node is the process that works on the job, and Touched is its last heartbeat.
 	Node    ID        `json:"node,omitzero"`
@@ -163,7 +163,8 @@ type Job struct {
 	// Lease is the token of the lease of an assigned job, and Holder is the name of the holder.
 	Lease  uint64 `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
-	// Before is the state of a job before it was blocked, to which it returns.
+	// Before is the state that the job had before it was blocked. The job returns to it when it is
+	// released.
 	Before State `json:"before,omitempty"`
 	// Confirmed is true if an operator allowed a job that would delete most of a table's files.
 	Confirmed  bool      `json:"confirmed,omitempty"`
@@ -179,8 +180,8 @@ type Job struct {
 	Totals     JobTotals `json:"totals,omitzero"`
 }
 
-// AsOf returns the state of j at now, by the store's clock. If the clock was ahead when j began to
-// wait, moved is true and the whole wait begins now.
+// AsOf returns j as of now, a time of the store's clock. If that clock was ahead when j began to
+// wait, moved is true and the whole wait begins again now.
 func (j Job) AsOf(now time.Time) (at Job, moved bool) {
 	if !IsAhead(j.WaitsFrom, now) {
 		return j, false
@@ -189,7 +190,7 @@ func (j Job) AsOf(now time.Time) (at Job, moved bool) {
 	return j, true
 }
 
-// JobFile is a file of a job. A file that differs from its record is not used.
+// JobFile is a file of a job. A file whose content does not match this record is not used.
 type JobFile struct {
 	Location string `json:"location"`
 	What     string `json:"what,omitempty"` // kind of the files in the list
@@ -201,7 +202,7 @@ type JobFile struct {
 type JobProgress struct {
 	List int   `json:"list,omitempty"` // index in Lists
 	Line int64 `json:"line,omitempty"` // lines done in that list
-	// After is the position in a listing after which the job continues.
+	// After is the name in a listing after which the job continues.
 	After string `json:"after,omitempty"`
 }
 
@@ -214,7 +215,7 @@ type JobTotals struct {
 	Kept      []KeptOf `json:"kept,omitempty"`
 }
 
-// KeptOf counts files that a job kept for one reason.
+// KeptOf is the number of files that a job did not delete for one reason.
 type KeptOf struct {
 	Reason string `json:"reason"`
 	Files  int64  `json:"files"`
@@ -259,7 +260,8 @@ type Hold struct {
 	TTL     time.Duration `json:"ttl-ns"`
 }
 
-// Hold returns the hold with a token if it has not expired at now, a time of the store's clock.
+// Hold returns the hold with a token, unless the hold has expired at now, a time of the store's
+// clock.
 func (l Lease) Hold(token uint64, now time.Time) (Hold, bool) {
 	for _, hold := range l.Holds {
 		if hold.Token == token {
@@ -270,12 +272,12 @@ func (l Lease) Hold(token uint64, now time.Time) (Hold, bool) {
 }
 
 // IsLive reports whether h has not expired at now. A hold that ends much later than its TTL allows
-// was written when the store's clock was ahead, and has expired.
+// was written while the store's clock was ahead, and counts as expired.
 func (h Hold) IsLive(now time.Time) bool {
 	return h.Expires.After(now) && h.Expires.Sub(now) <= 2*h.TTL
 }
 
-// LeaseID names one lease by its table and its token.
+// LeaseID identifies one lease by its table and its token.
 type LeaseID struct {
 	Pointer ID
 	Token   uint64
@@ -307,7 +309,8 @@ type Monitor struct {
 	Time time.Time `json:"time,omitzero"`
 	// Policies is a hash of all policies in force at Time.
 	Policies string `json:"policies,omitempty"`
-	// Lost is true if changes were deleted unread, so the monitor walks all policies again.
+	// Lost is true if changes were deleted before the monitor read them. Then the monitor walks the
+	// tables of all policies again.
 	Lost bool `json:"lost,omitempty"`
 }
 
@@ -376,13 +379,13 @@ func MaintenancePolicyKey(scope string) Key { return Key{TableMaintenancePolicy,
 // ScheduleKey is the key of the schedule of a table.
 func ScheduleKey(pointer ID) Key { return Key{TableSchedule, pointer.String()} }
 
-// DueShard returns the part of the due index that a table belongs to, a hexadecimal digit.
+// DueShard returns the shard of the due index to which a table belongs, a hexadecimal digit.
 func DueShard(pointer ID) string { return pointer.String()[:1] }
 
 // DuePrefix is the prefix of the IDs of all due records of a shard.
 func DuePrefix(shard string) string { return shard + "/" }
 
-// DueID is the first ID of a shard's due records at a time.
+// DueID is the first ID of the due records of a shard at a time.
 func DueID(shard string, at time.Time) string {
 	return fmt.Sprintf("%s/%09x", shard, max(at.Unix(), 0))
 }
@@ -393,7 +396,7 @@ func DueKey(pointer ID, kind string, at time.Time) Key {
 	return Key{TableDue, DueID(DueShard(pointer), at) + "/" + pointer.String() + "/" + kind}
 }
 
-// ParseDue returns the parts from which DueKey made key. The time is in whole seconds.
+// ParseDue returns the arguments from which DueKey made key. The time is in whole seconds.
 func ParseDue(key Key) (pointer ID, kind string, at time.Time, err error) {
 	parts := strings.Split(key.ID, "/")
 	var seconds int64
@@ -409,7 +412,7 @@ func ParseDue(key Key) (pointer ID, kind string, at time.Time, err error) {
 	return pointer, parts[3], time.Unix(seconds, 0).UTC(), nil
 }
 
-// blockedPrefix begins the IDs of all blockers. No shard has this name.
+// blockedPrefix begins the IDs of all records of DueBlockedKey. No shard has this name.
 const blockedPrefix = "blocked/"
 
 // DueBlockedPrefix is the prefix of the IDs of all records of DueBlockedKey.

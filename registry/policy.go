@@ -15,8 +15,8 @@ const (
 	// RecentChangesMax is how many changes of access policy Recent lists. A node that is further
 	// behind loads the whole policy.
 	RecentChangesMax = 256
-	// RecentKeysMax is how many keys Recent lists at most, because each change of access policy
-	// writes all of it. A change that wrote more keys is not listed.
+	// RecentKeysMax is how many keys Recent lists at most. Each change of access policy writes the
+	// whole list again, so it must be short. A change that wrote more keys than this is not listed.
 	RecentKeysMax = 4096
 )
 
@@ -26,8 +26,8 @@ type Principal struct {
 	Unknown
 	Disabled    bool   `json:"disabled,omitempty"`
 	Description string `json:"description,omitempty"`
-	// SpeaksFor is the alias of the issuer for whose subjects the principal may act, if it has the
-	// privilege to impersonate. It is empty if the principal may impersonate no subject.
+	// SpeaksFor is the alias of an issuer. The principal may act for the subjects of that issuer if
+	// it has the privilege to impersonate. It is empty if the principal may impersonate no subject.
 	SpeaksFor string    `json:"speaks-for,omitempty"`
 	Keys      []APIKey  `json:"keys,omitempty"`
 	Created   time.Time `json:"created,omitzero"`
@@ -42,7 +42,8 @@ type Principal struct {
 type APIKey struct {
 	ID          string `json:"id"` // drawn by the server
 	Description string `json:"description,omitempty"`
-	// Secrets are the live secrets, the newest last. There are two while a key is being replaced.
+	// Secrets are the valid secrets, the newest last. There are two while a secret is being
+	// replaced.
 	Secrets []KeySecret `json:"secrets"`
 	// Roles are the roles to which the key is limited. Nil means all privileges of the principal.
 	Roles   []string  `json:"roles,omitempty"`
@@ -53,7 +54,7 @@ type APIKey struct {
 	Parent string `json:"parent,omitempty"`
 }
 
-// KeySecret is one secret of a key. The stored form cannot be used as the secret.
+// KeySecret is one secret of a key. It holds a hash, which cannot be used as the secret.
 type KeySecret struct {
 	SHA256     Hash      `json:"sha256"`
 	Generation uint64    `json:"generation"`
@@ -67,7 +68,7 @@ type Role struct {
 	Description string    `json:"description,omitempty"`
 	Holders     []string  `json:"members"`
 	Created     time.Time `json:"created,omitzero"`
-	// Deleted and Generation are as in Principal.
+	// Deleted and Generation have the same meaning as in Principal.
 	Deleted    bool   `json:"deleted,omitempty"`
 	Generation uint64 `json:"generation,omitempty"`
 }
@@ -80,7 +81,7 @@ type Grants struct {
 	// view is in its pointer.
 	Ident moorage.Identifier `json:"identifier,omitzero"`
 	// Ancestors are the ids of the namespaces above the object, nearest first. The last id is the
-	// warehouse's.
+	// id of the warehouse.
 	Ancestors []ID `json:"ancestors,omitempty"`
 	// Owner is the identity of the new owner if the ownership was transferred. It is empty if the
 	// creator owns the object.
@@ -95,7 +96,7 @@ type Grants struct {
 type Grant struct {
 	Grantee    string    `json:"grantee"`    // an identity
 	Privileges []string  `json:"privileges"` // names of package access
-	By         string    `json:"by"`         // identity that changed it last
+	By         string    `json:"by"`         // identity that last changed the grant
 	At         time.Time `json:"at"`
 }
 
@@ -103,8 +104,9 @@ type Grant struct {
 func (g Grants) IsEmpty() bool { return g.Owner == "" && !g.Managed && len(g.Grants) == 0 }
 
 // Epoch is the value of the record EpochKey: the number of changes of access policy. The record
-// exists if access control is on. Each Apply that writes a record of access policy requires the
-// epoch's version and writes the next epoch. So all changes of access policy have one order.
+// exists if access control is on. Each Apply that writes a record of access policy requires that
+// the epoch is unchanged, and writes the next epoch. So all changes of access policy have one
+// order.
 type Epoch struct {
 	Unknown
 	Number uint64 `json:"number"`
@@ -113,8 +115,8 @@ type Epoch struct {
 // Recent is the value of the record RecentKey. It is written with each Epoch.
 type Recent struct {
 	Unknown
-	// Changes are the last changes of access policy, the oldest first, without a gap. The last one
-	// made the present epoch.
+	// Changes are the last changes of access policy, the oldest first, without a gap. The last
+	// element made the present epoch.
 	Changes []PolicyChange `json:"changes"`
 }
 
@@ -152,13 +154,13 @@ func (r Recent) With(change PolicyChange) Recent {
 	return next
 }
 
-// AccessStore is the value of the record AccessStoreKey, which is made with the first epoch and
-// never changes.
+// AccessStore is the value of the record AccessStoreKey. The Apply that writes the first epoch also
+// writes this record, which never changes.
 type AccessStore struct {
 	Unknown
 	// ID identifies the store in the tokens that its nodes issue.
 	ID ID `json:"id"`
-	// PageKey seals page tokens, because they contain names that their reader may not see.
+	// PageKey encrypts page tokens, because they contain names that their holder may not see.
 	PageKey Hash      `json:"page-key"`
 	Since   time.Time `json:"since"` // when access control was switched on
 }
@@ -209,9 +211,9 @@ func AccessStoreKey() Key { return Key{TableAccess, "store"} }
 // PublicKeyPrefix is the prefix of the IDs of all records of PublicKeyKey.
 const PublicKeyPrefix = "key/"
 
-// Maker is the value of a record of MakerKey: a principal has created an object in a container, or
-// below it. From then on the principal sees the container, whatever its grants. The record stays
-// when the object is gone.
+// Maker is the value of a record of MakerKey. The record means that a principal, the maker, has
+// created an object in a container or below it. From then on the principal sees the container,
+// whatever the grants are. The record stays after the object was dropped.
 type Maker struct {
 	Unknown
 	Name string `json:"name"` // the identity of the principal
@@ -237,11 +239,11 @@ func MakerKey(maker string, container ID) Key {
 	return Key{TableAccess, MakerPrefix(maker) + container.String()}
 }
 
-// MakerContainer returns the container of a key of MakerKey.
+// MakerContainer returns the container in a key that MakerKey made.
 func MakerContainer(key Key) (container ID, err error) {
 	err = container.UnmarshalText([]byte(key.ID[strings.LastIndexByte(key.ID, '/')+1:]))
 	return container, err
 }
 
-// PublicKeyKey is the key of the public key called kid.
+// PublicKeyKey is the key of the record of the public key with the id kid.
 func PublicKeyKey(kid string) Key { return Key{TableAccess, PublicKeyPrefix + kid} }

@@ -3,8 +3,8 @@ package registry
 import "moorage"
 
 // PropertiesBytesMax bounds the properties of a namespace or a warehouse: the bytes of all names
-// and values together. It also bounds one change of them. Engines store far less there. With the
-// bound, reading such a record or the outcome of such a change is cheap.
+// and values together. It also bounds one change of properties. Engines store far less in them.
+// Because of the bound, reading such a record or the outcome of such a change is cheap.
 const PropertiesBytesMax = 1 << 20
 
 // CheckProperties returns KindTooLarge if properties are longer than PropertiesBytesMax.

@@ -17,8 +17,8 @@ const (
 	// FormatFirst is the version of a new store, and the oldest version that this package reads.
 	FormatFirst = 1
 	// FormatVersion is the newest version that this package knows. A store with a newer version
-	// cannot be opened. If the version becomes newer while a node runs, the node ends within
-	// seconds. A version never decreases.
+	// cannot be opened. If the version of the store increases while a node runs, the node ends
+	// within seconds. The version never decreases.
 	FormatVersion = FormatFirst
 )
 
@@ -31,16 +31,16 @@ const ShardCount = 16
 // Shard returns the shard of a namespace's registry to which name belongs.
 func Shard(name string) uint8 { return uint8(xxhash.Sum64String(name) & (ShardCount - 1)) }
 
-// State is the part of a record that conditions can require without its version. The numbers are
-// part of the layout and never change.
+// State is the state of a record. A condition can require it without requiring the record's
+// version. The numbers are part of the layout and never change.
 type State uint8
 
 // The states, by table.
 const (
-	StateNone State = 0 // tables without states; a change that happened
+	StateNone State = 0 // records of tables without states; change: it happened
 
 	StateLive     State = 1 // live
-	StateDropping State = 2 // warehouse, namespace: being checked for children; location: a folder, likewise
+	StateDropping State = 2 // warehouse, namespace, location that is a folder: being checked for children
 	StateDropped  State = 3 // pointer: no entry names it; it can be restored
 	StatePurging  State = 4 // pointer: being purged, or its purge was cancelled; it cannot be restored
 
@@ -50,16 +50,16 @@ const (
 	StateOwner State = 7 // location: a table or view lives here
 	StateBelow State = 8 // location: tables or views live below it
 
-	StateVoid State = 9 // change: fenced, its commit can no longer happen
+	StateVoid State = 9 // change: fenced, so its commit can no longer happen
 
 	StatePending   State = 10 // transaction
 	StateCommitted State = 11
 	StateAborted   State = 12
 
-	StateBlocked State = 13 // task, job: failed for good, an operator must act
+	StateBlocked State = 13 // task, job: failed for good, so an operator must act
 
 	StateCollecting State = 14 // job: collects what it will delete
-	StateWaiting    State = 15 // job: waits for its time
+	StateWaiting    State = 15 // job: waits until its NotBefore
 	StateDeleting   State = 16 // job: deletes files
 	StateAssigned   State = 17 // job: a worker outside the server does it
 )
@@ -89,13 +89,13 @@ type Warehouse struct {
 	ID ID `json:"id"`
 	// Location is the URI below which tables are created. It has no trailing slash.
 	Location string `json:"location"`
-	// AllowedLocations are further URIs below which tables may live.
+	// AllowedLocations are further URIs below which the locations of tables may be.
 	AllowedLocations []string `json:"allowed-locations,omitempty"`
 	// Storage has the options of the storage, as in storage.Place.Options, without secrets.
 	Storage    map[string]string `json:"storage,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
-	// Delegation lists how engines reach the files without their own key, the preferred way first.
-	// If it is empty, engines cannot.
+	// Delegation lists the ways in which engines reach the files without their own credentials, the
+	// preferred way first. If it is empty, engines need their own credentials.
 	Delegation []string `json:"delegation,omitempty"`
 	// Secret refers to the storage credentials that are not in Storage. If it is zero, the
 	// process's own credentials are used.
@@ -104,13 +104,14 @@ type Warehouse struct {
 	// other states it is by the node's clock.
 	Since time.Time `json:"since"`
 	// Creator is the identity of the creator, who owns the warehouse unless its grants record names
-	// another owner. It is written at creation and never changes.
+	// another owner. The field is set at creation and never changes.
 	Creator string `json:"creator,omitempty"`
 	// Granted is true if the warehouse may have a grants record.
 	Granted bool `json:"granted,omitempty"`
 }
 
-// Trim lists the metadata files that one commit deletes after its Apply, or one run of the expiry.
+// Trim lists metadata files that a commit deletes after its Apply, or that one run of the expiry of
+// former metadata files deletes.
 type Trim struct {
 	ID ID `json:"id"` // drawn for each trim
 	// Node identifies the process that deletes the files. A process draws it when it starts.
@@ -120,16 +121,16 @@ type Trim struct {
 	// Folder is the folder of the files, and Files are their names in it.
 	Folder string   `json:"folder"`
 	Files  []string `json:"files,omitempty"`
-	// Before announces, for a run of the expiry, all files in Folder whose names were drawn before
-	// it. Zero: only Files.
+	// Before is set by a run of the expiry: the trim then announces all files in Folder whose names
+	// were drawn before that time. If it is zero, the trim announces only Files.
 	Before time.Time `json:"before,omitzero"`
 }
 
-// TrimFence is how long a register refuses a file that a commit is about to delete.
+// TrimFence is how long a register refuses a file that a trim announces.
 const TrimFence = time.Minute
 
-// IsFenced reports whether t is so young that its files may be about to be deleted. It allows for
-// small differences between the clocks of nodes.
+// IsFenced reports whether t is so young that a process may be about to delete its files. It allows
+// for small differences between the clocks of nodes.
 func (t Trim) IsFenced(now time.Time) bool { return now.Sub(t.At).Abs() < TrimFence }
 
 // FencedTrims returns the fenced elements of trims.
@@ -162,7 +163,8 @@ type Entry struct {
 	Unknown
 	Pointer ID    `json:"pointer"`
 	Shard   uint8 `json:"shard"`
-	// Creator is the pointer's Creator, so that a list can find a principal's own tables.
+	// Creator is a copy of the pointer's Creator, so that a list of entries shows which tables a
+	// principal created.
 	Creator string `json:"creator,omitempty"`
 }
 
@@ -178,43 +180,43 @@ type Pointer struct {
 	TableUUID        string            `json:"table-uuid"` // of a view, its view-uuid
 	MetadataLocation string            `json:"metadata-location"`
 	// Registration is the commit id of the register that named MetadataLocation. It is zero if the
-	// catalog wrote that file. The owner of a registered file may write it again and register it
+	// catalog wrote that file. The owner of a registered file may overwrite it and register it
 	// again.
 	Registration ID `json:"registration,omitzero"`
-	// Claims are the normalised locations that the pointer has claimed, the present one last.
+	// Claims are the normalised locations that the pointer has claimed, the present location last.
 	Claims []string `json:"claims"`
 	// Since is when the present state began, or when a purge was cancelled. The time of a dropped
 	// state is by the store's clock. Other times are by the node's clock.
 	Since time.Time `json:"since"`
-	// Task is the purge that the drop requested. It is zero if there is no purge, or if the purge
-	// was cancelled.
+	// Task is the id of the task of the purge that the drop requested. It is zero if there is no
+	// purge, or if the purge was cancelled.
 	Task ID `json:"task,omitzero"`
-	// PurgeDelay is how long after Since the purge waits, so that the table can be restored. If it
-	// is zero, the purge may begin at once, or has begun. A purge that waits has a record of
-	// WaitingKey and no task.
+	// PurgeDelay is how long the purge waits after Since, so that the table can be restored. If it
+	// is zero, the purge may begin at once, or has begun. A purge that waits has a record at
+	// WaitingKey, and no task record yet.
 	PurgeDelay time.Duration `json:"purge-delay-ns,omitempty"`
-	// Storage is the storage of the warehouse. The drop keeps it, because the warehouse may be
-	// deleted before the files are.
+	// Storage is the storage of the warehouse. The drop copies it into the pointer, because the
+	// warehouse may be deleted before the files are.
 	Storage map[string]string `json:"storage,omitempty"`
-	// WarehouseID is also kept by the drop, because another warehouse may get the name. It is zero
-	// if the table is live.
+	// WarehouseID is the id of the warehouse. The drop copies it too, because another warehouse may
+	// get the name. It is zero if the table is live.
 	WarehouseID ID `json:"warehouse-id,omitzero"`
-	// Secret is the id of the secret of the warehouse, also kept by the drop. It is zero if the
+	// Secret is the id of the secret of the warehouse. The drop copies it too. It is zero if the
 	// warehouse has no secret.
 	Secret ID `json:"secret,omitzero"`
-	// ReplayableUntil is until when a replay may return a version of the table, and a purge waits
-	// for it. It is zero if there is no such version.
+	// ReplayableUntil is the time until which a repeated request may have to return a version of
+	// the table. A purge waits until then. It is zero if there is no such version.
 	ReplayableUntil time.Time `json:"replayable-until,omitzero"`
-	// ReachableUntil is until when engines may hold credentials for the locations of a dropped
-	// table, by the store's clock. Until then no other table can claim the locations. It is zero if
-	// the warehouse issues no credentials.
+	// ReachableUntil is the time, by the store's clock, until which engines may hold credentials
+	// for the locations of a dropped table. Until then no other table can claim the locations. It
+	// is zero if the warehouse issues no credentials.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
-	// Trims are the metadata files that commits take out of the log and then delete, and those that
-	// the expiry deletes. Each stays here until it is known to be gone, or for a minute. Meanwhile
-	// no register takes the file.
+	// Trims are the metadata files that commits remove from the log and then delete, and the files
+	// that the expiry deletes. A trim stays here until its files are known to be deleted, or for a
+	// minute. During that time no register accepts the files.
 	Trims []Trim `json:"trims,omitempty"`
-	// Creator and Granted are as in Warehouse. The Apply that moves or ends a granted pointer also
-	// writes its grants record.
+	// Creator and Granted have the same meaning as in Warehouse. If Granted is true, the Apply that
+	// renames or ends the pointer also writes its grants record.
 	Creator string `json:"creator,omitempty"`
 	Granted bool   `json:"granted,omitempty"`
 }
@@ -238,7 +240,7 @@ type LocationClaim struct {
 	// lived at the location before, so orphan removal keeps them.
 	Since time.Time `json:"since,omitzero"`
 	// Adopted is when an operator allowed orphan removal to delete older files too, and AdoptedBy
-	// is the operator. It is zero without that permission.
+	// is the operator. Adopted is zero if no operator allowed that.
 	Adopted   time.Time `json:"adopted,omitzero"`
 	AdoptedBy string    `json:"adopted-by,omitempty"`
 }
@@ -253,7 +255,7 @@ func (c LocationClaim) Keeps(written time.Time) bool {
 const (
 	EndedPurge      = "purge"      // the server deleted the files
 	EndedUnregister = "unregister" // the table left the catalog with its files
-	EndedWindow     = "window"     // the undrop window ended, and the files stay
+	EndedWindow     = "window"     // the time to undrop the table ended, and the files stay
 	EndedForget     = "forget"     // a purge that had begun was cancelled, and some files may be left
 	EndedTakeover   = "takeover"   // another table or view took the location of the dropped one
 )
@@ -266,25 +268,25 @@ type Tombstone struct {
 	Table       moorage.Identifier `json:"table"`      // its last name
 	TableUUID   string             `json:"table-uuid"` // of a view, its view-uuid
 	WarehouseID ID                 `json:"warehouse-id,omitzero"`
-	// Ended is when the claim ended, by the store's clock. How is EndedPurge or one of its
-	// siblings.
+	// Ended is when the claim ended, by the store's clock. How is one of the constants above, such
+	// as EndedPurge.
 	Ended time.Time `json:"ended"`
 	How   string    `json:"how"`
-	// Lasting is true if the tombstone stays until an operator clears it. Otherwise it ends at
-	// ReachableUntil.
+	// Lasting is true if the tombstone stays until an operator clears it. Otherwise the tombstone
+	// ends at ReachableUntil.
 	Lasting bool `json:"lasting,omitempty"`
-	// ReachableUntil is until when engines may hold credentials for the location, by the store's
-	// clock. Until then only the table of TableUUID can claim the location. It is zero if there are
-	// no such credentials.
+	// ReachableUntil is the time, by the store's clock, until which engines may hold credentials
+	// for the location. Until then only the table with the uuid TableUUID can claim the location.
+	// It is zero if there are no such credentials.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
-	// MetadataLocation and Trims are the pointer's when it ended. A register that brings the table
-	// back obeys them, and its pointer takes over Trims.
+	// MetadataLocation and Trims are the values that the pointer had when it ended. A register that
+	// brings the table back refuses fenced files of Trims, and the new pointer takes Trims over.
 	MetadataLocation string `json:"metadata-location,omitempty"`
 	Trims            []Trim `json:"trims,omitempty"`
 }
 
-// Version is the change of one record. A zero Old or New means that there was, or is, no record.
-// Old is also zero if the batch did not require a version.
+// Version is the change of one record. A zero Old means that there was no record, or that the batch
+// did not require a version. A zero New means that the record was deleted.
 type Version struct {
 	Key Key  `json:"key"`
 	Old ETag `json:"old,omitzero"`
@@ -332,13 +334,13 @@ type Task struct {
 	NotBefore time.Time `json:"not-before,omitzero"` // earliest start; zero: at once
 	Attempts  int       `json:"attempts,omitempty"`
 	LastError string    `json:"last-error,omitempty"`
-	// Begun counts the attempts since the last one that ended, whatever its result. The processes
-	// of these attempts died, perhaps because of the task.
+	// Begun counts the attempts that began after the last attempt that ended with any result. The
+	// processes of these attempts died, perhaps because of the task.
 	Begun int `json:"begun,omitempty"`
 }
 
-// AsOf returns t as of now, by the store's clock. If the clock was ahead when t was made, moved is
-// true and the whole wait begins now.
+// AsOf returns t as of now, a time of the store's clock. If that clock was ahead when t was
+// created, moved is true and the whole wait begins again now.
 func (t Task) AsOf(now time.Time) (at Task, moved bool) {
 	if !IsAhead(t.Created, now) {
 		return t, false
@@ -350,12 +352,13 @@ func (t Task) AsOf(now time.Time) (at Task, moved bool) {
 	return t, true
 }
 
-// aheadMax is how far a time of a node's clock may be ahead of the store's clock.
+// aheadMax is how far a time in a record may be ahead of the store's clock. It allows for the
+// difference between the clocks of a node and of the store.
 const aheadMax = time.Minute
 
-// IsAhead reports whether written, the time of a record's write, is ahead of now, a time of the
-// store's clock. Then one of the clocks was wrong, and a wait that begins at written must begin at
-// now instead.
+// IsAhead reports whether written, the time at which a record was written, is ahead of now, a time
+// of the store's clock. Then one of the clocks was wrong, and a wait that begins at written must
+// begin at now instead.
 func IsAhead(written, now time.Time) bool { return written.After(now.Add(aheadMax)) }
 
 // BegunMax is how many consecutive attempts of a task or tries of a job may end with the death of
@@ -367,13 +370,13 @@ const BegunMax = 5
 const (
 	// TaskPurge deletes a dropped table's files.
 	TaskPurge = "purge"
-	// TaskRecovery has the id of a transaction whose recovery has failed for good. Its state is
-	// StateBlocked.
+	// TaskRecovery marks a transaction whose recovery has failed for good. The task has the id of
+	// the transaction, and its state is StateBlocked.
 	TaskRecovery = "recovery"
 )
 
-// DecodeTask reads the record of a task. It fails on an unknown kind or state, and on an id that
-// differs from the key's, as on a damaged value. The error names the record's key.
+// DecodeTask reads the record of a task. Like a damaged value, an unknown kind or state is an
+// error, and so is an id that differs from the id in the key. The error names the record's key.
 func DecodeTask(record Record) (Task, error) {
 	task, err := Decode[Task](record)
 	switch {
@@ -389,11 +392,12 @@ func DecodeTask(record Record) (Task, error) {
 }
 
 // Assignment is the value of an assignment record. The record's key names a piece of work. One
-// process does the work, and the others leave it alone until the assignment ends. An assignment
-// saves work and protects nothing. Change records do not list assignments.
+// process does the work, and other processes do not begin it until the assignment ends. An
+// assignment only saves work: correctness does not depend on it. Change records do not list
+// assignments.
 type Assignment struct {
 	Unknown
-	// Owner is drawn by a process when it starts.
+	// Owner identifies the process. The process draws it when it starts.
 	Owner ID `json:"owner"`
 	// Until is when the assignment ends, by the store's clock, unless its owner renews it.
 	Until time.Time `json:"until"`
@@ -405,8 +409,9 @@ type Format struct {
 	Version int `json:"version"`
 }
 
-// FormatRecord returns the first format record of a new store. Its ETag is derived from the version
-// and not drawn, so that concurrently created stores agree.
+// FormatRecord returns the first format record of a new store. Its ETag is computed from the
+// version instead of drawn, so that nodes which create the store concurrently write the same
+// record.
 func FormatRecord() Record {
 	// A struct of one integer cannot fail to encode.
 	value, _ := Encode(Format{Version: FormatFirst})
@@ -435,7 +440,7 @@ func CheckFormat(ctx context.Context, store Store) error {
 	return format.Readable()
 }
 
-// Decode reads the value of r as a T, and keeps the members without a field in T. It fails on a
+// Decode reads the value of r as a T, and keeps the members for which T has no field. It fails on a
 // record that does not exist.
 func Decode[T Value](r Record) (T, error) {
 	var value T
@@ -460,15 +465,15 @@ func Decode[T Value](r Record) (T, error) {
 	return value, nil
 }
 
-// DecodePart reads the members of r's value that have a field in T, a struct. Its result cannot be
-// written back.
+// DecodePart reads the members of r's value for which T, a struct, has a field. Its result must not
+// be written back, because it lacks the other members.
 func DecodePart[T any](r Record) (T, error) {
 	var value T
 	err := decodeInto(r, &value)
 	return value, err
 }
 
-// decodeInto is DecodePart into value, because a second value would cost memory.
+// decodeInto is DecodePart into an existing value, which saves the memory of a second value.
 func decodeInto[T any](r Record, value *T) error {
 	if !r.Exists() {
 		return fmt.Errorf("decode %T: no record", *value)

@@ -9,15 +9,16 @@ import (
 // key that is not in the store.
 type Secret struct {
 	Unknown
-	// Warehouse is the owner of the secret. The sealed values cannot be opened for another
-	// warehouse.
+	// Warehouse is the warehouse that owns the secret. The sealed values cannot be opened for
+	// another warehouse.
 	Warehouse ID `json:"warehouse"`
-	// Sealed has the values by name, as written by SealedText. A name is the purpose of its value.
+	// Sealed has the sealed values by name, in the text form of SealedText. A name is the purpose
+	// of its value.
 	Sealed map[string]string `json:"sealed"`
-	// Kinds has the kind of each value by the names of Sealed, for readers that cannot open it; see
-	// storage.SecretKind.
+	// Kinds has the kind of each value, by the same names, for readers that cannot open the value;
+	// see storage.SecretKind.
 	Kinds map[string]string `json:"kinds,omitempty"`
-	By    string            `json:"by"` // identity that changed it last
+	By    string            `json:"by"` // identity that last changed the secret
 	At    time.Time         `json:"at"`
 }
 
@@ -30,11 +31,12 @@ type SecretRef struct {
 	Names []string `json:"names"`
 }
 
-// SecretStore is the value of the record SecretStoreKey, which is made with the first secret and
-// never changes.
+// SecretStore is the value of the record SecretStoreKey. The record is written with the first
+// secret and never changes.
 type SecretStore struct {
 	Unknown
-	// ID identifies the store in sealed values. A backup has the same ID, so its secrets open.
+	// ID identifies the store in sealed values. A backup has the same ID, so the secrets in it can
+	// be opened.
 	ID ID `json:"id"`
 }
 

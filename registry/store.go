@@ -26,8 +26,8 @@ const (
 	BatchBytesMax = 8 * ValueBytesMax
 	// ListLimitMax is the largest page that List or Changes returns.
 	ListLimitMax = 10_000
-	// ListBytesMax bounds the values of a page of List. Some thousand usual records fit, and a node
-	// can hold many such pages at a time.
+	// ListBytesMax bounds the values of a page of List. A few thousand usual records fit, and a
+	// node can hold many such pages at a time.
 	ListBytesMax = 8 << 20
 )
 
@@ -96,8 +96,8 @@ type Condition struct {
 	State State // CondStateIs
 }
 
-// Absent holds if there is no record at key. It is allowed only on a key that the same batch puts,
-// because some engines cannot lock a missing row.
+// Absent holds if there is no record at key. It is allowed only for a key that the same batch puts,
+// because some databases cannot lock a missing row.
 func Absent(key Key) Condition { return Condition{Kind: CondAbsent, Key: key} }
 
 // ETagIs holds if the record at key has the version etag.
@@ -163,11 +163,11 @@ type Batch struct {
 	Writes     []Write
 
 	// Change, if not nil, is written as the record ChangeKey(Change.ID), on condition that this
-	// record is absent, and takes its place in Changes.
+	// record is absent. The change then has a place in the order of Changes.
 	Change *Change
 }
 
-// Position is a place in the order of changes. Zero is before the first.
+// Position is a place in the order of changes. Zero is before the first change.
 type Position uint64
 
 // PositionedChange is a change and the position directly after it.
@@ -175,14 +175,14 @@ type PositionedChange struct {
 	Position Position
 	Change   Change
 	// Unreadable is why the change's record cannot be read: it is damaged, or of a later version.
-	// Then only the ID of the change is known, and the ID is zero if the record's key is not an ID.
-	// It is nil for a readable record.
+	// Then only the ID of the change is known. The ID is zero if the record's key is not an ID.
+	// Unreadable is nil for a readable record.
 	Unreadable error
 }
 
-// PlacedChange returns the change of a record, for stores. A record whose key is not the id of the
-// change that it holds counts as damaged. A reader that trusted it would delete the record of that
-// other change.
+// PlacedChange returns the change in a record. Only stores call it. A record counts as damaged if
+// its key is not the id of the change in its value. A reader that trusted the value would delete
+// the record of another change.
 func PlacedChange(position Position, record Record) PositionedChange {
 	var id ID
 	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil {
@@ -215,7 +215,7 @@ type Store interface {
 	// List returns the records of table whose ID starts with prefix, in byte order of their IDs and
 	// as of one moment. It begins after the ID after (exclusive), or at the start if after is
 	// empty. It returns at most limit records (1 to ListLimitMax). The page ends with the record at
-	// which its values reach ListBytesMax. IsLastPage reports whether it is the last.
+	// which its values reach ListBytesMax. IsLastPage reports whether a page is the last.
 	List(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
 	// ListKeys is List without the values, which it does not read. A page shorter than limit is the
@@ -223,15 +223,15 @@ type Store interface {
 	ListKeys(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
 	// Apply makes all writes durable and visible at one moment if every condition holds. It returns
-	// the new ETags in the order of batch.Writes (zero for a delete). On success, everything that
-	// its conditions saw is durable, even if it writes nothing. That holds even if Get and List
-	// show writes that a standby does not have yet.
+	// the new ETags in the order of batch.Writes (zero for a delete). On success, all records that
+	// its conditions saw are durable, even if the batch writes nothing. This also holds for a store
+	// whose Get and List can show writes that a standby does not have yet.
 	//
 	// If a condition does not hold, Apply changes nothing. It returns a *FailedError with the first
 	// such condition in the order of batch.Conditions. The condition of batch.Change comes last.
-	// After ErrUnknown the batch may have been applied, now or later. After ErrFailed or
-	// ErrUnavailable it was not and will not be. ErrBadBatch means that it breaks a rule of this
-	// package (see Batch.Check).
+	// After ErrUnknown the batch may have been applied, or may be applied later. After ErrFailed or
+	// ErrUnavailable it was not and will not be. ErrBadBatch means that the batch breaks a rule of
+	// this package (see Batch.Check).
 	//
 	// The caller may reuse the batch when Apply returns, except the values of its writes. The store
 	// may keep the values, so they must not be modified.
@@ -239,9 +239,10 @@ type Store interface {
 
 	// Changes returns at most limit (1 to ListLimitMax) changes that follow the position after,
 	// oldest first. The changes of a key are in the order of its versions, and an Apply comes after
-	// every Apply that it saw. Positions only grow and are never used twice, but may have gaps. A
-	// later write or delete of a change's record removes it from this order. Only records written
-	// by Batch.Change are in it. An unreadable record keeps its place (see PositionedChange).
+	// every Apply whose writes it saw. Positions only grow and are never used twice, but may have
+	// gaps. A later write or delete of a change's record removes the change from this order. Only
+	// records written by Batch.Change are in it. An unreadable record keeps its place (see
+	// PositionedChange).
 	Changes(ctx context.Context, after Position, limit int) ([]PositionedChange, error)
 
 	// Close ends the store. Calls in progress end first. Later calls return ErrClosed, but Close
@@ -249,8 +250,8 @@ type Store interface {
 	Close() error
 }
 
-// Clock is the clock of a store. All nodes that share the store use it to decide what is late,
-// because their own clocks may differ.
+// Clock is the clock of a store. All nodes that share the store use it to decide what is due or
+// expired, because their own clocks may differ.
 type Clock interface {
 	// Time returns the time by the store's clock. Compare it with other times of this clock only.
 	// Like any clock it may be set, so a later call may return an earlier time. Errors are the
@@ -282,18 +283,18 @@ func Find[T any](store Store) (found T, ok bool) {
 }
 
 // Numberer is implemented by stores whose changes get their places some time after they became
-// visible. Changes gives places to changes without one, so calling Number is optional. It saves
+// visible. Changes gives places to changes that have none, so calling Number is optional. It saves
 // readers that work.
 type Numberer interface {
-	// Number gives places to a bounded number of the oldest changes without one. It does so only if
-	// the first of them has waited for at least waited, by the store's clock. It reports whether
-	// there may be more. Any number of processes may call it at once: one of them does the work.
-	// Errors are the errors of Store.Get. After an error the effect is unknown, and the caller may
-	// call it again.
+	// Number gives places to a bounded number of the oldest changes that have none. It does so only
+	// if the first of these changes has waited for at least waited, by the store's clock. It
+	// reports whether more changes may be without a place. Any number of processes may call it at
+	// once: one of them does the work. Errors are the errors of Store.Get. After an error the
+	// effect is unknown, and the caller may call it again.
 	Number(ctx context.Context, waited time.Duration) (more bool, err error)
 }
 
-// Expirer is implemented by stores that find expired outcomes without reading the others.
+// Expirer is implemented by stores that find expired outcomes without reading other outcomes.
 type Expirer interface {
 	// Expired returns at most limit outcomes (records of TableIdempotency), without their values,
 	// that expire before a time by their Write.Life. The earliest comes first. Errors are the
@@ -311,7 +312,7 @@ type HealthChecker interface {
 
 // Errors that a Store returns. Callers distinguish them with errors.Is.
 var (
-	// ErrUnknown: the outcome of an Apply is not known; it may still happen.
+	// ErrUnknown: the outcome of an Apply is not known, and the Apply may still happen.
 	ErrUnknown = errors.New("registry: outcome unknown")
 	// ErrFailed: the store met an error from which it cannot recover, and refuses writes.
 	ErrFailed = errors.New("registry: store has failed")
@@ -326,7 +327,7 @@ var (
 
 // FailedError means that a batch was not applied because a condition did not hold.
 type FailedError struct {
-	Index     int // in batch.Conditions; len(batch.Conditions) is the condition of batch.Change
+	Index     int // index in batch.Conditions; len(batch.Conditions) stands for the condition of batch.Change
 	Condition Condition
 }
 
@@ -342,12 +343,12 @@ func FailedCondition(err error) (Condition, bool) {
 	return Condition{}, false
 }
 
-// Check reports ErrBadBatch if b breaks a rule. The rules forbid a key that is written twice or too
-// long, and values that are too long, alone or in total. They forbid a write of the format record
-// with a version outside FormatFirst to FormatVersion. They forbid Absent on a key that is not put,
-// too many items, an unknown table or condition, and a Change without an ID. The IDs of records
-// that a Change can name (warehouse, namespace, entry, pointer, access policy) must be UTF-8. Every
-// store calls Check first.
+// Check reports ErrBadBatch if b breaks a rule. The rules forbid a key that is written twice or is
+// too long, a value that is too long, and values that are too long in total. They forbid a write of
+// the format record with a version outside FormatFirst to FormatVersion. They forbid Absent on a
+// key that is not put, too many items, an unknown table or condition, and a Change without an ID.
+// The IDs of records that a Change can name (warehouse, namespace, entry, pointer, access policy)
+// must be UTF-8. Every store calls Check first.
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
 		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions),
@@ -427,9 +428,8 @@ func (c Condition) check() error {
 	return fmt.Errorf("%w: %s", ErrBadBatch, c)
 }
 
-// NewETags draws the ETags of b's writes, in their order, with zero for each delete. If there is a
-// b.Change, one more ETag follows for its record. So there is an ETag for each write of the sealed
-// batch.
+// NewETags draws the ETags of b's writes, in their order, with zero for each delete. If b.Change is
+// set, one more ETag follows for its record. So each write of the sealed batch has an ETag.
 func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
 	etags := make([]ETag, len(b.Writes), len(b.Writes)+1)
 	if b.Change != nil {
@@ -447,8 +447,8 @@ func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
 }
 
 // Seal returns b with its Change, if there is one, turned into a condition and a write, as a store
-// applies it. etags come from NewETags. They and the ETags in b's own conditions become the
-// change's versions.
+// applies it. etags come from NewETags. The etags, and the ETags in b's own conditions, become the
+// versions in the change.
 func (b Batch) Seal(etags []ETag) (Batch, error) {
 	if b.Change == nil {
 		return b, nil

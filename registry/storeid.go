@@ -1,7 +1,7 @@
 package registry
 
-// StoreID is the value of the record StoreIDKey: the name of the store in files that others may
-// find.
+// StoreID is the value of the record StoreIDKey: the id by which files in a storage name this
+// store, so that other stores recognise them.
 type StoreID struct {
 	Unknown
 	ID ID `json:"id"`

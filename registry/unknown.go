@@ -11,22 +11,23 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Value is the value of a record: a struct that embeds Unknown and returns its MembersOf.
+// Value is the value of a record: a struct that embeds Unknown, and whose method Members returns
+// MembersOf for its type.
 type Value interface {
 	// Members returns the names of the members for which the value's struct has a field.
 	Members() *Members
 	Later() Unknown
 }
 
-// Unknown holds the members of a record's value without a field in this version, because a later
-// version wrote them. Decode keeps them, also for objects within the value, and Encode writes them.
-// Unknown members of an object in a list stay with the object, wherever it moves in the list, as
-// long as its known members stay the same. Code that makes a new value for an existing record
-// copies Unknown from the old value; a copy of the struct has it. The zero Unknown is empty. It
-// never changes.
+// Unknown holds the members of a record's value for which this version has no field, because a
+// later version wrote them. Decode keeps them, including those in objects within the value, and
+// Encode writes them. The unknown members of an object in a list follow the object when it moves in
+// the list, as long as its known members do not change. Code that makes a new value for an existing
+// record must copy Unknown from the old value. A copy of the struct includes it. The zero Unknown
+// is empty. An Unknown never changes.
 type Unknown struct{ rest *unknown }
 
-// Later returns u for a value that embeds it.
+// Later returns u. A value that embeds Unknown gets this method.
 func (u Unknown) Later() Unknown { return u }
 
 func (u *Unknown) keep(rest *unknown) { u.rest = rest }
@@ -52,7 +53,7 @@ type Members struct {
 	values []*Members // the members of each object, or of the objects in each list; nil for other values
 }
 
-// MembersOf returns the members of T, a struct that package encoding/json encodes by its fields.
+// MembersOf returns the members of T, a struct that package encoding/json encodes field by field.
 func MembersOf[T any]() *Members { return membersOf(reflect.TypeFor[T]()) }
 
 // membersOf returns nil for a type that is not a struct, or that decodes itself.
@@ -81,8 +82,8 @@ func readsItself(t reflect.Type) bool {
 		pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// find returns the index of a name. It searches from next on, because most values are written in
-// the order of their fields. It returns -1 if the name is unknown. Like package encoding/json it
+// find returns the index of a name. It begins the search at next, because most values are written
+// in the order of their fields. It returns -1 if the name is unknown. Like package encoding/json it
 // ignores case.
 func (m *Members) find(name []byte, next int) int {
 	for i := range m.names {
@@ -159,7 +160,7 @@ func eachPart(value []byte, visit func(part) error) error {
 	return nil
 }
 
-// anchor notes how objects in lists are found again. value is Encode's result without u.
+// anchor notes by what the objects in lists can be found again. value is Encode's result without u.
 func (u *unknown) anchor(value []byte) error {
 	return eachPart(value, func(p part) error {
 		for i := range u.within {

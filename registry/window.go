@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// windowPrefix begins the IDs of all records of WindowKey, and waitingPrefix begins the IDs of
-// WaitingKey. No shard of the due index has these names.
+// windowPrefix begins the IDs of all records of WindowKey, and waitingPrefix begins the IDs of all
+// records of WaitingKey. No shard of the due index has these names.
 const (
 	windowPrefix  = "window/"
 	waitingPrefix = "purge/"
@@ -24,17 +24,18 @@ func momentID(prefix string, at time.Time) string {
 	return fmt.Sprintf("%s%09x", prefix, max(at.Unix(), 0))
 }
 
-// windowID is the first ID of the drops in the second of dropped.
+// windowID is the first ID of the records of drops in the second of dropped.
 func windowID(dropped time.Time) string { return momentID(windowPrefix, dropped) }
 
-// WindowEnd is the first ID after all drops until last: the exclusive bound of a list.
+// WindowEnd is the first ID after the records of all drops until last: the exclusive bound of a
+// list.
 func WindowEnd(last time.Time) string { return windowID(last.Add(time.Second)) }
 
 // WindowKey is the key of the record of when a table or view was dropped without a purge. Its value
 // is an empty Due. IDs are ordered by the time of the drop, in seconds. The Apply that drops the
 // pointer writes the record. The Apply that ends the pointer or restores it deletes the record. The
-// record is a hint. The pointer decides, and a daily walk over the pointers finds drops that have
-// no record.
+// record is only a hint: the pointer is authoritative. A daily walk over the pointers finds drops
+// that have no record.
 func WindowKey(pointer ID, dropped time.Time) Key {
 	return Key{TableDue, windowID(dropped) + "/" + pointer.String()}
 }
@@ -60,13 +61,14 @@ func parseMoment(prefix string, key Key) (pointer ID, at time.Time, err error) {
 
 // WaitingKey is the key of the record of when the purge of a dropped table may begin. The value is
 // a Due with Purge. IDs are ordered by that time, in seconds. The Apply that drops the table with a
-// purge writes the record. The Apply that begins the purge or restores the table deletes it.
+// purge writes the record. The Apply that begins the purge or restores the table deletes the
+// record.
 func WaitingKey(pointer ID, at time.Time) Key {
 	return Key{TableDue, momentID(waitingPrefix, at) + "/" + pointer.String()}
 }
 
-// WaitingEnd is the first ID after all purges that may begin until last: the exclusive bound of a
-// list.
+// WaitingEnd is the first ID after the records of all purges that may begin until last: the
+// exclusive bound of a list.
 func WaitingEnd(last time.Time) string { return momentID(waitingPrefix, last.Add(time.Second)) }
 
 // ParseWaiting returns the pointer and the time, in seconds, of a key made by WaitingKey.
@@ -85,8 +87,9 @@ func (p Pointer) PurgeWaits() bool { return !p.Task.IsZero() && p.PurgeDelay > 0
 // PurgeAt returns when a waiting purge may begin, by the store's clock.
 func (p Pointer) PurgeAt() time.Time { return p.Since.Add(p.PurgeDelay) }
 
-// EndKey is the key of the record by which a worker finds a dropped pointer that must end. That is
-// the task of its purge, the record of a waiting purge, or else the record of its window.
+// EndKey is the key of the record by which a worker finds a dropped pointer that must end. If the
+// table is purged, that is the task of the purge, or the record of WaitingKey while the purge
+// waits. Otherwise it is the record of WindowKey.
 func (p Pointer) EndKey() Key {
 	switch {
 	case p.Task.IsZero():

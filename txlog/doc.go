@@ -19,25 +19,26 @@
 //	(none)     it did not begin, or is done: its change record shows whether it took effect
 //
 // A record is deleted as soon as all work is done. So the log is the list of unfinished work, and
-// reading it is cheap, however many transactions there are a day.
+// reading it stays cheap, however many transactions are made.
 //
 // # What it promises
 //
-// The record lists a file before the file is written. Every step requires the version of the record
-// from the step before it. So a writer of ABORTED stops the coordinator's remaining steps,
-// including Commit: that is the fence. It is not necessary to know whether the coordinator is
-// alive. If it wakes up late, it fails.
+// The record lists a file before the file is written. Every step requires that the record still has
+// the version that the previous step wrote. So writing ABORTED makes the coordinator's remaining
+// steps fail, including Commit: that is the fence. It is not necessary to know whether the
+// coordinator is alive. If the coordinator wakes up late, its next step fails.
 //
-// Commit returns a condition and a write. They go into the one Apply that moves the pointers.
+// Commit returns a condition and a write, which the caller adds to the one Apply that moves the
+// pointers.
 //
-// Recovery deletes the files that were recorded and not published. It does not check the pointers,
-// because a published file soon remains only in a table's metadata log. This is correct only if no
-// two transactions ever use the same file name, and no transaction begins twice. So if the outcome
-// of Begin is unknown, the caller must discard the id and the file names, and draw new ones. The
-// record may still appear, and recovery would roll it back.
+// Recovery deletes the files that were recorded and not published. It cannot rely on the pointers,
+// because soon after a later commit only a table's metadata log names a published file. This is
+// correct only if no two transactions ever use the same file name, and no transaction begins twice.
+// So if the outcome of Begin is unknown, the caller must discard the id and the file names, and
+// draw new ones. The record may still appear later, and recovery would roll back its transaction.
 //
-// A record that is damaged or of a later version does not hold up the others. No step acts on it,
-// because its files are unknown, and so is the state of its coordinator.
+// A record that is damaged or of a later version does not delay other transactions. No step changes
+// it, because its files and the state of its coordinator are unknown.
 //
 // # What it must not know
 //

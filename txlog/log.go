@@ -14,24 +14,24 @@ import (
 //
 // Its methods return errors of the store unchanged. A *registry.FailedError means that the
 // transaction has changed since the caller read it. registry.ErrUnknown means that the step may
-// have been taken, or may still be.
+// have been taken, or may still be taken later.
 type Log struct{ ledger *ledger.Ledger }
 
 // New returns the log in the store of l.
 func New(l *ledger.Ledger) *Log { return &Log{l} }
 
-// Begin records t as PENDING, durably when it returns. No file of t may be written before. Call it
-// once for each id: after registry.ErrUnknown the id and the names of the files must not be used
-// again.
+// Begin records t as PENDING, durably when it returns. The caller must not write a file of t before
+// Begin has returned. Call it once for each id: after registry.ErrUnknown the id and the names of
+// the files must not be used again.
 func (l *Log) Begin(ctx context.Context, t Transaction) (Entry, error) {
 	key := registry.TransactionKey(t.ID)
 	return l.put(ctx, registry.Absent(key), Entry{Transaction: t, State: registry.StatePending})
 }
 
-// Extend adds to the record of a transaction that still has the version of e. It records the
-// versions that the transaction now expects of its participants, and further files that it will
-// write. The record is durable when Extend returns. After registry.ErrUnknown, Get reports whether
-// the write happened, but it may also happen later.
+// Extend replaces the record of a transaction, if the record still has the version of e. The new
+// record has participants with the versions that the transaction now expects, and in addition
+// files, which it will write. The record is durable when Extend returns. After registry.ErrUnknown,
+// Get shows whether the write has happened, but it may also happen later.
 func (l *Log) Extend(ctx context.Context, e Entry, participants []Participant, files []string) (Entry, error) {
 	if err := e.checkPending("extend"); err != nil {
 		return Entry{}, err
@@ -61,16 +61,16 @@ func (l *Log) put(ctx context.Context, condition registry.Condition, e Entry) (E
 
 // Commit returns the condition and the write that make the transaction take effect, for the Apply
 // that publishes the files. The condition is that the transaction still has the version of e. If
-// all its files are published, the write deletes its record. Otherwise it writes COMMITTED, and
-// Finish is due once the surplus is deleted. Commit fails if e is not PENDING or a published file
-// was not recorded.
+// all its files are published, the write deletes its record. Otherwise the write sets state
+// COMMITTED, and the caller must call Finish once it has deleted the surplus. Commit fails if e is
+// not PENDING or a published file was not recorded.
 func (e Entry) Commit(published []string) (registry.Condition, registry.Write, error) {
 	key := registry.TransactionKey(e.ID)
 	if err := e.checkPending("commit"); err != nil {
 		return registry.Condition{}, registry.Write{}, err
 	}
 	condition := registry.ETagIs(key, e.ETag)
-	if slices.Equal(published, e.Files) { // usually: it was built once
+	if slices.Equal(published, e.Files) { // usually true: the transaction was built once
 		return condition, registry.Delete(key), nil
 	}
 	for _, file := range published {
@@ -96,7 +96,7 @@ const abortTriesMax = 10
 
 // Abort keeps a PENDING transaction from ever taking effect, even if it was extended since e, and
 // returns its new state. A transaction that is no longer PENDING stays unchanged, and Abort returns
-// it. An unreadable one is an error.
+// it. For an unreadable transaction Abort returns an error.
 func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	for try := 1; ; try++ {
 		if err := e.checkReadable("abort"); err != nil {
@@ -125,10 +125,11 @@ func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	}
 }
 
-// Finish deletes the records of transactions whose work is done, and their blockers. These are
-// COMMITTED transactions whose surplus was deleted and ABORTED ones whose files were deleted. They
-// are also transactions that their own coordinator abandons after it deleted the files. Finish may
-// be repeated, and fences like Abort. If one is unreadable, it fails and deletes none.
+// Finish deletes the records of transactions whose work is done, and their blockers: the tasks of
+// kind registry.TaskRecovery. A transaction is done in three cases: it is COMMITTED and its surplus
+// was deleted, it is ABORTED and its files were deleted, or its own coordinator deleted its files
+// and abandons it. Finish may be repeated. Like Abort, it fences the coordinators. If one of
+// entries is unreadable, Finish fails and deletes nothing.
 func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -144,9 +145,9 @@ func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// DropBlocker removes the blocker of a transaction that finished after it was given up: its
-// coordinator was slow and did not know of the blocker. It reports whether the transaction is gone.
-// Such a transaction never comes back.
+// DropBlocker removes the blocker of a transaction that finished after recovery gave it up: its
+// coordinator was slow and did not know of the blocker. It reports whether the transaction is no
+// longer in the log. Such a transaction never appears again.
 func (l *Log) DropBlocker(ctx context.Context, blocker registry.Record, id registry.ID) (gone bool, err error) {
 	_, found, err := l.Get(ctx, id)
 	if err != nil || found {
@@ -156,7 +157,7 @@ func (l *Log) DropBlocker(ctx context.Context, blocker registry.Record, id regis
 		Conditions: []registry.Condition{ledger.Unchanged(blocker)},
 		Writes:     []registry.Write{registry.Delete(blocker.Key)},
 	})
-	if _, failed := registry.FailedCondition(err); failed { // it was removed meanwhile
+	if _, failed := registry.FailedCondition(err); failed { // another process has removed the blocker
 		err = nil
 	}
 	return true, err

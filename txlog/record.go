@@ -18,15 +18,15 @@ type Transaction struct {
 	// ID is the commit id. The change that commits the transaction has the same id.
 	ID        registry.ID `json:"id"`
 	Warehouse string      `json:"warehouse"`
-	// Place describes how the files are reached. It is kept because the warehouse may be gone when
-	// they are deleted.
+	// Place describes how the files are reached. The record has it because the warehouse may no
+	// longer exist when the files are deleted.
 	Place        Place         `json:"place"`
 	Participants []Participant `json:"participants"`
 	// Files are the locations of all files that the transaction has written or may still write, in
 	// all its tries.
 	Files []string `json:"files"`
-	// Published are the elements of Files to which pointers refer, or referred. It is empty before
-	// the transaction is committed.
+	// Published are the elements of Files that pointers name, or have named. It is empty before the
+	// transaction is committed.
 	Published []string  `json:"published,omitempty"`
 	Began     time.Time `json:"began"`
 	// Deadline is the time from which any node may abort the transaction.
@@ -50,7 +50,8 @@ type Place struct {
 type Participant struct {
 	Ident   moorage.Identifier `json:"identifier"`
 	Pointer registry.ID        `json:"pointer"`
-	// ETag is the version that the pointer must have. It is zero for a table that is created.
+	// ETag is the version that the pointer must have. It is zero for a table that the transaction
+	// creates.
 	ETag registry.ETag `json:"etag,omitzero"`
 	// Writes is false for a table with requirements only.
 	Writes bool `json:"writes,omitempty"`
@@ -62,7 +63,7 @@ var transactionMembers = registry.MembersOf[Transaction]()
 func (Transaction) Members() *registry.Members { return transactionMembers }
 
 // Surplus returns the unpublished files: Files without Published, in their order. No pointer ever
-// referred to them and, if the transaction is not committed, none ever will.
+// named them. Once the transaction is not PENDING, no pointer ever will.
 func (t Transaction) Surplus() []string {
 	if slices.Equal(t.Files, t.Published) { // usually: it was built once
 		return nil
@@ -86,17 +87,17 @@ type Entry struct {
 	State registry.State
 	ETag  registry.ETag
 	// Unreadable is why the record cannot be read: it is damaged, or of a later version. Then only
-	// ID, State and ETag are known, and the log takes no step with it. It is nil for a readable
-	// record. A record whose key is not an id has the zero ID, and only All returns it. Such a
-	// transaction cannot have been begun.
+	// ID, State and ETag are known, and the methods of Log refuse to change the record. It is nil
+	// for a readable record. A record whose key is not an id has the zero ID, and only All returns
+	// it. Such a transaction cannot have been begun.
 	Unreadable error
 }
 
 // Exists reports whether the transaction was in the log.
 func (e Entry) Exists() bool { return e.State != registry.StateNone }
 
-// LockPatience is how long after its deadline a transaction is left alone because the locks of its
-// tables are held.
+// LockPatience is how long after its deadline recovery leaves a transaction alone because other
+// operations hold the locks of its tables.
 const LockPatience = 5 * time.Minute
 
 // IsDue reports whether a node other than its coordinator may end a transaction at now. It may if

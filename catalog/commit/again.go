@@ -14,8 +14,9 @@ import (
 )
 
 // isGone reports whether err, which prevented repeating a success, proves that the object of the
-// success no longer exists. A file that this node does not see is no proof: the table may still
-// exist. A client that is told that its commit failed deletes the files that it wrote for it.
+// success no longer exists. A metadata file that this node cannot find is no proof: the table may
+// still exist. A client that gets a refusal for its commit deletes the data files that it wrote for
+// that commit.
 func isGone(err error) bool {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchWarehouse, moorage.KindNoSuchTable, moorage.KindNoSuchView:
@@ -42,10 +43,10 @@ func (p *Pipeline) answerAgain(ctx context.Context, stored registry.Outcome) (Ou
 	return Outcome{Properties: stored.Properties}, nil
 }
 
-// versionAgain returns a version of a table or view that was returned before. A trim after later
-// commits, or an engine, may have deleted its file. Then versionAgain returns the present version.
-// This also holds for a dropped table: its purge waits until the last key has expired (see
-// registry.Pointer). The warehouse may be gone too, or another warehouse may have its name.
+// versionAgain returns a version of a table or view that was returned before. If a later trim or an
+// engine has deleted the metadata file of that version, it returns the present version. A dropped
+// table can also be returned: its purge waits until the last key has expired (see
+// registry.Pointer). The warehouse may be dropped too, and a new warehouse may have its name.
 func (p *Pipeline) versionAgain(ctx context.Context, k *directory.Kind,
 	answered registry.TableVersion) (present *Version, err error) {
 	path, err := p.directory.Path(ctx, answered.Ident.Warehouse, nil)
@@ -81,8 +82,8 @@ func (p *Pipeline) versionAt(ctx context.Context, k *directory.Kind, answered re
 	}, nil
 }
 
-// isElsewhere reports whether err means that a file was not found at its location. It may be in
-// another storage, or gone.
+// isElsewhere reports whether err means that a file was not found at its location. The file may be
+// in another storage, or deleted.
 func isElsewhere(err error) bool {
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound, moorage.KindNoSuchWarehouse:

@@ -11,7 +11,8 @@ import (
 	"moorage/storage"
 )
 
-// runLocked takes the locks of the verb, then plans and applies until no record changes in between.
+// runLocked takes the locks of the verb, then plans and applies. It repeats both while records
+// change between plan and Apply.
 func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err error) {
 	var scope Scope
 	if w.Look != nil {
@@ -45,8 +46,8 @@ func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err
 	return outcome, err
 }
 
-// attempt plans w and applies the plan once. It returns ledger.ErrRetry if a record changed in
-// between.
+// attempt plans w and applies the plan once. It returns ledger.ErrRetry if a record that the plan
+// read has changed before the Apply.
 func (p *Pipeline) attempt(ctx context.Context, w *work, number int, container *Container) (Outcome, error) {
 	change, err := w.change(ctx, p.ledger, w.On[0])
 	if err != nil {
@@ -69,7 +70,8 @@ func (p *Pipeline) attempt(ctx context.Context, w *work, number int, container *
 	return plan.Answer, nil
 }
 
-// carryOut writes the file of plan, applies the plan, and cleans up behind it.
+// carryOut writes the file of plan, applies the plan, and deletes the files that are no longer
+// needed.
 func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change, plan *Plan) error {
 	if plan.Folder != "" {
 		if err := p.makeFolder(ctx, plan); err != nil {
@@ -103,9 +105,9 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 }
 
 // publish writes the file of plan, if there is one, then applies the plan, which names the file.
-// lost reports that the change did not and will never happen: then the caller deletes the file. If
-// the change may have happened, the file stays. publish returns the ETags of plan.Writes that are
-// known.
+// lost reports that the change did not and will never happen. In that case the caller deletes the
+// file. If the change may have happened, the file stays. publish returns the ETags of plan.Writes
+// that are known.
 func (p *Pipeline) publish(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (
 	etags []registry.ETag, lost bool, err error) {
 	if plan.File.Location != "" {

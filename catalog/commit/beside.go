@@ -12,11 +12,12 @@ import (
 )
 
 // Accompanied is an edit that changes other records together with the pointer. Maintenance of a
-// table and a change of a view's owner are such edits. It never shares a version.
+// table and a change of a view's owner are such edits. An Accompanied edit never shares a version
+// with another edit.
 type Accompanied interface {
 	Edit
-	// Beside returns the changes that accompany the move of the pointer from base, which found
-	// names, to next. It may write files. It is called once for each attempt.
+	// Beside returns the changes that accompany the move of the pointer from base to next. found is
+	// the pointer to base. It may write files. It is called once for each attempt.
 	Beside(ctx context.Context, found *directory.Found, base, next documents.Document) (Beside, error)
 }
 
@@ -39,8 +40,8 @@ type Beside struct {
 // was changed.
 var ErrBeside = errors.New("commit: a record beside the table has changed")
 
-// findTarget finds the target of e. It uses the target's pointer if there is one, which only jobs
-// of the server set, else its name.
+// findTarget finds the target of e. It uses Target.Pointer, which only jobs of the server set. If
+// that is zero, it uses the name.
 func (p *Pipeline) findTarget(ctx context.Context, e *edition) (*directory.Found, documents.Document, error) {
 	if e.Pointer.IsZero() {
 		return p.findFor(ctx, e.work, e.Target)
@@ -80,7 +81,7 @@ func (b Beside) addTo(plan *Plan) {
 	plan.Items = append(plan.Items, b.Items...)
 }
 
-// end calls Lost; the attempt certainly did not happen.
+// end calls Lost for an attempt that certainly did not happen.
 func (b Beside) end(ctx context.Context) {
 	if b.Lost != nil {
 		b.Lost(ctx)

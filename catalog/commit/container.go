@@ -24,7 +24,8 @@ type containerHead struct {
 	Creator string `json:"creator"`
 }
 
-// EndGrants plans the end of the grants on c; nothing if c is not empty, because then it stays.
+// EndGrants plans the removal of the grants on c. It plans nothing if c is not empty, because then
+// c stays.
 func (c *Container) EndGrants(ctx context.Context, records *ledger.Ledger) (ledger.Policy, error) {
 	head, err := registry.DecodePart[containerHead](c.Record)
 	if err != nil || !c.Empty {
@@ -33,7 +34,7 @@ func (c *Container) EndGrants(ctx context.Context, records *ledger.Ledger) (ledg
 	return records.EndGrants(ctx, head.Granted, c.ID)
 }
 
-// PlanDrop plans the end of c and of its maintenance policies. ends is the end of its grants.
+// PlanDrop plans the removal of c and of its maintenance policies. ends removes its grants.
 //
 // Errors: KindNamespaceNotEmpty if c is not empty.
 func (c *Container) PlanDrop(ends ledger.Policy) (*Plan, error) {

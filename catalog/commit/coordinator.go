@@ -34,12 +34,12 @@ type coordinator struct {
 	applied bool             // the transaction has committed
 	last    []documents.File // the files of the last try that was recorded
 
-	mu      sync.Mutex // guards foreign while files are written; leaf
+	mu      sync.Mutex // guards foreign while files are written; no lock is taken under it
 	foreign []string   // recorded files whose names turned out to be in use already
 }
 
-// try makes one attempt with a commit id of its own. It returns ledger.ErrRetry if that id was
-// fenced. If stale is set, it first rereads the tables of t.
+// try makes one attempt with a commit id of its own. It returns ledger.ErrRetry if another process
+// fenced that id. If stale is set, it first rereads the tables of t.
 func (t *transaction) try(ctx context.Context, stale bool) error {
 	p := t.Pipeline
 	change, err := t.change(ctx, p.ledger, moorage.Identifier{Warehouse: t.warehouse})
@@ -52,15 +52,15 @@ func (t *transaction) try(ctx context.Context, stale bool) error {
 	case o.applied:
 		o.finish(ctx)
 	case moorage.KindOf(err) == moorage.KindCommitUnknown:
-		p.kickRecovery() // after the deadline the record has the outcome
+		p.kickRecovery() // after the deadline, recovery finds the outcome in the record
 	default:
 		o.rollBack(ctx)
 	}
 	return err
 }
 
-// run builds the transaction and applies it. It retries while only versions move, up to
-// TransactionTriesMax times.
+// run builds the transaction and applies it. It retries, up to TransactionTriesMax times, if
+// nothing but versions of tables changed.
 func (o *coordinator) run(ctx context.Context, stale bool) error {
 	release := func() {}
 	defer func() { release() }()
@@ -173,8 +173,8 @@ func (o *coordinator) recordIntent(ctx context.Context, files []documents.File) 
 	return nil
 }
 
-// write stores files. A storage that implements storage.Batcher gets all its files in one call.
-// Other files are written several at a time.
+// write stores files. A storage that implements storage.Batcher gets all files in one call.
+// Otherwise several files are written at a time.
 func (o *coordinator) write(ctx context.Context, files []documents.File) error {
 	if batcher, ok := files[0].Storage.(storage.Batcher); ok && inOneStore(files) {
 		return o.writeTogether(ctx, batcher, files)
@@ -201,14 +201,14 @@ func (o *coordinator) write(ctx context.Context, files []documents.File) error {
 	return group.Wait()
 }
 
-// inOneStore reports whether all files are in the storage of the first file. They nearly always are
-// in the storage of their warehouse.
+// inOneStore reports whether all files are in the storage of the first file. They nearly always
+// are: it is the storage of their warehouse.
 func inOneStore(files []documents.File) bool {
 	return !slices.ContainsFunc(files, func(file documents.File) bool { return file.Storage != files[0].Storage })
 }
 
-// writeTogether stores files, which batcher must all hold. It returns the error of the first file
-// that could not be stored.
+// writeTogether stores files, all of which must be in the storage of batcher. It returns the error
+// of the first file that could not be stored.
 func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []documents.File) error {
 	bodies, err := contents(ctx, files)
 	if err != nil {
@@ -313,7 +313,7 @@ func (o *coordinator) cacheResult(etags []registry.ETag) {
 }
 
 // finish cleans up after a committed transaction. It deletes the files of earlier tries. It also
-// deletes files that left the metadata logs, for tables that have enabled this.
+// deletes files that are no longer in the metadata log of a table, if the table has enabled this.
 func (o *coordinator) finish(ctx context.Context) {
 	if len(o.record.Surplus()) > 0 {
 		o.cleanUp(ctx)
@@ -329,7 +329,7 @@ func (o *coordinator) finish(ctx context.Context) {
 }
 
 // rollBack ends a transaction that did not and will never commit, or that had nothing to do. It
-// deletes the record after the files.
+// deletes the files first, then the record.
 func (o *coordinator) rollBack(ctx context.Context) {
 	if o.record.Exists() {
 		o.cleanUp(ctx)
@@ -337,7 +337,8 @@ func (o *coordinator) rollBack(ctx context.Context) {
 }
 
 // cleanUp deletes the recorded files that no pointer names, then the record. If another process has
-// ended the transaction, it calls cleanUpAfterOthers instead. Recovery repeats what fails.
+// ended the transaction, it calls cleanUpAfterOthers instead. Recovery repeats a deletion that
+// fails.
 func (o *coordinator) cleanUp(ctx context.Context) {
 	ctx, cancel := moorage.Detached(ctx, SettleTimeout)
 	defer cancel()
@@ -368,9 +369,9 @@ func (o *coordinator) cleanUp(ctx context.Context) {
 // is the change record of the transaction. Nothing is left if the transaction committed. If an
 // operator removed the transaction from the log, the coordinator must not delete its files.
 //
-// Otherwise the other process deleted the files that it found. This coordinator may have written
-// files of the last try after that. A client may have registered those files, so each is deleted
-// only if no pointer names it.
+// If the other process aborted the transaction, it deleted the files that it found. This
+// coordinator may have written files of its last try after that. A client may have registered those
+// files, so the coordinator deletes a file only if no pointer names it.
 func (o *coordinator) cleanUpAfterOthers(ctx context.Context, change registry.Record) {
 	if o.applied || change.State == registry.StateVoid {
 		return

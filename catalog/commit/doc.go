@@ -14,27 +14,29 @@
 //     Only the store's conditional write makes a commit correct. Queues and locks order work and
 //     save waste: losing any of them at any moment is harmless.
 //   - A file is written, create-only, before a record names it. It is deleted only when no record
-//     can come to name it.
+//     names it and no future record can.
 //   - Records that must change together are written in one Apply: pointer, entry, claims, change
 //     record, purge task, and outcome of the key.
-//   - Each mutation draws a commit id and writes its change record with it. That record alone
-//     settles an Apply whose answer was lost.
-//   - An intent whose plan was based on outdated records is planned again on newer ones. The number
-//     of tries or their duration is bounded. An intent that fails changes nothing.
+//   - Each mutation draws a commit id and writes its change record with it. If the answer of an
+//     Apply is lost, that record alone decides whether the Apply happened.
+//   - If the records that a plan read have changed, the intent is planned again on newer records.
+//     Either the number of tries or their total duration is bounded. An intent that fails changes
+//     nothing.
 //
 // # Lanes
 //
-// The kind of change decides how an intent waits for others. The locks are listed in its row in
-// package gate:
+// The kind of change decides how an intent waits for other intents. The verb's row in package gate
+// lists the locks:
 //
-//   - An intent with a Plan takes the locks of its row. It is applied on the condition that the
-//     records it read have not changed (attempt.go).
-//   - An edit of one table or view takes no lock unless it lost several races. It waits in the
-//     queue of its pointer, and moves the pointer by compare-and-set (edit.go). It also carries out
-//     compatible edits that wait behind it: one file and one Apply commit all of them (group.go).
-//     Whether the contents of two edits are compatible is decided in metadata/chain.go.
-//   - Edits of several tables take the locks of their pointers at once or not at all. A record
-//     written ahead names their files (transaction.go).
+//   - An intent with a Plan takes the locks of its row. The Apply requires that the records that
+//     Plan read have not changed (attempt.go).
+//   - An edit of one table or view waits in the queue of its pointer, and moves the pointer by
+//     compare-and-set (edit.go). It takes the pointer's lock only after it lost several races. It
+//     also carries out compatible edits that wait behind it: one file and one Apply commit all of
+//     them (group.go). The file metadata/chain.go decides whether the contents of two edits are
+//     compatible.
+//   - Edits of several tables take the locks of their pointers at once or not at all. Before the
+//     files are written, a record in the transaction log names them (transaction.go).
 //   - The drop of a container marks it first, so that no new child can be created in it (drain.go).
 //
 // # What it must not know

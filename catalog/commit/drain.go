@@ -14,10 +14,10 @@ import (
 const putBackAttempts = 5
 
 // drain makes one attempt to drop a container: an empty namespace or, without levels, an empty
-// warehouse. It marks the container as dropping and looks for children. If there are none the plan
-// deletes the container; otherwise drain makes it live again. An intent that creates a child
-// requires the live version of the container that it read. So no child can appear after the first
-// step.
+// warehouse. It marks the container as dropping and looks for children. If there are no children,
+// the plan deletes the container; otherwise drain makes it live again. An intent that creates a
+// child requires that the container is unchanged since the intent read it as live. So no child can
+// appear once the container is marked.
 func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	ident := w.On[0]
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
@@ -42,7 +42,8 @@ func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	return err
 }
 
-// markDropping puts the last record of path into state dropping. It returns path with that record.
+// markDropping puts the container, the last record of path, into state dropping. It returns path
+// with that record.
 func (p *Pipeline) markDropping(ctx context.Context, w *work, path *directory.Path) (*directory.Path, error) {
 	ident := w.On[0]
 	change, err := w.change(ctx, p.ledger, ident)
@@ -74,9 +75,9 @@ func (p *Pipeline) isEmpty(ctx context.Context, path *directory.Path) (bool, err
 	return len(entries) == 0, err
 }
 
-// putBack calls directory.PutBack for a failed drop, whose time may have run out. If that fails too
-// the state stays dropping. Once that state is stale, the next operation that meets it puts it
-// back.
+// putBack calls directory.PutBack for a failed drop, even if the request's time has run out. If
+// that fails too, the container stays in state dropping. Once that state is stale, the next
+// operation that finds it makes the container live again.
 func (p *Pipeline) putBack(ctx context.Context, ident moorage.Identifier, path *directory.Path) {
 	ctx, cancel := moorage.Detached(ctx, SettleTimeout)
 	defer cancel()

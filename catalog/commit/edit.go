@@ -12,13 +12,13 @@ import (
 	"moorage/registry"
 )
 
-// RacesMax is how many times an edit may lose the compare-and-set to other nodes. Then it takes the
-// pointer's lock, for one try.
+// RacesMax is how many times an edit may lose the compare-and-set to other nodes. After that it
+// makes one try under the pointer's lock.
 const RacesMax = 3
 
 // runEdit changes one table or view. It moves the pointer from the version that was read, by
 // compare-and-set, until that succeeds or fails for good. Commits that wait behind it may share its
-// version, and it may share the version of a commit in front.
+// version. It may itself share the version of a commit in front of it.
 func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	e := newEdition(ctx, w, p.now())
 	mine := p.turnIfFree(e)
@@ -50,7 +50,7 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 		}
 		ground = Ground{}
 		base = nil                                                // frees its memory
-		waiting, stop := context.WithTimeout(ctx, RequestTimeout) // also ends when the client disconnects
+		waiting, stop := context.WithTimeout(ctx, RequestTimeout) // also ends if the client disconnects
 		mine, err = p.queue.take(waiting, found.Pointer.ID, e)
 		stop()
 		if err != nil {
@@ -79,7 +79,7 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 }
 
 // findFor returns the pointer of target and its document, if the caller of w has the privileges
-// target.Asks. It reads no file before it has checked them.
+// target.Asks. It checks the privileges before it reads the file.
 func (p *Pipeline) findFor(ctx context.Context, w *work, target Target) (
 	found *directory.Found, base documents.Document, err error) {
 	err = p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
@@ -93,7 +93,8 @@ func (p *Pipeline) findFor(ctx context.Context, w *work, target Target) (
 }
 
 // turnIfFree begins a turn of e at its pointer if the node knows that pointer and its queue is
-// empty. Otherwise it returns nil. With a turn, one read serves the whole edit.
+// empty. Otherwise it returns nil. If the edit has its turn before it reads, one read of the
+// pointer is enough.
 func (p *Pipeline) turnIfFree(e *edition) *turn {
 	if !e.Pointer.IsZero() {
 		return p.queue.takeIfFree(e.Pointer, e)
@@ -106,10 +107,10 @@ func (p *Pipeline) turnIfFree(e *edition) *turn {
 }
 
 // contend tries to move the pointer until that succeeds or fails for good. base is the document of
-// known if it was read in this turn, else nil.
+// known if it was read in this turn. Otherwise it is nil.
 func (p *Pipeline) contend(ctx context.Context, g *group, known *directory.Found, base documents.Document) error {
 	defer func() {
-		if g.lost != nil { // no attempt followed the lost one, or it failed early
+		if g.lost != nil { // no later attempt has deleted the lost file
 			p.documents.DeleteLost(ctx, *g.lost)
 		}
 	}()
@@ -124,8 +125,8 @@ func (p *Pipeline) contend(ctx context.Context, g *group, known *directory.Found
 	})
 }
 
-// tryAlone calls tryAgain under the lock of the pointer, so that no other contended edit of it
-// runs.
+// tryAlone calls tryAgain under the lock of the pointer, so that no other edit that lost its races
+// runs at the same time.
 func (p *Pipeline) tryAlone(ctx context.Context, g *group, known *directory.Found) error {
 	g.disband()         // its members need not wait for the lock
 	p.queue.end(g.turn) // a transaction may have the lock and wait for the turn
@@ -140,10 +141,11 @@ func (p *Pipeline) tryAlone(ctx context.Context, g *group, known *directory.Foun
 	return p.tryAgain(ctx, g, known) // not the hold's context: losing the lock is harmless
 }
 
-// tryAgain reads the pointer again and makes one attempt. It returns ledger.ErrRetry if only the
-// pointer's version changed in between. known is the pointer as the edit first found it.
+// tryAgain reads the pointer again and makes one attempt. It returns ledger.ErrRetry if nothing but
+// the pointer's version changed during the attempt. known is the pointer as the edit first found
+// it.
 func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Found) error {
-	g.gather() // before the read: the version read is no older than any member
+	g.gather() // before the read, which must not be older than a member
 	reading, stop := g.writing(ctx)
 	defer stop()
 	found, err := p.findAgain(reading, g.lead, known)
@@ -173,14 +175,14 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 	if err == nil && !found.IsIn(e.Ident.Warehouse) {
 		err = p.directory.Missing(ctx, e.asker(), e.Ident.Warehouse, e.Kind.NoSuch(e.Ident))
 	}
-	if err == nil && e.Pointer.IsZero() { // else a job of the server is the caller
+	if err == nil && e.Pointer.IsZero() { // if Pointer is set, the caller is a job of the server
 		err = e.may(ctx, p.directory, found)
 	}
 	return found, err
 }
 
-// tryOn makes one attempt on base, the document that found names. It returns ledger.ErrRetry if
-// only the pointer's version changed in between.
+// tryOn makes one attempt on base, the document to which found points. It returns ledger.ErrRetry
+// if nothing but the pointer's version changed during the attempt.
 func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, base documents.Document) error {
 	planned, err := g.plan(ctx, found, base)
 	if err != nil {
@@ -259,8 +261,8 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	return nil
 }
 
-// name names the file of document, the next version of base, which found names. The file has no
-// location if document is base.
+// name chooses the location of the file of document, which follows base. found is the pointer to
+// base. The location is empty if document is base.
 func (p *Pipeline) name(found *directory.Found, base, document documents.Document) (documents.File, error) {
 	if document == base {
 		return documents.File{Document: base}, nil
@@ -273,8 +275,8 @@ func (p *Pipeline) name(found *directory.Found, base, document documents.Documen
 }
 
 // planMove plans the move of a pointer to next, and the deletion of files after it. next was built
-// on base, the current version. The first write is the write of the pointer. to is the pointer
-// after it, without the record.
+// on base, the current version. The first write of the plan moves the pointer. to is the pointer
+// after the move, without its record.
 func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base documents.Document,
 	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
 	moved := *found
@@ -306,8 +308,8 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items, Trimmed: trimmed}, err
 }
 
-// claimMove plans the claim of a location from set-location, on behalf of works. The table or view
-// keeps the old claim.
+// claimMove plans the claim of the location that a set-location update names, on behalf of works.
+// The table or view also keeps the claim of its old location.
 func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, location string, works []*work) (
 	claims.Claim, error) {
 	path, err := p.directory.Path(ctx, found.Pointer.Warehouse, nil)

@@ -12,7 +12,7 @@ import (
 )
 
 // edition is the edit of one table or view under way. It belongs to one goroutine at a time: its
-// own, or the goroutine of the edition that carries it out.
+// own, or the goroutine of another edition that carries this one out.
 type edition struct {
 	*work
 	Target
@@ -35,14 +35,14 @@ func (e *edition) may(ctx context.Context, d *directory.Directory, found *direct
 	return d.May(ctx, e.asker(), e.Asks, found, e.Ident)
 }
 
-// replays reports whether base contains the effect of an earlier attempt of e. A request with a
-// client's key is recognised by the outcome of the key instead.
+// replays reports whether base contains the effect of an earlier attempt of e. It is false for a
+// request with a client's key: once finds its earlier attempt by the outcome of the key.
 func (e *edition) replays(base documents.Document) bool {
 	return !e.hasClientKey() && e.Edit.Asks() && e.Edit.Replays(base)
 }
 
-// moves reports whether e may be moved on top of ground. It is false if the edit applies to ground
-// unchanged.
+// moves reports whether e must and may be moved on top of ground. It is false if the edit applies
+// to ground unchanged.
 func (e *edition) moves(ctx context.Context, ground Ground) bool {
 	movable, ok := e.Edit.(Movable)
 	return ok && !e.ended && e.Edit.Check(ground.Base) != nil && movable.Moves(ctx, ground)
@@ -75,13 +75,13 @@ func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 	return e
 }
 
-// next returns the next version of base, which found names. It returns base itself if edit changes
-// nothing.
+// next returns the next version of base, the document to which found points. It returns base itself
+// if edit changes nothing.
 func next(now time.Time, found *directory.Found, base documents.Document, edit Edit) (documents.Document, error) {
 	return edit.Next(base, envOf(now, found))
 }
 
-// envOf returns the inputs of a new version other than its base. found names the base.
+// envOf returns the inputs of a new version other than its base. found is the pointer to the base.
 func envOf(now time.Time, found *directory.Found) metadata.Env {
 	return metadata.Env{Now: now, BaseLocation: found.Pointer.MetadataLocation}
 }

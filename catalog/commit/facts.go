@@ -6,7 +6,8 @@ import (
 	"moorage/registry"
 )
 
-// WithFacts returns item with the facts of document, its version after the change. A view has none.
+// WithFacts returns item with the facts of document, its version after the change. A view has no
+// facts.
 func WithFacts(item registry.Item, document documents.Document) registry.Item {
 	table, ok := document.(*metadata.Document)
 	if !ok {

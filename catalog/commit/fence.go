@@ -9,9 +9,10 @@ import (
 	"moorage/registry"
 )
 
-// A mutation may require that its caller holds a lease. The lease is read before each Apply, and
-// the Apply requires that its record is unchanged. A job that takes over the table writes that
-// record. So a holder that was paused beyond its lease cannot change the table.
+// A mutation may require that its caller holds a lease. The lease's record is read before each
+// Apply, and the Apply requires that the record is unchanged. A job that takes over the lease
+// writes that record. So a former holder that was paused until its lease expired cannot change the
+// table.
 
 // leaseReader reads leases.
 type leaseReader struct{ ledger *ledger.Ledger }

@@ -33,13 +33,15 @@ type Shared interface {
 	Snapshot() int64
 }
 
-// Movable is an edit that can be carried out on a newer version than the one it was sent for.
+// Movable is an edit that can be carried out on a newer version than the version that its client
+// read.
 type Movable interface {
 	Shared
-	// Moves reports whether the edit may be moved on top of ground, if it does not apply unchanged.
+	// Moves reports whether the edit may be moved on top of ground. It is called only if the edit
+	// does not apply to ground unchanged.
 	Moves(ctx context.Context, ground Ground) bool
-	// Prepare reads the data for the move in advance, to keep the turn short. It reports whether
-	// the edit can probably be moved on top of ground.
+	// Prepare reads the data for the move before the edit has its turn, to keep the turn short. It
+	// reports whether the edit can probably be moved on top of ground.
 	Prepare(ctx context.Context, ground Ground) bool
 }
 
@@ -53,17 +55,17 @@ type Ground struct {
 
 // Chain builds one version from several edits, each on top of the one before it.
 type Chain interface {
-	// Add adds an edit that shares the version, and moves it if that is allowed and necessary. If
-	// the edit does not join, the chain is unchanged.
+	// Add adds an edit to the version. It moves the edit if that is necessary and allowed. If the
+	// edit does not join, the chain is unchanged.
 	Add(ctx context.Context, edit Edit) (metadata.Joining, error)
-	// Finish returns the version, or the base itself if nothing changed. The version names lists,
-	// which must be written first.
+	// Finish returns the version, or the base itself if nothing changed. lists are the manifest
+	// lists that the version names. They must be written before it.
 	Finish() (version documents.Document, lists []storage.File, err error)
 }
 
-// group is an edit in its turn, and the edits behind it that it carries out: one file and one Apply
-// commit all of them. Each edit is planned on top of the one before it, and has its own key, answer
-// and refusal. A group never waits for members. A lone edit is a group of one.
+// group is a leading edit, whose turn it is, and the edits behind it that it carries out. One file
+// and one Apply commit all of them. Each edit is planned on top of the edit before it, and has its
+// own key, answer and refusal. A group never waits for members. A lone edit is a group of one.
 //
 // Every member ends in one of these ways:
 //
@@ -77,7 +79,7 @@ type Chain interface {
 //	nothing is certain yet           is planned again, or keeps its place in the queue
 //
 // If the Apply fails for all, the joined members end with its error. If the file could not be
-// written no Apply was sent, and only the leading edit ends with that error.
+// written, no Apply was sent, and only the leading edit ends with the error of the write.
 type group struct {
 	queue  *queue
 	max    int // members
@@ -90,16 +92,16 @@ type group struct {
 	directory *directory.Directory
 	others    []*turn // taken out of the queue, not ended
 	alone     bool    // the leading edit takes no more members
-	charge    int     // bytes charged to held for others
+	charge    int     // bytes that held accounts for members other than the leading edit
 	// applying holds the members whose Apply may be under way.
 	applying []*edition
-	// lost is the file of an attempt that lost, until it is deleted.
+	// lost is the file of an attempt that lost the compare-and-set, until it is deleted.
 	lost *documents.Lost
 }
 
-// gather takes from the queue commits that may share the version of the leading edit. They must be
-// planned on a version that is read after that. An older version may have been replaced before they
-// began.
+// gather takes from the queue commits that may share the version of the leading edit. These commits
+// must be planned on a version that is read after the call of gather. An earlier version may have
+// been replaced before they began.
 func (g *group) gather() {
 	room, size := g.max-1-len(g.others), g.lead.bytes
 	for _, other := range g.others {
@@ -132,12 +134,12 @@ var errPanicked = errors.New("commit: a member of a group panicked")
 type groupPlan struct {
 	next    documents.Document // the base itself if nothing changes
 	carried []*edition         // built into next
-	refused []*edition         // fail on top of the edits before them; see their err
+	refused []*edition         // fail on top of the edits before them; see edition.err
 	lists   []storage.File     // manifest lists that next names, one for each moved edit
 }
 
-// plan plans the members of g one on top of the other, starting from base, which found names. It
-// returns only errors of the leading edit.
+// plan plans the members of g one on top of the other, starting from base. found is the pointer to
+// base. It returns only errors of the leading edit.
 func (g *group) plan(ctx context.Context, found *directory.Found, base documents.Document) (*groupPlan, error) {
 	ctx, stop := g.writing(ctx)
 	defer stop()
@@ -227,8 +229,8 @@ func (g *group) planTogether(ctx context.Context, ground Ground) (planned *group
 	return planned, nil
 }
 
-// change begins the change record of the carried commits. It names the first commit, and all of
-// them if there are several.
+// change begins the change record of the carried commits. The record has the first commit, and a
+// list of all commits if there are several.
 func (p *groupPlan) change(ctx context.Context, l *ledger.Ledger, ident moorage.Identifier) (registry.Change, error) {
 	first := p.carried[0]
 	change, err := first.change(ctx, l, ident)
@@ -271,8 +273,8 @@ func (g *group) settle(planned *groupPlan, version func(*edition) *Version) {
 	g.answer()
 }
 
-// writing returns the context for a group's reads and for writing its file. With other members it
-// ends after the length of a turn.
+// writing returns the context for a group's reads and for the write of its file. If the group has
+// several members, the context ends after the length of a turn.
 func (g *group) writing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if len(g.others) == 0 {
 		return ctx, func() {}
@@ -281,8 +283,8 @@ func (g *group) writing(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // unwritten handles an attempt whose file could not be written, so that no Apply was sent. It lets
-// the others wait for their own turns. It returns ledger.ErrRetry if only the turn ran out and the
-// leading edit still has time.
+// the other members wait for their own turns. It returns ledger.ErrRetry if the write failed only
+// because the turn ended, and the leading edit still has time.
 func (g *group) unwritten(ctx, writing context.Context, err error) error {
 	if len(g.others) == 0 && !g.lead.ended {
 		return err
@@ -296,7 +298,7 @@ func (g *group) unwritten(ctx, writing context.Context, err error) error {
 }
 
 // failed handles an Apply that failed with err. It ends the members whose result err determines. It
-// returns ledger.ErrRetry if the rest must be planned again.
+// returns ledger.ErrRetry if the other members must be planned again.
 func (g *group) failed(ctx context.Context, planned *groupPlan, err error) error {
 	g.applying = nil
 	answered, isAnswered := errors.AsType[*ledger.AnsweredError](err)
@@ -321,7 +323,8 @@ func (g *group) failed(ctx context.Context, planned *groupPlan, err error) error
 	return ledger.ErrRetry
 }
 
-// endAnswered ends the members whose keys have outcomes. first is the outcome that the Apply found.
+// endAnswered ends the members whose keys already have outcomes. first is the outcome that the
+// Apply found.
 func (g *group) endAnswered(ctx context.Context, planned *groupPlan, first *ledger.AnsweredError) {
 	var keyed []*edition
 	var keys []registry.Key

@@ -6,11 +6,11 @@ import (
 	"moorage/registry"
 )
 
-// inflight holds the mutations with keys that are under way on this node. An attempt that waits for
-// another attempt with its key saves work. The wait protects nothing. It is safe for concurrent
-// use.
+// inflight holds the mutations with keys that are under way on this node. An attempt waits for an
+// earlier attempt with its key, only to save work: correctness does not depend on the wait.
+// inflight is safe for concurrent use.
 type inflight struct {
-	mu       sync.Mutex // guards underWay; a leaf
+	mu       sync.Mutex // guards underWay; no lock is taken under it
 	underWay map[registry.Key]chan struct{}
 }
 

@@ -20,7 +20,8 @@ type Intent struct {
 	Caller moorage.Caller
 	Verb   gate.Verb
 	Key    *Key // the idempotency key of the request; nil if it has none
-	// On are the names of the objects, at least one. A warehouse or a namespace has an empty name.
+	// On are the names of the objects, at least one. The identifier of a warehouse or a namespace
+	// has an empty name.
 	On []moorage.Identifier
 	// Lease is a lease that the caller must hold when the change happens. Nil if the request
 	// requires no lease.
@@ -28,30 +29,32 @@ type Intent struct {
 	// Silent means that the intent has no answer, and that no answer is stored for its key.
 	Silent bool
 
-	// Look checks the present state without locks. It refuses what fails there, and returns the
-	// scope to lock. Default: it refuses nothing, and the verb locks nothing.
+	// Look checks the present state without locks. It returns a refusal if the intent would fail on
+	// that state, and otherwise the scope to lock. Default: it refuses nothing, and the verb locks
+	// nothing.
 	Look func(ctx context.Context) (Scope, error)
 	// Plan reads the records that the verb depends on, and plans the change. It is called again on
 	// newer records after ledger.ErrRetry, which it may return itself.
 	Plan Planner
-	// Drains means that Plan drops a container, which is marked before.
+	// Drains means that Plan drops a container, which the pipeline marks as dropping first.
 	Drains bool
 	// Edits are the tables and views that a commit, replace or transaction changes; they replace
 	// Plan. Several edits happen together.
 	Edits []Target
 }
 
-// Key makes a mutation happen once, however often it is sent, and to any node. It identifies a
-// request of the intent's caller. Method, Path and Body distinguish that request from others.
+// Key makes a mutation happen once, however often its request is sent, and to whichever node. It
+// identifies a request of the intent's caller. Method, Path and Body show whether the caller used
+// the key for another request before.
 type Key struct {
-	ID        string // chosen by the client, in one spelling
+	ID        string // chosen by the client, in canonical spelling
 	Warehouse string
 	Method    string
 	Path      string   // including the query
 	Body      [32]byte // SHA-256
-	// Internal means that a node drew the key, to send a request without a key to another node
-	// once. The client may send the request again without that key. An earlier success is then
-	// recognised by its effect, as without a key.
+	// Internal means that a node drew the key, to forward a request without a key to another node
+	// safely. The client does not know that key and may send the request again without it. Then an
+	// earlier success is recognised by its effect, as for a request without a key.
 	Internal bool
 }
 
@@ -103,21 +106,21 @@ type Plan struct {
 	// File is written before the Apply, and deleted if the Apply certainly did not happen. Its
 	// location is empty if no file is written.
 	File documents.File
-	// Read is a version of an existing file, which is cached after the Apply. Outdated is a version
-	// that is removed from the cache because its owner wrote the file again.
+	// Read is a version whose existing file was read; it is cached after the Apply. Outdated is a
+	// version that is removed from the cache because the table's owner overwrote its file.
 	Read, Outdated Kept
 	// Folder is created where the storage has folders; empty if there is none to create. Some
-	// engines write to it before they commit, and do not create it.
+	// engines write to the folder before they commit, and do not create it.
 	Folder string
 	// Answer is the outcome of the intent.
 	Answer Outcome
-	// Empty means that there is nothing to apply: Answer already holds.
+	// Empty means that there is nothing to apply: Answer already is the outcome.
 	Empty bool
 	// Trimmed are metadata files that are deleted after the Apply.
 	Trimmed documents.Trimmed
 	// Purges means that the plan writes a task for a purge worker.
 	Purges bool
-	// Told is logged at info after the Apply. It is not logged if its message is empty.
+	// Told is logged at level info after the Apply, unless its message is empty.
 	Told Told
 }
 
@@ -194,10 +197,10 @@ type Target struct {
 	Edit Edit
 	// Pointer identifies the table or view directly. Zero if the target is found by its name.
 	Pointer registry.ID
-	// Create, if it is set, creates the table instead. The name must not be in use.
+	// Create, if it is set, creates the table instead of editing it. The name must not be in use.
 	Create Planner
 	// MadeBefore reports whether base, the present version of the name, is the result of an earlier
-	// Create. A repeated request without a key is recognised by it. It is set if Create is.
+	// Create. It recognises a repeated request without a key. It must be set if Create is.
 	MadeBefore func(base documents.Document) bool
 }
 

@@ -13,32 +13,33 @@ import (
 )
 
 const (
-	// KeyGrace is how much longer than its lifetime a key is honoured. It covers clock differences
-	// and the duration of a request.
+	// KeyGrace is how long a key's outcome is still returned after its lifetime. It covers clock
+	// differences and the duration of a request.
 	KeyGrace = 5 * time.Minute
-	// internalKeyLifetime is the lifetime of an internal key. The node that drew it and the node
-	// that received the forwarded request finish sooner.
+	// internalKeyLifetime is the lifetime of an internal key. Both the node that drew the key and
+	// the node that received the forwarded request finish sooner.
 	internalKeyLifetime = 2 * time.Minute
-	// keyPathBytesMax bounds the stored part of a request's path, which is for people who read the
-	// record. keyMessageBytesMax bounds the stored part of a refusal's message. Clients get shorter
-	// messages.
+	// keyPathBytesMax bounds the stored part of a request's path, which is only for people who read
+	// the record. keyMessageBytesMax bounds the stored part of a refusal's message. Messages to
+	// clients are shorter than that.
 	keyPathBytesMax    = 1 << 10
 	keyMessageBytesMax = 4 << 10
 )
 
-// once carries out w, whose request has a key. If an attempt with the same key has ended before,
-// this attempt changes nothing, and once returns the answer of the earlier one. Only a table or
-// view may be in a newer state.
+// once carries out w, whose request has a key. If an earlier attempt with the same key has ended,
+// this attempt changes nothing, and once returns the answer of the earlier attempt. Only a table or
+// view in that answer may be in a newer state.
 //
-// The Apply that commits w also writes its outcome. Before all its other conditions, that Apply
-// requires that there is no outcome yet. An intent without an effect writes its outcome on the same
-// condition, before once returns it. Such an intent was refused for good (see moorage.Kind.Final),
-// or succeeded and had nothing to change.
+// The Apply that commits w also writes the outcome of w. The first condition of that Apply is that
+// the key has no outcome yet. For an intent without an effect, once writes the outcome on the same
+// condition, then returns it. Such an intent was refused for good (see moorage.Kind.Final), or
+// succeeded and had nothing to change.
 //
-// So of several concurrent attempts, on any nodes, one decides, and all others return its answer.
-// An attempt that hung while its retry was refused can no longer happen. once reads nothing before
-// the work: a read would cost each mutation a round trip. A repeated mutation runs, fails or loses,
-// and once returns its answer from the record.
+// So one of several concurrent attempts, on any nodes, decides the outcome, and all other attempts
+// return its answer. If an attempt hangs and its retry is refused, the Apply of the hung attempt
+// can no longer succeed. once reads nothing before the work: a read would cost each mutation a
+// round trip. A repeated mutation runs until it fails or finds the outcome of the earlier attempt.
+// Then once returns the recorded answer.
 //
 // Other failures leave nothing behind and may be repeated with the same key. A staged create has no
 // effect and leaves nothing behind either. once handles each case as follows:
@@ -91,7 +92,7 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 	case moorage.KindOf(err).Final() && !moorage.IsHidden(err):
 		earlier, there, lookErr := p.effectOf(ctx, w)
 		switch {
-		case lookErr != nil: // it may have happened: nothing is stored
+		case lookErr != nil: // the change may have happened, so nothing is stored
 			return p.afterFailure(ctx, w.key, lookErr)
 		case there:
 			return p.conclude(ctx, w, earlier, nil)
@@ -101,9 +102,9 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 	return p.afterFailure(ctx, w.key, err)
 }
 
-// effectOf returns the answer of w, which was refused, if its tables show that it happened before.
-// Then it was sent with another key, or its key was forgotten. A request without a key is
-// recognised earlier; see edition.replays.
+// effectOf is for a refused w whose tables show that an earlier attempt happened. It returns the
+// answer of that attempt. The client sent the attempt with another key, or the key's outcome has
+// expired. A repeated request without a key is recognised earlier; see edition.replays.
 //
 // Errors: KindUnavailable if this cannot be determined.
 func (p *Pipeline) effectOf(ctx context.Context, w *work) (outcome Outcome, there bool, err error) {
@@ -166,8 +167,8 @@ func hashOf(texts ...string) registry.Hash {
 }
 
 // unlessAnswered returns outcome, the result of a staged create, which is not stored. If there was
-// an earlier attempt, it returns the answer of that attempt. A failed lookup is safe too: no
-// attempt of a staged create changes anything.
+// an earlier attempt, it returns the answer of that attempt. If the lookup fails, it returns
+// outcome. That is safe: no attempt of a staged create changes anything.
 func (p *Pipeline) unlessAnswered(ctx context.Context, key *ledger.Key, outcome Outcome) (Outcome, error) {
 	earlier, found, err := p.lookUp(ctx, key)
 	if found || err != nil {
@@ -194,7 +195,7 @@ func (p *Pipeline) conclude(ctx context.Context, w *work, outcome Outcome, refus
 		case err == nil:
 			return outcome, refusal
 		case refusal == nil && moorage.KindOf(err) == moorage.KindTooLarge:
-			// The success had no effect, so it can be refused.
+			// The success had no effect, so it can still become a refusal.
 			return p.conclude(ctx, w, Outcome{}, err)
 		}
 		earlier, found, lookErr := p.lookUp(ctx, w.key)
@@ -224,7 +225,7 @@ func (p *Pipeline) afterFailure(ctx context.Context, key *ledger.Key, failure er
 			return outcome, err
 		case err == nil && !errors.Is(failure, ledger.ErrAnswered):
 			return Outcome{}, failure
-		case err == nil, // it has expired just now
+		case err == nil, // the outcome has expired just now
 			p.ledger.StopsLooking(looking, attempt, err):
 			return Outcome{}, p.outcomeUnknown(ctx, key, errors.Join(failure, err))
 		}
@@ -240,8 +241,8 @@ func (p *Pipeline) detachedLook(ctx context.Context) (asking, looking context.Co
 }
 
 // outcomeUnknown returns the error of an attempt that changed nothing, although an earlier attempt
-// with the same key may have succeeded. It must not look like a refusal: the client would delete
-// the files of a successful commit. It must not look like a request to retry either.
+// with the same key may have succeeded. The error must not look like a refusal: the client would
+// delete the files of a successful commit. It must not look like a request to retry either.
 func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause error) error {
 	p.log.ErrorContext(ctx, "the outcome of a change with an Idempotency-Key cannot be read",
 		"key", key.Record.ID, "method", key.Request.Method, "path", key.Request.Path, "error", cause)
@@ -249,8 +250,8 @@ func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause er
 		Message: "The outcome of the requests with this Idempotency-Key is unknown", Err: cause}
 }
 
-// lookUp returns the outcome of an attempt with key. found reports whether there is one. If err is
-// set and found is false, the lookup failed.
+// lookUp returns the outcome of an attempt with key. found reports whether there is an outcome. If
+// found is false and err is set, the lookup failed.
 func (p *Pipeline) lookUp(ctx context.Context, key *ledger.Key) (outcome Outcome, found bool, err error) {
 	records, err := p.ledger.Get(ctx, key.Record)
 	if err != nil || !records[0].Exists() {

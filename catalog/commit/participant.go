@@ -35,7 +35,7 @@ type transaction struct {
 // its requirements.
 type participant struct {
 	Target
-	pinned bool // the transaction follows its table-uuid; see edition
+	pinned bool // the table is found by its table-uuid; see edition
 
 	found *directory.Found   // nil for a new table
 	base  documents.Document // the document that found names; nil for a new table
@@ -118,8 +118,8 @@ func (t *transaction) findTables(ctx context.Context, parts []*participant) erro
 }
 
 // firstRefusal returns the first refusal that the caller of t gets for one of parts, for any
-// reason. If there is none it returns err, for which the tables could not be found. So a hidden
-// table is refused like a missing one.
+// reason. If there is no such refusal, it returns err, the error with which finding the tables
+// failed. So the refusal for a hidden table is the same as for a missing table.
 func (t *transaction) firstRefusal(ctx context.Context, parts []*participant, err error) error {
 	for _, part := range parts {
 		_, refusal := t.directory.FindFor(ctx, t.asker(), part.Asks, part.Kind, part.Ident)
@@ -193,8 +193,8 @@ func (t *transaction) readDocuments(ctx context.Context) error {
 	return group.Wait()
 }
 
-// readPinned reads the pointers of tables that the transaction follows by their table-uuid, under
-// any name.
+// readPinned reads the pointers of tables that the transaction finds by their table-uuid, whatever
+// their names are.
 func (t *transaction) readPinned(ctx context.Context, parts []*participant) error {
 	known := make([]*directory.Found, len(parts))
 	for i, part := range parts {
@@ -219,7 +219,7 @@ func (t *transaction) readPinned(ctx context.Context, parts []*participant) erro
 // request.
 func (t *transaction) buildParticipants(ctx context.Context) error {
 	failures := make([]error, len(t.parts))
-	var failed atomic.Bool // parts begin in order: none after a failed part counts
+	var failed atomic.Bool // parts begin in order, so a part after a failed part need not begin
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0)) // building is CPU-bound
 	for i, part := range t.parts {
@@ -232,7 +232,7 @@ func (t *transaction) buildParticipants(ctx context.Context) error {
 			}
 			return nil
 		}
-		if part.Create != nil { // it queries the store, which one request does sequentially
+		if part.Create != nil { // Create queries the store, which requests do sequentially
 			_ = build()
 			continue
 		}
@@ -247,10 +247,10 @@ func (t *transaction) buildParticipants(ctx context.Context) error {
 	return nil
 }
 
-// safely calls do in a goroutine of a request and turns a panic into an error. So a panic ends
-// neither the process nor the cleanup of the request. The log contains the panic's stack, as it
-// does for the request's own goroutine. Without this an errgroup would treat a goroutine that
-// panicked as done, and the request would go on until the process ends.
+// safely calls do in a goroutine of a request and turns a panic into an error. So a panic neither
+// ends the process nor prevents the cleanup of the request. The log contains the panic's stack, as
+// it does for the request's own goroutine. Without safely, an errgroup would treat a goroutine that
+// panicked as done, and the request would continue until the process ends.
 func safely(ctx context.Context, do func(context.Context) error) error {
 	err := worker.Safely(ctx, do)
 	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
@@ -371,8 +371,8 @@ func locationsOf(files []documents.File) []string {
 }
 
 // OfTable adds the name of the table to the text of err, which a client may see. It adds no name to
-// a KindNoSuchWarehouse error, which applies to all tables. Its text must be the same for a caller
-// that does not see the warehouse.
+// a KindNoSuchWarehouse error, which applies to all tables. The text of that error must be the same
+// whether the warehouse is missing or hidden from the caller.
 func OfTable(ident moorage.Identifier, err error) error {
 	text := moorage.MessageOf(err)
 	if text == "" || moorage.KindOf(err) == moorage.KindNoSuchWarehouse || strings.Contains(text, ident.String()) {

@@ -22,7 +22,7 @@ import (
 const (
 	// RequestTimeout bounds one intent, from its first attempt to its last.
 	RequestTimeout = 30 * time.Second
-	// SettleTimeout bounds the search for the outcome of one Apply.
+	// SettleTimeout bounds the lookup of the outcome of one Apply whose answer was lost.
 	SettleTimeout = 10 * time.Second
 )
 
@@ -44,17 +44,16 @@ type Config struct {
 	KickPurge           func()
 	KickRecovery        func()
 	StagedFolder        func(warehouse string, store storage.Folders, location string)
-	// CommitGroup is the most commits of one table or view that one version carries out. Default
-	// CommitGroupDefault.
+	// CommitGroup is the maximum number of commits of one table or view that share one version.
+	// Default CommitGroupDefault.
 	CommitGroup int
-	// Carried is called with the number of commits that one version carried out. Default: does
-	// nothing.
+	// Carried is called with the number of commits that share a new version. Default: does nothing.
 	Carried func(commits int)
 	// RaceLost is called with a pointer on which an edit lost the compare-and-set. It must not
 	// block. Default: does nothing.
 	RaceLost func(pointer registry.ID)
-	// Moved is called with the number of commits that a version moved on top of a newer version.
-	// Default: does nothing.
+	// Moved is called with the number of commits in a new version that were moved on top of a newer
+	// base. Default: does nothing.
 	Moved func(commits int)
 
 	// TransactionBytes bounds the metadata of one transaction. Default: the maximum of two tables.
@@ -140,9 +139,9 @@ func (p *Pipeline) Waiting(pointer registry.ID) bool { return p.queue.waiting(po
 // outcome is known changes nothing, and gets the earlier answer.
 //
 // Errors: the errors of the gate and of the plan. KindUnavailable: nothing was and nothing will be
-// applied. KindCommitFailed: nothing was applied, because other commits were always faster.
-// KindCommitUnknown: it may have been applied. KindUnprocessable if the key was used for another
-// request.
+// applied. KindCommitFailed: nothing was applied, because other commits won every race.
+// KindCommitUnknown: the intent may have been applied. KindUnprocessable if the key was used for
+// another request.
 func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, err error) {
 	w := &work{Intent: intent}
 	w.row, _ = intent.Verb.Row()
@@ -181,9 +180,9 @@ func (p *Pipeline) run(ctx context.Context, w *work) (outcome Outcome, err error
 	return p.runEdit(ctx, w)
 }
 
-// madeBefore returns the table that an earlier attempt of the same request created, whose answer
-// was lost. Nil if there is none. A failure because the table exists is 409. Source: REST
-// specification, updateTable.
+// madeBefore returns the table that an earlier attempt of the same request created, if the client
+// lost the answer. Nil if there is no such table. If another request created the table, the request
+// fails with status 409. Source: REST specification, updateTable.
 func (p *Pipeline) madeBefore(ctx context.Context, target Target) *Version {
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
@@ -195,8 +194,8 @@ func (p *Pipeline) madeBefore(ctx context.Context, target Target) *Version {
 }
 
 // apply applies a mutation that carries out effects. The same Apply writes the outcomes of their
-// keys. Preparatory steps and the server's own work use the ledger directly. The results are those
-// of Ledger.Apply.
+// keys. Preparatory steps and the server's own work use the ledger directly. The results are the
+// same as from Ledger.Apply.
 func (p *Pipeline) apply(ctx context.Context, mutation ledger.Mutation, effects ...effect) ([]registry.ETag, error) {
 	for _, e := range effects {
 		if e.key == nil {

@@ -12,17 +12,18 @@ import (
 )
 
 // turnMax is the longest duration of a turn: a commit that hangs on its storage must not delay the
-// commits behind it for longer. After that its own compare-and-set decides, as it does between
-// nodes.
+// commits behind it for longer. After its turn, the commit continues and its compare-and-set
+// decides, as it does between nodes.
 const turnMax = 5 * time.Second
 
-// queue orders the commits to one pointer on this node by arrival. So they do not race each other
-// in vain, and fast commits do not starve slow ones. The commit whose turn it is may carry out
-// waiting commits together with itself. The queue protects nothing: after turnMax two commits may
-// work at once, and only the store decides between them. A pointer without commits uses no memory.
-// queue is safe for concurrent use.
+// queue orders the commits to one pointer on this node by arrival. So commits do not waste work in
+// races with each other, and fast commits do not starve slow ones. The commit whose turn it is may
+// carry out waiting commits together with itself. Correctness does not depend on the queue: after
+// turnMax two commits may run at once, and only the store decides between them. A pointer without
+// commits uses no memory. queue is safe for concurrent use.
 type queue struct {
-	// mu guards the fields below and everything they lead to; leaf; never held over a wait.
+	// mu guards the fields below and everything reachable from them. No lock is taken under it, and
+	// it is never held over a wait.
 	mu    sync.Mutex
 	lines map[registry.ID]*line
 }
@@ -39,11 +40,11 @@ type turn struct {
 	pointer registry.ID
 	place   *list.Element // nil when the turn has ended
 	begun   chan struct{} // closed when the turn begins
-	done    chan struct{} // closed when another commit carried this one out, or gave it back after it left
+	done    chan struct{} // closed when another commit carried this one out, or gave it back to a caller that left
 	taken   bool          // another commit carries this one out
-	waited  bool          // others were in front when it came
-	left    bool          // its caller no longer waits once it is given back
-	timer   *time.Timer   // ends the turn after turnMax; nil until it begins
+	waited  bool          // other turns were in front when it joined
+	left    bool          // its caller stops waiting once the turn is given back
+	timer   *time.Timer   // ends the turn after turnMax; nil until the turn begins
 }
 
 func newQueue() *queue { return &queue{lines: make(map[registry.ID]*line)} }
@@ -56,10 +57,10 @@ func (q *queue) waiting(id registry.ID) bool {
 	return line != nil && line.turns.Len() > 1
 }
 
-// take waits for a turn of e at the pointer id, or until another commit has carried out e: then the
-// turn is nil. The caller ends the turn. If the context ends before e is carried out, take returns
-// its error, and there is no turn to end. While another commit carries e out, take waits until it
-// has finished.
+// take waits for a turn of e at the pointer id, or until another commit has carried out e. In the
+// second case the turn is nil. The caller ends the turn. If the context ends before e is carried
+// out, take returns its error, and there is no turn to end. While another commit carries e out,
+// take waits until it has finished.
 func (q *queue) take(ctx context.Context, id registry.ID, e *edition) (*turn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -88,7 +89,8 @@ func (q *queue) take(ctx context.Context, id registry.ID, e *edition) (*turn, er
 }
 
 // takeAhead waits for a turn at the pointer id in front of all turns that have not begun, except
-// earlier takeAhead turns. No other commit carries out its work. The errors are those of take.
+// earlier takeAhead turns. No other commit carries out the work of this turn. It returns the same
+// errors as take.
 func (q *queue) takeAhead(ctx context.Context, id registry.ID) (*turn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -112,10 +114,9 @@ func (q *queue) takeAhead(ctx context.Context, id registry.ID) (*turn, error) {
 	return mine, nil // it has begun just now
 }
 
-// takeAll takes a turn ahead at each of ids, one after the other, in an order that all callers
-// share. So no two callers wait for each other. It continues without the turns that it did not get
-// before ctx ended. release ends the turns. waited reports whether other turns were in front
-// anywhere.
+// takeAll calls takeAhead for each of ids, one after the other, in an order that all callers share.
+// So no two callers wait for each other. It does without the turns that it did not get before ctx
+// ended. release ends the turns. waited reports whether other turns were in front in any queue.
 func (q *queue) takeAll(ctx context.Context, ids []registry.ID) (release func(), waited bool) {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, func(a, b registry.ID) int { return bytes.Compare(a[:], b[:]) })
@@ -176,14 +177,14 @@ func (q *queue) joinLocked(id registry.ID, e *edition) *turn {
 	return mine
 }
 
-// gather takes commits that wait behind the turn mine, in their order. It takes those for which
-// fits returns true. Each taken commit must be answered or given back.
+// gather takes commits for which fits returns true from behind the turn mine, in their order. Each
+// taken commit must be answered or given back.
 func (q *queue) gather(mine *turn, fits func(*edition) bool) (taken []*turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting := q.lines[mine.pointer]
 	if waiting == nil || waiting.leading != mine {
-		return nil // it lasted too long, so another turn leads
+		return nil // this turn lasted longer than turnMax, so another turn leads
 	}
 	for at := waiting.turns.Front(); at != nil; at = at.Next() {
 		other := at.Value.(*turn)
@@ -216,8 +217,8 @@ func (q *queue) giveBack(other *turn) {
 	q.lines[other.pointer].nextLocked(q)
 }
 
-// leave takes a turn that has not begun out of the queue. It returns false, and the turn stays, if
-// another commit carries out its commit or if the turn has just begun.
+// leave takes a turn that has not begun out of the queue. It returns false and leaves the turn in
+// the queue in two cases: another commit carries out its commit, or the turn has just begun.
 func (q *queue) leave(mine *turn) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

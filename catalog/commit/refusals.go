@@ -8,14 +8,15 @@ import (
 	"moorage"
 )
 
-// refusalsMax is the most refusals of one caller that a node stores under keys in a minute. Each is
-// a record for half an hour. Many writers that lose races under one name have a few thousand.
+// refusalsMax is the maximum number of refusals of one caller that a node stores under keys in a
+// minute. Each refusal is a record that lives for half an hour. Many writers that share one caller
+// name and lose races cause a few thousand refusals a minute.
 const refusalsMax = 6000
 
 // refusals counts the refusals that were stored in the present minute. It is safe for concurrent
 // use.
 type refusals struct {
-	mu     sync.Mutex // guards the fields below; a leaf
+	mu     sync.Mutex // guards the fields below; no lock is taken under it
 	minute time.Time
 	of     map[string]int // by caller name
 }
@@ -35,7 +36,7 @@ func (r *refusals) admit(caller string, now time.Time) bool {
 }
 
 // concludeRefused stores the refusal of w, if its caller sees the warehouse. For other callers it
-// stores nothing: they could fill the store, and they do not need their key.
+// stores nothing: they could fill the store, and they do not need the outcome of their key.
 func (p *Pipeline) concludeRefused(ctx context.Context, w *work, refusal error) (Outcome, error) {
 	isIn, err := p.directory.Sees(ctx, w.asker(), w.Key.Warehouse)
 	switch {

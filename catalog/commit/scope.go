@@ -13,8 +13,8 @@ type Scope struct {
 	Namespace moorage.Namespace    // for locks.LevelNamespace
 	Names     []moorage.Identifier // for locks.LevelShard
 	Pointers  []registry.ID        // for locks.LevelPointer
-	// Verb replaces the intent's verb for choosing the row. A register sets it according to what it
-	// finds.
+	// Verb replaces the intent's verb for choosing the row. A register sets it to the verb that
+	// fits the present state of the name.
 	Verb gate.Verb
 }
 

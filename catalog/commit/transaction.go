@@ -23,21 +23,23 @@ const (
 	// transactionTimeout bounds the work of a coordinator. It leaves a margin before
 	// TransactionDeadline.
 	transactionTimeout = 45 * time.Second
-	// TransactionTriesMax bounds how often a transaction is built. It is built again only because
-	// versions moved in between.
+	// TransactionTriesMax bounds how often a transaction is built. It is built again only if
+	// versions of its tables changed before its Apply.
 	TransactionTriesMax = 8
 	// transactionTurnsMax bounds how long a transaction that is built again waits for turns at its
-	// tables. The rest of turnMax is for its files and its Apply.
+	// tables. The rest of turnMax is left for writing its files and its Apply.
 	transactionTurnsMax = 3 * time.Second
 	// transactionBytesMax bounds the metadata of one transaction: the maximum of two tables. The
 	// metadata before and after the changes is in memory until the transaction ends.
 	transactionBytesMax = 2 * documents.BytesMax
 	// DuplicateWaitMax bounds how long a transaction with a key waits for another attempt of itself
-	// on another node. If that node died, its locks are ignored after locks.SilenceMax, or twice
-	// that if its version is older. A slower attempt may hang. Then both attempts are refused.
+	// on another node. If that node died, other nodes ignore its locks after locks.SilenceMax, or
+	// after twice that time if the node ran an older version. If the other attempt takes longer
+	// still, it may hang, and both attempts are refused.
 	DuplicateWaitMax = 8 * time.Second
 	// abortDeadPause is the least time between two scans of the log for dead transactions that hold
-	// locks. On a busy table a held lock is the common case, and dead transactions can wait.
+	// locks. On a busy table a held lock rarely means a dead transaction, and a dead transaction
+	// can wait.
 	abortDeadPause = time.Second
 	// FilesAtOnce is how many metadata files one transaction reads, or writes, at a time.
 	FilesAtOnce = 16
@@ -50,13 +52,13 @@ const (
 //
 // A table whose edit only has requirements, or changes nothing, is a condition of the Apply: its
 // requirements hold at the moment when the other tables change. The record of the transaction,
-// which names the files, is durable before the coordinator writes the first of them. One Apply
-// moves all pointers and commits the record. A coordinator that dies before the Apply leaves the
-// tables unchanged. Recovery deletes its files by the record.
+// which names the files, is durable before the coordinator writes the first file. One Apply moves
+// all pointers and commits the record. A coordinator that dies before the Apply leaves the tables
+// unchanged. Recovery deletes the files that the record names.
 //
 // The coordinator takes the locks of all pointers at once or not at all. The locks only save work:
-// the records that were read are conditions of the Apply. If only versions moved in between, the
-// coordinator checks and builds everything again, a bounded number of times.
+// the Apply requires that the records that were read are unchanged. If nothing but versions
+// changed, the coordinator checks and builds everything again, a bounded number of times.
 func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 	t := p.newTransaction(w)
 	t.held = p.documents.Room().Enter(t.warehouse)
@@ -93,9 +95,9 @@ func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 }
 
 // waitForOthers waits until earlier transactions of this node that share tables with t have ended.
-// It waits at most transactionWait. So transactions get the locks in order of arrival. The wait
-// protects nothing. release lets the transactions behind t continue. waited reports whether there
-// were earlier ones.
+// It waits at most transactionWait. So transactions get the locks in order of arrival. Correctness
+// does not depend on the wait. release lets the transactions behind t continue. waited reports
+// whether there were earlier transactions.
 func (t *transaction) waitForOthers(ctx context.Context) (release func(), waited bool) {
 	t.until = t.now().Add(t.transactionWait)
 	if t.transactionWait <= 0 {
@@ -117,9 +119,9 @@ func (t *transaction) pointers() []registry.ID {
 	return ids
 }
 
-// lock takes the locks of all existing tables of t at once. If the catalog's transactions wait for
-// locks, it retries within that time. First it aborts transactions whose coordinator died while it
-// held one of the locks.
+// lock takes the locks of all existing tables of t at once. If transactionWait is set, it retries
+// for that long. First it aborts transactions whose coordinator died while it held one of the
+// locks.
 //
 // A refusal is an outcome that holds for all attempts with the same key. So a transaction with a
 // key also waits for two holders that are not separate operations. One is another attempt of t, on
@@ -138,7 +140,7 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 		waiting, cancel = context.WithTimeout(ctx, DuplicateWaitMax)
 		defer cancel()
 	}
-	sought := false     // whether it looked for dead transactions
+	sought := false     // whether lock has looked for dead transactions
 	recovering := false // recovery may hold locks of the tables
 	for attempt := 0; ; attempt++ {
 		hold, err := t.locks.Acquire(ctx, asked, locks.Options{NonBlocking: true})
@@ -159,7 +161,7 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 		switch {
 		case (own || recovering && key != nil) && t.ledger.Pause(waiting, attempt+4) == nil:
 		case !own && t.now().Before(t.until) && t.ledger.Pause(ctx, attempt+4) == nil:
-		case key != nil && ctx.Err() != nil: // the client left, and a refusal would end the other attempt
+		case key != nil && ctx.Err() != nil: // the client left; a stored refusal would end the other attempt
 			return nil, moorage.E("commit.lock", string(t.Verb), moorage.KindUnavailable, ctx.Err())
 		case own:
 			return nil, moorage.Errorf(moorage.KindCommitFailed,
@@ -172,8 +174,8 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 	}
 }
 
-// heldTable returns a description of the table whose lock is held elsewhere, for the error text. It
-// names no table if the lock covers more than one.
+// heldTable returns a description of the table whose lock another operation holds, for the error
+// text. It names no table if the lock covers more than one.
 func (t *transaction) heldTable(blocked locks.Path) string {
 	for _, part := range t.parts {
 		if part.Create == nil && blocked == locks.Warehouse(t.warehouse).Pointer(part.found.Pointer.ID.String()) {
@@ -184,9 +186,9 @@ func (t *transaction) heldTable(blocked locks.Path) string {
 }
 
 // abortDead fences the coordinators of transactions that are past their deadline and work on one of
-// pointers. It reports whether there was one, or one that was just aborted: recovery holds the
-// locks of its tables until it has finished. It leaves other transactions, which block no lock, to
-// recovery.
+// pointers. It reports whether it found such a transaction, or a transaction that was just aborted:
+// recovery holds the locks of its tables until recovery has finished. It leaves transactions that
+// block none of these locks to recovery.
 func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 	now, last := p.now(), p.lastDeadScan.Load()
 	if last != nil && now.Sub(*last) < abortDeadPause {
@@ -207,7 +209,7 @@ func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 		case !touches || !p.isDue(entry) || entry.State == registry.StateCommitted:
 			continue
 		case entry.State == registry.StateAborted && now.Sub(entry.Deadline) >= txlog.LockPatience:
-			continue // only deletion of its files is left
+			continue // only the deletion of its files is left to do
 		}
 		if _, err := p.transactions.Abort(ctx, entry); err != nil {
 			p.log.WarnContext(ctx, "could not abort a transaction whose tables are needed",

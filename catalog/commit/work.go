@@ -19,8 +19,8 @@ type work struct {
 	row     gate.Row
 	key     *ledger.Key // nil if the request has none
 	applied bool        // the intent has an effect, stored with the outcome of its key
-	// happened is the change that had the effect. heads are the heads of branch main of its tables
-	// after the change, by table id.
+	// happened is the change that had the effect. heads are the snapshots at the head of branch
+	// main after that change, by table id.
 	happened registry.Change
 	heads    map[registry.ID]int64
 }
@@ -57,7 +57,7 @@ func (w *work) noteHead(table registry.ID, document documents.Document) {
 // asker returns the caller and verb of w.
 func (w *work) asker() directory.Asker { return directory.Asker{Caller: w.Caller, Verb: w.Verb} }
 
-// effect is an intent that an Apply commits, and the answer that it gets then.
+// effect is an intent that an Apply commits, and the answer of the intent if that Apply succeeds.
 type effect struct {
 	*work
 	answer Outcome

@@ -11,8 +11,9 @@ import (
 )
 
 // cache keeps parsed metadata documents: the last two of each table and view. These are mostly the
-// current one and the one before it, for requests that have just read the pointer. The key of a
-// document is the version of its file (see FileVersion). The cache is safe for concurrent use.
+// current document and its predecessor, for requests that read the pointer just before it moved.
+// The key of a document is the version of its file (see FileVersion). The cache is safe for
+// concurrent use.
 type cache struct {
 	entries  *otter.Cache[registry.ID, *latest] // by pointer
 	reads    *otter.Cache[string, *readOf]      // joins reads of one file; has no document for long
@@ -50,7 +51,7 @@ func newCache(bytesMax int64) *cache {
 	}
 }
 
-// get returns the document of pointer at version, if it is cached.
+// get returns the cached document of pointer at version, if there is one.
 func (d *cache) get(pointer registry.ID, version string) (Document, bool) {
 	kept, ok := d.entries.GetIfPresent(pointer)
 	if !ok {
@@ -80,8 +81,8 @@ func (d *cache) forget(pointer registry.ID, version string) {
 }
 
 // readOnce returns the result of read for version, and caches it. Concurrent callers share one
-// read. If the version is set or forgotten meanwhile, the result is neither cached nor returned. A
-// caller that waits for another's read waits until ctx ends.
+// read. If set or forget is called for the version during the read, the result of the read is
+// neither cached nor returned. A caller that waits for another caller's read waits until ctx ends.
 func (d *cache) readOnce(ctx context.Context, pointer registry.ID, version string,
 	read func() (Document, error)) (Document, error) {
 	key := fileKey(pointer, version)
@@ -91,7 +92,7 @@ func (d *cache) readOnce(ctx context.Context, pointer registry.ID, version strin
 		}
 		got, err := d.reads.Get(ctx, key, otter.LoaderFunc[string, *readOf](
 			func(context.Context, string) (*readOf, error) {
-				if _, ok := d.get(pointer, version); ok { // another read ended, or it was set meanwhile
+				if _, ok := d.get(pointer, version); ok { // another read ended, or set was called in the meantime
 					return nil, errKept
 				}
 				document, err := read()
@@ -120,14 +121,15 @@ func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
 	})
 	d.reads.ComputeIfPresent(key, func(now *readOf) (*readOf, otter.ComputeOp) {
 		if now != read {
-			return now, otter.CancelOp // of a later read
+			return now, otter.CancelOp // now is the result of a later read
 		}
 		return nil, otter.InvalidateOp
 	})
 }
 
-// with returns l with an added document, which replaces a document of the same version. If two
-// documents exceed the size of the cache, the result has only the added one. l may be nil.
+// with returns l with an added document, which replaces a document of the same version. If both
+// documents together exceed the size of the cache, the result has only the added document. l may be
+// nil.
 func (l *latest) with(put cachedDocument, bytesMax int64) *latest {
 	var before cachedDocument
 	if l != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // deleteFiles is the only call of storage.Store.Delete in the server. The comment of each caller
-// has the reason why no reader can need the files any more.
+// explains why no reader can need the files any more.
 func deleteFiles(ctx context.Context, store storage.Store, files []string) error {
 	return store.Delete(ctx, files...)
 }
@@ -26,8 +26,8 @@ const unpublishedBatchMax = 1000
 
 // DeleteUnpublished deletes the files that a dead transaction wrote and did not publish. That is
 // safe because the transaction is fenced: no pointer names, ever named or will name them, and a
-// register refuses files of a transaction that has a record. It skips files outside the reach of
-// store, because writing them was refused.
+// register refuses files of a transaction that still has a record. DeleteUnpublished skips files
+// that store cannot reach, because the transaction could not write them either.
 func DeleteUnpublished(ctx context.Context, store storage.Store, files []string) error {
 	for batch := range slices.Chunk(files, unpublishedBatchMax) {
 		err := deleteFiles(ctx, store, batch)
@@ -51,32 +51,34 @@ func isUnreachable(err error) bool {
 }
 
 // DeletePurged deletes files of a dropped table in state purging. That is safe because the table
-// cannot leave that state, and its locations pass to no other table before the purge is over. So
+// cannot leave that state, and no other table can claim its locations before the purge is over. So
 // after the caller's check no record can name the files again, however long the storage takes.
-// Before each batch the caller reads the pointer and its claims, and omits files elsewhere.
+// Before each batch the caller reads the pointer and its claims, and omits files outside the
+// claimed locations.
 func DeletePurged(ctx context.Context, store storage.Store, files []string) error {
 	return deleteFiles(ctx, store, files)
 }
 
 // DeleteExpired deletes files that only expired snapshots of a live table reached. That is safe
 // because no commit can bring the snapshots back. Before each batch the caller has checked
-// everything that was committed since, and ctx ends soon after that check. The caller omits files
-// that the current version reaches, metadata files, and files outside the table's claims.
+// everything that was committed since the expiry, and ctx ends soon after that check. The caller
+// omits files that the current version reaches, metadata files, and files outside the table's
+// claims.
 func DeleteExpired(ctx context.Context, store storage.Store, files []string) error {
 	return deleteFiles(ctx, store, files)
 }
 
-// DeleteOrphans deletes files in the claims of a live table that no version of it reached when they
-// were found, nor reaches now. That is safe because they were found days ago: a commit that was
-// running then has ended, or names them now. The caller has checked before each batch, and ctx ends
-// soon after that check.
+// DeleteOrphans deletes files in the claims of a live table that no version of the table reached
+// when they were found, and none reaches now. That is safe because they were found days ago: a
+// commit that was running then has failed, or a version now reaches its files. The caller has
+// checked before each batch, and ctx ends soon after that check.
 func DeleteOrphans(ctx context.Context, store storage.Store, files []string) error {
 	return deleteFiles(ctx, store, files)
 }
 
-// DeleteJobFiles deletes the own files of a maintenance job in folder. That is safe because the job
-// has ended, or never began: no record names the files, and no other job writes there. A file
-// elsewhere is an error, and nothing is deleted.
+// DeleteJobFiles deletes the files that a maintenance job keeps for itself in folder. That is safe
+// because the job has ended, or never began: no record names the files, and no other job writes to
+// folder. If a file is not in folder, it returns an error and deletes nothing.
 func DeleteJobFiles(ctx context.Context, store storage.Store, folder string, files []string) error {
 	for _, file := range files {
 		if within, err := storage.Within(folder, file); err != nil || !within {
@@ -86,8 +88,8 @@ func DeleteJobFiles(ctx context.Context, store storage.Store, folder string, fil
 	return deleteFiles(ctx, store, files)
 }
 
-// DeleteOwner deletes the file that names the store which removes orphans in a warehouse. An
-// operator requests that to make this store the owner. No record names the file.
+// DeleteOwner deletes the file that names the owner of a warehouse: the store that removes orphans
+// there. An operator requests the deletion to make this store the owner. No record names the file.
 func DeleteOwner(ctx context.Context, store storage.Store, file string) error {
 	return deleteFiles(ctx, store, []string{file})
 }

@@ -4,35 +4,40 @@
 // # Files
 //
 // A file is written once, under a fresh name, and is durable before a record names it. A pointer
-// names the current file, whose metadata log names the earlier ones. So a file that was read can be
-// cached under its version: its location, and the register that named it.
+// names the current file, and the metadata log in that file names the earlier files. So a file that
+// was read can be cached under its version. That is its location together with the id of the
+// register that named it.
 //
 // Only this package deletes files (delete.go). trim.go handles files that leave a metadata log,
-// former.go files that left it long ago, and lost.go files of failed commits. Each reason has its
-// function, with the argument why no reader can need the files any more.
+// former.go handles files that left it long ago, and lost.go handles files of failed commits. Each
+// reason for a deletion has its own function, whose comment explains why no reader can need the
+// files any more.
 //
 // # Deletions and registers
 //
-// A register can make any file current, also a file that a commit has checked and is about to
-// delete. Two fences delay such a register, and the commit deletes well within that time:
+// A register can make any metadata file current, even a file that a commit has checked and is about
+// to delete. Two fences refuse such a register for some time, and the commit deletes its files well
+// before that time ends:
 //
 //   - The Apply of a commit lists the files that leave the log in the pointer (registry.Trim), and
 //     a register requires an unchanged pointer. If the table is unregistered, its tombstone takes
-//     the list over. The expiry writes such a list too, without a version.
+//     the list over. The expiry of metadata files writes such a list too, although it makes no
+//     version.
 //   - A failed commit has no Apply that could list its file. But the file's name shows when a
 //     server over this store drew it, and for which table. A register refuses a file whose name was
 //     drawn less than two minutes ago, because a failed commit may be about to delete it. It
-//     accepts the file if the table names or logs it, or did so when it ended: then a commit has
-//     published it.
+//     accepts the file if a commit has published it: the table names or logs it, or did so when the
+//     table ended.
 //
-// So a lost file costs no write. In return, for two minutes no register can go forward again to a
-// version that an earlier register rolled back, or back to the last but one version of a view,
-// which has no log. The file of a commit that ran for longer before it failed stays.
+// So a lost file needs no record. The price is that a register refuses two kinds of versions
+// younger than two minutes. One is a version that an earlier register rolled back. The other is an
+// earlier version of a view, because a view has no log. If a commit ran for too long before it
+// failed, its file stays.
 //
 // # Memory
 //
-// Long files are read and built within a Room that all requests share, fairly between warehouses.
-// The cache has its own bound.
+// Long files are read and built within the memory of a Room, which all requests share, fairly
+// between warehouses. The cache has its own bound.
 //
 // # What it must not know
 //
@@ -52,7 +57,7 @@ import (
 const (
 	// readTimeout bounds a read of a file that several requests may wait for.
 	readTimeout = 30 * time.Second
-	// deleteTimeout bounds the deletion of a file behind a request that has ended.
+	// deleteTimeout bounds the deletion of a file for a request that may have ended.
 	deleteTimeout = 10 * time.Second
 )
 
@@ -91,7 +96,8 @@ func New(l *ledger.Ledger, names *directory.Directory, cacheBytes int64, now fun
 // Room returns the memory for metadata that is being worked on.
 func (d *Documents) Room() *Room { return d.room }
 
-// Keep caches document as a version of a file of pointer, after it was written there or read.
+// Keep caches document as the content of a version of pointer's file, after the caller wrote or
+// read that file.
 func (d *Documents) Keep(pointer registry.ID, version string, document Document) {
 	d.cache.set(pointer, version, document)
 }

@@ -38,7 +38,8 @@ func (d *Documents) drawFor(file File) (string, error) {
 	return marked(dated, file.Warehouse, file.Document.UUID()), nil
 }
 
-// marked returns a uuid whose end shows for which warehouse, and table or view, it was drawn.
+// marked returns a uuid whose end shows for which warehouse, and for which table or view, it was
+// drawn.
 func marked(unique string, warehouse registry.ID, table string) string {
 	rest := unique[:uuidLength-markLength]
 	sum := sha256.Sum256([]byte(rest + warehouse.String() + strings.ToLower(table)))
@@ -55,8 +56,8 @@ func uuidIn(location string) (unique string, ok bool) {
 }
 
 // WroteFor reports whether a server over this store drew the name of a metadata file for the table
-// or view with the uuid table. Names from other catalogs look alike, but have another end, even for
-// the same table.
+// or view with the uuid table. Names from other catalogs look similar, but have another end, even
+// for the same table.
 func WroteFor(warehouse registry.ID, table, location string) bool {
 	unique, ok := uuidIn(location)
 	return ok && marked(unique, warehouse, table) == unique

@@ -33,11 +33,11 @@ const (
 	endingPlain = ".metadata.json"
 	endingGzip  = ".gz" + endingPlain
 
-	// CodecQuoteMax is the number of bytes of an unknown codec that its refusal repeats.
+	// CodecQuoteMax bounds how many bytes of an unknown codec the refusal quotes.
 	CodecQuoteMax = 100
 )
 
-// Ref is the place of a document of a table or view.
+// Ref is where a document of a table or view is stored.
 type Ref struct {
 	Kind      *directory.Kind
 	Warehouse string
@@ -48,7 +48,7 @@ type Ref struct {
 	Version   string // of the file at Location; see FileVersion
 }
 
-// RefOf returns the place, in storage, of the document that pointer names.
+// RefOf returns where, in storage, the document that pointer names is stored.
 func RefOf(pointer registry.Pointer, storage storage.Store) Ref {
 	return Ref{
 		Kind: directory.KindOf(pointer), Warehouse: pointer.Warehouse, Pointer: pointer.ID, UUID: pointer.TableUUID,
@@ -58,8 +58,8 @@ func RefOf(pointer registry.Pointer, storage storage.Store) Ref {
 }
 
 // FileVersion returns a text that identifies the file that a pointer names: its location, and the
-// register that named it. If an owner rewrites a file and registers it again, that is another
-// version.
+// id of the register that named it. If the table's owner overwrites a file and registers it again,
+// that is another version.
 func FileVersion(location string, registration registry.ID) string {
 	if registration.IsZero() {
 		return location
@@ -67,13 +67,13 @@ func FileVersion(location string, registration registry.ID) string {
 	return location + "\x00" + registration.String()
 }
 
-// isOf reports whether the document at the place belongs to its table or view.
+// isOf reports whether document belongs to the table or view of the reference.
 func (p Ref) isOf(document Document) bool {
 	return strings.EqualFold(document.UUID(), p.UUID)
 }
 
-// FileError adds to the failure of reading or writing a file its kind, and its location unless the
-// error names it.
+// FileError adds a kind to the error of reading or writing a file. It also adds the location of the
+// file, unless the error already names it.
 func FileError(location string, err error) error {
 	kind, text := moorage.KindUnavailable, ""
 	switch {
@@ -102,12 +102,12 @@ type File struct {
 	Storage   storage.Store
 }
 
-// Name draws a name for next, the version after base, and returns next with it. The document of
-// base is nil for the first version. The name is <location>/metadata/<version, five
+// Name draws a name for next, the version after base, and returns next with it. For the first
+// version, the document of base is nil. The name is <location>/metadata/<version, five
 // digits>-<uuid>.metadata.json. The uuid shows when the name was drawn, and for which table
 // (WroteFor). The property write.metadata.path can set the folder, and the ending shows whether the
-// file is compressed. An unknown codec is KindIllegalArgument, unless base has it too: a table that
-// was registered with one can be changed, and its files are not compressed.
+// file is compressed. An unknown codec is KindIllegalArgument, unless base has the same codec. A
+// table that was registered with an unknown codec can be changed, and its files are not compressed.
 func (d *Documents) Name(k *directory.Kind, next, base File) (File, error) {
 	unique, err := d.drawFor(next)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *Documents) Name(k *directory.Kind, next, base File) (File, error) {
 	version := strconv.Itoa(VersionNumber(base.Location) + 1)
 	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending
 	next.Location = inMetadataFolder(next.Document, name)
-	return next, checkLocation(next.Location) // before a transaction records it
+	return next, checkLocation(next.Location) // checked before a transaction records the location
 }
 
 // inMetadataFolder returns the location of a file called name in the folder of the metadata files
@@ -137,8 +137,8 @@ func inMetadataFolder(document Document, name string) string {
 	return storage.Join(document.Location(), "metadata", name)
 }
 
-// checkLocation refuses a location that is too long, and a location that engines interpret in
-// different ways, although a storage accepts it.
+// checkLocation refuses a location that is too long. It also refuses a location that engines
+// interpret in different ways, even if the storage accepts it.
 func checkLocation(location string) error {
 	if _, err := storage.Parse(location); err != nil && len(location) <= storage.LocationBytesMax {
 		return FileError(location, err)
@@ -150,8 +150,8 @@ func checkLocation(location string) error {
 	return nil
 }
 
-// VersionNumber returns the number at the start of the name of a metadata file, and -1 if there is
-// none.
+// VersionNumber returns the number at the start of the name of a metadata file, and -1 if the name
+// has no number.
 func VersionNumber(location string) int {
 	digits, _, _ := strings.Cut(path.Base(location), "-")
 	version, err := strconv.Atoi(digits)
@@ -202,13 +202,13 @@ func (f File) Write(ctx context.Context) error {
 	return CreateError(f.Location, f.Storage.Create(ctx, f.Location, body))
 }
 
-// MayRemain reports whether a write that failed with err may have left its file, so that the caller
-// must delete it. An existing file belongs to another writer.
+// MayRemain reports whether a write that failed with err may have left a file, which the caller
+// must then delete. If the file existed before, it belongs to another writer.
 func MayRemain(err error) bool {
 	return moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists)
 }
 
-// CreateError adds its kind to the failure of creating a file or folder. nil stays nil.
+// CreateError adds a kind to the error of creating a file or folder. nil stays nil.
 func CreateError(location string, err error) error {
 	panicked, isPanic := errors.AsType[*worker.PanicError](err)
 	switch {

@@ -17,13 +17,14 @@ import (
 
 const (
 	// formerReadsMax bounds the metadata files that one walk reads. With logs of 100 files, the
-	// default, the walk gets as far as a purge does.
+	// default, the walk gets as far back as a purge does.
 	formerReadsMax = 1000
 	// formerFilesMax bounds the files that one run deletes, and formerRoundMax the files that one
 	// Apply announces.
 	formerFilesMax = 10_000
 	formerRoundMax = 1000
-	// formerFoldersMax bounds the folders that one Apply announces. More than one is rare.
+	// formerFoldersMax bounds the folders that one Apply announces. Few tables have files in more
+	// than one folder.
 	formerFoldersMax = 8
 	// formerMargin covers the time from drawing the name of a version to its Apply, and the
 	// difference between the clocks of nodes.
@@ -34,23 +35,26 @@ const (
 type Former struct {
 	// Files is the number of files that were deleted, or had been deleted before.
 	Files int
-	// Next is when further files will have been out of the log for long enough. It is zero if no
-	// file has left the log, or all of them are deleted.
+	// Next is when the next files will have been out of the log for long enough. It is zero if no
+	// such files are left.
 	Next time.Time
 }
 
 // TrimFormer deletes metadata files of a live table that left its metadata log longer than kept
-// ago. now is the store's time. It makes no version. A file goes only if it is within the claims of
-// the table, a server over this store drew its name for the table, and a log leads to it. Other
-// files stay, such as those that the table brought from another catalog.
+// ago. now is the store's time. It makes no version. It deletes a file only if all three conditions
+// hold: the file is within the claims of the table, a server over this store drew its name for the
+// table, and a log names it. Other files stay, such as files that the table brought from another
+// catalog.
 //
-// That is safe because no version since then names or logs such a file: the walk begins after the
-// last version that is older. Versions that a register skipped are not in the logs, so no file goes
-// until the last register is older than kept. The Apply that announces the files requires that
-// there was no register since the walk. registry.Trim fences registers while the files are deleted.
+// That is safe because no version that was made within the time kept names or logs such a file. The
+// walk finds the last version that is older, and takes only files that neither that version nor a
+// later one logs. Versions that a register skipped are not in the logs, so no file is deleted until
+// the last register is older than kept. The Apply that announces the files requires that there was
+// no register since the walk. registry.Trim fences registers while the files are deleted.
 //
-// The oldest files go first, and a file goes after the files of its log. So if a run is interrupted
-// at any point, or reaches its bounds, the next walk finds the rest.
+// The oldest files are deleted first, and a file is deleted after the files that its log names. So
+// if a run is interrupted at any point, or reaches its bounds, the next walk finds the remaining
+// files.
 //
 // Errors: the errors of Current and of the storage; KindUnavailable. The result is valid even with
 // an error.
@@ -95,10 +99,10 @@ type formerWalk struct {
 	documents *Documents
 	found     *directory.Found
 	before    time.Time
-	met       map[string]bool // the files of the logs that were met, normalised
-	isYoung   bool            // files have left the present log that stay for now
+	met       map[string]bool // the files of the logs that the walk has read, normalised
+	isYoung   bool            // some files have left the log too recently to be deleted
 	reads     int
-	last      string // what was read last, and its document
+	last      string // the file that was read last, and its document
 	document  *metadata.Document
 }
 
@@ -151,8 +155,8 @@ func (w *formerWalk) logs(ctx context.Context, present *metadata.Document) ([][]
 	}
 }
 
-// base returns the last version of the table that is older than before, and nil if the walk does
-// not get that far.
+// base returns the last version of the table that was made before w.before, and nil if the walk
+// does not get that far.
 func (w *formerWalk) base(ctx context.Context, present *metadata.Document) (*metadata.Document, error) {
 	pointer := w.found.Pointer
 	if !pointer.Registration.IsZero() || w.isOld(pointer.MetadataLocation) {
@@ -183,7 +187,7 @@ func (w *formerWalk) isOld(file string) bool {
 	return !ok || at.Before(w.before)
 }
 
-// lastAt returns the latest time at which a file can have left the log: that of the current
+// lastAt returns the latest time at which a file can have left the log: the time of the current
 // version, or of the last register.
 func (w *formerWalk) lastAt(now time.Time) time.Time {
 	at, ok := drawnAt(w.found.Pointer.MetadataLocation)
@@ -222,7 +226,7 @@ func (w *formerWalk) deletable(document *metadata.Document) []string {
 	return files
 }
 
-// areGone reports whether all files are gone.
+// areGone reports whether none of files exists any more.
 func (w *formerWalk) areGone(ctx context.Context, files ...string) (bool, error) {
 	for _, file := range files {
 		_, err := w.found.Storage.Stat(ctx, file)
@@ -251,7 +255,7 @@ func (w *formerWalk) read(ctx context.Context, file string) (*metadata.Document,
 	read, err := w.documents.Read(ctx, directory.Table(), w.found.Pointer.Warehouse, w.found.Storage, file)
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound, moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation:
-		return nil, nil // it stays so
+		return nil, nil // a file that is missing stays missing
 	}
 	if err != nil {
 		return nil, err
@@ -264,14 +268,14 @@ func (w *formerWalk) read(ctx context.Context, file string) (*metadata.Document,
 	return document, nil
 }
 
-// formerBatch is the number of files that one call of the storage deletes.
+// formerBatch is a set of files that one call of the storage deletes.
 type formerBatch struct {
 	folder string
 	files  []string
 }
 
 // rounds splits the files of logs into groups that are announced together. The last file of the
-// first log goes alone and last, because it shows whether other files are left.
+// first log is deleted alone and last, because it shows whether other files are left.
 func rounds(logs [][]string) [][]formerBatch {
 	var batches []formerBatch
 	for i, log := range slices.Backward(logs) {
@@ -301,8 +305,8 @@ func rounds(logs [][]string) [][]formerBatch {
 	return all
 }
 
-// trimRound announces the files of round and deletes them. It returns the resulting table, and nil
-// if the table was registered meanwhile or is gone.
+// trimRound announces the files of round and deletes them. It returns the resulting table. It
+// returns nil if the table was registered again since the walk, or no longer exists.
 func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round []formerBatch) (
 	to *directory.Found, err error) {
 	trims, err := d.formerTrims(round)
@@ -382,7 +386,7 @@ func (d *Documents) formerTrims(round []formerBatch) ([]registry.Trim, error) {
 }
 
 // deleteFormer deletes the files of round, which trim announced with the Apply that made table. It
-// deletes no file if there was a register since.
+// deletes no file if there was a register since that Apply.
 func (d *Documents) deleteFormer(ctx context.Context, table *directory.Found, trim registry.Trim,
 	round []formerBatch) error {
 	if d.now().Sub(trim.At) > trimBeginMax {

@@ -18,50 +18,52 @@ import (
 const (
 	// hedgeDelayMin is the shortest time before a write is repeated.
 	hedgeDelayMin = 150 * time.Millisecond
-	// hedgeMedians is the multiple of the median time after which a write is repeated.
+	// hedgeMedians is the multiple of the median duration of a write after which a write is
+	// repeated.
 	hedgeMedians = 3
-	// hedgeSamples is the number of writes for the median.
+	// hedgeSamples is the number of writes from which the median is computed.
 	hedgeSamples = 64
-	// hedgesMax bounds the concurrent repeated writes, so that an overloaded storage does not get
-	// much more load.
+	// hedgesMax bounds how many repeated writes run at once, so that repeats add little load to an
+	// overloaded storage.
 	hedgesMax = 16
-	// hedgedTimeout bounds a write, also after its caller has the result of the other one.
+	// hedgedTimeout bounds each write, even after its caller has the result of the other write.
 	hedgedTimeout = 30 * time.Second
 )
 
 // hedge writes files to storages on a network, and repeats an unusually slow write under another
-// name. The commit names the file that exists first, and no record names the other. The other write
-// runs to its end, because a cancelled write may still take effect; then its file is deleted. A
-// process that stops before that leaves an orphan. It is safe for concurrent use.
+// name. The commit names the file whose write succeeds first, and no record names the other file.
+// The other write runs to its end, because a cancelled write may still take effect. Then hedge
+// deletes its file. A process that stops before that leaves an orphan. hedge is safe for concurrent
+// use.
 type hedge struct {
 	documents *Documents
 	now       func() time.Time
 	slots     chan struct{} // holds an element for each write that is repeated
 	stopping  chan struct{} // closed by stop
 
-	// mu guards the fields below; leaf.
+	// mu guards the fields below. No lock is taken under it.
 	mu      sync.Mutex
 	stopped bool
 	tasks   sync.WaitGroup  // races; Add only while stopped is false
-	took    []time.Duration // by the latest writes that succeeded, at most hedgeSamples
+	took    []time.Duration // durations of the latest writes that succeeded, at most hedgeSamples
 	next    int             // the oldest element of took, once it is full
 }
 
-// HedgeWrites makes WriteHedged repeat slow writes. now measures their times. Call it once, before
-// the first write.
+// HedgeWrites makes WriteHedged repeat slow writes. now is the clock that measures the durations of
+// writes. Call it once, before the first write.
 func (d *Documents) HedgeWrites(now func() time.Time) {
 	d.hedge = &hedge{documents: d, now: now, slots: make(chan struct{}, hedgesMax), stopping: make(chan struct{})}
 }
 
 // WriteHedged stores file durably, and returns it with its name. After a failure it returns the
-// file whose write failed, and the error of that write; see MayRemain. It is File.Write unless
-// HedgeWrites was called, and for files that are not on a network.
+// file whose write failed, and the error of that write; see MayRemain. It is the same as File.Write
+// if HedgeWrites was not called, or if the file's storage is not on a network.
 func (d *Documents) WriteHedged(ctx context.Context, file File) (File, error) {
 	return d.hedge.write(ctx, file)
 }
 
-// Close cancels the writes whose callers are done, and returns after trying to delete their files.
-// Call it before the ports are closed. It may be called again.
+// Close cancels the writes whose callers have their result, and tries to delete the files of those
+// writes before it returns. Call it before the ports are closed. It may be called again.
 func (d *Documents) Close() { d.hedge.stop() }
 
 // write is WriteHedged. A nil or stopped hedge writes once.
@@ -156,7 +158,7 @@ type race struct {
 	ended    chan written
 	underWay int
 	repeated bool
-	others   []written // that ended and are not what write returned
+	others   []written // writes that ended and whose file write did not return
 }
 
 func (r *race) begin(ctx context.Context, file File) {
@@ -183,14 +185,14 @@ func (r *race) repeat(ctx context.Context, file File) {
 	}
 	r.repeated = true
 	second, err := r.hedge.documents.rename(file)
-	if err != nil { // without chance; the first write may still succeed
+	if err != nil { // the second write cannot begin; the first may still succeed
 		r.hedge.documents.log.WarnContext(ctx, "could not name a second metadata file", "error", err)
 		return
 	}
 	r.begin(ctx, second)
 }
 
-// leave ends the race. If it has to wait or to delete a file, it does so in the background.
+// leave ends the race. It waits for a write and deletes files in the background.
 func (r *race) leave(ctx context.Context) {
 	if r.underWay == 0 && len(r.others) == 0 {
 		r.end(ctx)
@@ -200,7 +202,7 @@ func (r *race) leave(ctx context.Context) {
 }
 
 // end waits for the running writes, and deletes all files except the one that write returned.
-// DeleteLost checks whether a client that found a file has registered it.
+// DeleteLost first checks whether a client has found and registered the file.
 func (r *race) end(ctx context.Context) {
 	defer r.hedge.tasks.Done()
 	defer r.cancel()

@@ -28,8 +28,8 @@ func (d *Documents) NameList(document Document, snapshot int64) (string, error) 
 }
 
 // ReadRaw returns all bytes of the manifest list or manifest at location, at most bytesMax. take
-// reserves room for them. Fewer bytes than the file's length are an error, because a truncated list
-// may still parse.
+// reserves room for them. If it reads fewer bytes than the file's length, it returns an error,
+// because a truncated list may still parse.
 func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location string, bytesMax int64,
 	take func(ctx context.Context, bytes int64) error) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -57,12 +57,12 @@ func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location s
 	return raw, nil
 }
 
-// WriteWith is WriteHedged for file, and stores lists in addition. After a nil error all are
-// durable. After an error some may remain, and the caller deletes all of them: see MayRemain and
-// Lost.
+// WriteWith is WriteHedged for file, and also stores lists. If the error is nil, file and lists are
+// durable. After an error some of them may exist, and the caller deletes all of them: see MayRemain
+// and Lost.
 func (d *Documents) WriteWith(ctx context.Context, file File, lists []storage.File) (File, error) {
 	const op = "documents.WriteWith"
-	if len(lists) == 0 || len(file.Document.Raw()) > BytesMax { // one that is too long is not even begun
+	if len(lists) == 0 || len(file.Document.Raw()) > BytesMax { // File.Write refuses a document that is too long
 		return d.WriteHedged(ctx, file)
 	}
 	if batcher, ok := file.Storage.(storage.Batcher); ok {
@@ -102,8 +102,8 @@ func writeBatch(ctx context.Context, batcher storage.Batcher, file File, lists [
 	return nil
 }
 
-// unstored adds a kind to err, with which MayRemain returns true. err may be about any of several
-// files with fresh names. nil stays nil.
+// unstored adds to err a kind for which MayRemain returns true. err is the failure of any of
+// several files with fresh names. nil stays nil.
 func unstored(op, location string, err error) error {
 	if err == nil {
 		return nil

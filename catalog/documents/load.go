@@ -10,15 +10,15 @@ import (
 	"moorage/storage"
 )
 
-// Current returns the document that a pointer names. If the file is missing and the pointer, read
-// again, names another one, the error is ledger.ErrRetry. An unreadable file is not the caller's
-// fault.
+// Current returns the document that a pointer names. If the file is missing, Current reads the
+// pointer again. If the pointer now names another file, the error is ledger.ErrRetry. An unreadable
+// file is KindInternal, because it is not the caller's fault.
 func (d *Documents) Current(ctx context.Context, found *directory.Found) (Document, error) {
 	return d.named(ctx, found, d.Of)
 }
 
-// Glance is Current for a caller that reads many documents once. It does not keep what it reads, so
-// that the documents which are in use stay in memory.
+// Glance is Current for a caller that reads many documents once. It does not cache the documents
+// that it reads, so that documents in use stay in the cache.
 func (d *Documents) Glance(ctx context.Context, found *directory.Found) (Document, error) {
 	return d.named(ctx, found, func(ctx context.Context, at Ref) (Document, error) {
 		if kept := d.Kept(ctx, at); kept != nil {
@@ -58,30 +58,30 @@ func (d *Documents) named(ctx context.Context, found *directory.Found,
 	return nil, err
 }
 
-// Of returns the metadata document at a place, from the cache or from one read that concurrent
-// callers share. A missing file is KindNotFound. An unparsable file has the kind of metadata.Parse
-// or ParseView.
+// Of returns the metadata document at a reference, from the cache or from one read that concurrent
+// callers share. A missing file is KindNotFound. The kind for an unparsable file comes from
+// metadata.Parse or ParseView.
 func (d *Documents) Of(ctx context.Context, at Ref) (Document, error) {
 	if kept := d.Kept(ctx, at); kept != nil {
 		return kept, nil
 	}
 	document, err := d.readOnce(ctx, at)
-	if err == nil && !at.isOf(document) { // others began to read before its owner wrote it once more
+	if err == nil && !at.isOf(document) { // the shared read began before the owner overwrote the file
 		d.cache.forget(at.Pointer, at.Version)
 		document, err = d.readOnce(ctx, at)
 	}
 	return document, err
 }
 
-// Kept returns the metadata document at a place if it is cached, else nil. If checking a file is
-// cheap, it checks each time that the file still exists.
+// Kept returns the metadata document at a reference if it is cached, else nil. If checking a file
+// is cheap, it checks each time that the file still exists.
 func (d *Documents) Kept(ctx context.Context, at Ref) Document {
 	kept, ok := d.cache.get(at.Pointer, at.Version)
 	if !ok {
 		return nil
 	}
-	// Otherwise this node may have read the file before its owner rewrote it and another node
-	// registered it.
+	// If the document is not of the table, this node read the file before its owner overwrote it
+	// and another node registered it.
 	good := at.isOf(kept)
 	if local, ok := at.Storage.(storage.Local); ok && good && local.MayBeGone(at.Location) {
 		_, err := at.Storage.Stat(ctx, at.Location)

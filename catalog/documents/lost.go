@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// lostFence is the time after drawing its name during which a register accepts a file only if
-	// the table or view is known to have named it. The name itself shows the time, so no record is
-	// written.
+	// lostFence is a duration. For this long after the name of a file was drawn, a register accepts
+	// the file only if the table or view is known to have named it. The name itself shows when it
+	// was drawn, so no record is needed.
 	lostFence = 2 * time.Minute
-	// lostBeginMax is the time after drawing its name within which the deletion of a lost file may
-	// begin. A transaction has passed its deadline by then. A check and a deletion follow, each of
-	// at most deleteTimeout, and end well before lostFence.
+	// lostBeginMax bounds when the deletion of a lost file may begin: at most this long after its
+	// name was drawn. By then the deadline of a transaction has passed. The check and the deletion
+	// that follow take at most deleteTimeout each, and end well before lostFence.
 	lostBeginMax = 80 * time.Second
 )
 
 // Lost is the metadata file of a commit that is known to have failed. It cannot simply be deleted:
-// another client may have registered it (perhaps that made the commit fail), and later commits may
-// build on it.
+// another client may have registered it (perhaps the commit failed because of that), and later
+// commits may be based on it.
 type Lost struct {
 	File
 	Base string // the metadata file that the version would have followed; empty for the first
@@ -35,7 +35,8 @@ type Lost struct {
 }
 
 // IsFresh reports whether a Moorage server drew the name of a file so recently that a failed commit
-// may be about to delete it. A name from a clock that is ahead also counts.
+// may be about to delete it. A name with a time in the future, from a clock that is ahead, also
+// counts.
 func (d *Documents) IsFresh(location string) bool { return d.isDrawnWithin(location, lostFence) }
 
 func (d *Documents) isDrawnWithin(location string, limit time.Duration) bool {
@@ -43,8 +44,8 @@ func (d *Documents) isDrawnWithin(location string, limit time.Duration) bool {
 	return ok && d.now().Sub(at).Abs() < limit
 }
 
-// mayStillGo reports whether the deletion of a lost file may still begin. An older file stays,
-// because a register may accept it soon.
+// mayStillGo reports whether the deletion of a lost file may still begin. A file whose name is
+// older stays, because a register may soon accept it.
 func (d *Documents) mayStillGo(ctx context.Context, file Lost) bool {
 	if d.isDrawnWithin(file.Location, lostBeginMax) {
 		return true
@@ -54,11 +55,11 @@ func (d *Documents) mayStillGo(ctx context.Context, file Lost) bool {
 	return false
 }
 
-// DeleteLostBehind deletes the file of an earlier attempt of work, based on what the current
-// attempt has read since: the table or view, and its current version. So attempts that race for a
+// DeleteLostBehind deletes the file of an earlier attempt of a commit. It relies on what the
+// present attempt has read: the table or view, and its current version. So attempts that race for a
 // table need no extra reads.
 func (d *Documents) DeleteLostBehind(ctx context.Context, file Lost, now *directory.Found, present Document) {
-	if file.Pointer != now.Pointer.ID { // the name leads to another one by now
+	if file.Pointer != now.Pointer.ID { // the name belongs to another table or view by now
 		d.DeleteLost(ctx, file)
 		return
 	}
@@ -73,8 +74,8 @@ func (d *Documents) DeleteLostBehind(ctx context.Context, file Lost, now *direct
 // failed.
 const NoteUnlooked = "could not check whether the metadata file of a failed commit is in use, it stays"
 
-// DeleteLost deletes a file, unless the pointer that now has its uuid names it, or has a version
-// that logs it. If that is unknown, the file stays as an orphan.
+// DeleteLost deletes a file, unless it is in use: the pointer that now has its table-uuid names it,
+// or that pointer's version logs it. If that cannot be determined, the file stays as an orphan.
 func (d *Documents) DeleteLost(ctx context.Context, file Lost) {
 	if !d.mayStillGo(ctx, file) {
 		return
@@ -90,8 +91,8 @@ func (d *Documents) DeleteLost(ctx context.Context, file Lost) {
 	}
 }
 
-// delete deletes a file that nothing names, with its lists. Registers refuse the file meanwhile. A
-// failure only leaves orphans.
+// delete deletes a file that no record names, with its lists. Registers still refuse the file
+// during the deletion. A failure only leaves orphans.
 func (d *Documents) delete(ctx context.Context, file Lost) {
 	ctx, cancel := moorage.Detached(ctx, deleteTimeout)
 	defer cancel()
@@ -105,8 +106,8 @@ func (d *Documents) delete(ctx context.Context, file Lost) {
 	}
 }
 
-// IsNamed reports whether a table or view names or logs a file. A register claims the uuid of the
-// file for a pointer, so only that pointer can.
+// IsNamed reports whether a table or view names or logs a file. A register claims the table-uuid in
+// the file for a pointer, so no other pointer can name the file.
 func (d *Documents) IsNamed(ctx context.Context, file Lost) (bool, error) {
 	records, err := d.ledger.Get(ctx, registry.UUIDKey(file.Document.UUID()), registry.PointerKey(file.Pointer))
 	if err != nil || !records[0].Exists() {
@@ -136,8 +137,8 @@ func (d *Documents) IsNamed(ctx context.Context, file Lost) (bool, error) {
 	return err == nil && Names(pointer.MetadataLocation, present, file.Location), err
 }
 
-// Names reports whether document, which is at location, is in file or logs file. The spelling of
-// locations does not matter.
+// Names reports whether file is location, where document is stored, or is in the metadata log of
+// document. The spelling of locations does not matter.
 func Names(location string, document Document, file string) bool {
 	file = Normalised(file)
 	if Normalised(location) == file {

@@ -14,8 +14,8 @@ func (d *Documents) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	return d.directory.PlaceOf(warehouse)
 }
 
-// OwnPlaceOf returns the locations that a table has claimed, and how to reach them by its own
-// record. It implements check.Files.
+// OwnPlaceOf returns the locations that a table has claimed, and how to reach them according to the
+// table's record. It implements check.Files.
 func (d *Documents) OwnPlaceOf(pointer registry.Pointer) storage.Place {
 	return storage.Place{
 		Roots: pointer.Claims, Options: pointer.Storage,
@@ -50,7 +50,8 @@ func (d *Documents) StatIn(ctx context.Context, place storage.Place, location st
 }
 
 // StorageOf borrows a storage for the files of table, whose record has this state, and for files
-// below also. The caller returns it by calling the function. It implements purge.Tables.
+// below the locations also. The caller gives the storage back by calling the returned function. It
+// implements purge.Tables.
 func (d *Documents) StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
 	storage.Store, func(), error) {
 	return d.directory.StorageOf(ctx, table, state, also...)

@@ -16,19 +16,19 @@ import (
 	"moorage/storage"
 )
 
-// Bounds of reading metadata files. A file of a few kilobytes may unpack to any size, and many
-// clients may ask at once.
+// Bounds of reading metadata files. A file of a few kilobytes may decompress to any size, and many
+// clients may request files at once.
 const (
-	// BytesMax bounds a metadata file before and after decompression: about a hundred thousand
-	// snapshots.
+	// BytesMax bounds a metadata file before and after decompression. It is enough for about a
+	// hundred thousand snapshots.
 	BytesMax = 256 << 20
-	// unpackedTimes is the assumed ratio of unpacked to compressed length; most files have a
-	// slightly lower one.
+	// unpackedTimes is the assumed ratio of unpacked to compressed length. The ratio of most files
+	// is slightly lower.
 	unpackedTimes = 8
 	// readStepBytes is the additional room for a file that is longer than assumed.
 	readStepBytes = 16 << 20
-	// ReadStallMax is how long a read that holds room may wait for bytes, because others could use
-	// the room.
+	// ReadStallMax is how long a read that holds room may wait for bytes. Other requests could use
+	// that room.
 	ReadStallMax = 5 * time.Second
 )
 
@@ -36,9 +36,9 @@ const (
 var errReadStalled = errors.New("documents: no byte came for " + ReadStallMax.String())
 
 // Read reads and parses the metadata file at location, compressed or not, whatever its name. A
-// missing file is KindNotFound, an unparsable one has the kind of metadata.Parse or ParseView, one
-// that is too long is KindValidation, and a long one without room is KindTooManyRequests. The room
-// belongs to the warehouse.
+// missing file is KindNotFound. The kind for an unparsable file comes from metadata.Parse or
+// ParseView. A file that is too long is KindValidation, and a long file for which there is no room
+// is KindTooManyRequests. The room is taken from the share of the warehouse.
 func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse string, store storage.Store,
 	location string) (Document, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -53,7 +53,7 @@ func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse strin
 			"Cannot read metadata file %s: it has %d bytes, at most %d are read", location, info.Bytes, BytesMax)
 	}
 	held := d.room.Enter(warehouse)
-	defer held.GiveBack() // once it is parsed: what is kept the cache counts
+	defer held.GiveBack() // once the file is parsed: the cache accounts for what it keeps
 	source := &sourceReader{Reader: body, cancel: cancel}
 	raw, err := source.readWithin(ctx, held, info.Bytes)
 	switch {
@@ -71,8 +71,8 @@ func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse strin
 	return document, nil
 }
 
-// sourceReader is a metadata file that is being read. It remembers a failure of reading, to
-// distinguish it from faults of the content. It ends a read that holds room and gets no bytes.
+// sourceReader is a metadata file that is being read. It remembers a read error, to distinguish it
+// from faults of the content. It cancels a read that holds room and gets no bytes.
 type sourceReader struct {
 	io.Reader
 	cancel  context.CancelCauseFunc // of the context of the reads
@@ -98,7 +98,7 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 func (s *sourceReader) readWithin(ctx context.Context, held *Share, size int64) ([]byte, error) {
 	packed := bufio.NewReaderSize(s, 64<<10)
 	plain, likely := io.Reader(packed), size
-	if head, _ := packed.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) { // what is wrong with it, the first read says
+	if head, _ := packed.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) { // the first Read returns the error
 		likely = size * unpackedTimes
 		unpacked, err := gzip.NewReader(packed)
 		if err != nil {
@@ -107,10 +107,10 @@ func (s *sourceReader) readWithin(ctx context.Context, held *Share, size int64) 
 		plain = unpacked
 	}
 	room := min(likely, RoomFreeBytes)
-	err := held.Take(ctx, room) // without waiting
+	err := held.Take(ctx, room) // does not wait: RoomFreeBytes need no room
 	var raw []byte
 	for err == nil {
-		raw = append(make([]byte, 0, room+1), raw...) // with one more it is seen whether there is more
+		raw = append(make([]byte, 0, room+1), raw...) // one more byte shows whether the file is longer
 		for err == nil && len(raw) < cap(raw) {
 			var n int
 			n, err = plain.Read(raw[len(raw):cap(raw)])
@@ -131,7 +131,7 @@ func (s *sourceReader) readWithin(ctx context.Context, held *Share, size int64) 
 	return nil, err
 }
 
-// fitted returns raw in memory of about its length, because it may be cached.
+// fitted returns raw in a slice of about its length, because raw may stay in the cache.
 func fitted(raw []byte) []byte {
 	if cap(raw)-len(raw) > len(raw)/4 {
 		return bytes.Clone(raw)
@@ -139,7 +139,7 @@ func fitted(raw []byte) []byte {
 	return raw
 }
 
-// explain adds its kind to the failure of reading the file at location.
+// explain adds a kind to the error of reading the file at location.
 func (s *sourceReader) explain(location string, err error) error {
 	if s.failure != nil {
 		return FileError(location, s.failure)

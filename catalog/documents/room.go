@@ -9,18 +9,18 @@ import (
 	"moorage"
 )
 
-// Bounds of the metadata that requests hold in memory. The cache of documents has its own.
+// Bounds of the metadata that requests hold in memory. The cache of documents has its own bound.
 const (
 	// RoomBytes is the room for metadata of all requests together: long files while they are read
 	// and parsed, and the metadata of running commits and transactions. One warehouse takes at most
 	// half of it, which is enough for the largest transaction.
 	RoomBytes = 2 << 30
-	// RoomFreeBytes is what each request may hold without taking room. Nearly all requests hold
-	// less. A thousand requests have a quarter of a gigabyte.
+	// RoomFreeBytes is how much each request may hold without taking room. Nearly all requests hold
+	// less. A thousand requests together may hold a quarter of a gigabyte in this way.
 	RoomFreeBytes = 256 << 10
-	// roomReserve is additional room for one request at a time that holds room and needs more.
-	// Without it, several requests that wait for each other would all be refused. It is enough for
-	// the longest file.
+	// roomReserve is additional room. It is given to one request at a time, which holds room
+	// already and needs more. Without it, several requests that wait for each other would all be
+	// refused. It is enough for the longest file.
 	roomReserve = BytesMax
 	// RoomWait is the longest wait of a request for room.
 	RoomWait = 10 * time.Second
@@ -30,12 +30,12 @@ const (
 type Room struct {
 	bytes, bytesOfOne, reserve int64
 
-	// mu guards the fields below, and those of all shares; a leaf.
+	// mu guards the fields below, and the fields of all shares. No lock is taken under it.
 	mu       sync.Mutex
 	taken    int64            // without the reserve
-	of       map[string]int64 // likewise, by warehouse
-	waiting  []*wanted        // those that hold some already before the others, else in the order in which they came
-	borrower *Share           // who has the reserve; nil: nobody
+	of       map[string]int64 // without the reserve, by warehouse
+	waiting  []*wanted        // first the requests that hold room, then the others; both by arrival
+	borrower *Share           // the share that has the reserve; nil if it is free
 }
 
 // IsIdle reports whether no request holds room or waits for it.
@@ -49,16 +49,16 @@ func (r *Room) IsIdle() bool {
 type Share struct {
 	room      *Room
 	warehouse string
-	free      int64 // what is left of RoomFreeBytes
-	bytes     int64 // of room.taken
-	borrowed  int64 // of the reserve
+	free      int64 // the part of RoomFreeBytes that is left
+	bytes     int64 // the part of room.taken that s holds
+	borrowed  int64 // the part of the reserve that s holds
 }
 
 // wanted is a waiting request for room.
 type wanted struct {
 	share *Share
 	bytes int64
-	given chan struct{} // closed when it is granted
+	given chan struct{} // closed when the request is granted
 }
 
 // HeldBytes returns the memory of a commit on metadata of the given length: twice that, for the
@@ -74,8 +74,8 @@ func (r *Room) Enter(warehouse string) *Share {
 	return &Share{room: r, warehouse: warehouse, free: RoomFreeBytes}
 }
 
-// Take takes further bytes. It waits for room until ctx ends, and at most RoomWait; then it returns
-// KindTooManyRequests.
+// Take takes further bytes. It waits for room until ctx ends, or for at most RoomWait, after which
+// it returns KindTooManyRequests.
 func (s *Share) Take(ctx context.Context, bytes int64) error {
 	w := s.want(bytes)
 	if w == nil {
@@ -90,9 +90,9 @@ func (s *Share) Take(ctx context.Context, bytes int64) error {
 	case <-ctx.Done():
 	}
 	if !s.room.withdraw(w) {
-		return nil // it was granted just now
+		return nil // the request was granted just now
 	}
-	if err := ctx.Err(); err != nil { // nothing was sent
+	if err := ctx.Err(); err != nil { // no work has begun
 		return moorage.E("documents.Take", "", moorage.KindUnavailable, err)
 	}
 	return moorage.Errorf(moorage.KindTooManyRequests,
@@ -168,8 +168,8 @@ func (s *Share) GiveBack() {
 		r.borrower = nil
 	}
 	s.free, s.bytes, s.borrowed = RoomFreeBytes, 0, 0
-	// A request that does not fit lets later ones pass, so that a warehouse with its half holds up
-	// no other.
+	// A request that does not fit does not delay later requests, so a warehouse that has used its
+	// half delays no other warehouse.
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *wanted) bool {
 		granted := r.grantLocked(w.share, w.bytes)
 		if granted {

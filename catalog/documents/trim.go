@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// trimBeginMax is the time after its plan within which a commit may begin to delete, and
-	// trimTimeout the longest time for that. Both end well before registry.TrimFence.
+	// trimBeginMax is how long after it was planned a commit may begin to delete files. trimTimeout
+	// bounds the deletion. Together they are well below registry.TrimFence.
 	trimBeginMax = 20 * time.Second
 	trimTimeout  = 20 * time.Second
 )
@@ -25,16 +25,16 @@ const (
 // Trimmed are the metadata files that left a table's log with a certain commit, and must be
 // deleted.
 type Trimmed struct {
-	Table *directory.Found // as it was last known
+	Table *directory.Found // as the commit last knew it
 	Files []string
-	trim  registry.Trim // the first of those that announce Files
+	trim  registry.Trim // the first of the trims that announce Files
 }
 
 // trims are the deletions that this process has announced and not finished. It is safe for
 // concurrent use.
 type trims struct {
-	mu    sync.Mutex  // guards the fields below; a leaf
-	node  registry.ID // stands for this process; zero until it announces something
+	mu    sync.Mutex  // guards the fields below; no lock is taken under it
+	node  registry.ID // identifies this process; zero until it announces a trim
 	under map[registry.ID]time.Time
 }
 
@@ -79,8 +79,8 @@ func (t *trims) isOver(trim registry.Trim, now time.Time) bool {
 	return trim.Node == t.node && !under || !trim.IsFenced(now)
 }
 
-// Announce returns the files that the commit from base to next trims. There are none unless the
-// table is set so. It adds these files to pointer, which the commit's Apply writes, so a later
+// Announce returns the files that the commit from base to next trims, if the table's properties
+// request trims. It adds these files to pointer, which the commit's Apply writes, so a later
 // register sees them. It removes earlier announcements that are over.
 func (d *Documents) Announce(pointer *registry.Pointer, base Document, next File, now time.Time) (Trimmed, error) {
 	pointer.Trims = d.underTrims(pointer.Trims, now)
@@ -127,10 +127,10 @@ func splitName(location string) (folder, name string) {
 	return location[:max(i, 0)], location[i+1:]
 }
 
-// CallOff records that the commit that announced trimmed did not happen.
+// CallOff records that the commit which announced trimmed did not happen.
 func (d *Documents) CallOff(trimmed Trimmed) { d.trims.end(trimmed.trim.ID) }
 
-// IsTrimmed reports whether a commit, or a run of the expiry, may be about to delete the file at
+// IsTrimmed reports whether a commit, or a run of TrimFormer, may be about to delete the file at
 // location. trims are the trims of the pointer, or of its tombstone.
 func (d *Documents) IsTrimmed(trims []registry.Trim, location string) bool {
 	folder, name := splitName(Normalised(location))
@@ -142,9 +142,8 @@ func (d *Documents) IsTrimmed(trims []registry.Trim, location string) bool {
 }
 
 // DeleteTrimmed deletes the announced files of all, with one read of the pointers and one call of
-// each storage. It keeps a file that a register before the commit has named again. A failure leaves
-// files that nothing names, and so does a commit that was so slow that registers may accept its
-// files soon.
+// each storage. It keeps a file that the table names again because of a register. A failure leaves
+// orphans. So does a commit that was so slow that registers may soon accept its files.
 func (d *Documents) DeleteTrimmed(ctx context.Context, now time.Time, all []Trimmed) {
 	all = slices.DeleteFunc(all, func(t Trimmed) bool { return len(t.Files) == 0 || now.Sub(t.trim.At) > trimBeginMax })
 	if len(all) == 0 {
@@ -154,7 +153,7 @@ func (d *Documents) DeleteTrimmed(ctx context.Context, now time.Time, all []Trim
 	defer cancel()
 	d.deleteTrimmed(ctx, all)
 	if ctx.Err() != nil {
-		return // a call of the storage may be on its way
+		return // a call of the storage may still take effect
 	}
 	for _, t := range all {
 		d.trims.end(t.trim.ID)
@@ -201,9 +200,9 @@ func (d *Documents) deleteTrimmed(ctx context.Context, all []Trimmed) {
 }
 
 // unnamed returns the files of t that are neither the current metadata file nor in its metadata
-// log, in any spelling. now names the current metadata. For a table that is not live it returns no
-// files, because a register may restore the table with any of them. While the version that trimmed
-// the files is current, all of them are unnamed.
+// log, in any spelling. now is the pointer to the current metadata file. For a table that is not
+// live it returns no files, because a register may restore the table with any of them. While the
+// version that trimmed the files is current, all of them are unnamed.
 func (d *Documents) unnamed(ctx context.Context, t Trimmed, now *directory.Found) ([]string, error) {
 	switch now {
 	case nil:
@@ -230,7 +229,8 @@ func Normalised(location string) string {
 	return location
 }
 
-// wantsTrims reports whether a table is set to delete metadata files that leave its metadata log.
+// wantsTrims reports whether a table's properties request that metadata files which leave its
+// metadata log are deleted.
 func wantsTrims(document Document) bool {
 	wanted, set := document.Property(propDeleteAfterCommit)
 	if !set {

@@ -12,9 +12,9 @@ import (
 // tryOutEnd bounds how long TryOut tries to delete its file.
 const tryOutEnd = 5 * time.Second
 
-// TryOut writes a small file in a new folder below root, reads it, lists the folder if the store
-// can, and deletes the file. id must be unique, because it is a part of the folder's name. TryOut
-// returns the first failure of the store, or nil. It always tries to delete the file.
+// TryOut writes a small file in a new folder below root, and reads it. It lists the folder if the
+// store can list, and deletes the file. id must be unique, because it is a part of the folder's
+// name. TryOut returns the first failure of the store, or nil. It always tries to delete the file.
 func TryOut(ctx context.Context, store storage.Store, root, id string) (err error) {
 	folder := storage.Trim(root) + "/moorage-probe-" + id
 	location := folder + "/data"

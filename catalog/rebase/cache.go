@@ -29,12 +29,12 @@ type kept struct {
 	contents *contents
 }
 
-// cache caches parsed files, the last used ones, within keptBytes. Lists share entries, and an
-// entry counts once. Otherwise few lists of a large table would fit: each append has two. It is
-// safe for concurrent use.
+// cache caches the last used parsed files, within keptBytes. Lists share entries, and a shared
+// entry counts once. Otherwise few lists of a large table would fit, and each append needs two
+// lists. It is safe for concurrent use.
 type cache struct {
 	mu sync.Mutex
-	// mu guards the fields below, and which lists are held. It is a leaf.
+	// mu guards the fields below, and which lists are held. No lock is taken under it.
 	byPlace map[place]*list.Element // of recent
 	recent  *list.List              // of *cached; the last used one is in front
 	bytes   int
@@ -47,7 +47,7 @@ type cached struct {
 
 func newCache() *cache { return &cache{byPlace: make(map[place]*list.Element), recent: list.New()} }
 
-// get returns the file at p; the zero value if the cache has none.
+// get returns the file at p, or the zero value if it is not cached.
 func (c *cache) get(p place) kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,8 @@ func (c *cache) get(p place) kept {
 	return at.Value.(*cached).kept
 }
 
-// put caches the file at p, unless it has one there: both have the same content.
+// put caches the file at p. It does nothing if the file is cached already, because its content
+// never changes.
 func (c *cache) put(p place, k kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +89,7 @@ func (c *cache) dropLastLocked() {
 	}
 }
 
-// overhead returns the bytes of memory of the file, without the list.
+// overhead returns the bytes of memory that the file takes in the cache, without its manifest list.
 func (c *cached) overhead() int {
 	size := keptOverhead + len(c.place.location)
 	if c.contents != nil {

@@ -13,9 +13,9 @@ type Choice int8
 
 // The choices.
 const (
-	Unset Choice = iota // the header is absent; only a table with on-all rebases the append
-	On                  // put it on top of the head, if the table permits that
-	Off                 // refuse it
+	Unset Choice = iota // the header is absent; only on-all in the table permits the rebase
+	On                  // rebase the append onto the head, if the table permits that
+	Off                 // refuse the append
 )
 
 // ParseChoice reads "on" or "off". Anything else is KindBadRequest.
@@ -30,11 +30,12 @@ func ParseChoice(name, text string) (Choice, error) {
 		"Invalid %s: %s is neither on nor off", name, moorage.Cut(text, textMax))
 }
 
-// textMax is how many bytes of a wrong choice its refusal repeats.
+// textMax bounds how many bytes of an invalid choice the refusal quotes.
 const textMax = 100
 
-// consents reports whether a table, by its property, and a request together permit a rebase. A
-// value that no request can set counts as off. A registered table can have such a value.
+// consents reports whether a table, by its property, and a request together permit a rebase. An
+// unknown value of the property counts as off. No request can set such a value, but a registered
+// table can have one.
 func consents(property string, request Choice) bool {
 	switch property {
 	case metadata.AppendRebaseOnAll:

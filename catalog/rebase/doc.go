@@ -6,16 +6,17 @@
 // An append is moved only if three things hold:
 //
 //   - Table, request and warehouse consent (choice.go).
-//   - It is a plain append, and the document admits it on the new head (metadata/rebase.go).
-//   - Its manifests have the same effect on the new head, which the manifest lists and manifests
-//     must show (rules.go).
+//   - It only appends files, and the metadata document permits it on the new head
+//     (metadata/rebase.go).
+//   - Its manifests have the same effect on the new head. The manifest lists and manifests must
+//     show that (rules.go).
 //
-// It then gets a manifest list of its own, which its snapshot names. Every other append is refused
-// as without this package, and nothing is written for it.
+// The moved append then gets a new manifest list, which its snapshot names. Every other append is
+// refused, as it would be without this package, and nothing is written for it.
 //
-// All files that are read lie within the locations that the table has claimed. Sizes are bounded,
-// and files that are read count against the memory for metadata. Files that were read are cached in
-// memory, bounded by their bytes.
+// All files that are read lie within the locations that the table has claimed. The sizes of files
+// are bounded. While a file is read, it takes room in the memory for metadata. Files that were read
+// are cached in memory, and the cache has a bound in bytes.
 //
 // # What it must not know
 //

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// unpackedTimes is the assumed ratio of a file's unpacked length to its length. It is also the
-	// factor by which the assumed length grows if it was too short.
+	// unpackedTimes is the assumed ratio of a file's unpacked length to its length. If the assumed
+	// length was too short, it grows by the same factor.
 	unpackedTimes = 32
 	// unpackedMin is the smallest assumed length of an unpacked file.
 	unpackedMin = 16 << 10
@@ -27,7 +27,7 @@ var (
 type files struct {
 	reader *manifests.Reader
 	cache  *cache
-	made   map[string]*manifests.List // by location, not yet written; the cache may drop them
+	made   map[string]*manifests.List // not yet written, by location; the cache may drop them
 	found  *directory.Found
 	room   *documents.Share
 	waits  bool // whether take waits for room
@@ -75,9 +75,9 @@ func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, er
 	return c, err
 }
 
-// read reads the file at location, and parses it within room for its assumed length. If that is too
-// little it takes more, up to the maximum length of a file, and parses again. It gives all room
-// back.
+// read reads the file at location, and parses it within room for its assumed length. If the file is
+// longer, read takes more room, up to the maximum length of a file, and parses again. At the end it
+// gives all room back.
 func (f *files) read(ctx context.Context, location string, parse func(raw []byte, bytesMax int) error) error {
 	if !documents.WithinClaims(f.found.Pointer.Claims, location) {
 		return errOutside

@@ -21,12 +21,12 @@ type Rebaser struct {
 	config    Config
 	reader    manifests.Reader
 	cache     *cache
-	// warehouses remembers, by warehouse id, whether a warehouse refuses every rebase.
+	// warehouses caches, by warehouse id, whether the warehouse refuses every rebase.
 	warehouses *otter.Cache[registry.ID, warehouseAnswer]
 }
 
 const (
-	// warehousesMax bounds how many warehouses are remembered.
+	// warehousesMax bounds how many warehouses are cached.
 	warehousesMax = 10_000
 	// warehouseKeptFor is how long a change of the warehouse property may go unnoticed.
 	warehouseKeptFor = 5 * time.Second
@@ -61,7 +61,7 @@ type Table struct {
 }
 
 // IsWanted reports whether an append to t may be moved: the table and the request consent, and the
-// warehouse does not refuse. A warehouse that cannot be read counts as refusing.
+// warehouse does not refuse. If the warehouse cannot be read, it counts as refusing.
 func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
 	property, _ := t.Document.Property(metadata.PropAppendRebase)
 	if !consents(property, request) {
@@ -71,8 +71,9 @@ func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
 	return err == nil && !refuses
 }
 
-// warehouseRefuses reports whether the warehouse of a table has the property, whose only value is
-// off. The answer is remembered for warehouseKeptFor, because many late appends need it at once.
+// warehouseRefuses reports whether the warehouse of a table has the property of this package, whose
+// only value is off. The answer is cached for warehouseKeptFor, because many late appends need it
+// at once.
 func (r *Rebaser) warehouseRefuses(ctx context.Context, table *directory.Found) (bool, error) {
 	now := r.config.Now()
 	if known, ok := r.warehouses.GetIfPresent(table.Warehouse); ok && now.Sub(known.read).Abs() < warehouseKeptFor {
@@ -87,9 +88,9 @@ func (r *Rebaser) warehouseRefuses(ctx context.Context, table *directory.Found) 
 	return refuses, nil
 }
 
-// Prepare reads the files for moving a into the cache before the turn of the commit begins. It
-// reports whether a could be put on top of the head of its branch in t. late means that a does not
-// apply there unchanged.
+// Prepare reads the files that moving a needs into the cache, before the turn of the commit begins.
+// It reports whether a could be put on top of the head of its branch in t. late means that a does
+// not apply to that head unchanged.
 func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a metadata.Append, late bool) bool {
 	o, misfit := t.Document.Chain(env).Onto(a)
 	if misfit == metadata.Fits {
@@ -101,7 +102,8 @@ func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a meta
 	return misfit == metadata.Fits
 }
 
-// prepare reads the files for moving a to the head in o, and returns whether a fits there.
+// prepare reads the files that moving a to the head in o needs, and returns why a does not fit
+// there, or metadata.Fits.
 func (r *Rebaser) prepare(ctx context.Context, t Table, a metadata.Append, o metadata.Onto) metadata.Misfit {
 	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
 	defer room.GiveBack() // the cache has its own bound
@@ -119,10 +121,11 @@ type Moves struct {
 	chain   *metadata.Chain
 	files   *files
 	lists   []storage.File
-	bytes   int // of the lists
+	bytes   int // the length of the lists
 }
 
-// Begin begins the moves of one version of t, which chain builds. Files that are read take room.
+// Begin begins the moves of one version of t, which chain builds. Files that are read take their
+// memory from room.
 func (r *Rebaser) Begin(t Table, chain *metadata.Chain, room *documents.Share) *Moves {
 	return &Moves{
 		rebaser: r, table: t, chain: chain,
@@ -182,8 +185,8 @@ func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 }
 
 // look reads the lists and manifests of a and o, and returns why a does not fit on top of o, or
-// metadata.Fits. The list of a and the list of the head both have most entries of the list that the
-// client saw.
+// metadata.Fits. The list of a and the list of the head both contain most entries of the list that
+// the client saw.
 func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
 	sent, head *manifests.List, m merge, misfit metadata.Misfit) {
 	var seen *manifests.List
@@ -206,7 +209,8 @@ func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
 }
 
 // lookInside reads the manifests that the append adds and the manifests that its client did not
-// see. No file may be in both: a client that was considered dead may have added it before.
+// see. No file may be in both: the same client may have added the file in an earlier attempt that
+// it considered failed.
 func lookInside(ctx context.Context, f *files, m merge, o metadata.Onto) metadata.Misfit {
 	own := make([]*contents, len(m.own))
 	for i, e := range m.own {

@@ -8,30 +8,30 @@ import (
 	"moorage/metadata"
 )
 
-// The reasons of this package for not moving an append; package metadata has more. They are values
-// of a metric.
+// The reasons of this package for not moving an append. Package metadata defines further reasons.
+// All of them are values of a metric's label.
 const (
 	misfitUnread    metadata.Misfit = "unread"    // a file is missing, damaged, too long, or not within the claims
-	misfitReplaced  metadata.Misfit = "replaced"  // a manifest that the append merged is gone from the head
-	misfitLost      metadata.Misfit = "lost"      // the manifests that the append merged had other files
+	misfitReplaced  metadata.Misfit = "replaced"  // a manifest that the append merged is no longer in the head
+	misfitLost      metadata.Misfit = "lost"      // the append's manifests lack files of the manifests that they replace
 	misfitManifest  metadata.Misfit = "manifest"  // one of its manifests does more than add files
 	misfitNumbers   metadata.Misfit = "numbers"   // files of the append have numbers that are not allowed
-	misfitTwice     metadata.Misfit = "twice"     // the head has one of its files, or manifests
+	misfitTwice     metadata.Misfit = "twice"     // the head already has one of the append's files or manifests
 	misfitRowIDs    metadata.Misfit = "row-ids"   // rows without ids, or ids beyond the requested ones
 	misfitDifferent metadata.Misfit = "different" // the lists have fields that cannot be carried over
-	misfitMany      metadata.Misfit = "many"      // too many manifests, or bytes
+	misfitMany      metadata.Misfit = "many"      // too many manifests or bytes
 )
 
 const (
-	// manifestsMax is how many manifests an append may bring.
+	// manifestsMax is how many manifests an append may add.
 	manifestsMax = 64
-	// foreignMax bounds the manifests that were added after the client read the table: all are
-	// read.
+	// foreignMax bounds the manifests that were added after the client read the table, because all
+	// of them are read.
 	foreignMax = 1024
 )
 
-// merge is the result of comparing three lists: of the append, of the snapshot that its client saw,
-// and of the head.
+// merge is the result of comparing three manifest lists: the list of the append, the list of the
+// snapshot that its client saw, and the list of the head.
 type merge struct {
 	own     []*manifests.Entry // added by the append
 	kept    []*manifests.Entry // kept from the head
@@ -49,7 +49,7 @@ func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.Lis
 		}
 	}
 	var replaced []*manifests.Entry     // of seen
-	gone := map[*manifests.Entry]bool{} // the same ones, of the head
+	gone := map[*manifests.Entry]bool{} // the same manifests as entries of the head
 	if seen != nil {
 		for _, e := range seen.Entries() {
 			if other, ok := sent.Match(e); ok && !isOwn(other) {
@@ -95,7 +95,7 @@ func has(list *manifests.List, e *manifests.Entry) bool {
 	return ok
 }
 
-// sums checks that the manifests of the append have all files of the manifests that it replaces.
+// sums checks that the manifests of the append contain all files of the manifests that it replaces.
 func (m merge) sums(replaced []*manifests.Entry) metadata.Misfit {
 	own, known := manifests.Sum(m.own)
 	gone, knownGone := manifests.Sum(replaced)
@@ -105,7 +105,7 @@ func (m merge) sums(replaced []*manifests.Entry) metadata.Misfit {
 	return metadata.Fits
 }
 
-// ownFit checks the list's entries of the manifests that the append adds.
+// ownFit checks the manifest list's entries for the manifests that the append adds.
 func (m merge) ownFit(a metadata.Append, o metadata.Onto, head *manifests.List) metadata.Misfit {
 	for _, e := range m.own {
 		_, there := head.Match(e)
@@ -148,7 +148,7 @@ type contents struct {
 	length, snapshot    int64 // of the manifest, from its list
 	counts              manifests.Counts
 	paths               []uint64 // hashes, of files of every status, sorted
-	others              bool     // it has files that are not data files, or deletes files
+	others              bool     // the manifest has files that are not data files, or deletes files
 	numbered            bool     // an added file has its own numbers, or another snapshot
 	unnumbered, noRowID bool     // an existing file has no numbers, or no row id
 }
@@ -203,8 +203,8 @@ func (c *contents) fits(e *manifests.Entry, formatVersion int) metadata.Misfit {
 	return metadata.Fits
 }
 
-// meets reports whether both manifests name a file of the same path. Paths with equal hashes count
-// as equal. A hash collision only refuses an append unnecessarily.
+// meets reports whether both manifests name a file with the same path. Paths with equal hashes
+// count as equal. A hash collision only makes the server refuse an append unnecessarily.
 func (c *contents) meets(other *contents) bool {
 	few, many := c.paths, other.paths
 	if len(few) > len(many) {

@@ -1,9 +1,9 @@
 // Package memory is the store that keeps its records in memory. It is the reference model of
 // registry.Store, and the store of `serve --store memory`.
 //
-// It promises the whole contract of registry.Store except durability: when the process ends, the
-// records are gone. One mutex orders all calls, so each of them happens at one moment. It must not
-// rely on anything outside the contract in registry.
+// It keeps the whole contract of registry.Store except durability: when the process ends, the
+// records are lost. One mutex orders all calls, so each call happens at one moment. The package
+// must not rely on anything outside the contract in registry.
 package memory
 
 import (
@@ -24,7 +24,7 @@ type Store struct {
 	random io.Reader        // read only with mu held for writing
 	now    func() time.Time // the store's clock
 
-	// mu guards the fields below; leaf; never held during a wait.
+	// mu guards the fields below. No lock is taken under it, and it is never held during a wait.
 	mu      sync.RWMutex
 	closed  bool
 	records map[registry.Key]*registry.Record
@@ -45,7 +45,7 @@ var _ registry.Store = (*Store)(nil)
 // use, it must not be read elsewhere at the same time.
 func New(random io.Reader) *Store { return NewWithClock(random, time.Now) }
 
-// NewWithClock is New with the store's clock, which must be safe for concurrent use.
+// NewWithClock is New with now as the store's clock. now must be safe for concurrent use.
 func NewWithClock(random io.Reader, now func() time.Time) *Store {
 	s := &Store{
 		random:  random,
@@ -164,9 +164,9 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 	return etags[:len(batch.Writes):len(batch.Writes)], nil
 }
 
-// writeLocked makes the writes of sealed, whose conditions hold. mu must be held.
+// writeLocked executes the writes of sealed, whose conditions hold. mu must be held.
 func (s *Store) writeLocked(sealed registry.Batch, etags []registry.ETag) {
-	unplaced := make(map[registry.Key]bool) // change records that lose their place
+	unplaced := make(map[registry.Key]bool) // change records that lose their place in the order
 	for i, w := range sealed.Writes {
 		if w.Key.Table == registry.TableChange && s.records[w.Key] != nil {
 			unplaced[w.Key] = true
@@ -220,7 +220,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// usableLocked returns why a call must fail, or nil if it may go on. mu must be held.
+// usableLocked returns why a call must fail, or nil if the call may continue. mu must be held.
 func (s *Store) usableLocked(ctx context.Context) error {
 	if s.closed {
 		return registry.ErrClosed
@@ -236,7 +236,7 @@ func (s *Store) recordLocked(key registry.Key) registry.Record {
 	return registry.Record{}
 }
 
-// putLocked stores record in place of the one at its key. mu must be held.
+// putLocked stores record, in place of an earlier record at its key. mu must be held.
 func (s *Store) putLocked(record registry.Record) {
 	if place := s.records[record.Key]; place != nil {
 		*place = record

@@ -8,14 +8,14 @@ import (
 	"moorage/registry"
 )
 
-// request is an Apply, or a backup, that waits for the committer. It shares nothing with the
-// caller, which may be gone before the committer has written it.
+// request is an Apply, or a backup, that waits for the committer. It shares no memory with the
+// caller, which may have returned before the committer writes the request.
 type request struct {
 	conditions []registry.Condition
 	writes     []storedWrite
 	hasChange  bool // the last write is a change that gets a place
-	// alone, if not nil, is called between two groups instead of a write. All earlier writes are on
-	// disk then. Its result is the answer.
+	// alone, if not nil, is called between two groups, and the request has no writes. All earlier
+	// writes are on disk at that time. The result of alone is the answer.
 	alone  func() error
 	answer chan error // buffered: gets nil if the batch was applied
 
@@ -49,7 +49,7 @@ func newRequest(sealed registry.Batch, etags []registry.ETag) *request {
 	return r
 }
 
-// isOwnChange reports whether write i is the request's own change.
+// isOwnChange reports whether write i is the change record of the request itself.
 func (r *request) isOwnChange(i int) bool { return r.hasChange && i == len(r.writes)-1 }
 
 // bytes returns the approximate size of the request's writes.
@@ -98,7 +98,7 @@ func (s *instance) newETags(batch registry.Batch) ([]registry.ETag, error) {
 }
 
 // wait returns the result of a request. It waits for the committer until ctx ends. If the store has
-// failed, it does not wait for a committer that is held up.
+// failed, it does not wait for the committer, which the guard may hold up.
 func (s *instance) wait(ctx context.Context, r *request) error {
 	select {
 	case err := <-r.answer:

@@ -22,7 +22,7 @@ import (
 const unfinishedEnding = ".unfinished"
 
 // errWithin means that the backup would be in the folder of the store, where the engine may take it
-// for its own file.
+// for a file of its own.
 var errWithin = errors.New("it lies within the folder of the store")
 
 // Backup is Store.Backup.
@@ -53,9 +53,9 @@ func (s *instance) Backup(ctx context.Context, dir, name string,
 		err = s.prepare(ctx, copied, prepare)
 	}
 	if err == nil && prepare != nil {
-		// Opening moves the changes from the engine's log to a table. Opening would notice a lost
-		// table, but not a lost log. Some tools leave out files with such names when they copy a
-		// folder.
+		// This opening moves the changes from the engine's log to a table. A later opening would
+		// notice a lost table, but not a lost log. Some tools that copy folders leave out log
+		// files.
 		err = s.prepare(ctx, copied, func(context.Context, registry.Store) error { return nil })
 	}
 	if err == nil {
@@ -65,7 +65,7 @@ func (s *instance) Backup(ctx context.Context, dir, name string,
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = checkAbsent(files, dir) // a rename would replace an empty folder made meanwhile
+		err = checkAbsent(files, dir) // the rename would replace an empty folder made since the first check
 	}
 	if err == nil {
 		err = moveDurably(files, unfinished, dir)
@@ -117,12 +117,12 @@ func checkAbsent(files vfs.FS, name string) error {
 }
 
 // checkpoint lets the committer copy the engine's files to the folder name in the new folder dir.
-// After an error nothing remains there. If the store has failed, that holds once the store is
-// closed.
+// After an error nothing remains in dir. If the store has failed, that is true only once the store
+// is closed.
 //
-// The committer does it because all of the engine's log is on disk then. If the log grew during the
-// copy, the copy could have new pages after old ones, which looks like damage. For the same reason
-// the engine need not flush its log first.
+// The committer makes the copy because between two groups all of the engine's log is on disk. If
+// the log grew during the copy, the copy could lack pages before newer pages, which looks like
+// damage. For the same reason the engine need not flush its log first.
 func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 	r := &request{answer: make(chan error, 1)}
 	r.alone = func() error {
@@ -133,7 +133,7 @@ func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 		defer s.guard.apart.Store(nil)
 		err := s.checkpointEngine(dir, name)
 		if failed := s.failure.get(); failed != nil {
-			err = failed // the engine may have failed to write what it reports
+			err = failed // the engine may report data that it failed to write
 		}
 		if err != nil {
 			err = errors.Join(err, s.guard.FS.RemoveAll(dir))
@@ -170,16 +170,15 @@ func (s *instance) checkpointEngine(dir, name string) (err error) {
 			err = panicked(p)
 		}
 	}()
-	// Otherwise the engine would sync the folder that contains dir, and take an error there for its
-	// own.
+	// If the engine made dir, it would sync the parent folder, and would fail if that sync failed.
 	if err := s.guard.FS.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	return s.db.Checkpoint(s.guard.FS.PathJoin(dir, name))
 }
 
-// panicked returns the error of an engine's panic. Some errors of the file system are the panic's
-// value.
+// panicked returns the error of an engine's panic. The engine panics with some errors of the file
+// system as the value.
 func panicked(reason any) error {
 	if err, ok := reason.(error); ok {
 		return fmt.Errorf("the engine panicked: %w", err)
@@ -189,7 +188,8 @@ func panicked(reason any) error {
 
 // prepare lets do change the copy of the store in dir, durably.
 func (s *instance) prepare(ctx context.Context, dir string, do func(context.Context, registry.Store) error) error {
-	// A copy that fails must stay failed: one that reopened itself could lack changes made by do.
+	// A copy that fails must stay failed: if it reopened itself, it could lack changes that do
+	// made.
 	copied, err := open(dir, Options{FS: s.guard.FS}, func(*engine.Options) {})
 	if err != nil {
 		return fmt.Errorf("open the copy: %w", err)
@@ -251,7 +251,8 @@ func countRecords(db *engine.DB) (records int, err error) {
 	return records, nil
 }
 
-// moveDurably renames the folder from to to, within one folder. After an error nothing is at to.
+// moveDurably renames the folder from to to, within one folder. After an error there is no folder
+// at to.
 func moveDurably(files vfs.FS, from, to string) error {
 	if err := syncFolder(files, from); err != nil {
 		return err

@@ -40,8 +40,8 @@ func (s *instance) commit(requests []*request, buf *[]byte) {
 	g.filter.close()
 	if len(g.applied) > 0 {
 		if err := s.write(g); err != nil {
-			// Requests that were applied may still become durable. Requests that lost to such a
-			// request, or saw one, wrote nothing.
+			// Requests that were applied may still become durable. Requests that failed because of
+			// an applied request, or saw its writes, wrote nothing.
 			answer(g.applied, s.failure.unknown())
 			for _, w := range g.waiting {
 				w.request.answer <- err
@@ -49,7 +49,7 @@ func (s *instance) commit(requests []*request, buf *[]byte) {
 			return
 		}
 	}
-	// Close gives the rest of the batch back to the engine's pool; that cannot fail.
+	// Close gives the rest of the batch back to the engine's pool; this cannot fail.
 	_ = g.batch.Close()
 	answer(g.applied, nil)
 	for _, w := range g.waiting {
@@ -64,8 +64,8 @@ func answer(requests []*request, err error) {
 	}
 }
 
-// write makes the group durable and then visible. An error means that the store has failed. Then it
-// is unknown whether the group exists after the next opening.
+// write makes the group durable and then visible. An error means that the store has failed. After
+// an error it is unknown whether the next opening finds the group.
 func (s *instance) write(g *group) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -86,9 +86,9 @@ func (s *instance) write(g *group) (err error) {
 	return nil
 }
 
-// group is the set of writes that the committer makes at once.
+// group is the set of writes that the committer makes with one sync.
 type group struct {
-	view  *view // before the group
+	view  *view // the state before the group
 	batch *engine.Batch
 	last  registry.Position
 	buf   *[]byte
@@ -99,15 +99,15 @@ type group struct {
 	waiting []verdict
 }
 
-// verdict is the result of a request that writes nothing, provided that the part of its own group
-// that it saw becomes durable.
+// verdict is the result of a request that writes nothing. It is valid only if the writes of its
+// group that the request saw become durable.
 type verdict struct {
 	request *request
 	err     error
 }
 
-// decide applies the request within the group if its conditions hold. A request that ends without
-// depending on undurable changes is answered at once.
+// decide applies the request within the group if its conditions hold. A request that writes
+// nothing, and saw no write of the group, is answered at once.
 func (g *group) decide(r *request) {
 	sawGroup, unplaced, err := g.look(r)
 	if err == nil && len(r.writes) > 0 {
@@ -122,10 +122,10 @@ func (g *group) decide(r *request) {
 	r.answer <- err
 }
 
-// look reads everything on which the request depends. It returns whether the request saw the group,
-// and the error of the first condition that does not hold. It also returns the positions that
-// changes lose because the request writes them again. It adds nothing to the group. So a panic of
-// the engine fails only this request, like a panic in a reader's goroutine.
+// look reads everything on which the request depends. It returns whether the request saw a write of
+// the group, and the error of the first condition that does not hold. It also returns the positions
+// of changes that the request overwrites or deletes. It adds nothing to the group. So if the engine
+// panics, only this request fails, as with a panic in a reader's goroutine.
 func (g *group) look(r *request) (sawGroup bool, unplaced []registry.Position, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -155,9 +155,9 @@ func (g *group) check(conditions []registry.Condition) (sawGroup bool, err error
 	return sawGroup, nil
 }
 
-// conditionHeader is header for the record of a condition. A record that must not exist rarely
-// does: change IDs and keys are new. The engine's filters show that without reading a block, which
-// could be anywhere in the store.
+// conditionHeader is header for the record of a condition. A record that must be absent nearly
+// always is, because change IDs and keys are new. The engine's filters show that without reading a
+// block from disk.
 func (g *group) conditionHeader(c registry.Condition) (h header, written bool, err error) {
 	if _, written := g.written[c.Key]; !written && c.Kind == registry.CondAbsent {
 		*g.buf = appendRecordKey((*g.buf)[:0], c.Key)
@@ -196,8 +196,8 @@ func (g *group) unplaced(r *request) ([]registry.Position, error) {
 	return unplaced, nil
 }
 
-// apply adds the request's writes to the group. It cannot fail, so that a request is in the group
-// whole or not at all.
+// apply adds the request's writes to the group. It cannot fail, so the group has either all writes
+// of a request or none.
 func (g *group) apply(r *request, unplaced []registry.Position) {
 	for _, position := range unplaced {
 		g.remove(appendPlaceKey(nil, position))

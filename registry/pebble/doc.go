@@ -1,11 +1,12 @@
-// Package pebble is the store that keeps its records in a directory, with the log-structured engine
-// of that name. It is the embedded default of one process.
+// Package pebble is the store that keeps its records in a directory. It uses the storage engine
+// Pebble, which is called the engine below. It is the default store, embedded in a single process.
 //
 // # Durable before visible
 //
 // The engine shows a batch to readers before its log is on disk. So this package does not let
 // readers see the engine's latest state. Readers use a view, a snapshot of the engine that was
-// taken after a sync. One goroutine, the committer, makes all writes:
+// taken after a sync. One goroutine, the committer, makes all writes. The requests that it takes at
+// once are a group:
 //
 //	Apply ──► queue ──► committer: take what queued during the last sync
 //	                     │  check each request's conditions, in order, against
@@ -17,25 +18,26 @@
 //	                     ▼
 //	                    answer the requests
 //
-// If a request was refused because of a record of its own group, it is also answered after the
-// sync. Until then that record may still be lost. Overlaying the old values on the engine's state
-// was rejected: it costs every List a merge, where a view costs every group one snapshot.
+// If a request is refused because of a record that its own group wrote, it is also answered after
+// the sync. Until then that record may still be lost. Overlaying the old values on the engine's
+// state was rejected: it would cost every List a merge, while a view costs every group only one
+// snapshot.
 //
 // # Failure
 //
 // The engine does not survive an error of the file system while it writes. It calls its logger's
 // Fatalf, which is meant to end the process, or panics in a way that cannot be recovered. So the
-// store hides such errors from it. A guard lies between the engine and the file system. At the
-// first error it marks the store failed and freezes: later writes of the engine wait, and never
-// reach the disk. Applies in progress are answered with ErrUnknown, later ones with ErrFailed.
-// Reads go on from the last view. When the store is closed, the guard reports success to the
-// engine, so that it can end. Opening the directory again restores everything that reached the
-// disk. Opening moves the content of the log to a new table and syncs that table. So it does not
-// matter whether the pages of a log whose sync failed are on disk.
+// store hides such errors from the engine. A guard sits between the engine and the file system. At
+// the first error it marks the store failed and freezes: later writes of the engine wait, and never
+// reach the disk. Applies in progress are answered with ErrUnknown, and later Applies with
+// ErrFailed. Reads continue from the last view. When the store is closed, the guard reports success
+// to the engine, so that the engine can close. Opening the directory again restores everything that
+// reached the disk. Opening moves the content of the log to a new table and syncs that table. So it
+// does not matter whether pages of a log whose sync failed reached the disk.
 //
-// An instance is the store from one opening to the next, and ends with its first error. If the disk
-// was full, Store closes the failed instance and opens another when there is room. Other errors may
-// mean that the disk is broken, so an operator must check it.
+// An instance is the store from one opening of the engine to the next. It fails for good at its
+// first error. If the disk was full, Store closes the failed instance and opens another when the
+// disk has room. Other errors may mean that the disk is broken, so an operator must check it.
 //
 // # Layout
 //

@@ -23,9 +23,9 @@ func (s *instance) engineOptions(cache *engine.Cache, tune func(*engine.Options)
 		CompactionConcurrencyRange: func() (lower, upper int) { return 1, compactionsMax },
 		Logger:                     engineLogger{s.logger, s.fail},
 		EventListener: &engine.EventListener{
-			// Otherwise the engine would retry at once, without end.
+			// Without this, the engine would retry at once, without end.
 			BackgroundError: func(err error) { s.fail(fmt.Errorf("in the background: %w", err)) },
-			// Otherwise the engine logs it with a hundred lines of stack traces.
+			// Without this, the engine logs the corruption with a hundred lines of stack traces.
 			DataCorruption: func(info engine.DataCorruptionInfo) {
 				s.fail(fmt.Errorf("%s is damaged; replace the store by a backup: %w", info.Path, info.Details))
 			},
@@ -34,7 +34,7 @@ func (s *instance) engineOptions(cache *engine.Cache, tune func(*engine.Options)
 			},
 		},
 	}
-	// Otherwise a reader sometimes waits for a sync of the list of files.
+	// With sampling, a reader sometimes waits for a sync of the list of files.
 	options.Experimental.ReadSamplingMultiplier = -1
 	for level := range options.Levels {
 		options.Levels[level].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
@@ -60,12 +60,12 @@ func (s *instance) openEngine(cacheBytes int64, tune func(*engine.Options)) (db 
 
 // checkFiles reports ErrNewerFormat if the format of the engine's files is unknown to this version
 // of the engine. The engine keeps the format in the name of a file. checkFiles also refuses a
-// directory that is not a complete store. There the engine would make a new store and delete the
-// tables.
+// directory that is not a complete store. In such a directory the engine would make a new store and
+// delete the tables.
 func (s *instance) checkFiles() error {
 	names, err := s.guard.List(s.dir)
 	if err != nil {
-		return nil // there is no such directory yet, or the engine will report the fault
+		return nil // the directory does not exist yet, or the engine will report the error
 	}
 	for _, name := range names {
 		rest, isMarker := strings.CutPrefix(name, "marker.format-version.")
@@ -83,8 +83,8 @@ func (s *instance) checkFiles() error {
 	return nil
 }
 
-// manifestMarker begins the name of the file that names the list of tables. A new store gets it
-// before its first log, and without it the engine takes the directory for empty.
+// manifestMarker begins the name of the file that names the list of tables. A new store gets that
+// file before its first log. If the file is missing, the engine takes the directory for empty.
 const manifestMarker = "marker.manifest."
 
 func isManifestMarker(name string) bool { return strings.HasPrefix(name, manifestMarker) }
@@ -119,7 +119,7 @@ func (s *instance) load() error {
 	if err := s.db.Set(appendRecordKey(nil, record.Key), stored, engine.Sync); err != nil {
 		return fmt.Errorf("write the format record: %w", err)
 	}
-	// The engine logs the error of a sync, but does not return it.
+	// The engine logs a sync error, but does not return it.
 	if err := s.failure.get(); err != nil {
 		return err
 	}

@@ -11,15 +11,16 @@ import (
 type failure struct {
 	happened chan struct{} // closed when there is a reason
 
-	// mu guards the fields below; leaf.
+	// mu guards the fields below. No lock is taken under it.
 	mu     sync.Mutex
 	reason error
-	opened bool // Open has returned, so its error cannot give the reason
+	opened bool // Open has returned, so the reason can no longer be in its error
 }
 
 func (f *failure) init() { f.happened = make(chan struct{}) }
 
-// set records the reason unless there is one, and reports whether the caller must log it.
+// set records the reason unless an earlier reason is recorded. It reports whether the caller must
+// log the reason.
 func (f *failure) set(reason error) (toLog bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -31,8 +32,8 @@ func (f *failure) set(reason error) (toLog bool) {
 	return f.opened
 }
 
-// open marks the store as open: from now on the reason must be logged. It returns an earlier
-// reason.
+// open marks the store as open: from now on set requires that the reason is logged. It returns the
+// reason if the store has failed already.
 func (f *failure) open() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 )
 
 // filter looks for keys of a view that probably do not exist. For such a key the engine's Get reads
-// a block of the last level, which holds nearly all records. An iterator also uses the filters of
-// that level. These take about a byte for each record and stay in the cache. One iterator serves a
-// whole group, because making one costs more than a lookup.
+// a block of the last level, which holds nearly all records. An iterator, unlike Get, uses the
+// filters of that level too. The filters take about a byte for each record and stay in the cache.
+// One iterator serves a whole group, because creating an iterator costs more than a lookup.
 //
-// A filter is not safe for concurrent use. It is ready when view is set; close ends it.
+// A filter is not safe for concurrent use. It is ready once view is set. close ends its use.
 type filter struct {
 	view *view
 	iter *engine.Iterator // nil before the first lookup, and after close
@@ -38,7 +38,8 @@ func (f *filter) exists(key []byte) (bool, error) {
 	return false, nil
 }
 
-// close closes the iterator. exists has already returned its errors.
+// close closes the iterator. An error of the iterator is ignored, because exists has already
+// returned it.
 func (f *filter) close() {
 	if f.iter != nil {
 		_ = f.iter.Close()
@@ -46,5 +47,6 @@ func (f *filter) close() {
 	}
 }
 
-// abandon forgets an iterator in which the engine panicked: it may hold internal locks.
+// abandon drops an iterator in which the engine panicked without closing it, because it may hold
+// internal locks.
 func (f *filter) abandon() { f.iter = nil }

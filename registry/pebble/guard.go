@@ -14,11 +14,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// guard is the engine's file system: the real one until a change of it fails. Then it calls fail,
-// which freezes it. Each later change that the engine requests waits, and does not happen. letGo
-// ends the waiting: from then on changes seem to succeed. guard passes on reads, and removals of
-// files, on which nothing depends. It also passes on all calls for the folder of a backup, which
-// the engine does not need.
+// guard is the engine's file system. It forwards all calls to the real file system until a change
+// fails. Then it calls fail, which freezes the guard. After that, each change that the engine
+// requests waits and is never made. letGo ends the waiting: from then on the guard reports that
+// changes succeed. The guard always forwards reads. Nothing depends on removals of files: a failed
+// removal does not freeze the guard, and a frozen guard ignores removals. The guard always forwards
+// calls for the folder of a backup, which the engine does not need.
 type guard struct {
 	vfs.FS
 	fail func(error)
@@ -49,8 +50,8 @@ func (g *guard) letGo() {
 	g.once.Do(func() { close(g.gone) })
 }
 
-// change makes a change unless g is frozen, and reports whether it was made. If not, the caller
-// must report success to the engine.
+// change calls do unless g is frozen, and reports whether do succeeded. If change returns false,
+// the caller must report success to the engine.
 func (g *guard) change(what, name string, do func() error) (made bool) {
 	if !g.frozen.Load() {
 		err := do()
@@ -135,7 +136,7 @@ func (g *guard) MkdirAll(dir string, perm fs.FileMode) error {
 	return nil
 }
 
-// Remove implements vfs.FS. A file that remains is not a failure.
+// Remove implements vfs.FS. If the file cannot be removed, the store does not fail.
 func (g *guard) Remove(name string) error {
 	if g.frozen.Load() && !g.isApart(name) {
 		return nil
@@ -159,17 +160,17 @@ func (g *guard) Lock(name string) (io.Closer, error) {
 	switch {
 	case err == nil:
 		return lock, nil
-	case errors.As(err, &path): // the file could not be made
+	case errors.As(err, &path): // the lock file could not be created
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES): // another process has the lock
 		return nil, ErrLocked
-	case !errors.As(err, &code): // this process has it: the engine keeps its own list
+	case !errors.As(err, &code): // this process has the lock: the engine keeps a list of its locks
 		return nil, ErrLocked
 	}
 	return nil, err
 }
 
-// GetDiskUsage implements vfs.FS. The engine uses it to pace itself, and takes an error for its
-// own.
+// GetDiskUsage implements vfs.FS. The engine uses the result to pace itself, and would take an
+// error for an error of its own.
 func (g *guard) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 	usage, err := g.FS.GetDiskUsage(path)
 	if err != nil {
@@ -207,7 +208,7 @@ func (f *guardedFile) WriteAt(p []byte, offset int64) (int, error) {
 }
 
 // Stat implements vfs.File. It is guarded like a change, because the engine does not survive an
-// error here when it reuses a file of its log.
+// error of Stat when it reuses a file of its log.
 func (f *guardedFile) Stat() (info vfs.FileInfo, err error) {
 	made := f.guard.change("stat", f.name, func() (err error) {
 		info, err = f.File.Stat()
@@ -224,7 +225,7 @@ func (f *guardedFile) Stat() (info vfs.FileInfo, err error) {
 	return file.Stat()
 }
 
-// Close implements vfs.File. The file is closed even when nothing else reaches the disk.
+// Close implements vfs.File. It closes the file even if the guard is frozen.
 func (f *guardedFile) Close() error {
 	if err := f.File.Close(); err != nil {
 		f.guard.change("close", f.name, func() error { return err })

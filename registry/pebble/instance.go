@@ -14,8 +14,8 @@ import (
 	"moorage/registry"
 )
 
-// instance is a store from the moment when the engine opens its files until it closes them. A
-// failed instance stays failed. It is safe for concurrent use.
+// instance is a store from the moment when the engine opens its files until the engine closes them.
+// A failed instance stays failed. It is safe for concurrent use.
 type instance struct {
 	dir    string
 	logger *slog.Logger
@@ -23,16 +23,17 @@ type instance struct {
 	guard  *guard
 	now    func() time.Time // the store's clock
 
-	randomMu *sync.Mutex // guards random, from which the next instance draws too; leaf
+	randomMu *sync.Mutex // guards random, which instances share; no lock is taken under it
 	random   io.Reader
 
 	queue     queue
 	committer sync.WaitGroup // the goroutine that runs commitLoop
 	// Only the committer uses the fields below while it runs.
 	last   registry.Position // the last assigned position
-	broken bool              // the engine panicked; it may hold internal locks
+	broken bool              // the engine panicked, so it may hold internal locks
 
-	// viewMu guards view and the entry into readers; leaf, never held over I/O.
+	// viewMu guards view and the entry into readers. No lock is taken under it, and it is never
+	// held over I/O.
 	viewMu  sync.RWMutex
 	view    *view          // nil once the store is closed
 	readers sync.WaitGroup // calls that read; entered with viewMu held and view not nil
@@ -40,7 +41,8 @@ type instance struct {
 
 	buffers sync.Pool // of *[]byte, for the engine's keys
 	pages   sync.Pool // of *page
-	// backupMu lets one backup be written at a time; taken before any other, held over I/O.
+	// backupMu lets one backup be written at a time. It is taken before any other lock, and held
+	// over I/O.
 	backupMu sync.Mutex
 	failure  failure
 
@@ -86,15 +88,16 @@ func (s *instance) start(cacheBytes int64, tune func(*engine.Options)) error {
 		s.retired.stop()
 		err = errors.Join(err, s.closeEngine())
 	}
-	// Errors of the engine after the store has failed are consequences.
+	// After the store has failed, errors of the engine are only consequences, so the first reason
+	// is returned.
 	if reason := s.failure.why(); reason != nil {
 		return reason
 	}
 	return err
 }
 
-// watch releases the engine as soon as the store fails, until stop is called. While the engine
-// opens or closes, a goroutine waits for it to end.
+// watch releases the engine as soon as the store fails, until stop is called. It is needed while
+// the engine opens or closes, because a goroutine waits for the engine then.
 func (s *instance) watch() (stop func()) {
 	stopped := make(chan struct{})
 	var watcher sync.WaitGroup
@@ -135,7 +138,7 @@ func (s *instance) Close() error {
 	return s.closeErr
 }
 
-// setView makes next the view of readers from now on. Nil refuses readers.
+// setView makes next the view of all readers from now on. If next is nil, readers are refused.
 func (s *instance) setView(next *view) {
 	s.viewMu.Lock()
 	last := s.view
@@ -146,8 +149,8 @@ func (s *instance) setView(next *view) {
 	}
 }
 
-// fail marks the store failed, for its first reason, and keeps later changes from the disk. It may
-// be called from anywhere in the engine, with the engine's locks held.
+// fail marks the store failed for reason, unless it has failed already, and keeps later changes
+// from the disk. It may be called from anywhere in the engine, with the engine's locks held.
 func (s *instance) fail(reason error) {
 	s.guard.freeze()
 	if s.failure.set(reason) {

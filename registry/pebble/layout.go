@@ -8,7 +8,7 @@ import (
 	"moorage/registry"
 )
 
-// The first bytes of the engine's keys. doc.go draws the layout.
+// The first bytes of the engine's keys. The package comment describes the layout.
 const (
 	spaceMeta     = 'm'
 	spacePosition = 'p'
@@ -20,7 +20,8 @@ const (
 
 	etagBytes     = len(registry.ETag{})
 	positionBytes = 8
-	// headerBytes precede the value of each record. In a change its position follows them.
+	// headerBytes is the length of the header before the value of each record. In a change record,
+	// the position follows the header.
 	headerBytes = etagBytes + 1
 )
 
@@ -58,7 +59,7 @@ func valueOffset(table registry.Table) int {
 	return headerBytes
 }
 
-// appendRecord appends the stored form of a write that gives its record this ETag.
+// appendRecord appends the stored form of the record that w writes with this ETag.
 func appendRecord(buf []byte, w registry.Write, etag registry.ETag) []byte {
 	buf = append(buf, etag[:]...)
 	buf = append(buf, byte(w.State))

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// engineLogger passes on the engine's messages. The engine expects that Fatalf does not return.
-// Here it returns, and the store has failed.
+// engineLogger logs the engine's messages. The engine expects that Fatalf does not return. This
+// Fatalf returns, after marking the store failed.
 type engineLogger struct {
 	logger *slog.Logger
 	fail   func(error)

@@ -3,17 +3,17 @@ package pebble
 import "moorage/registry"
 
 const (
-	// valuesChunkBytes is the size of an allocation that values share. A caller that keeps one
-	// value keeps its whole chunk, so a chunk is smaller than a page.
+	// valuesChunkBytes is the size of a chunk of memory that several values share. A caller that
+	// keeps one value keeps its whole chunk in memory, so a chunk is smaller than a page.
 	valuesChunkBytes = 32 << 10
-	// pageKeptBytes bounds the memory that a reused page keeps. Most pages are shorter.
+	// pageKeptBytes bounds the memory that a page keeps for its next use. Most pages need less.
 	pageKeptBytes = 1 << 20
 )
 
-// page collects the result of a list. The records are made when it is complete, because an
-// allocation for each ID and each value would be half the work of a list.
+// page collects the result of a list. The records are made when the page is complete. An allocation
+// for each ID and each value would be half of the work of a list.
 type page struct {
-	ids, values []byte // of all items, one behind the other
+	ids, values []byte // of all items, one after the other
 	items       []pageItem
 }
 
@@ -28,7 +28,7 @@ type pageItem struct {
 func (p *page) add(table registry.Table, id, stored []byte) (value []byte, err error) {
 	h, value, err := splitRecord(registry.Key{Table: table}, stored)
 	if err != nil {
-		_, _, err = splitRecord(registry.Key{Table: table, ID: string(id)}, stored) // names the record in its error
+		_, _, err = splitRecord(registry.Key{Table: table, ID: string(id)}, stored) // the error names the record
 		return nil, err
 	}
 	p.ids = append(p.ids, id...)

@@ -26,18 +26,21 @@ import (
 const (
 	// CacheBytesDefault is the memory for blocks read from files, if Options does not set it.
 	CacheBytesDefault = 32 << 20
-	// memTableBytes is the memory in which new records gather before they become a file.
+	// memTableBytes is the size of the memory in which the engine collects new records before it
+	// writes them to a file.
 	memTableBytes = 8 << 20
 	// openFilesMax bounds the files that the engine keeps open.
 	openFilesMax = 256
-	// bloomBitsPerKey lets one in a hundred reads of a missing key read a file in vain.
+	// bloomBitsPerKey is the size of the filters. With this size, one in a hundred reads of a
+	// missing key reads a file needlessly.
 	bloomBitsPerKey = 10
-	// compactionsMax bounds concurrent merges of files. The engine begins a second one only when it
-	// falls behind. More would take the processors from the commits.
+	// compactionsMax bounds concurrent merges of files. The engine begins a second merge only when
+	// it falls behind. More merges would take processor time from the commits.
 	compactionsMax = 2
 	// engineFormat is the engine's own format. Fewer versions of the engine can read a higher
-	// format, so it is raised on purpose and not with the library. With this format the engine can
-	// distinguish a log that a crash cut short from a log that was damaged later.
+	// format. So a new version of the library does not raise it; a developer does, on purpose. With
+	// this format the engine can distinguish a log that a crash cut short from a log that was
+	// damaged later.
 	engineFormat = engine.FormatWALSyncChunks
 )
 
@@ -62,14 +65,14 @@ type Options struct {
 	// Now is the store's clock; default time.Now.
 	Now func() time.Time
 
-	randomMu *sync.Mutex // guards Random; leaf
+	randomMu *sync.Mutex // guards Random; no lock is taken under it
 }
 
 // Store keeps records in a directory. It is safe for concurrent use.
 //
 // A Store fails when its engine meets an error that the engine does not survive. If the disk was
-// full, the Store reopens itself when there is room. After any other error the disk may be broken:
-// the Store stays failed until a process opens it.
+// full, the Store reopens itself when the disk has room. After any other error the disk may be
+// broken: the Store stays failed, and a new process must open it.
 type Store struct {
 	dir     string
 	options Options
@@ -91,8 +94,8 @@ var (
 )
 
 // Open opens the store in the directory dir, and creates the directory if it is missing. Its errors
-// are ErrLocked, ErrNewerFormat and ErrForeign, each a sentence with dir in it, and errors of the
-// file system. The store has everything that an earlier process acknowledged.
+// are ErrLocked, ErrNewerFormat and ErrForeign, whose texts are sentences that name dir, and errors
+// of the file system. The store has everything that an earlier process acknowledged.
 func Open(dir string, options Options) (*Store, error) {
 	return openWatched(dir, options, func(*engine.Options) {}, watchPause)
 }
@@ -115,7 +118,8 @@ func openWatched(dir string, options Options, tune func(*engine.Options), pause 
 	return s, nil
 }
 
-// complete returns the options with their defaults, and dir in the form of the engine's lock.
+// complete returns the options with their defaults, and dir as the absolute path that the engine's
+// lock uses.
 func (o Options) complete(dir string) (string, Options, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -185,8 +189,8 @@ func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, afte
 	return records, err
 }
 
-// Apply implements registry.Store. It returns ErrUnknown if the store fails, or ctx ends,
-// while the batch is being written, and ErrFailed if the store failed before.
+// Apply implements registry.Store. It returns ErrUnknown if the store fails, or ctx ends, while the
+// batch is being written. It returns ErrFailed if the store had failed before.
 func (s *Store) Apply(ctx context.Context, batch registry.Batch) (etags []registry.ETag, err error) {
 	err = s.use(func(in *instance) (err error) {
 		etags, err = in.Apply(ctx, batch)
@@ -218,16 +222,16 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 // records in the copy. dir must not exist, nor lie within the store, and its parent folder must
 // exist. The copy can be opened like the store itself.
 //
-// The copy holds every Apply that had returned when Backup was called. It holds no part of an
-// Apply, and nothing that a power cut could take from the store. Backup opens the copy as a
-// separate store and calls prepare with it. The copy keeps the changes of prepare, which must not
-// keep the store. A nil prepare changes nothing. Backup reads the whole copy, and the copy is
-// durable when Backup returns. After an error, also of prepare, nothing new is at dir. The error is
-// fs.ErrExist if dir existed, or the file system's if there is no room. The store goes on in either
-// case.
+// The copy holds every Apply that had returned when Backup was called. It holds each Apply whole or
+// not at all, and nothing that a power cut could still undo in the store. Backup opens the copy as
+// a separate store and calls prepare with that store, which prepare must not keep. The changes that
+// prepare makes are in the copy. A nil prepare changes nothing. Backup verifies the copy by reading
+// all of it, and the copy is durable when Backup returns. After an error, including an error of
+// prepare, nothing new is at dir. The error is fs.ErrExist if dir existed, or an error of the file
+// system if the disk has no room. The original store continues in either case.
 //
-// Applies wait while the files are linked, or copied if dir is on another file system. Only one
-// backup is written at a time. A process that dies during a backup leaves a folder next to dir
+// Applies wait while Backup links the files, or copies them if dir is on another file system. Only
+// one backup is written at a time. A process that dies during a backup leaves a folder next to dir
 // whose name ends in ".unfinished" and may be deleted.
 func (s *Store) Backup(ctx context.Context, dir, name string,
 	prepare func(context.Context, registry.Store) error) (records int, err error) {
@@ -252,8 +256,8 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Close implements registry.Store. It first executes queued Applies. It returns nil for a failed
-// store, which Healthy reports.
+// Close implements registry.Store. It first executes queued Applies. It returns nil even if the
+// store has failed, because Healthy reports that.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.closed.Store(true)

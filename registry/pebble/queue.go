@@ -6,17 +6,19 @@ import (
 	"moorage/registry"
 )
 
-// groupBytesMax bounds the bytes that the committer writes at once. More data makes the sync slower
-// without making the store faster. A larger request is a group of its own.
+// groupBytesMax bounds the bytes of a group, which the committer writes with one sync. A larger
+// group makes the sync slower without making the store faster. A request that is larger than this
+// is a group by itself.
 const groupBytesMax = 1 << 20
 
-// queue holds the requests that wait for the committer. It has no bound, because each request is a
-// waiting call of Apply, and the layer that admits calls bounds their number. It is safe for
+// queue holds the requests that wait for the committer. It has no bound, because each request
+// belongs to a waiting call of Apply, and the server bounds the number of calls. It is safe for
 // concurrent use.
 type queue struct {
 	arrived sync.Cond // on mu: requests or closed have changed
 
-	// mu guards the fields below, and the field taken of requests; leaf.
+	// mu guards the fields below, and the fields taken and withdrawn of requests. No lock is taken
+	// under it.
 	mu       sync.Mutex
 	requests []*request
 	closed   bool
@@ -47,8 +49,8 @@ func (q *queue) withdraw(r *request) bool {
 	return true
 }
 
-// take waits for requests and returns the first of them, up to groupBytesMax, or one that must be
-// alone. It returns an empty result when the queue is closed and empty.
+// take waits for requests, and returns the first requests up to groupBytesMax, or one request that
+// must run alone. It returns an empty result when the queue is closed and empty.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -99,8 +99,8 @@ func (s *instance) ListKeys(ctx context.Context, table registry.Table, prefix, a
 	return found.records(table, false), nil
 }
 
-// list calls visit with the IDs of the keys of a page and their stored values. visit must keep
-// neither.
+// list calls visit with the IDs of the keys of a page and their stored values. visit must not keep
+// its arguments.
 func (s *instance) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
 	visit func(id, stored []byte) error) error {
 	if err := registry.CheckList(table, limit); err != nil {

@@ -17,15 +17,15 @@ const (
 	// spareBytesMin is the free disk space that a healthy store needs. It is enough to flush the
 	// engine's memory, and for the metadata file of nearly every commit.
 	spareBytesMin = 2 * memTableBytes
-	// reopenSpareBytes is what opening writes in addition to the content of the engine's logs: a
-	// log, the list of tables, and the settings.
+	// reopenSpareBytes is how much opening a store writes in addition to the content of the
+	// engine's logs: a log, the list of tables, and the settings.
 	reopenSpareBytes = 4 << 20
 	// roomFile is the name of the file with which the store tests whether its disk has room.
 	roomFile = "room.tmp"
 )
 
-// watchDisk measures the disk of the store, until Close. If a store failed because its disk was
-// full, it reopens the store when there is room.
+// watchDisk measures the free space on the disk of the store at intervals, until Close. If a store
+// failed because its disk was full, it reopens the store when there is room.
 func (s *Store) watchDisk(pause time.Duration) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
@@ -41,8 +41,8 @@ func (s *Store) watchDisk(pause time.Duration) {
 		if reason := failed.failure.why(); reason == nil || !isFull(reason) || !s.hasRoom() {
 			continue
 		}
-		// Reads continued on the failed instance. Its engine must close before another can open.
-		// Nothing that it still writes reaches the disk.
+		// The failed instance has served reads until now. Its engine must close before another can
+		// open the directory. Nothing that the engine still writes reaches the disk.
 		_ = failed.Close() // returns nil, because it has failed
 		next, err := open(s.dir, s.options, s.tune)
 		switch {
@@ -76,8 +76,8 @@ func (s *Store) measure() {
 	s.freeBytes.Store(int64(free))
 }
 
-// hasRoom reports whether the disk can take what opening the store writes. It writes a file of that
-// size and removes it, because free space does not show a quota.
+// hasRoom reports whether the disk has room for the data that opening the store writes. It writes a
+// file of that size and removes it, because the free space of a disk does not show a quota.
 func (s *Store) hasRoom() bool {
 	files := s.options.FS
 	needed := s.logBytes() + reopenSpareBytes
@@ -99,7 +99,7 @@ func (s *Store) hasRoom() bool {
 	return err == nil
 }
 
-// logBytes returns the size of the engine's logs, whose content opening moves to tables.
+// logBytes returns the size of the engine's logs. Opening the store moves their content to tables.
 func (s *Store) logBytes() (bytes int64) {
 	names, err := s.options.FS.List(s.dir)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"moorage/registry"
 )
 
-// view is the state of the engine after a sync. When its last user releases it, it is retired. The
-// store itself is a user of the newest view.
+// view is the state of the engine after a sync. When its last user releases a view, the view is
+// retired: closed in the background. The store itself is a user of the newest view.
 type view struct {
 	snapshot *engine.Snapshot
 	users    atomic.Int64
@@ -36,13 +36,13 @@ func (v *view) release() {
 	}
 }
 
-// retired closes unused views in its own goroutine. The engine makes the closer of a snapshot wait
-// while it syncs the list of its files. It is safe for concurrent use.
+// retired closes unused views in its own goroutine. The engine blocks the call that closes a
+// snapshot while it syncs the list of its files. It is safe for concurrent use.
 type retired struct {
 	arrived sync.Cond      // on mu: the fields below have changed
 	closer  sync.WaitGroup // the goroutine that runs loop
 
-	// mu guards the fields below; leaf.
+	// mu guards the fields below. No lock is taken under it.
 	mu    sync.Mutex
 	views []*view
 	ended bool
@@ -61,7 +61,7 @@ func (r *retired) add(v *view) {
 	r.arrived.Signal()
 }
 
-// loop closes views until stop is called and all are closed.
+// loop closes views until stop is called and no view is left.
 func (r *retired) loop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *retired) loop() {
 		r.views = nil
 		r.mu.Unlock()
 		for _, v := range views {
-			// It fails only if it was already closed.
+			// Close fails only if the snapshot was already closed.
 			_ = v.snapshot.Close()
 		}
 		r.mu.Lock()
@@ -129,7 +129,7 @@ func (v *view) header(key registry.Key, buf *[]byte) (h header, err error) {
 	return h, err
 }
 
-// change returns the change whose ID is stored under a place.
+// change returns the change whose ID is stored at placeKey.
 func (v *view) change(placeKey, id []byte) (registry.PositionedChange, error) {
 	position, err := splitPosition(placeKey[1:])
 	if err != nil {
@@ -177,5 +177,5 @@ func (v *view) scan(ctx context.Context, lower, upper []byte, limit int,
 		}
 		visited++
 	}
-	return nil // Close returns the error that ended the iteration early
+	return nil // Close returns the error if one ended the iteration early
 }

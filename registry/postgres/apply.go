@@ -15,16 +15,17 @@ import (
 	"moorage/registry"
 )
 
-// sendAttemptsMax bounds how often one Apply is sent. It is resent after a unique violation, a
-// serialization failure or a deadlock, which certainly changed nothing.
+// sendAttemptsMax bounds how often one Apply is sent. It is sent again after a unique violation, a
+// serialization failure or a deadlock, because these certainly changed nothing.
 const sendAttemptsMax = 20
 
 // Errors that send returns in addition to the errors of Store.Apply. The transaction was rolled
 // back.
 var (
-	// errSendAgain has a cause that may be gone at the next send.
+	// errSendAgain means that the Apply may succeed if it is sent again.
 	errSendAgain = errors.New("postgres: send again")
-	// errUnnamed means that the failed condition is unknown, because rows were not found.
+	// errUnnamed means that a condition failed, but the returned rows do not show which, because
+	// some were missing.
 	errUnnamed = errors.New("postgres: a condition failed that the rows do not name")
 )
 
@@ -62,8 +63,9 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 	return nil, fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, sendAttemptsMax, err)
 }
 
-// nameFailed returns the first of conditions that does not hold, read as of one moment, as a
-// *registry.FailedError. It returns errSendAgain if all hold by then.
+// nameFailed reads the records of conditions as of one moment. It returns the first condition that
+// does not hold as a *registry.FailedError. It returns errSendAgain if all conditions hold at that
+// moment.
 func (s *Store) nameFailed(ctx context.Context, conditions []registry.Condition) error {
 	keys := make([]registry.Key, len(conditions))
 	for i, c := range conditions {
@@ -92,7 +94,7 @@ func (s *Store) newETags(batch registry.Batch) ([]registry.ETag, error) {
 type plan struct {
 	batch  registry.Batch // sealed: a change is its last write and has a condition
 	etags  []registry.ETag
-	touch  []touch // every key of the batch once, in order
+	touch  []touch // each key of the batch once, in the order of compareKeys
 	change bool    // the last write is a change that needs a place
 
 	written map[registry.Key]bool // every key of the batch, and whether it is written
@@ -126,7 +128,8 @@ func compareKeys(a, b registry.Key) int {
 }
 
 // sendSealed sends a batch that has been sent sends times. A batch that was rolled back is not
-// joined with others again. Errors are the errors of Store.Apply, errSendAgain and errUnnamed.
+// joined with other batches again. Errors are the errors of Store.Apply, errSendAgain and
+// errUnnamed.
 func (s *Store) sendSealed(ctx context.Context, sealed registry.Batch, etags []registry.ETag, sends int) error {
 	m, ok := newMove(sealed, etags)
 	switch {
@@ -212,9 +215,9 @@ func touchedIDs(run []touch) [][]byte {
 }
 
 // guard queues statements that fail with a division by zero unless all conditions hold. A row may
-// have appeared since the rows were locked. It cannot have the version that a condition requires,
-// because no version is used twice, but it may have the state. So those rows are locked here as
-// well.
+// have appeared since the rows were locked. Such a row cannot have the version that a condition
+// requires, because no version is used twice, but it may have the required state. So the statements
+// for states also lock their rows.
 func (p *plan) guard(batch *pgx.Batch) {
 	for _, table := range registry.Tables() {
 		name := tableName(table)
@@ -267,7 +270,7 @@ type guardGroup struct {
 	states []int16
 }
 
-// guarded returns the distinct conditions on a table, by their kind.
+// guarded returns the distinct conditions on a table, grouped by their kind.
 func (p *plan) guarded(table registry.Table) (groups [guardKinds]guardGroup) {
 	seen := make(map[registry.Condition]bool)
 	for _, c := range p.batch.Conditions {
@@ -305,8 +308,8 @@ func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 	}
 }
 
-// writeChange queues the insert of the change record. It is queued when the batch holds every row,
-// because the sequence number of the change, which is drawn here, must show that.
+// writeChange queues the insert of the change record. The insert draws the sequence number of the
+// change, which must be drawn while the batch holds all of its rows. So it comes after the locks.
 func (p *plan) writeChange(batch *pgx.Batch) {
 	last := len(p.batch.Writes) - 1
 	w := p.batch.Writes[last]
@@ -314,7 +317,7 @@ func (p *plan) writeChange(batch *pgx.Batch) {
 		[]byte(w.Key.ID), uuid(p.etags[last]), int16(w.State), w.Value)
 }
 
-// uuid is an ETag as pgx sends it, even to a server that was not asked for the parameter's type.
+// uuid is an ETag in a type that pgx can send even if it does not know the type of the parameter.
 func uuid(etag registry.ETag) pgtype.UUID { return pgtype.UUID{Bytes: etag, Valid: true} }
 
 // columns has rows to write, column by column.
@@ -343,12 +346,12 @@ func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
 
 // tableWrites are the writes of one table. A put of a key that must be absent is an insert, a put
 // of a key that must exist is an update, and any other put is both. A delete of a key that may be
-// missing is also both, because a missing row cannot be locked. Otherwise a concurrent batch that
-// makes the row would be both before this batch and after it.
+// missing is also both, because a missing row cannot be locked. Without the insert, a concurrent
+// batch that creates the row could be ordered both before and after this batch.
 type tableWrites struct{ inserts, updates, deletes columns }
 
-// writes returns the batch's writes by table, each in the order of keys. It leaves out the change,
-// which writeChange writes.
+// writes returns the batch's writes by table, each in the order of keys. It omits the change, which
+// writeChange writes.
 func (p *plan) writes() map[registry.Table]*tableWrites {
 	asked := map[registry.Key]registry.ConditionKind{}
 	for _, c := range p.batch.Conditions {
@@ -390,13 +393,13 @@ func (p *plan) writes() map[registry.Table]*tableWrites {
 
 const newRows = "unnest($1::bytea[], $2::uuid[], $3::smallint[], $4::bytea[]"
 
-// fromLife is when a new outcome expires.
+// fromLife is the SQL for the time at which a new outcome expires.
 const fromLife = "clock_timestamp() + new.life"
 
 // insert queues the statement that inserts the rows of c that do not exist in table. It does not
-// use ON CONFLICT, because an existing row that must be absent has to be a unique violation. It
-// locks existing rows. Such a row may have appeared since the rows were locked, and could be
-// deleted before the update.
+// use ON CONFLICT, because a row that must be absent but exists has to cause a unique violation. It
+// locks the rows that exist. Such a row may have appeared after the first step locked rows. Without
+// a lock it could be deleted before the update.
 func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
@@ -422,9 +425,9 @@ func update(batch *pgx.Batch, table registry.Table, c columns) {
 	}
 	place := ""
 	switch table {
-	case registry.TableChange: // a change that is overwritten loses its place
+	case registry.TableChange: // a change record that is overwritten loses its place
 		place = ", awaits = false, position = NULL, at = NULL"
-	case registry.TableIdempotency: // not overwritten normally; if one is, the sweep reads its expiry
+	case registry.TableIdempotency: // rarely overwritten; the sweep then reads the expiry from the value
 		place = ", expires = NULL"
 	}
 	batch.Queue("UPDATE "+tableName(table)+" AS t SET etag = new.etag, state = new.state, "+

@@ -15,13 +15,13 @@ import (
 	"moorage/registry"
 )
 
-// numberedMax is how many changes get their places in one step. More would hold the row of the head
-// for longer than a waiting reader should wait.
+// numberedMax is how many changes get their places in one step. A larger step would hold the row of
+// moorage_change_head for longer than a waiting reader should wait.
 const numberedMax = 4096
 
 // pageSteps are the sizes of a reader's steps. A reader numbers about as many changes as its page
-// holds. Each size is a statement with the number in its text, because the server plans by that
-// number.
+// holds. For each size there is a statement with the number in its text, because the server chooses
+// the plan by that number.
 var pageSteps = [...]int{64, 1024, numberedMax}
 
 // waitingOrder is the order in which changes get their places. A batch draws seq when it holds all
@@ -29,21 +29,22 @@ var pageSteps = [...]int{64, 1024, numberedMax}
 // clock was set back between the two.
 //
 // A step numbers the first changes that it sees, in this order. If it sees a change, it also sees
-// the changes on which that one depends, because they were committed before. So a change depends
-// only on changes that are numbered before it.
+// the changes on which that change depends, because they were committed earlier. So all changes on
+// which a change depends are numbered before it.
 const waitingOrder = "seq"
 
-// planSQL makes the server plan the rest of the transaction for many waiting changes. The server
-// plans by the last statistics of the table, in which mostly no change waits. With 50,000 waiting
-// changes it read all of them to find the first one, and a step took 15 s. Without sorts it uses
-// the index of waitingOrder, and without these joins the keys of the changes. The statement skips
-// settings that a server does not have. Unlike planOnce it plans for the actual parameters.
+// planSQL makes the server plan the later statements of the transaction for many waiting changes.
+// By default the server plans by the last statistics of the table, in which usually no change
+// waits. With 50,000 waiting changes it then read all of them to find the first one, and a step
+// took 15 s. With sorts disabled, the server uses the index of waitingOrder. With some kinds of
+// joins disabled, it uses the keys of the changes. The statement skips settings that a server does
+// not have. Unlike planOnce, it makes the server plan for the actual parameters.
 const planSQL = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'auto' ELSE 'off' END, true) " +
 	"FROM pg_settings WHERE name IN ('enable_sort', 'enable_hashjoin', 'enable_mergejoin', 'plan_cache_mode')"
 
 // numberSQL gives places to the first changes that wait, at most %[1]d. IS NOT FALSE keeps the
-// server from using the index of waiting changes, in which it would search for each change among
-// all of them.
+// server from using the index of waiting changes. With that index it would search all waiting
+// changes for each change.
 const numberSQL = "UPDATE moorage_change AS c SET awaits = false, " +
 	"position = (SELECT last FROM moorage_change_head WHERE one) + batch.place " +
 	"FROM (SELECT key, row_number() OVER (ORDER BY " + waitingOrder + ") AS place FROM " +
@@ -51,23 +52,23 @@ const numberSQL = "UPDATE moorage_change AS c SET awaits = false, " +
 	" LIMIT %[1]d) AS first) AS batch " +
 	"WHERE c.key = batch.key AND c.awaits IS NOT FALSE"
 
-// headSQL moves the head after the last assigned place.
+// headSQL sets the head to the last place that was assigned.
 const headSQL = "UPDATE moorage_change_head SET last = top.position " +
 	"FROM (SELECT position FROM moorage_change WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1) AS top " +
 	"WHERE one AND last < top.position"
 
-// firstWaits returns whether the first waiting change has waited for at least $1.
+// firstWaits selects whether the first waiting change has waited for at least $1.
 const firstWaits = "SELECT at IS NULL OR at <= clock_timestamp() - $1::interval OR at > clock_timestamp() FROM " +
 	"moorage_change " +
 	"WHERE awaits ORDER BY " + waitingOrder + " LIMIT 1"
 
-// Changes implements registry.Store. Its page is complete when it is full, or when every change
-// that existed at the beginning of the call has a place.
+// Changes implements registry.Store. It returns a page once the page is full, or once every change
+// that existed when the call began has a place.
 func (s *Store) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
 	if err := registry.CheckPage(limit); err != nil {
 		return nil, err
 	}
-	begun := int64(-1) // the greatest seq at the beginning of the call; not known yet
+	begun := int64(-1) // the greatest seq when the call began; -1 until it is known
 	for {
 		found, err := s.look(ctx, after, limit)
 		if err != nil {
@@ -85,7 +86,7 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 	}
 }
 
-// looked is the result of a reader's look.
+// looked is the result of look.
 type looked struct {
 	drawn   int64 // the seq that was drawn last
 	waiting bool  // a change waits for its place
@@ -111,7 +112,7 @@ const (
 )
 
 // look looks for changes that wait and then reads a page. In this order it cannot miss a change
-// that got its place between the two.
+// that gets its place between the two statements.
 func (s *Store) look(ctx context.Context, after registry.Position, limit int) (found looked, err error) {
 	from := strconv.FormatUint(uint64(min(after, math.MaxInt64)), 10)
 	formats := []int16{pgx.BinaryFormatCode}
@@ -152,10 +153,10 @@ func changeOf(columns [][]byte) registry.PositionedChange {
 // step numbers at most size of the first waiting changes, and reports whether there may be more.
 //
 // It locks the row of the head first, in its own statement, because a step that waited for another
-// must see the other's result. Only ctx bounds a step. A step that gave up while waiting for a
-// standby would go on waiting on the server, and so would the next one.
+// step must see that step's result. Only ctx bounds a step. If a step gave up while its commit
+// waits for a standby, the commit would still wait on the server, and the next step would wait too.
 func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
-	// Not more itself: after an error the write may still set full, and the return sets more.
+	// This is not the variable more, because after an error the abandoned write may still set it.
 	var full bool
 	err = s.writeAgain(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
 		results, err := sendUnprepared(detached, conn, func(batch *pgconn.Batch) {
@@ -176,9 +177,9 @@ func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 	return full, nil
 }
 
-// Number implements registry.Numberer. A change waits from its time on, by the server's clock. A
-// change with a future time was written before the clock was set back. Its wait is unknown, so it
-// counts as late.
+// Number implements registry.Numberer. The wait of a change begins at the change's time, by the
+// server's clock. A change with a future time was written before the clock was set back. How long
+// it has waited is unknown, so it counts as having waited long enough.
 func (s *Store) Number(ctx context.Context, waited time.Duration) (more bool, err error) {
 	due := false
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {

@@ -32,7 +32,7 @@ const (
 	stateUndefinedObject      = "42704"
 	stateDuplicateObject      = "42710" // the row type of each table
 	stateLockNotAvailable     = "55P03" // not within lock_timeout
-	stateInternalError        = "XX000" // also when two sessions changed one row of the catalogs
+	stateInternalError        = "XX000" // also when two sessions changed one row of the server's catalogs
 	classConnection           = "08"    // a proxy has lost its server; 08007 is "resolution unknown"
 	classResources            = "53"    // such as too many connections
 	classOperator             = "57P"   // the server starts or stops
@@ -47,7 +47,8 @@ func stateOf(err error) string {
 	return ""
 }
 
-// severityOf returns the severity of the server's answer, in English if the server sends that too.
+// severityOf returns the severity of the server's answer. It is in English if the server also sends
+// the untranslated form.
 func severityOf(answered *pgconn.PgError) string {
 	return cmp.Or(answered.SeverityUnlocalized, answered.Severity)
 }
@@ -59,8 +60,8 @@ func undone(answered *pgconn.PgError) bool {
 		!strings.HasPrefix(answered.Code, classConnection)
 }
 
-// failure gives the failure of a pipeline its kind. named returns the error of a statement that met
-// a guard or a row with the same key.
+// failure returns the error for a pipeline that failed with err. named returns the error for a
+// statement that failed at a guard or because of a row with the same key.
 func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) error {
 	var answered *pgconn.PgError
 	if !errors.As(err, &answered) || !undone(answered) {
@@ -72,7 +73,7 @@ func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) 
 	case stateSerializationFailure, stateDeadlockDetected, stateReadOnly:
 		return fmt.Errorf("%w: %w", errSendAgain, err)
 	}
-	if ctx.Err() != nil { // the server rolled it back because the caller has gone
+	if ctx.Err() != nil { // the server rolled the transaction back because the caller gave up
 		return ctx.Err()
 	}
 	return fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(err))
@@ -80,8 +81,8 @@ func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) 
 
 // failedCondition returns the first condition that did not hold as a *registry.FailedError. It
 // returns errUnnamed if the rows do not show which one that is. The rows that were found are
-// locked, so all of them were in this state when the last was locked. But a missing row may have
-// appeared in between.
+// locked, so they all had this state at the moment when the last row was locked. But a missing row
+// may have appeared before that moment.
 func (p *plan) failedCondition(found map[registry.Key]registry.Record) error {
 	for i, c := range p.batch.Conditions {
 		record := found[c.Key]

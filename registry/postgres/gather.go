@@ -12,12 +12,12 @@ import (
 
 // Bounds of reads that are joined.
 const (
-	// statementsMax is how many statements of Get are in progress before calls are joined. With
-	// fewer, one statement answers more calls, but the calls wait longer for it. With two, reads
-	// cost a seventh more processor time on both sides, for the same rate.
+	// statementsMax is how many statements of Get may be in progress. Further calls wait and are
+	// joined. A lower limit makes one statement answer more calls, but the calls wait longer. With
+	// a limit of two, reads cost a seventh more processor time on both sides, for the same rate.
 	statementsMax = 1
-	// slowStatement is the time after which a statement no longer counts: one that hangs must not
-	// keep others waiting.
+	// slowStatement is the time after which a statement no longer counts as in progress. A
+	// statement that hangs must not make other calls wait.
 	slowStatement = 20 * time.Millisecond
 	// joinedKeysMax bounds the keys of a joined statement, and of a call that is joined with
 	// others.
@@ -26,8 +26,8 @@ const (
 
 // gatherer joins the reads by key of one node. While statementsMax statements are in progress,
 // calls wait for one to end. Then all waiting calls, up to joinedKeysMax keys, become one
-// statement. So the busier a node is, the more each round trip carries. With few clients each call
-// is its own statement, at once.
+// statement. So the busier a node is, the more calls each round trip answers. With few clients,
+// each call sends its own statement at once.
 //
 // A statement is sent after all calls that it answers began, so each call sees everything committed
 // before it. The statement reads all keys as of one moment. It is safe for concurrent use.
@@ -36,7 +36,7 @@ type gatherer struct {
 	// are the errors of Store.Get.
 	read func(ctx context.Context, keys []registry.Key) ([]registry.Record, error)
 
-	mu       sync.Mutex // guards the fields below; leaf
+	mu       sync.Mutex // guards the fields below; no lock is taken under it
 	underWay int
 	waiting  []*gathered
 }
@@ -101,7 +101,7 @@ func inOrder(keys []registry.Key, found map[registry.Key]registry.Record) []regi
 	return records
 }
 
-// leave removes call from the waiting calls, if it is there.
+// leave removes call from the waiting calls, if it still waits.
 func (g *gatherer) leave(call *gathered) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +110,8 @@ func (g *gatherer) leave(call *gathered) {
 	}
 }
 
-// begin begins a statement, which counts as in progress until end, or until it is slow.
+// begin begins a statement. The statement counts as in progress until end is called, or until
+// slowStatement has passed.
 func (g *gatherer) begin() (end func()) {
 	next := sync.OnceFunc(g.next)
 	slow := time.AfterFunc(slowStatement, next)
@@ -145,8 +146,8 @@ func (g *gatherer) take() []*gathered {
 	return calls
 }
 
-// answer reads for all of calls. None of their contexts ends the read, because the others still
-// wait.
+// answer reads for all of calls. The context of a single call does not end the read, because other
+// calls still wait for it.
 func (g *gatherer) answer(calls []*gathered) {
 	defer g.begin()()
 	var keys []registry.Key

@@ -12,8 +12,9 @@ import (
 )
 
 // Horizon finds what keeps the server from removing old versions of rows: open transactions,
-// prepared transactions, and slots of replicas. Each commit to a table leaves such versions, so a
-// table with many commits becomes slow meanwhile. It is not safe for concurrent use.
+// prepared transactions, and slots of replicas. Each commit to a table leaves such versions, so
+// until they can be removed, a table with many commits becomes slow. It is not safe for concurrent
+// use.
 type Horizon struct {
 	store *Store
 	seen  map[string]time.Time // since when a holder has kept the same transaction id
@@ -22,9 +23,10 @@ type Horizon struct {
 // Holder is the session, transaction or slot that has kept old versions of rows for the longest
 // time.
 type Holder struct {
-	// Age is for how long, as far as this process could observe. It is 0 if there is no holder.
+	// Age is how long the holder has kept them, as far as this process could observe. It is 0 if
+	// there is no holder.
 	Age time.Duration
-	// What describes the holder: "process 4711 of user backup (pg_dump)".
+	// What is a description of the holder: "process 4711 of user backup (pg_dump)".
 	What string
 }
 
@@ -47,8 +49,8 @@ SELECT 'the replication slot ' || slot_name, slot_name || ' ' || xmin::text, 0::
   FROM pg_replication_slots WHERE xmin IS NOT NULL`
 
 // Oldest queries the server. If the server does not report how old a holder is, its age is the time
-// since Oldest first saw it. A server without these lists has no holder. Errors are the errors of
-// Store.Get.
+// since Oldest first saw it. If the server does not have these lists, the result is that there is
+// no holder. Errors are the errors of Store.Get.
 func (h *Horizon) Oldest(ctx context.Context) (oldest Holder, err error) {
 	type row struct {
 		what, key string
@@ -67,7 +69,7 @@ func (h *Horizon) Oldest(ctx context.Context) (oldest Holder, err error) {
 		return err
 	})
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(refused.Code, "42") {
-		return Holder{}, nil // another server that speaks PostgreSQL's protocol
+		return Holder{}, nil // the server is not PostgreSQL, but speaks its protocol
 	}
 	if err != nil {
 		return Holder{}, err

@@ -16,32 +16,35 @@ import (
 
 // Bounds of moves that are joined.
 const (
-	// movesMax is how many transactions of moves are in progress before moves are joined, unless
-	// the store has fewer connections that write. Commits that wait for the disk share a sync on
-	// the server, so a few more cost little. With two, eight clients got half of the rate that they
-	// had without joining. With eight they get all of it, and 64 clients get twice as much.
+	// movesMax is how many transactions of moves may be in progress, unless the store has fewer
+	// connections that write. Further moves wait and are joined. Commits that wait for the disk
+	// share a sync on the server, so a few more transactions cost little. With a limit of two,
+	// eight clients got half of the rate that they had without joining. With a limit of eight they
+	// get the same rate as without joining, and 64 clients get twice the rate.
 	movesMax = 8
-	// joinedMovesMax is how many moves go as one transaction. All of them wait for the slowest row,
-	// and an error of one makes all of them go again.
+	// joinedMovesMax is how many moves share one transaction. All of them wait for the slowest row,
+	// and after an error of one move all of them are sent again.
 	joinedMovesMax = 16
-	// joinedBytesMax bounds the values of a move that is joined, far above a usual commit.
+	// joinedBytesMax bounds the length of the values of a move that is joined. A usual commit is
+	// far shorter.
 	joinedBytesMax = 64 << 10
 )
 
-// joins reports whether m may share a transaction with others: it updates one pointer.
+// joins reports whether m may share a transaction with other moves: it updates exactly one row,
+// which is a pointer.
 func (m *move) joins() bool {
 	return m.follows() && m.moved().Key.Table == registry.TablePointer && m.bytes <= joinedBytesMax
 }
 
 // joiner joins the moves of one node. While movesMax transactions are in progress, moves wait for
 // one to end. Then up to joinedMovesMax waiting moves become one transaction. A move never waits
-// for later ones. A transaction that takes longer than slowStatement does not hold up the next one.
-// It is safe for concurrent use.
+// for later moves. If a transaction takes longer than slowStatement, the next transaction does not
+// wait for it. It is safe for concurrent use.
 type joiner struct {
 	store *Store
 	most  int
 
-	mu       sync.Mutex // guards the fields below, and the fields of each joining; leaf
+	mu       sync.Mutex // guards the fields below and of each joining; no lock is taken under it
 	underWay int
 	waiting  []*joining
 }
@@ -52,14 +55,14 @@ type joining struct {
 	done chan struct{} // closed when err is set
 	err  error
 
-	left  bool   // its caller has gone
+	left  bool   // its caller has returned
 	joint *joint // nil while it waits
 }
 
-// joint is a set of moves that go as one transaction.
+// joint is a set of moves that share one transaction.
 type joint struct {
 	calls   []*joining
-	here    int                // callers that have not gone
+	here    int                // the number of callers that still wait
 	abandon context.CancelFunc // ends the context of carryOut
 	sent    bool               // to the server, or about to be sent
 }
@@ -84,8 +87,8 @@ func (j *joiner) apply(ctx context.Context, m *move) error {
 	}
 }
 
-// leave returns the error of a call whose ctx has ended: the error of ctx, unless the move was
-// sent.
+// leave returns the error of a call whose ctx has ended. It is the error of ctx if the move was not
+// sent, else ErrUnknown.
 func (j *joiner) leave(ctx context.Context, call *joining) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -108,7 +111,8 @@ func (j *joiner) leave(ctx context.Context, call *joining) error {
 	return unknownError(ctx, errGivenUp)
 }
 
-// begin begins a transaction, which counts as in progress until end, or until it is slow.
+// begin begins a transaction. The transaction counts as in progress until end is called, or until
+// slowStatement has passed.
 func (j *joiner) begin() (end func()) {
 	next := sync.OnceFunc(j.next)
 	slow := time.AfterFunc(slowStatement, next)
@@ -151,8 +155,8 @@ func (j *joiner) takeLocked() *joint {
 	return t
 }
 
-// carryOut carries out the moves of t and answers their callers. ctx ends when all callers have
-// gone.
+// carryOut carries out the moves of t and answers their callers. ctx ends when no caller waits any
+// more.
 func (j *joiner) carryOut(ctx context.Context, t *joint) {
 	defer j.begin()()
 	defer t.abandon()
@@ -169,8 +173,8 @@ func (j *joiner) carryOut(ctx context.Context, t *joint) {
 	}
 }
 
-// send sends the moves of t whose callers remain as one transaction, and returns the result of
-// each. An error is the result of all moves: nothing was sent, the outcome is unknown, or
+// send sends the moves of t whose callers still wait, as one transaction. verdict returns the
+// result of a move. err is the result of all moves: nothing was sent, the outcome is unknown, or
 // (errSendAgain) nothing happened.
 func (j *joiner) send(ctx context.Context, t *joint) (verdict func(*move) error, err error) {
 	conn, release, err := j.store.acquireToWrite(ctx)
@@ -186,12 +190,13 @@ func (j *joiner) send(ctx context.Context, t *joint) (verdict func(*move) error,
 	sent.undone = func(answered *pgconn.PgError) error { return fmt.Errorf("%w: %w", errSendAgain, answered) }
 	err = j.store.writeOn(ctx, conn, release, j.store.pipeline(ctx, sent.pipelined))
 	if err != nil && !errors.Is(err, registry.ErrUnknown) && !errors.Is(err, errSendAgain) {
-		err = fmt.Errorf("%w: %w", errSendAgain, err) // one member may be the cause
+		err = fmt.Errorf("%w: %w", errSendAgain, err) // a single move may be the cause
 	}
 	return func(m *move) error { return m.refusal(sent.updated) }, err
 }
 
-// seal returns the moves of t whose callers have not gone. From now on the moves may happen.
+// seal returns the moves of t whose callers still wait, and marks t as sent. From then on the moves
+// may happen.
 func (j *joiner) seal(t *joint) (moves []*move) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

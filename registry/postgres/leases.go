@@ -19,14 +19,14 @@ import (
 
 const (
 	// leaseConnectionsMax bounds the connections for leases. Few are enough, because calls are
-	// short. They are separate from the store's connections, because a heartbeat must not wait for
-	// those.
+	// short. They are separate from the store's connections, because calls for leases must not wait
+	// for commits.
 	leaseConnectionsMax = 4
-	// heartbeatConnectionsMax bounds the connections for heartbeats. One is used at a time. Another
-	// is made while an unresponsive one is being closed, which takes seconds.
+	// heartbeatConnectionsMax bounds the connections for heartbeats. One is used at a time. A
+	// second one is opened while an unresponsive connection is being closed, which takes seconds.
 	heartbeatConnectionsMax = 3
-	// leaseSendsMax bounds how often one call is sent. It is resent after a serialization failure
-	// or a deadlock, which certainly changed nothing.
+	// leaseSendsMax bounds how often one call is sent. It is sent again after a serialization
+	// failure or a deadlock, because these certainly changed nothing.
 	leaseSendsMax = 10
 	// leaseAcquireTimeout bounds how long a call waits for a free connection.
 	leaseAcquireTimeout = 5 * time.Second
@@ -34,17 +34,17 @@ const (
 	stripes = 1024
 )
 
-// Leases keeps the leases of a cluster's locks in a database, next to the records and independent
+// Leases keeps the leases of a cluster's locks in the same database as the records, but independent
 // of them. It has the methods and the contract of the port locks.Leases. It is safe for concurrent
 // use.
 //
-// A Try takes the stripes of its paths in order, so no two Trys read one path at the same time. It
-// decides and writes while it has them. A call that only removes leases needs no stripe. Each
-// statement decides by the server's clock which sessions are silent. Transactions are committed
-// without waiting for the disk, or for standbys.
+// A Try locks the stripes of its paths in order, so two Trys never read the same path at the same
+// time. It decides and writes while it holds the stripes. A stripe is a row to which a hash assigns
+// some of the paths. A call that only removes leases needs no stripe. Each statement decides by the
+// server's clock which sessions are silent. Commits wait neither for the disk nor for standbys.
 type Leases struct {
 	connections *Store // only its connections are used
-	heartbeats  *Store // the same, for Renew only: calls that wait for each other must not make a node silent
+	heartbeats  *Store // for Renew only: other calls may wait, and must not make a node silent
 }
 
 // lease has the type of locks.Lease.
@@ -80,7 +80,7 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	return l, nil
 }
 
-// connectLeases returns a pool of at most so many connections. It opens none of them yet.
+// connectLeases returns a pool of at most most connections. It opens no connection yet.
 func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -89,7 +89,7 @@ func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) 
 	config.MaxConns = most
 	config.MinConns = min(config.MinConns, most)
 	config.MinIdleConns = min(config.MinIdleConns, most)
-	config.AfterConnect = prepareCancelled // an abandoned call must not leave a process of the server behind
+	config.AfterConnect = prepareCancelled // an abandoned call must not keep a server process busy
 	lines := newLines()
 	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -111,8 +111,8 @@ func (l *Leases) Close() error {
 }
 
 // dontSync lets the transaction end without waiting for the disk or for standbys. It is part of the
-// statements that begin a transaction, so that it needs no statement of its own. If the server does
-// not evaluate it, the transaction writes nothing.
+// statements that begin a transaction, so that it needs no statement of its own. If a statement
+// does not evaluate it, its transaction writes nothing.
 const dontSync = "set_config('synchronous_commit', 'off', true)"
 
 // call makes a call over the connections for calls other than heartbeats.
@@ -128,8 +128,8 @@ func callLeases(ctx context.Context, connections *Store, queue func(*pgx.Batch))
 		var failed error
 		err = connections.with(ctx, func(conn *pgxpool.Conn) error {
 			var batch pgx.Batch
-			// Each statement must see everything committed before it began, whatever the server's
-			// default is.
+			// Each statement must see everything that was committed before it began, whatever the
+			// server's default isolation level is.
 			batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 			queue(&batch)
 			batch.Queue("COMMIT")
@@ -190,8 +190,9 @@ func queueSweep(batch *pgx.Batch) {
 		"WHERE s.session = w.session) AND (SELECT " + dontSync + ") IS NOT NULL")
 }
 
-// Renew records that a session is alive, and what it knows. It takes unknown leases from the
-// session, and returns what the session lost.
+// Renew records that a session is alive. known are the ids of the leases and tickets that the
+// session knows. Renew deletes other leases and wants of the session that are older than orphaned.
+// lost are the known ids that no longer exist.
 func (l *Leases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (
 	lost []int64, alive bool, err error,
 ) {
@@ -249,8 +250,9 @@ func (l *Leases) Wanted(ctx context.Context, session string, silence time.Durati
 	return wanted, err
 }
 
-// Reap ends silent sessions, and deletes what ended sessions left. The clock may have been set
-// back, or may belong to another server.
+// Reap ends silent sessions, and deletes the leases and wants of ended sessions. It takes into
+// account that the server's clock may have been set back, or that another server, with another
+// clock, may have taken over.
 func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() " +
@@ -278,7 +280,7 @@ func place(path string) (place []byte, stripe int16) {
 	return sum[:], int16(binary.BigEndian.Uint16(sum[:]) % stripes)
 }
 
-// ids returns a function that reads rows of one number.
+// ids returns a function that appends the numbers of rows with one column to into.
 func ids(into *[]int64) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, pgx.RowTo[int64])

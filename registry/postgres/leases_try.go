@@ -9,14 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// asked is the list of leases that a Try requests, as a table of SQL. In every statement $1 is the
-// session and $7 the ticket.
+// asked is the SQL of a table with the leases that a Try requests. In every statement $1 is the
+// session and $7 is the ticket.
 const asked = `unnest($2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::integer[])
 	AS asked (id, place, path, mode, n)`
 
-// unavailableLeases selects the unavailable elements of asked. A blocking lease is in the same
-// place, excludes the mode, and belongs to another session. That session has not been silent for
-// longer than its limit, or $8 microseconds if it has none. Wants count if their ticket is older.
+// unavailableLeases selects the unavailable elements of asked. A lease blocks an element if it has
+// the same place, excludes the element's mode, and belongs to another session that is not silent. A
+// session is silent after its own limit, or after $8 microseconds if it has no limit. A want of
+// another session's older ticket blocks an element too.
 const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 	WHERE EXISTS (
 		SELECT 1 FROM moorage_lease AS l JOIN moorage_lease_session AS s ON s.session = l.session
@@ -29,11 +30,12 @@ const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 		AND (w.since, w.session, w.ticket) < (` + ticketSince + `, $1::text, $7::bigint)
 	)`
 
-// ticketSince is the age of the ticket, or the age of every future ticket.
+// ticketSince is the time of the ticket's first want. If the ticket has no wants yet, it is
+// infinity, so that every other ticket is older.
 const ticketSince = `coalesce((SELECT min(mine.since) FROM moorage_lease_want AS mine
 	WHERE mine.session = $1::text AND mine.ticket = $7::bigint), 'infinity'::timestamptz)`
 
-// granted is true, after insertLeases, if that inserted.
+// granted is true after insertLeases if that statement inserted rows.
 const granted = `EXISTS (SELECT 1 FROM moorage_lease AS got 
 	WHERE got.session = $1::text AND got.id = ($2::bigint[])[1])`
 
@@ -43,7 +45,7 @@ const (
 
 	selectSession = "SELECT session FROM moorage_lease_session WHERE session = $1::text"
 
-	// judge reads the state before insertLeases.
+	// judge reads the state on which Try decides, before insertLeases.
 	judge = `SELECT EXISTS (` + selectSession + `),
 		(SELECT min(blocked.n) FROM (` + unavailableLeases + `) AS blocked),
 		EXISTS (SELECT 1 FROM ` + asked + ` JOIN moorage_lease AS l ON l.place = asked.place
@@ -66,7 +68,8 @@ const (
 	deleteWants = "DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = $2::bigint AND " + dontSync +
 		" IS NOT NULL"
 
-	// Leases that blocked granted ones belong to silent sessions.
+	// If leases are granted although other leases exclude them, the other leases belong to silent
+	// sessions.
 	deletePassedOver = `DELETE FROM moorage_lease AS l USING ` + asked + `
 		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text
 		AND ` + granted + " AND " + dontSync + " IS NOT NULL"
@@ -76,13 +79,14 @@ const (
 type verdict struct {
 	alive    bool
 	blocked  *int32 // the first unavailable element of asked
-	overlaps bool   // leases of others exclude some of asked; if all are available, those sessions are silent
+	overlaps bool   // leases of others exclude some of asked; if asked is available, of silent sessions
 	waits    bool   // the ticket has wants
-	lacks    bool   // some of asked are not among its wants
+	lacks    bool   // some of asked are not among the ticket's wants
 }
 
-// Try takes all of leases or none. If no lease or want blocks it, that is one round trip. Another
-// round trip leaves the wants of a newly blocked ticket, or cleans up after a grant.
+// Try takes all of leases or none. If no lease or want blocks them, that takes one round trip. A
+// second round trip records the wants of a newly blocked ticket, or deletes the wants and silent
+// sessions' leases after a grant.
 func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease,
 	silence time.Duration) (blocked int, alive bool, err error) {
 	r := newLeaseRows(leases)
@@ -97,13 +101,14 @@ func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases [
 		case found.blocked != nil:
 			return int(*found.blocked), true, l.leaveWants(ctx, found, ticket, r, those)
 		}
-		// Leases that were free at the look could not be taken: a silent session has renewed
-		// itself, or the taker's own session has ended. Another look shows which, and no session
-		// does that twice.
+		// Leases that judge found available could not be taken: a silent session has renewed
+		// itself, or the session of this Try has ended. The next attempt shows which, and no
+		// session does either twice.
 	}
 }
 
-// tryOnce reads the requested leases, and takes them if they are still free a moment later.
+// tryOnce reads whether the requested leases are available, and takes them if they are still
+// available when it inserts them.
 func (l *Leases) tryOnce(ctx context.Context, r leaseRows, judged []any) (inserted int, found verdict, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		inserted, found = 0, verdict{}
@@ -116,7 +121,7 @@ func (l *Leases) tryOnce(ctx context.Context, r leaseRows, judged []any) (insert
 	return inserted, found, err
 }
 
-// leaveWants leaves the wants of a newly blocked ticket.
+// leaveWants records the wants of a newly blocked ticket.
 func (l *Leases) leaveWants(ctx context.Context, found verdict, ticket int64, r leaseRows, those []any) error {
 	if ticket == 0 || !found.lacks {
 		return nil
@@ -162,7 +167,7 @@ func newLeaseRows(leases []lease) leaseRows {
 	return r
 }
 
-// affected returns a function that passes on the number of rows that a statement wrote.
+// affected returns a function that calls to with the number of rows that a statement wrote.
 func affected(to func(rows int64)) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		to(tag.RowsAffected())

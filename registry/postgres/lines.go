@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lines are the network connections of a store. A pool waits for the server when it closes a
-// connection, and a call waits for its answer. If the server hangs, both would wait for longer than
-// a process may take to end. It is safe for concurrent use.
+// lines are the network connections of a store. Without lines, a pool waits for the server when it
+// closes a connection, and a call waits for its answer. If the server hangs, both waits are longer
+// than a process may take to end. It is safe for concurrent use.
 type lines struct {
-	mu   sync.Mutex // guards the fields below; leaf
+	mu   sync.Mutex // guards the fields below; no lock is taken under it
 	open map[*line]bool
 	cut  bool
 }
@@ -27,7 +27,7 @@ type line struct {
 
 func newLines() *lines { return &lines{open: make(map[*line]bool)} }
 
-// dial wraps a function that dials.
+// dial wraps a dial function so that l knows its connections.
 func (l *lines) dial(dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -45,14 +45,14 @@ func (l *lines) dial(dial pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// cutAll closes all connections without notice, and refuses new ones. Requests that were sent and
-// not answered may still happen.
+// cutAll closes all connections without notice to the server, and refuses new connections. Requests
+// that were sent and not answered may still happen.
 func (l *lines) cutAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
 	for line := range l.open {
-		_ = line.Conn.Close() // an error has no receiver
+		_ = line.Conn.Close() // there is no caller that could use an error
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// memberReadsMax bounds how often one call reads the members, because other nodes raise the number
-// of the view meanwhile.
+// memberReadsMax bounds how often one call reads the members. It reads them again if another node
+// has raised the number of the view.
 const memberReadsMax = 4
 
 // member has the type of cluster.Member.
@@ -23,8 +23,8 @@ type member = struct {
 	Version string
 }
 
-// Join records the address at which the node of session answers other nodes. An empty address ends
-// that. It has the contract of cluster.Sessions.
+// Join records the address at which the node of session answers other nodes. An empty address
+// withdraws the node. It has the contract of cluster.Sessions.
 func (l *Leases) Join(ctx context.Context, session, address string) error {
 	return l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue("UPDATE moorage_lease_session SET peer = nullif($2::text, '') WHERE session = $1::text AND "+
@@ -35,9 +35,9 @@ func (l *Leases) Join(ctx context.Context, session, address string) error {
 // Members returns the sessions whose nodes answer others, and the number of the view. It has the
 // contract of cluster.Sessions.
 //
-// Sessions end in several ways, even by binaries that know no view. So the view's row has a hash of
-// the sessions at its number. The first reader that finds other sessions raises the number, on
-// condition that it has not changed.
+// Sessions end in several ways, and binaries that do not know the view may end them. So the view's
+// row has a hash of the sessions at its number. The first reader that finds sessions that do not
+// match the hash raises the number, on condition that the number has not changed.
 func (l *Leases) Members(ctx context.Context) (number int64, members []member, err error) {
 	for range memberReadsMax {
 		number, hash, members, err := l.readMembers(ctx)
@@ -81,7 +81,7 @@ func (l *Leases) readMembers(ctx context.Context) (number int64, hash []byte, me
 	return number, hash, members, err
 }
 
-// raiseView raises the number of the view if it is still number.
+// raiseView increments the number of the view if it still equals number.
 func (l *Leases) raiseView(ctx context.Context, number int64, hash []byte) (raised bool, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue("UPDATE moorage_lease_view SET number = $1::bigint + 1, members = $2::bytea "+

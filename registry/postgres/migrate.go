@@ -18,10 +18,11 @@ import (
 var ErrSchema = errors.New("the database does not have the tables of this version of moorage")
 
 // Migrate brings the tables in the database of dsn to the version of this package, and returns how
-// many steps that took. Any number of nodes may call it at once, and others may use the tables
-// meanwhile. To index a large table, the server must read the table and wait for open transactions.
-// Only ctx bounds that. A newer database stays as it is. Migrate returns ErrSchema if a step of the
-// database needs a newer binary, or if other files than the files of package migrations made it.
+// many steps it took. Any number of nodes may call it at once, while other nodes use the tables. To
+// index a large table, the server must read the table and wait for open transactions. Only ctx
+// bounds that wait. Migrate leaves a database with newer steps unchanged. It returns ErrSchema if a
+// step of the database needs a newer binary, or if a recorded step does not come from the files of
+// package migrations.
 func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -30,13 +31,13 @@ func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	return migrate(ctx, dsn, all)
 }
 
-// migrate takes the steps of all that were not taken.
+// migrate takes the steps in all that the database has not taken.
 func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int, err error) {
 	config, err := newConfig(dsn)
 	if err != nil {
 		return 0, err
 	}
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing is sent often enough to be prepared
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // no statement is sent often enough to prepare it
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
 		return 0, fmt.Errorf("migrate: %w", err)
@@ -61,50 +62,56 @@ func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int,
 
 const (
 	// attemptsMax is how often a step that does not get its locks is tried. attemptsPause is the
-	// pause between two attempts, in which commits go on. Together they last some minutes.
+	// pause between two attempts, during which commits continue. All attempts together last a few
+	// minutes.
 	attemptsMax   = 80
 	attemptsPause = 2 * time.Second
 	// othersPause is the time between two checks whether another migrator has ended.
 	othersPause = 200 * time.Millisecond
-	// smallBytesMax is the size of a table whose indexes are made in a transaction. That takes
-	// milliseconds, and does not wait for all other transactions of the database.
+	// smallBytesMax is the largest size of a table whose indexes are created in a transaction. For
+	// such a table that takes milliseconds, and does not wait for all other transactions of the
+	// database.
 	smallBytesMax = 4 << 20
 )
 
 const (
-	// unlimitedSQL is the rest of a list of columns: an index may take hours.
+	// unlimitedSQL extends the list of columns of a SELECT. It removes the timeouts of the session,
+	// because creating an index may take hours.
 	unlimitedSQL = ", set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)"
-	// lockTimeoutSQL bounds the waits for locks in a transaction, because other transactions wait
-	// behind them. A wait must be longer than the server's deadlock_timeout, after which the server
-	// ends an autovacuum that blocks it.
+	// lockTimeoutSQL bounds the waits for locks in a transaction, because other transactions queue
+	// behind such a wait. A wait must be longer than the server's deadlock_timeout, after which the
+	// server ends an autovacuum that blocks it.
 	lockTimeoutSQL = "SELECT set_config('lock_timeout', least(setting::bigint + 500, 5000)::text, true) FROM " +
 		"pg_settings WHERE name = 'deadlock_timeout'"
-	// patientSQL lets its transaction stay idle without limit. keepOutSQL locks the row of the
-	// migrators, or finds no row.
+	// patientSQL lets its transaction stay idle without limit. keepOutSQL locks the row of
+	// moorage_migrator. If another node holds the lock, it returns no row.
 	patientSQL = "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN " +
 		"('idle_in_transaction_session_timeout', 'transaction_timeout')"
 	keepOutSQL = "SELECT one FROM moorage_migrator WHERE one FOR UPDATE SKIP LOCKED"
 )
 
-// keepOut waits until no other node makes indexes of large tables, and keeps others from that until
-// letIn. The lock belongs to a transaction on its own connection, so that it works behind a proxy.
-// It only saves work: the row of version 0, and the locks of indexSQL, also keep steps apart.
+// keepOut waits until no other node creates indexes on large tables. Then it prevents other nodes
+// from creating them until letIn. The lock belongs to a transaction on its own connection, so that
+// it works behind a proxy. The lock only saves work: the row with version 0, and the locks of
+// indexSQL, also prevent concurrent steps.
 //
-// The server completes an index when all transactions that it met in the middle of a statement have
-// ended. If a migrator waited for its turn in a statement, neither would ever end. So each try is
-// its own transaction, and the transaction that got the lock stays idle.
+// The server completes an index only after all transactions that were executing a statement have
+// ended. If another migrator waited for the lock in a statement, the index and that statement would
+// wait for each other for ever. So each try is its own transaction, and the transaction that got
+// the lock stays idle.
 func (m *migrator) keepOut(ctx context.Context) (err error) {
 	if m.others, err = pgx.ConnectConfig(ctx, m.conn.Config()); err != nil {
 		return err
 	}
 	for {
-		// Under a level other than READ COMMITTED it would keep its view of the tables.
+		// At an isolation level other than READ COMMITTED, the idle transaction would keep its
+		// snapshot of the tables.
 		tx, err := m.others.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 		if err != nil {
 			return err
 		}
-		// A query of the extended protocol would leave its portal open, and the portal its view of
-		// the tables. Exec without arguments uses the simple protocol.
+		// A query of the extended protocol would leave a portal open, and with it a snapshot of the
+		// tables. Exec without arguments uses the simple protocol.
 		if _, err := tx.Exec(ctx, patientSQL); err != nil {
 			return err
 		}
@@ -123,20 +130,20 @@ func (m *migrator) keepOut(ctx context.Context) (err error) {
 // letIn ends what keepOut began.
 func (m *migrator) letIn(ctx context.Context) {
 	if m.others != nil {
-		_ = m.others.Close(ctx) // then the server ends its transaction
+		_ = m.others.Close(ctx) // closing the connection makes the server end its transaction
 	}
 }
 
 // migrator takes the steps of a migration.
 type migrator struct {
 	conn   *pgx.Conn
-	others *pgx.Conn // keeps other migrators out; nil as long as that is not necessary
+	others *pgx.Conn // holds the lock of keepOut; nil while the lock is not needed
 	all    []migrations.Step
 	tries  int           // how often a step is tried
 	pause  time.Duration // between two tries
 }
 
-// next takes the next step, and reports whether there was none.
+// next takes the next step. done reports that no step was left.
 func (m *migrator) next(ctx context.Context) (done bool, err error) {
 	for tries := 1; ; {
 		step, outside, err := m.take(ctx)
@@ -145,11 +152,11 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 		}
 		if err == nil && m.others == nil {
 			if err = m.keepOut(ctx); err == nil {
-				continue // see what the others left
+				continue // check what the other nodes have left to do
 			}
 		} else if err == nil {
 			if _, err = m.conn.Exec(ctx, outside); err == nil {
-				continue // see what it left
+				continue // check what the statement has left to do
 			}
 		}
 		if step != nil {
@@ -157,7 +164,7 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 		}
 		state := stateOf(err)
 		switch {
-		case state == stateInternalError && tries < m.tries: // see there
+		case state == stateInternalError && tries < m.tries: // see the comment of stateInternalError
 		case state != stateLockNotAvailable && state != stateDeadlockDetected:
 			return false, err
 		case tries == m.tries:
@@ -172,12 +179,12 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 }
 
 // take takes the next step in one transaction, and returns it. It returns nil if there was none. If
-// the step first needs a statement outside a transaction, take returns that statement. The caller
-// keeps other migrators out, or executes the statement if they already are, and takes the step
-// again. A failing step is returned with its error.
+// the step first needs a statement outside a transaction, take returns that statement. Then the
+// caller calls keepOut, or executes the statement if it already holds the lock of keepOut. After
+// that it calls take again. A failing step is returned with its error.
 func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside string, err error) {
-	// A node that waited for the lock must see what the lock's owner did, whatever the server's
-	// default is.
+	// A node that waited for the lock must see the writes of the lock's former holder, whatever the
+	// server's default isolation level is.
 	err = pgx.BeginTxFunc(ctx, m.conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockTimeoutSQL); err != nil {
 			return err
@@ -207,12 +214,14 @@ func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside str
 	return step, outside, err
 }
 
-// indexSQL returns the statements for a step that makes an index. They run in this transaction,
-// before the step is recorded, or outside any transaction, before the step is taken again.
+// indexSQL returns the statements for a step that creates an index. The statements within run in
+// this transaction, before the step is recorded. The statement outside runs outside any
+// transaction, after which the step is taken again.
 func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Step) (within, outside string, err error) {
 	if m.others != nil {
-		// With this lock no other node makes an index of the table. A migrator that died may have
-		// left a server process that still does. Its index is not valid before that process ends.
+		// While this lock is held, no other node creates an index on the table. A migrator that
+		// died may have left a server process that still creates the index. That index is not valid
+		// before the process ends.
 		if _, err := tx.Exec(ctx, "LOCK TABLE "+step.Table+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
 			return "", "", err
 		}
@@ -226,7 +235,7 @@ func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Ste
 	switch {
 	case valid != nil && *valid:
 		return "", "", nil
-	case valid != nil: // its maker did not finish
+	case valid != nil: // the index was not completed
 		return "", "DROP INDEX CONCURRENTLY " + step.Index, nil
 	case bytes <= smallBytesMax:
 		return strings.Replace(step.SQL, " CONCURRENTLY", "", 1), "", nil
@@ -235,7 +244,7 @@ func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Ste
 }
 
 // checkSchema reports ErrSchema unless the database has the tables of this package. Further tables
-// that this package can do without are allowed.
+// are allowed if this package does not need them.
 func (s *Store) checkSchema(ctx context.Context) error {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -257,8 +266,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	return s.checkFormat(ctx)
 }
 
-// checkFormat reports ErrSchema unless the records have the layout of this version. A newer one
-// need not have other tables.
+// checkFormat reports ErrSchema unless the records have the layout of this version. A newer layout
+// of records does not imply other tables.
 func (s *Store) checkFormat(ctx context.Context) error {
 	records, err := s.Get(ctx, registry.FormatKey())
 	switch {
@@ -280,9 +289,9 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	return nil
 }
 
-// CheckFit returns registry.ErrNewer if the database has come to need a newer version since it was
-// opened. A migration step that shuts this version out does that, or the format of its records.
-// Other errors mean that CheckFit could not find out.
+// CheckFit returns registry.ErrNewer if, since the store was opened, the database has come to need
+// a newer version. The reason is a migration step that excludes this version, or a newer format of
+// the records. Other errors mean that CheckFit could not determine this.
 func (s *Store) CheckFit(ctx context.Context) error {
 	all, err := migrations.Steps()
 	if err != nil {

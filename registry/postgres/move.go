@@ -13,8 +13,8 @@ import (
 	"moorage/registry"
 )
 
-// move is an Apply with a change in which each write is a put with one condition: that the record
-// has a version, or that it is absent. A commit is a move. It takes fewer statements than other
+// move is an Apply with a change in which each write is a put with one condition: the record has a
+// certain version, or it is absent. A commit is a move. A move takes fewer statements than other
 // Applies, because each condition is on a row that the move writes:
 //
 //	lock    the rows of a table, in the order of keys, if the move updates several of them
@@ -22,33 +22,36 @@ import (
 //	insert  the rows that must be absent
 //	change  the change record
 //
-// A commit of one table without an idempotency key consists of the second and the last.
+// A commit of one table without an idempotency key consists of the update and the insert of the
+// change.
 //
 // # Why two writers cannot both win
 //
-// An update holds its row until its transaction ends. Another update that requires the same version
-// waits for it. Then it checks the row again (READ COMMITTED), or the server rolls it back
-// (SERIALIZABLE, REPEATABLE READ). It does not find the version, because no ETag is drawn twice,
-// and leaves the row alone. Two inserts of one key meet in the primary key. The second waits for
-// the first, and fails unless the first was rolled back.
+// An update holds its row until its transaction ends. A second update that requires the same
+// version waits for that transaction. Then it checks the row again (READ COMMITTED), or the server
+// rolls it back (SERIALIZABLE, REPEATABLE READ). If it checks the row again, it finds another
+// version, because no ETag is drawn twice. So it does not change the row. Two inserts of one key
+// conflict in the primary key. The second insert waits for the first, and fails unless the first
+// was rolled back.
 //
-// A move happens as a whole or not at all. If it updates one row, the later inserts write only
-// where that row has the move's own new ETag, which no other transaction can have written. So a
-// move that lost its row writes nothing, and its transaction has nothing to roll back. If it
-// updates several rows, the insert of the change divides by zero unless all of them have their new
-// ETags. An insert that meets an existing row fails. Both roll back the transaction.
+// A move happens as a whole or not at all. If it updates one row, the later inserts write only if
+// that row has the move's own new ETag, which no other transaction can have written. So a move that
+// lost its row writes nothing, and its transaction has nothing to roll back. If it updates several
+// rows, the insert of the change divides by zero unless all of them have their new ETags. An insert
+// that meets an existing row fails. Both roll back the transaction.
 //
 // The inserts come after the updates, as in the long form. So an Apply in the long form and a move
-// with several rows in common take them in one order. Neither waits for the other for ever.
+// that have several rows in common lock them in the same order, and cannot deadlock.
 //
 // # Why a lost answer can be settled
 //
 // The change record is inserted by the transaction that updates the rows, under an id that only
-// this move has. So it exists if and only if the move happened. If there is a fence instead, the
-// insert meets it, and the transaction is rolled back whenever it runs. A fence that is written
-// while the transaction is in progress waits for its end, because both insert one key. So finally
-// either the record or the fence exists, never both. A move that was refused inserts no record. The
-// rows that its update returned show that, whatever the server then reports about the commit.
+// this move has. So the record exists if and only if the move happened. If a fence has that id
+// instead, the insert of the record fails, and the transaction is rolled back whenever it runs. A
+// fence that is written while the transaction is in progress waits for the transaction's end,
+// because both insert the same key. So in the end either the record or the fence exists, never
+// both. A move that was refused inserts no record. The rows that its update returned show the
+// refusal, whatever the server then reports about the commit.
 //
 // # Why changes keep their order
 //
@@ -57,11 +60,11 @@ import (
 //
 // # Moves that are joined
 //
-// Several moves can go as one transaction (joiner) if each updates one pointer, and no two update
-// the same one. The lock comes first, so that two such transactions cannot wait for each other.
-// Each member depends only on its own row, and has its own change record, by which it is settled.
-// So the argument above holds for each. An error rolls back the transaction for all members, though
-// it may be due to one. Then each is sent alone.
+// Several moves can share one transaction (joiner) if each updates one pointer, and no two update
+// the same pointer. The lock comes first, so that two such transactions cannot wait for each other.
+// Each member depends only on its own row, and has its own change record, which decides its
+// outcome. So the argument above holds for each member. An error rolls back the transaction for all
+// members, although a single member may be the cause. Then each member is sent alone.
 type move struct {
 	batch   registry.Batch // sealed: the change is its last write, and the change's Absent its last condition
 	etags   []registry.ETag
@@ -70,13 +73,13 @@ type move struct {
 	bytes   int    // of all values
 }
 
-// swap is a put of a record that must have a certain version.
+// swap is a put that requires a version of its record.
 type swap struct {
 	write int           // index of batch.Writes
-	old   registry.ETag // the version
+	old   registry.ETag // the required version
 }
 
-// newMove returns a sealed batch as a move, and reports whether it is one.
+// newMove returns a sealed batch as a move. ok reports whether the batch is a move.
 func newMove(sealed registry.Batch, etags []registry.ETag) (m *move, ok bool) {
 	change := len(sealed.Writes) - 1
 	if sealed.Change == nil || len(sealed.Conditions) != len(sealed.Writes) {
@@ -99,7 +102,7 @@ func newMove(sealed registry.Batch, etags []registry.ETag) (m *move, ok bool) {
 			m.swaps = append(m.swaps, swap{i, c.ETag})
 		case c.Kind == registry.CondAbsent:
 			m.inserts = append(m.inserts, i)
-		default: // unconditional, or a required state
+		default: // the write has no condition, or the condition requires a state
 			return nil, false
 		}
 	}
@@ -109,14 +112,17 @@ func newMove(sealed registry.Batch, etags []registry.ETag) (m *move, ok bool) {
 	return m, true
 }
 
-// follows reports whether the inserts of m are written only if it moved its one row.
+// follows reports whether m updates exactly one row. Then its inserts write only if that row was
+// updated.
 func (m *move) follows() bool { return len(m.swaps) == 1 }
 
-// moved is the one row that the move updates if follows is true.
+// moved is the write of the one row that the move updates. It may be called only if follows is
+// true.
 func (m *move) moved() registry.Write { return m.batch.Writes[m.swaps[0].write] }
 
 // refusal returns the first condition of m that does not hold as a *registry.FailedError, or nil if
-// all held on updated rows. It returns errUnnamed if the condition is not known.
+// updated has all rows that m must update. It returns errUnnamed if the failed condition is not
+// known.
 func (m *move) refusal(updated map[registry.Key]bool) error {
 	if !slices.ContainsFunc(m.swaps, func(u swap) bool { return !updated[m.batch.Writes[u.write].Key] }) {
 		return nil
@@ -132,19 +138,21 @@ func (m *move) refusal(updated map[registry.Key]bool) error {
 	return errUnnamed
 }
 
-// undone returns why the server rolled back m, which met a guard or a row with the same key. The
-// updated rows had the required versions.
+// undone returns why the server rolled back m: the cause is the guard, or an existing row with the
+// same key. The rows in updated had the required versions.
 func (m *move) undone(answered *pgconn.PgError, updated map[registry.Key]bool) error {
 	if answered.Code == stateDivisionByZero {
 		return m.refusal(updated)
 	}
-	// If a row was not updated, nothing is inserted, or the guard, which comes last, rolls it back.
+	// If a row was not updated, either the inserts wrote nothing, or the guard, which comes last,
+	// rolled them back.
 	if m.refusal(updated) != nil {
 		return errUnnamed
 	}
 	change := len(m.batch.Conditions) - 1
 	for i, c := range m.batch.Conditions {
-		// All other records were inserted before the change. One other was inserted alone.
+		// All other records are inserted before the change. If there is only one other record, it
+		// is the cause.
 		if c.Kind == registry.CondAbsent && tableName(c.Key.Table) == answered.TableName &&
 			(i == change || len(m.inserts) == 1) {
 			return &registry.FailedError{Index: i, Condition: c}
@@ -163,7 +171,7 @@ func (s *Store) sendMove(ctx context.Context, m *move) error {
 	return m.refusal(sent.updated)
 }
 
-// sent has the moves of one pipeline, and the server's answers. That is one move of any kind, or
+// sent has the moves of one pipeline, and the server's answers. It has one move of any kind, or
 // several moves that can be joined.
 type sent struct {
 	pipelined
@@ -209,7 +217,7 @@ func (s *sent) queue() *pgx.Batch {
 // movedRows has rows of one table, column by column.
 type movedRows struct {
 	columns
-	olds []pgtype.UUID // the version that the row must have, or that the moved row had
+	olds []pgtype.UUID // the version that the row must have, or that the move's one updated row had
 	// The row that the move updates, and its new ETag. Both are empty if the move updates no row,
 	// or several.
 	of   [][]byte
@@ -257,8 +265,9 @@ func (r *movedRows) column(name string) (values, first any, kind string) {
 	}
 }
 
-// source returns r as an item of FROM, named new, with the columns names. A plan for arrays would
-// be made at each execution, and would take longer than the execution.
+// source returns r as an item of FROM, named new, with the columns names. A single row is passed
+// without arrays: the server would plan a statement with arrays at each execution, which would take
+// longer than the execution.
 func (r *movedRows) source(names ...string) (sql string, args []any) {
 	parts := make([]string, len(names))
 	for i, name := range names {
@@ -277,8 +286,8 @@ func (r *movedRows) source(names ...string) (sql string, args []any) {
 	return "unnest(" + strings.Join(parts, ", ") + ") AS new (" + strings.Join(names, ", ") + ")", args
 }
 
-// updateRows queues the statement that updates rows. If there are several, it first queues one that
-// locks them in order.
+// updateRows queues the statement that updates rows. If there are several rows, it first queues a
+// statement that locks them in order.
 func (s *sent) updateRows(batch *pgx.Batch, table registry.Table, rows *movedRows) {
 	name, expires, several := tableName(table), "", ""
 	if len(rows.keys) > 1 {
@@ -301,14 +310,14 @@ func (s *sent) updateRows(batch *pgx.Batch, table registry.Table, rows *movedRow
 		})
 }
 
-// ifMoved is the condition that the one updated row has the move's ETag. It is not written as a
-// join, so that the server finds that row by its key whatever its statistics are.
+// ifMoved is the SQL condition that the one updated row has the move's ETag. It is not written as a
+// join, so that the server finds that row by its key, whatever the statistics of the table are.
 func (s *sent) ifMoved() string {
 	return " WHERE new.made = (SELECT t.etag FROM " + tableName(s.moves[0].moved().Key.Table) +
 		" AS t WHERE t.key = new.of)"
 }
 
-// insertRows queues the statement that inserts rows, which must be absent.
+// insertRows queues the statement that inserts rows, all of which must be absent.
 func (s *sent) insertRows(batch *pgx.Batch, table registry.Table, rows *movedRows) {
 	names, where := []string{"key", "etag", "state", "value"}, ""
 	into, selected := strings.Join(names, ", "), "new."+strings.Join(names, ", new.")

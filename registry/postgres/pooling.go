@@ -12,35 +12,36 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrPooling means that a proxy assigns the server's connections transaction by transaction, and
-// does not keep the statements prepared on them. So no statement may be prepared.
+// ErrPooling means that a proxy assigns the server's connections to clients for one transaction at
+// a time, and does not keep track of prepared statements. Behind such a proxy no statement may be
+// prepared.
 var ErrPooling = errors.New("a proxy that pools transactions does not keep prepared statements: add " +
 	"default_query_exec_mode=exec " +
 	"to the connection string, or have them kept (max_prepared_statements of PgBouncer from 1.21 on)")
 
-// errSilent means that warnings would not arrive.
+// errSilent means that the server's warnings would not arrive.
 var errSilent = errors.New("the server does not send its warnings, and settings do not last behind a proxy; " +
 	"make it one of the role: ALTER ROLE … SET client_min_messages = notice")
 
 // errNoResult means that the answering server is not PostgreSQL.
 var errNoResult = errors.New("the server, or a proxy before it, does not answer a statement with its result")
 
-// pooled is the key in a connection's custom data that marks a proxy in front of the server. Then
-// settings and prepared statements may belong to other clients.
+// pooled is the key in a connection's custom data that marks a proxy in front of the server. Behind
+// a proxy, settings and prepared statements may belong to other clients.
 const pooled = "moorage pooled"
 
 // prepareSession makes the settings that the statements of this package need. The server must
 // report a standby for which it did not wait. A statement that was planned when a table was small
-// must not read all of it when it has grown. Behind a proxy nothing is set, because the setting
-// would hold for other clients, and not for the next transaction. There Warnings reports what is
-// missing.
+// must not read the whole table when it has grown. Behind a proxy nothing is set, because the
+// setting would hold for other clients, and not for the next transaction. In that case Warnings
+// reports the settings that are missing.
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	return prepareWith(ctx, conn, "")
 }
 
 // prepareCancelled is prepareSession for connections whose statements end on the server when their
-// callers have gone. The driver cancels them. If the node has died, the server ends them on its
-// own. They must not commit anything that waits for a standby (see uncancelled).
+// callers give up: the driver cancels them. If the node has died, the server ends them itself. They
+// must not commit anything that waits for a standby (see uncancelled).
 func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 	limit := fmt.Sprintf(", set_config('statement_timeout', '%d', false)", (readTimeout + serverGrace).Milliseconds())
 	err := prepareWith(ctx, conn, limit)
@@ -51,7 +52,7 @@ func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // prepareReading is prepareCancelled for the connections of reads, with plans as in prepareWriting.
-// Its statements also use keys, or have their own plan (planSQL).
+// The statements of reads also use keys, or set their own planner options (planSQL).
 func prepareReading(ctx context.Context, conn *pgx.Conn) error {
 	if err := prepareCancelled(ctx, conn); err != nil || behindProxy(conn) {
 		return err
@@ -59,7 +60,7 @@ func prepareReading(ctx context.Context, conn *pgx.Conn) error {
 	return setPlanner(ctx, conn, planOnce)
 }
 
-// prepareWith is prepareSession with more settings, made if there is no proxy.
+// prepareWith is prepareSession with more settings, which it makes only if there is no proxy.
 func prepareWith(ctx context.Context, conn *pgx.Conn, more string) error {
 	raw := conn.PgConn()
 	// A proxy assigns its own process ids.
@@ -93,7 +94,8 @@ func prepareWriting(ctx context.Context, conn *pgx.Conn) error {
 // until its tables' statistics change.
 const planOnce = "plan_cache_mode = force_generic_plan"
 
-// setPlanner makes a setting of the planner, unless the server has a different planner.
+// setPlanner makes a setting of the planner. It ignores that a server with a different planner does
+// not know the setting.
 func setPlanner(ctx context.Context, conn *pgx.Conn, setting string) error {
 	if _, err := conn.Exec(ctx, "SET "+setting); stateOf(err) != stateUndefinedObject {
 		return err
@@ -101,7 +103,7 @@ func setPlanner(ctx context.Context, conn *pgx.Conn, setting string) error {
 	return nil
 }
 
-// behindProxy reports whether prepareSession met a proxy.
+// behindProxy reports whether prepareSession detected a proxy.
 func behindProxy(conn *pgx.Conn) bool {
 	_, met := conn.PgConn().CustomData()[pooled]
 	return met
@@ -122,8 +124,8 @@ func checkWarnings(ctx context.Context, raw *pgconn.PgConn) error {
 	return nil
 }
 
-// rowsOf returns the rows of one statement. It runs in the pool's goroutines that connect, where a
-// panic would end the process.
+// rowsOf returns the rows of one statement. It runs in goroutines of the pool that open
+// connections. A panic there would end the process.
 func rowsOf(ctx context.Context, conn *pgconn.PgConn, sql string) ([][][]byte, error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -140,9 +142,10 @@ func (s *Store) preparesStatements() bool {
 	return s.pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 }
 
-// checkPooling reports ErrPooling if the store would prepare statements behind a proxy that is
-// known to mix them up. That shows only when the server's connections change hands, so a later call
-// may report what this one does not.
+// checkPooling returns ErrPooling if the store would prepare statements behind a proxy, and the
+// check shows that the proxy mixes them up. The check can show that only if the server's
+// connections are given to other clients. So a later call may return ErrPooling although an earlier
+// one did not.
 func (s *Store) checkPooling(ctx context.Context) error {
 	if !s.preparesStatements() {
 		return nil
@@ -179,7 +182,7 @@ func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
 	name := "moorage_" + rand.Text()
 	kept, err := prepareAndLook(ctx, owner, name)
 	if err != nil || !kept {
-		// A proxy that renames statements keeps them.
+		// A proxy that renames prepared statements keeps track of them.
 		return false, err
 	}
 	for _, look := range []struct {
@@ -198,8 +201,8 @@ func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
 	return false, nil
 }
 
-// prepareAndLook prepares a statement and reports whether the server has it under its name. It uses
-// one connection of the server.
+// prepareAndLook prepares a statement and reports whether the server has it under its name. It does
+// both on one connection of the server.
 func prepareAndLook(ctx context.Context, conn *pgconn.PgConn, name string) (kept bool, err error) {
 	if _, err := conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {
 		return false, err
@@ -221,8 +224,8 @@ func hasStatement(ctx context.Context, conn *pgconn.PgConn, name string) (bool, 
 	return len(got) > 0, err
 }
 
-// explain adds the cause to an error of the server that only a proxy that mixes up statements can
-// bring about.
+// explain adds ErrPooling to an error of the server that only a proxy that mixes up statements can
+// cause.
 func explain(err error) error {
 	switch stateOf(err) {
 	case stateUndefinedStatement, stateDuplicateStatement:

@@ -21,17 +21,18 @@ import (
 
 // Defaults of connections, for connection strings without these parameters.
 const (
-	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that others
-	// write, so there are more than a server of this size could use at once. With the connections
-	// for leases and heartbeats a node has 24, so that three nodes leave room in max_connections =
-	// 100.
+	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that other
+	// connections write, so there are more than a usual server can run at once. With the
+	// connections for leases and heartbeats a node has 24, so that three nodes leave room in
+	// max_connections = 100.
 	connsMax = 17
-	// readConnsMax is the most of them that only read. Otherwise one in readConnsShare does, but at
-	// least one. They are few, because calls of Get share statements.
+	// readConnsMax bounds how many of the connections only read. Up to that bound, one in
+	// readConnsShare only reads, and at least one does. Few are enough, because calls of Get share
+	// statements.
 	readConnsMax   = 8
 	readConnsShare = 3
 	// connectTimeout is the default of connect_timeout: a host that does not answer must leave time
-	// for the next.
+	// to try the next host.
 	connectTimeout = 2 * time.Second
 	// pingTimeout bounds the check whether a connection that was idle for a second is alive.
 	pingTimeout = 2 * time.Second
@@ -47,32 +48,32 @@ const (
 // Options configure a store. The zero value is usable.
 type Options struct {
 	Random io.Reader // source of ETags and of random waits; default crypto/rand.Reader
-	// AcquireTimeout bounds how long a call waits for a connection, free or new. After it the call
-	// fails with ErrUnavailable. Default 5 s.
+	// AcquireTimeout bounds how long a call waits for a connection, free or new. After that time
+	// the call fails with ErrUnavailable. Default 5 s.
 	AcquireTimeout time.Duration
 	Now            func() time.Time // the clock that Warnings compares with the server's; default time.Now
 }
 
 // Store keeps records in a database. It is safe for concurrent use.
 type Store struct {
-	pool           *pgxpool.Pool // its statements may write, and are not cancelled
+	pool           *pgxpool.Pool // for statements that may write, which are never cancelled
 	slots          *slots        // of pool
-	reads          *pgxpool.Pool // its statements only read, and are cancelled; for leases the same as pool
+	reads          *pgxpool.Pool // for statements that only read, which are cancelled; for leases the same as pool
 	lines          *lines        // of both
 	kept           kept
 	gets           *gatherer
 	moves          *joiner
 	acquireTimeout time.Duration
-	readTimeout    time.Duration // the constant of that name, except in tests
+	readTimeout    time.Duration // the constant readTimeout, except in tests
 	now            func() time.Time
 
-	randomMu sync.Mutex // guards random; leaf
+	randomMu sync.Mutex // guards random; no lock is taken under it
 	random   io.Reader
 
 	closed  atomic.Bool
 	closing chan struct{}  // closed when closed is set
 	calls   sync.WaitGroup // entered by every call that uses a connection, until it returns the connection
-	enter   sync.RWMutex   // orders entering calls and closing; leaf, held over no I/O
+	enter   sync.RWMutex   // orders the beginning of calls and Close; no lock is taken under it; not held over I/O
 }
 
 var (
@@ -85,7 +86,7 @@ var (
 // list several hosts, which are tried in turn. Open uses only a host that accepts writes, whatever
 // its target_session_attrs is. The tables must exist (Migrate makes them). Open returns ErrSchema
 // if they do not, or if they are older or newer than this package. It returns ErrPooling if it
-// found that a proxy mixes up prepared statements.
+// finds that a proxy mixes up prepared statements.
 func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -121,7 +122,7 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// storeOver returns a store that reads and writes over pool, with complete options.
+// storeOver returns a store that reads and writes over pool. options must have their defaults.
 func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
 	s := &Store{
 		pool: pool, reads: pool, lines: lines, slots: newSlots(int(pool.Config().MaxConns), slotPatience),
@@ -142,14 +143,14 @@ func (s *Store) check(ctx context.Context) error {
 	return s.checkSchema(ctx)
 }
 
-// newConfig parses dsn and sets what the store relies on.
+// newConfig parses dsn and sets the options on which the store relies.
 func newConfig(dsn string) (*pgxpool.Config, error) {
 	// The driver's error quotes the string, and may fail to redact the password.
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, errConnectionString(err)
 	}
-	plain, err := pgx.ParseConfig(dsn) // still has the settings of the pool
+	plain, err := pgx.ParseConfig(dsn) // this form still has the settings of the pool
 	if err != nil {
 		return nil, errConnectionString(err)
 	}
@@ -174,8 +175,8 @@ func newConfig(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// splitConfig removes from config the connections that only read, and returns a config for them.
-// Both have at least one connection.
+// splitConfig splits the connections of config: it returns a config for the connections that only
+// read, and leaves the others in config. Both have at least one connection.
 func splitConfig(config *pgxpool.Config) (reads *pgxpool.Config) {
 	reads = config.Copy()
 	reads.MaxConns = max(1, min(readConnsMax, config.MaxConns/readConnsShare))
@@ -201,8 +202,8 @@ func errConnectionString(err error) error {
 // closePatience is how long Close waits for a server that may hang.
 const closePatience = 2 * time.Second
 
-// Close implements registry.Store. Calls without an answer after closePatience are cut off. The
-// outcome of an Apply among them is ErrUnknown.
+// Close implements registry.Store. The connections of calls that have no answer after closePatience
+// are cut. The outcome of an Apply among them is ErrUnknown.
 func (s *Store) Close() error {
 	s.enter.Lock()
 	if !s.closed.Swap(true) {
@@ -217,7 +218,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Healthy queries whether the server accepts writes.
+// Healthy implements registry.HealthChecker. It checks whether the server accepts writes.
 func (s *Store) Healthy(ctx context.Context) error {
 	var readOnly string
 	bounded, cancel := context.WithTimeout(ctx, healthTimeout)
@@ -231,8 +232,8 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return err
 }
 
-// with calls do with a connection that may write. Nothing was sent if it returns ErrClosed or
-// ErrUnavailable without having called do.
+// with calls do with a connection that may write. If it returns ErrClosed or ErrUnavailable without
+// having called do, nothing was sent.
 func (s *Store) with(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	conn, release, err := s.acquire(ctx, s.pool)
 	if err != nil {
@@ -278,8 +279,8 @@ func unconnectedError(ctx context.Context, err error) error {
 }
 
 // pause waits before a call is sent again. sends is how often it was sent. The first two times it
-// does not wait, because the obstacle is likely to be gone. It returns the error of ctx when ctx
-// ends.
+// does not wait, because the cause of the failure has probably ended. It returns the error of ctx
+// when ctx ends.
 func (s *Store) pause(ctx context.Context, sends int) error {
 	if sends < 2 {
 		return ctx.Err()
@@ -308,7 +309,7 @@ func tableName(table registry.Table) string {
 	case registry.TableMaintenancePolicy:
 		return "moorage_maintenance_policy"
 	case registry.TableLease:
-		return "moorage_table_lease" // moorage_lease belongs to locks
+		return "moorage_table_lease" // the name moorage_lease is used for the leases of locks
 	default:
 		return "moorage_" + table.String()
 	}

@@ -25,7 +25,7 @@ func Reach(ctx context.Context, dsn string) error {
 	return conn.Close(ctx)
 }
 
-// IsAway reports whether err, from Reach, means that no server is there, or that the server accepts
+// IsAway reports whether err, from Reach, means that no server answers, or that the server accepts
 // no connections or writes at the moment. It is false if the server refuses this program for good,
 // for example because of a wrong password.
 func IsAway(err error) bool {

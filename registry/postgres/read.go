@@ -19,19 +19,19 @@ import (
 // readAttemptsMax bounds how often one read is sent.
 const readAttemptsMax = 10
 
-// readTimeout bounds one read, far above the time for the largest page. If the server has not
-// answered by then, the caller must learn that, even if the connection hangs without an error.
-// healthTimeout is for a read of a few bytes, by which others choose a node.
+// readTimeout bounds one read. The largest page takes far less time. If the server has not answered
+// by then, the read fails, even if the connection hangs without an error. healthTimeout bounds
+// Healthy, which reads a few bytes. Load balancers choose nodes by its result.
 const (
 	readTimeout   = 15 * time.Second
 	healthTimeout = 3 * time.Second
-	// serverGrace is how much longer than the node the server lets a read run.
+	// serverGrace is how much longer the server lets a read run than the node waits for it.
 	serverGrace = time.Second
 )
 
-// lateError returns the error of a read that had a bound in addition to ctx. If ctx has ended, that
-// is not a fault of the server. The end of the bound must not look as if ctx had ended, so
-// lateError does not wrap it.
+// lateError returns the error of a read that had a bound in addition to ctx. If ctx has ended, it
+// returns err unchanged, because the server is not at fault. The end of the bound must not look
+// like the end of ctx, so lateError does not wrap the error of the bound.
 func lateError(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: no answer: %v", registry.ErrUnavailable, err)
@@ -48,7 +48,7 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 }
 
 // Get implements registry.Store with one statement, so that all records are as of one moment. The
-// statement may answer other calls too.
+// same statement may answer other calls too.
 func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	if err := registry.CheckKeys(keys); err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpoo
 }
 
 // read calls do, which only reads, with a connection. It calls do again, a bounded number of times,
-// if the server rolled back its transaction or the connection broke. When ctx ends, the server is
-// told to end its work. Errors are the errors of Store.Get.
+// if the server rolled back its transaction or the connection broke. When ctx ends, the driver
+// cancels the statement on the server. Errors are the errors of Store.Get.
 func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	return s.again(ctx, func() (bool, error) {
 		conn, release, err := s.acquire(ctx, s.reads)
@@ -100,8 +100,8 @@ func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	})
 }
 
-// again calls try until it succeeds, fails for good, or has failed readAttemptsMax times. try
-// reports whether it had a connection.
+// again calls try until try succeeds, fails for good, or has failed readAttemptsMax times.
+// connected reports whether try had a connection.
 func (s *Store) again(ctx context.Context, try func() (connected bool, err error)) error {
 	var err error
 	for sends := range readAttemptsMax {
@@ -128,14 +128,15 @@ func (s *Store) again(ctx context.Context, try func() (connected bool, err error
 // number of milliseconds.
 const limitSQL = "SELECT set_config('statement_timeout', $1::text, true)"
 
-// limit returns the parameter of limitSQL: a time after which the node has certainly given up.
+// limit returns the parameter of limitSQL: a time after which the node has certainly given up the
+// read.
 func (s *Store) limit() string {
 	return strconv.FormatInt((s.readTimeout + serverGrace).Milliseconds(), 10)
 }
 
 // limitOnServer puts limitSQL before the other statements of batch, which only read. Behind a proxy
-// nothing else bounds them: there the driver cannot cancel, and sessions have no limit. It costs no
-// round trip.
+// nothing else bounds these statements, because the driver cannot cancel them there, and sessions
+// have no statement_timeout. It costs no round trip.
 func (s *Store) limitOnServer(conn *pgxpool.Conn, batch *pgx.Batch) {
 	if behindProxy(conn.Conn()) {
 		batch.Queue(limitSQL, s.limit())
@@ -143,8 +144,8 @@ func (s *Store) limitOnServer(conn *pgxpool.Conn, batch *pgx.Batch) {
 }
 
 // sendUnprepared sends the statements that queue adds, in one round trip, as one transaction. The
-// server plans each statement when it arrives. For a prepared statement it could keep a plan made
-// when the table was empty: to scan the whole table.
+// server plans each statement when it arrives. For a prepared statement the server could keep a
+// plan from a time when the table was empty, which scans the whole table.
 func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result, error) {
 	batch := &pgconn.Batch{}
 	queue(batch)
@@ -168,7 +169,7 @@ func (s *Store) readUnprepared(ctx context.Context, conn *pgxpool.Conn, queue fu
 }
 
 // mayReadAgain reports whether a read that failed with err may succeed at once: the server rolled
-// back its transaction, or was not there to answer.
+// back its transaction, or could not answer.
 func mayReadAgain(err error) bool {
 	switch stateOf(err) {
 	case "", stateSerializationFailure, stateDeadlockDetected:
@@ -179,8 +180,8 @@ func mayReadAgain(err error) bool {
 		strings.HasPrefix(answered.Code, classConnection))
 }
 
-// getSQL returns the statement that reads keys. Its text depends only on their tables, so there are
-// few texts.
+// getSQL returns the statement that reads keys. Its text depends only on the tables of the keys, so
+// there are few different texts.
 func getSQL(keys []registry.Key) (sql string, args []any) {
 	byTable := map[registry.Table][][]byte{}
 	for _, key := range keys {
@@ -200,8 +201,8 @@ func getSQL(keys []registry.Key) (sql string, args []any) {
 	return strings.Join(parts, " UNION ALL "), args
 }
 
-// List implements registry.Store. The server adds up the lengths of the values without reading
-// them, and sends no more values than fit on a page.
+// List implements registry.Store. The server adds up the lengths of the values without reading the
+// values, and sends no more values than fit on a page.
 func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
 	error) {
 	page, args, err := pageSQL(table, "value", prefix, after, limit)

@@ -9,27 +9,27 @@ import (
 )
 
 // slotPatience is how long calls that write wait while no slot becomes free. A commit takes
-// milliseconds. So after that time all commits in progress are likely to be held up by the same
-// cause.
+// milliseconds. So if no slot has become free after that time, all commits in progress probably
+// wait for the same cause.
 const slotPatience = 2 * time.Second
 
-// errNoSlot means that commits hang.
+// errNoSlot means that no slot has become free for slotPatience, so commits probably hang.
 var errNoSlot = errors.New("all connections that write have been busy for 2 s: look for commits that wait in " +
 	"pg_stat_activity, " +
 	"for a synchronous standby or a lock")
 
-// slots limits the calls that write, with one slot for each connection. A call waits for a slot in
-// turn as long as some become free. When none has become free for a while, the waiting calls are
-// refused. New calls are then refused at once until a slot becomes free. It is safe for concurrent
-// use.
+// slots limits the calls that write, with one slot for each connection. Calls wait for a slot in
+// the order of their arrival, as long as slots become free from time to time. When no slot has
+// become free for slotPatience, the waiting calls are refused. After that, new calls are refused at
+// once until a slot becomes free. slots is safe for concurrent use.
 type slots struct {
 	patience time.Duration
 
-	mu      sync.Mutex // guards the fields below; leaf
+	mu      sync.Mutex // guards the fields below; no lock is taken under it
 	free    int
-	waiting []chan error // each gets one answer: nil is a slot
-	stalled bool         // none has become free for patience
-	timer   *time.Timer  // runs while none is free
+	waiting []chan error // each gets one answer; nil means that the call has a slot
+	stalled bool         // no slot has become free for patience
+	timer   *time.Timer  // runs while no slot is free
 	runs    int          // counts the runs of timer, so that a late expiry does nothing
 }
 
@@ -67,7 +67,7 @@ func (s *slots) take(ctx context.Context) error {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 && <-answer == nil { // it got a slot at the same moment
+	if i < 0 && <-answer == nil { // the call got a slot at the same moment
 		s.give()
 	}
 	return ctx.Err()
@@ -103,7 +103,7 @@ func (s *slots) endRunLocked() {
 	}
 }
 
-// end refuses the waiting calls, if no slot has become free since run began.
+// end refuses the waiting calls if no slot has become free since the run with this number began.
 func (s *slots) end(run int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

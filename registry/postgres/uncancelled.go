@@ -11,21 +11,22 @@ import (
 
 // uncancelled is a connection whose statements cannot be cancelled, unless allowCancel was called.
 //
-// When the driver abandons a connection, it asks the server to cancel the connection's work. A
-// commit that waits for a synchronous standby then stops waiting and becomes visible, though the
-// standby does not have it. If that standby is promoted, changes that were seen, or even
-// acknowledged, are lost. A commit that is not cancelled stays invisible until the standby has it.
-// So only two kinds of connections may be cancelled: connections that do not write, and connections
-// for leases, which do not wait for a standby.
+// When the driver abandons a connection, it sends the server a request to cancel the connection's
+// work. If that work is a commit that waits for a synchronous standby, the commit stops waiting and
+// becomes visible, although the standby does not have it. If that standby is promoted, changes are
+// lost that clients have seen, or even got acknowledged. A commit that is not cancelled stays
+// invisible until the standby has it. So only two kinds of connections may be cancelled:
+// connections that do not write, and connections for leases, which do not wait for a standby.
 //
-// A cancel request goes to the address of the connection, and this one has no address.
+// The driver sends a cancel request to the remote address of the connection. An uncancelled
+// connection does not have one.
 type uncancelled struct {
 	net.Conn
 	allowed atomic.Bool
 }
 
-// RemoteAddr returns an address to which dialUncancelled does not connect. After allowCancel it
-// returns the address of the server.
+// RemoteAddr returns an address to which a function of dialUncancelled refuses to connect. After
+// allowCancel it returns the address of the server.
 func (u *uncancelled) RemoteAddr() net.Addr {
 	if u.allowed.Load() {
 		return u.Conn.RemoteAddr()
@@ -34,8 +35,8 @@ func (u *uncancelled) RemoteAddr() net.Addr {
 }
 
 // allowCancel lets the driver cancel the statements of a connection made by dialUncancelled. Do not
-// call it behind a proxy: there connections of the server change hands, so a late request could
-// cancel another client's statement.
+// call it behind a proxy: there a connection of the server serves several clients, so a late
+// request could cancel another client's statement.
 func allowCancel(conn net.Conn) {
 	if made := lineOf(conn); made != nil {
 		conn = made.Conn
@@ -54,7 +55,7 @@ func (nowhere) Network() string { return "nowhere" }
 // String returns an address that does not exist.
 func (nowhere) String() string { return "nowhere" }
 
-// dialUncancelled wraps a function that dials.
+// dialUncancelled wraps a dial function so that its connections are uncancelled.
 func dialUncancelled(dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if network == (nowhere{}).Network() {

@@ -21,10 +21,11 @@ func noteWarning(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	}
 }
 
-// forgetWarnings makes batch forget the warnings that arrive before the end of its last statement.
-// They do not concern the commit: a server that runs out of transaction ids warns with each id, and
-// commits. The warning about a standby for which the server did not wait comes after the end of the
-// last statement. Its text and code are the same as in other warnings.
+// forgetWarnings makes batch discard the warnings that arrive before the end of its last statement.
+// Such warnings do not concern the commit: for example, a server that runs out of transaction ids
+// warns in each transaction, but commits it. The warning that the server did not wait for a standby
+// arrives after the end of the last statement. Its text and code do not distinguish it from other
+// warnings.
 func forgetWarnings(conn *pgconn.PgConn, batch *pgx.Batch) {
 	delete(conn.CustomData(), warned)
 	if len(batch.QueuedQueries) == 0 {
@@ -45,8 +46,8 @@ func forgetWarnings(conn *pgconn.PgConn, batch *pgx.Batch) {
 	}
 }
 
-// commitWarning returns ErrUnknown if the server has warned since forgetWarnings, which means
-// during the commit.
+// commitWarning returns ErrUnknown if a warning has arrived that forgetWarnings did not discard,
+// and so during the commit.
 func commitWarning(conn *pgconn.PgConn) error {
 	notice, ok := conn.CustomData()[warned].(*pgconn.Notice)
 	if !ok {

@@ -9,14 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// clockDifferenceMax is by how much a node's clock may differ from the server's before Warnings
-// reports it. Synchronized clocks differ by less, and times in records tolerate that much.
+// clockDifferenceMax is by how much a node's clock may differ from the server's clock before
+// Warnings reports the difference. Synchronized clocks differ by less, and times in records
+// tolerate that much.
 const clockDifferenceMax = 10 * time.Second
 
 // Warnings returns what an operator should know about the server's settings, and about the
 // difference between this machine's clock and the server's. It returns one sentence for each
-// problem. It returns no sentence if the server keeps what it acknowledges and stays fast, and both
-// clocks agree.
+// problem. It returns no sentence if the server never loses a write that it acknowledged, stays
+// fast, and both clocks agree.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	var settings map[string]string
 	var clocks []string
@@ -35,7 +36,7 @@ func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.preparesStatements() { // each is planned at every use
+	if !s.preparesStatements() { // the server plans each statement at every use
 		delete(settings, "enable_seqscan")
 	}
 	return append(warnings(settings), clocks...), nil
@@ -56,7 +57,7 @@ func readSettings(ctx context.Context, conn *pgxpool.Conn) (map[string]string, e
 	return settings, err
 }
 
-// warnings returns a sentence for each of settings that lets the server lose acknowledged changes,
+// warnings returns a sentence for each setting that can make the server lose acknowledged changes
 // or become slow.
 func warnings(settings map[string]string) []string {
 	var found []string

@@ -16,18 +16,18 @@ import (
 	"moorage/registry"
 )
 
-// errGivenUp means that the caller of a write gave up before the server answered.
+// errGivenUp means that the caller of a write gave up before the answer of the server arrived.
 var errGivenUp = errors.New("the caller gave up before the server answered")
 
 // write calls do once with a connection that may write. It returns when do returns, or when ctx
-// ends. In the second case it returns ErrUnknown, and do continues with a context that does not
+// ends. If ctx ends first, write returns ErrUnknown, and do continues with a context that does not
 // end.
 //
 // The connection and the slot of do stay taken until the server has answered or its process has
 // ended. So the slots bound the connections of this node. They also bound the server processes that
-// work, or wait for a standby, for callers that have gone.
+// still work, or wait for a standby, after their callers gave up.
 //
-// If write returns ErrClosed, ErrUnavailable or the error of ctx alone without having called do,
+// If write returns ErrClosed, ErrUnavailable or just the error of ctx, without having called do,
 // nothing was sent. After an error the caller must not read the variables that do sets.
 func (s *Store) write(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	conn, release, err := s.acquireToWrite(ctx)
@@ -37,8 +37,8 @@ func (s *Store) write(ctx context.Context, do func(detached context.Context, con
 	return s.writeOn(ctx, conn, release, do)
 }
 
-// writeAgain is write for statements that may happen twice. It repeats them as read does. It
-// returns the error of ctx when ctx ends.
+// writeAgain is write for statements that may happen twice. It repeats the statements as read does.
+// It returns the error of ctx when ctx ends.
 func (s *Store) writeAgain(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	return s.again(ctx, func() (bool, error) {
 		conn, release, err := s.acquireToWrite(ctx)
@@ -49,7 +49,7 @@ func (s *Store) writeAgain(ctx context.Context, do func(detached context.Context
 	})
 }
 
-// writeOn is write with a connection, which it releases.
+// writeOn is write on the connection conn, which it releases.
 func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 	do func(context.Context, *pgxpool.Conn) error) error {
 	w := newSending(conn)
@@ -57,7 +57,8 @@ func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 		w.err = worker.Safely(context.WithoutCancel(ctx),
 			func(detached context.Context) error { return do(detached, conn) })
 		if _, panicked := errors.AsType[*worker.PanicError](w.err); panicked {
-			// Part of it may have been sent, so this must not count as a write that did not happen.
+			// Part of the write may have been sent, so the error must not mean that the write did
+			// not happen.
 			w.err = fmt.Errorf("%w: %w", registry.ErrUnknown, w.err)
 		}
 		release()
@@ -75,9 +76,11 @@ func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 // pipelined is the content of one pipeline.
 type pipelined struct {
 	statements *pgx.Batch
-	// refused reports whether successful statements wrote nothing. If it is nil, they wrote.
+	// refused reports, for statements that succeeded, whether they wrote nothing. If it is nil,
+	// successful statements wrote.
 	refused func() bool
-	// undone returns the error of a statement that met a guard or a row with the same key.
+	// undone returns the error for a statement that failed at a guard or because of a row with the
+	// same key.
 	undone func(*pgconn.PgError) error
 }
 
@@ -86,7 +89,7 @@ type pipelined struct {
 func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context, *pgxpool.Conn) error {
 	return func(detached context.Context, conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
-		// The driver also marks some errors as safe to resend when everything was sent and
+		// The driver marks some errors as safe to resend although everything was sent and
 		// committed. So this code does not rely on that mark.
 		if raw.IsClosed() {
 			return errSendAgain
@@ -95,7 +98,7 @@ func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context,
 		err := conn.SendBatch(detached, p.statements).Close()
 		switch {
 		case err == nil && p.refused != nil && p.refused():
-			return nil // whatever the result of its commit
+			return nil // nothing was written, whatever the result of the commit is
 		case err == nil:
 			return commitWarning(raw)
 		case stateOf(err) == stateReadOnly:
@@ -128,26 +131,26 @@ func (s *Store) acquireToWrite(ctx context.Context) (conn *pgxpool.Conn, release
 	}, nil
 }
 
-// Bounds of the work for writes whose callers have gone.
+// Bounds of the work for writes whose callers gave up.
 const (
-	// keptInterval is the time between two checks whether the server still works on them.
+	// keptInterval is the time between two checks whether the server still works on these writes.
 	keptInterval = 5 * time.Second
-	// missesMax is how many consecutive checks must miss a process before its connection is cut:
-	// its answer may be on the way.
+	// missesMax is how many consecutive checks must not find a process before its connection is
+	// cut. After a single one, its answer may still be on the way.
 	missesMax = 2
-	// looksMax is for how many checks a connection with an unknown process is kept, because it is
-	// behind a proxy: 5 minutes.
+	// looksMax is for how many checks, in 5 minutes, a connection is kept whose process is unknown
+	// because it is behind a proxy.
 	looksMax = 60
 )
 
 // process identifies a process of a server by two values that are unique together.
 type process struct {
 	pid   int32
-	began string // as processBegan
+	began string // when the process began, in the form of processBegan
 }
 
 // processKey is the key in a connection's custom data for the process that serves it. Behind a
-// proxy there is none.
+// proxy the key is not set.
 const processKey = "moorage process"
 
 // processBegan is the SQL for when a process a of pg_stat_activity began.
@@ -169,16 +172,17 @@ func newSending(conn *pgxpool.Conn) *sending {
 	return &sending{process: serving, line: lineOf(raw.Conn()), ended: make(chan struct{})}
 }
 
-// kept has the writes whose callers have gone. It is safe for concurrent use.
+// kept has the writes whose callers gave up and which have not ended. It is safe for concurrent
+// use.
 type kept struct {
 	interval time.Duration
 
-	mu       sync.Mutex // guards the fields below; leaf
+	mu       sync.Mutex // guards the fields below; no lock is taken under it
 	sendings []*sending
 	watched  bool // watchKept runs
 }
 
-// keep watches w from now on.
+// keep adds w to the writes that watchKept watches.
 func (s *Store) keep(w *sending) {
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()
@@ -195,9 +199,10 @@ func (s *Store) keep(w *sending) {
 	s.calls.Go(s.watchKept)
 }
 
-// watchKept cuts the connections of abandoned writes when the server no longer works on them, until
-// there are none. A server may have been ended, or may hang for good while another has taken its
-// place. Then neither an answer nor an error arrives.
+// watchKept cuts the connections of abandoned writes on which the server no longer works, until no
+// such writes are left. It is needed because the server's machine may have been stopped, or may
+// hang for good while another server has taken its place. Then neither an answer nor an error
+// arrives.
 func (s *Store) watchKept() {
 	ticker := time.NewTicker(s.kept.interval)
 	defer ticker.Stop()
@@ -215,8 +220,7 @@ func (s *Store) watchKept() {
 	}
 }
 
-// left returns the writes that have not ended. If there are none, it notes that no goroutine
-// watches them.
+// left returns the writes that have not ended. If there are none, it notes that watchKept ends.
 func (k *kept) left() []*sending {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -232,7 +236,7 @@ func (k *kept) left() []*sending {
 	return slices.Clone(k.sendings)
 }
 
-// cutEnded cuts the connections of sendings for which no process of the server works any more.
+// cutEnded cuts the connections of the writes for which no process of the server works any more.
 func (s *Store) cutEnded(sendings []*sending) {
 	var pids []int32
 	for _, w := range sendings {
@@ -245,7 +249,7 @@ func (s *Store) cutEnded(sendings []*sending) {
 		case w.process == process{} && w.looks < looksMax:
 			continue
 		case w.process == process{}: // cut
-		case err != nil: // may be temporary
+		case err != nil: // the error may be temporary
 			continue
 		case alive[w.process]:
 			w.misses = 0
@@ -256,13 +260,13 @@ func (s *Store) cutEnded(sendings []*sending) {
 			}
 		}
 		if w.line != nil {
-			_ = w.line.Close() // an error has no receiver
+			_ = w.line.Close() // there is no caller that could use an error
 		}
 	}
 }
 
 // processes returns the server's processes among pids that work, or wait for a standby. An idle
-// process has answered, or never got what was sent, so the answer never arrives.
+// process has answered, or never got the statements. In both cases no answer will arrive any more.
 func (s *Store) processes(pids []int32) (found map[process]bool, err error) {
 	err = s.readInTime(context.Background(), func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT a.pid, "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = "+
