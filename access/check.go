@@ -9,15 +9,16 @@ import (
 
 // Bounds of one record.
 const (
-	// MembersMax is how many direct members a role may have: its record is rewritten as a whole.
+	// MembersMax is how many direct members a role may have. It has a limit because each change
+	// rewrites the whole record of the role.
 	MembersMax = 10_000
 	// GranteesMax is how many grantees one object may have, for the same reason.
 	GranteesMax = 1_000
 )
 
-// CheckRole reports a KindIllegalArgument error if role may not be written. A role must not have an
-// invalid name or member, contain itself, or nest more than DepthMax roles. It reports KindTooLarge
-// if the role has too many members. The members are names here, not identities.
+// CheckRole returns a KindIllegalArgument error if role may not be written. A role must not have an
+// invalid name or member, contain itself, or nest more than DepthMax roles. If it has too many
+// members, the error is KindTooLarge. role has the names of its members here, not their identities.
 func (s *Snapshot) CheckRole(role Role) error {
 	if GranteeOf(role.Name) != IsRole || role.Name == Everyone {
 		return moorage.Errorf(moorage.KindIllegalArgument,
@@ -47,7 +48,7 @@ func (s *Snapshot) CheckRole(role Role) error {
 	return nil
 }
 
-// identities returns the identities of the principals and roles that have names.
+// identities returns the identities of the principals and roles that now have the given names.
 func (s *Snapshot) identities(names []string) []string {
 	identities := make([]string, len(names))
 	for i, name := range names {
@@ -56,13 +57,13 @@ func (s *Snapshot) identities(names []string) []string {
 	return identities
 }
 
-// membersOf returns the identities of the direct members of the role with an identity.
+// membersOf returns the identities of the direct members of a role. identity is the role's own.
 func (s *Snapshot) membersOf(identity string) []string {
 	return s.names.roles[s.Holder(identity)].Members
 }
 
-// wayDown returns the shortest chain of identities from members to a role, which is last. It is nil
-// if there is no chain.
+// wayDown returns the shortest chain of memberships from one of members down to role, which is the
+// last identity of the chain. It is nil if there is no chain.
 func (s *Snapshot) wayDown(members []string, role string) (chain []string) {
 	from := make(map[string]string)
 	reached := make([]string, 0, len(members))
@@ -89,7 +90,7 @@ func (s *Snapshot) wayDown(members []string, role string) (chain []string) {
 }
 
 // chainBelow returns the length of the longest chain of roles that begins with one of members.
-// known has the lengths for the roles that were already visited.
+// known caches the lengths for roles that were already visited.
 func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest int) {
 	for _, member := range members {
 		if GranteeOf(moorage.NameOf(member)) != IsRole {
@@ -97,7 +98,7 @@ func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest i
 		}
 		depth, found := known[member]
 		if !found {
-			known[member] = 1 // a stored cycle, which cannot exist, ends here
+			known[member] = 1 // ends the search if records have a cycle, which cannot happen
 			depth = 1 + s.chainBelow(s.membersOf(member), known)
 			known[member] = depth
 		}
@@ -124,9 +125,9 @@ func (s *Snapshot) chainAbove(name string) (longest int) {
 	return longest
 }
 
-// CheckGrants reports a KindIllegalArgument error if record may not be written. A record must not
-// have an invalid grantee or owner, or a privilege that its kind does not take. Only containers can
-// be Managed. It reports KindTooLarge if there are too many grantees.
+// CheckGrants returns a KindIllegalArgument error if record may not be written. A record must not
+// have an invalid grantee or owner, or a privilege that cannot be granted on its kind. Only
+// containers can be Managed. If there are too many grantees, the error is KindTooLarge.
 func CheckGrants(record Grants) error {
 	if len(record.Grants) > GranteesMax {
 		return moorage.Errorf(moorage.KindTooLarge,

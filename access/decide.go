@@ -12,7 +12,7 @@ const (
 	Allow
 )
 
-// String returns the word of the outcome.
+// String returns the outcome as a word.
 func (o Outcome) String() string { return [...]string{"hidden", "forbid", "allow"}[min(o, Allow)] }
 
 // Reason is the rule that allowed a request.
@@ -23,10 +23,10 @@ const (
 	ByNothing Reason = iota // the request was not allowed
 	ByOwner                 // the caller owns the object, or an object above it
 	ByGrant                 // a grant on the object or above it
-	ByInside                // a grant to the caller, or an object of it, below the object
+	ByInside                // the caller has a grant on, or owns, an object below the object
 )
 
-// Decision is the answer to one question.
+// Decision is the result of one decision.
 type Decision struct {
 	Outcome Outcome
 	// Missing are the requested privileges that the caller lacks, if Outcome is Forbid or Hidden.
@@ -35,24 +35,25 @@ type Decision struct {
 	// HiddenAt is the index in the path of the outermost object that the caller does not see, if
 	// Outcome is Hidden.
 	HiddenAt int
-	// By is the rule that completed the privileges, if Outcome is Allow. At is the index in the
-	// path of the object with the grant or the owner; the length of the path means the server.
-	// Grantee is the grantee of that grant, or the owner.
+	// By is the rule that gave the last missing privilege, if Outcome is Allow. At is the index in
+	// the path of the object whose grant or owner that was; the length of the path means the
+	// server. Grantee is the grantee of that grant, or the owner.
 	By      Reason
 	At      int
 	Grantee string
 }
 
-// pathMax is the longest path: a table, the levels of its namespace, and the warehouse.
+// pathMax is the length of the longest path: a table, all levels of its namespace, and the
+// warehouse.
 const pathMax = 1 + moorage.NamespaceLevelsMax + 1
 
-// shows are the privileges that make everything below their object visible. Each other privilege
-// implies Describe, shows only its own object, or is granted on the server.
+// shows has the privileges on an object that make all objects below it visible. Each other
+// privilege either implies Describe, or shows only its own object, or is granted on the server.
 const shows = Describe | Admin
 
-// Decide decides whether the caller has all of asked on the object that path begins with. See asks
-// whether the caller sees the object. The empty path is the server, which every caller sees. Decide
-// allocates nothing.
+// Decide decides whether the caller has all of asked on the object that path begins with. The
+// question See is whether the caller sees the object. The empty path is the server, which every
+// caller sees. Decide allocates no memory.
 func (w *Who) Decide(path []Object, asked Privileges) Decision {
 	path = withoutServer(path)
 	if w.disabled || len(path) > pathMax {
@@ -85,7 +86,7 @@ func (w *Who) Decide(path []Object, asked Privileges) Decision {
 	return w.denied(path, &t)
 }
 
-// addGrants adds the grants that count for the caller, and reports whether they suffice.
+// addGrants adds those grants that count for the caller, and reports whether they suffice.
 func (w *Who) addGrants(t *tally, at int, grants []granted) bool {
 	for i := range grants {
 		grant := &grants[i]
@@ -97,8 +98,8 @@ func (w *Who) addGrants(t *tally, at int, grants []granted) bool {
 	return false
 }
 
-// denied returns the decision if neither an owner nor a grant on the path allows the request. A
-// grant or an owned object below may still make the object visible.
+// denied returns the decision if neither an owner nor a grant on the path allows the request. The
+// caller may still see the object because of a grant or an owned object below it.
 func (w *Who) denied(path []Object, t *tally) Decision {
 	decision := Decision{Outcome: Forbid, Missing: t.asked &^ t.had}
 	if t.seen {
@@ -116,12 +117,13 @@ func (w *Who) denied(path []Object, t *tally) Decision {
 	return decision
 }
 
-// hidden returns the index of the outermost object of path that the caller does not see, and -1 if
-// the caller sees all. No privilege on the path shows the objects below its own. here has a bit set
-// for each object with a grant or owner that shows it. A caller that sees an object also sees every
-// object above it. So the search goes down, and at most one lookup finds nothing.
+// hidden returns the index of the outermost object of path that the caller does not see. It returns
+// -1 if the caller sees all objects. No privilege on the path may show the objects below its own
+// object. here has a bit for each object that a grant to the caller, or the caller's ownership,
+// shows. A caller that sees an object also sees every object above it. So the search goes down, and
+// only its last lookup can find nothing.
 func (w *Who) hidden(path []Object, here uint64) int {
-	shown := 0 // only the objects above it are known to be visible
+	shown := 0 // the index below the lowest object that is known to be visible
 	for shown < len(path) && here&(1<<shown) == 0 && !path[shown].OwnsInside {
 		shown++
 	}
@@ -136,7 +138,7 @@ type tally struct {
 	asked    Privileges
 	had      Privileges
 	seen     bool     // the caller sees the object
-	here     uint64   // has a bit set for each object of the path with a grant to the caller, or that the caller owns
+	here     uint64   // has a bit for each object of the path that the caller owns or has a grant on
 	complete Decision // Allow as soon as had holds all of asked
 }
 
@@ -160,7 +162,7 @@ func withoutServer(path []Object) []Object {
 	return path
 }
 
-// isOwner reports whether the caller owns an object.
+// isOwner reports whether the caller owns an object. record is the object's grants record.
 func (w *Who) isOwner(record *object, object *Object) bool {
 	if record.owner != 0 {
 		return w.is(record.owner)
@@ -168,7 +170,7 @@ func (w *Who) isOwner(record *object, object *Object) bool {
 	return object.Creator != "" && object.Creator == w.owns
 }
 
-// ownerOf returns the name of the owner of an object, empty if it has no owner.
+// ownerOf returns the name of the owner of an object. It is empty if the object has no owner.
 func (w *Who) ownerOf(record *object, object *Object) string {
 	if record.owner != 0 {
 		return w.snapshot.names.holder(w.snapshot.names.identity(record.owner))
@@ -176,7 +178,8 @@ func (w *Who) ownerOf(record *object, object *Object) string {
 	return w.snapshot.names.holder(object.Creator)
 }
 
-// ofOwner returns the privileges of the owner of an object of kind, on it and below it.
+// ofOwner returns the privileges that the owner of an object of kind has on it and on the objects
+// below it.
 func ofOwner(kind Kind, manages bool) Privileges {
 	if manages {
 		return OfOwner(kind)
@@ -184,8 +187,8 @@ func ofOwner(kind Kind, manages bool) Privileges {
 	return OfOwner(kind) &^ Manage
 }
 
-// unmanaged returns the index of the outermost managed object on path, 0 if no object is managed.
-// Owners below that object lack Manage.
+// unmanaged returns the index of the outermost managed object on path, or 0 if no object is
+// managed. Owners of objects below it lack Manage.
 func (w *Who) unmanaged(path []Object) int {
 	for at := len(path) - 1; at > 0; at-- {
 		if record, _ := w.snapshot.objects.get(path[at].ID); record.managed {
@@ -245,9 +248,9 @@ func (w *Who) DecideGrant(path []Object, privileges Privileges) Decision {
 	return w.orAdmin(path, decision)
 }
 
-// DecideTransfer decides whether the caller may hand the object that path begins with over to
-// another owner. The caller must own the object or one above it, or have Admin. An owner below a
-// managed object cannot hand it over: the next owner could do what this owner cannot let others do.
+// DecideTransfer decides whether the caller may make another grantee the owner of the object that
+// path begins with. The caller must own the object or one above it, or have Admin. An owner below a
+// managed object may not do that: the next owner could do what this owner cannot let others do.
 func (w *Who) DecideTransfer(path []Object) Decision {
 	path = withoutServer(path)
 	decision := w.Decide(path, See)

@@ -1,39 +1,41 @@
-// Package access decides what a caller may do. It is pure: values go in, a decision comes out. It
+// Package access decides what a caller may do. It is pure: it computes decisions from values. It
 // does no I/O, takes no context and reads no clock.
 //
 // # How to use it
 //
-// A Snapshot holds every principal, role and grant of a store. New builds one of all records, and
-// With makes the next one of the records that changed. A Snapshot never changes, so readers need no
-// lock. A request takes the newest one, and decides by that one alone:
+// A Snapshot holds every principal, role and grant of a store. New builds a Snapshot from all
+// records. With builds the next one from the records that have changed. A Snapshot never changes,
+// so readers need no lock. A request uses the newest Snapshot for all its decisions:
 //
 //	who := snapshot.Who(access.Caller{Name: "corp:ann", Roles: []string{"corp/analysts"}})
 //	decision := who.Decide(path, access.Alter|access.Locate)
 //
-// The path begins with the object and goes up to its warehouse. The server is above every path, so
-// no path names it, and the empty path is the server itself. A question about several objects, such
-// as a rename, is several decisions.
+// A path begins with the object and goes up to its warehouse. The server is above every path, so no
+// path contains it, and the empty path is the server itself. A request on several objects, such as
+// a rename, needs several decisions.
 //
-// The outcome is one of three. Allow lets the caller do it. Forbid means that the caller sees the
-// object and lacks Decision.Missing. Hidden means that the caller must get the answer for an object
-// that does not exist. That object is Decision.HiddenAt, the outermost one that the caller does not
-// see.
+// A decision has one of three outcomes. Allow means that the request is allowed. Forbid means that
+// the caller sees the object but lacks the privileges in Decision.Missing. Hidden means that the
+// caller must get the answer for an object that does not exist. The answer must name the object at
+// Decision.HiddenAt: the outermost one that the caller does not see.
 //
 // # Rules
 //
-//   - A grant on an object holds for everything below it. Privileges imply others (Implied).
-//   - The owner of an object has every privilege that can be granted on it or below it. An object
-//     belongs to the owner in its grants record, else to its creator.
-//   - A managed warehouse or namespace takes Manage, and the right to hand objects over, from the
-//     owners of the objects in it.
-//   - A grant never denies anything: grants only add.
-//   - Admin sees every name and grants anywhere, but reads no data: it implies no other privilege.
-//   - A caller that acts through an engine (Caller.Acting) has no privilege from grants on the
-//     server.
+//   - A grant on an object also holds for all objects below it. A privilege may imply others
+//     (Implied).
+//   - The owner of an object has every privilege that can be granted on it or on a kind of object
+//     below it. The owner is the one in the object's grants record. Without one there, the creator
+//     is the owner.
+//   - If a warehouse or namespace is managed, owners of objects in it lack Manage on these objects.
+//     They also may not make another grantee the owner.
+//   - Grants only add privileges. No grant denies anything.
+//   - Admin on the server sees every name and can grant on every object. It does not read data: it
+//     implies no other privilege.
+//   - For a caller that acts through an engine (Caller.Acting), grants on the server do not count.
 //   - Behind a view with definer's rights, the privileges of the view's owner count (through.go).
 //
 // # What it must not know
 //
 // It knows no store, no verb and no HTTP. Package catalog finds the path of an object and turns a
-// decision into an answer.
+// decision into a response.
 package access

@@ -12,30 +12,30 @@ type Explanation struct {
 	Asked    Privileges
 	Has      Privileges // that the caller has, implied ones included
 	Steps    []Step     // the object first, the server last
-	// Grantors are the principals and roles that could grant the missing privileges, sorted. They
-	// are the owners, the holders of Manage and all missing privileges, and the holders of Admin.
-	// Nil if nothing is missing.
+	// Grantors are the principals and roles that could grant the missing privileges, sorted:
+	// owners, grantees with Manage and all missing privileges, and grantees with Admin. It is nil
+	// if no privilege is missing.
 	Grantors []string
 }
 
-// Step is the contribution of one object of the path.
+// Step is what one object of the path contributes to a decision.
 type Step struct {
 	Object  Object
 	Owner   string // empty if it has no owner
-	Owns    bool   // the caller is the owner, or a member of the role that is the owner
+	Owns    bool   // the caller is the owner, or is in the role that is the owner
 	Managed bool
-	Grants  []Counted // the grants that count for the caller, by grantee
+	Grants  []Counted // the grants that count for the caller, sorted by grantee
 }
 
 // Counted is a grant that counts for the caller.
 type Counted struct {
 	Grantee    string
 	Privileges Privileges // as granted
-	Via        []string   // the roles from the caller to the grantee, which is last; nil if the grantee is the caller
+	Via        []string   // the roles from the caller to the grantee, which is last; nil for the caller itself
 }
 
-// Explain explains Decide for the same arguments. It is slower than Decide and hides nothing: show
-// the explanation only to callers that may see it.
+// Explain explains the decision of Decide for the same arguments. It is slower than Decide, and
+// does not hide objects. Show the explanation only to callers that may see all of it.
 func (w *Who) Explain(path []Object, asked Privileges) Explanation {
 	path = withoutServer(path)
 	e := Explanation{Decision: w.Decide(path, asked), Asked: asked, Has: w.Has(path)}
@@ -73,11 +73,12 @@ func (w *Who) explainStep(path []Object, at int) Step {
 	return step
 }
 
-// via returns the shortest chain of memberships from the caller to a role. The first is a role that
-// the caller is a direct member of, the last is the grantee. It is nil for the caller itself.
+// via returns the shortest chain of memberships from the caller to the grantee, a role. The first
+// role in it has the caller as a direct member. The last one is the grantee. The chain is nil if
+// the grantee is the caller.
 func (w *Who) via(grantee number) (roles []string) {
 	names := w.snapshot.names
-	from := make(map[number]number) // each role, and the member that it was reached from
+	from := make(map[number]number) // for each role, the member through which the search reached it
 	reached := slices.Clone(w.direct)
 	for i := 0; i < len(reached) && reached[i] != grantee; i++ {
 		for _, role := range names.parents[reached[i]] {
@@ -101,8 +102,8 @@ func (w *Who) via(grantee number) (roles []string) {
 	return roles
 }
 
-// grantors returns the grantees that could grant missing on the object that path begins with,
-// sorted.
+// grantors returns the principals and roles that could grant missing on the object that path begins
+// with, sorted.
 func (s *Snapshot) grantors(path []Object, missing Privileges) []string {
 	server, _ := s.objects.get(ServerID)
 	had := make(map[number]Privileges)
@@ -127,6 +128,6 @@ func (s *Snapshot) grantors(path []Object, missing Privileges) []string {
 			owners[s.names.holder(s.names.identity(grantee))] = true
 		}
 	}
-	delete(owners, "") // the owner was deleted
+	delete(owners, "") // owners that were deleted have no name
 	return slices.Sorted(maps.Keys(owners))
 }

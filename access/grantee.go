@@ -7,8 +7,8 @@ import (
 	"moorage"
 )
 
-// Everyone is the role of each authenticated caller. It has no record and takes no members. It can
-// itself be a member of a role.
+// Everyone is the role that each authenticated caller has. It has no record and no list of members.
+// It can be a member of another role.
 const Everyone = "everyone"
 
 // GranteeBytesMax bounds the name of a principal or role.
@@ -22,11 +22,11 @@ const (
 	Nobody      GranteeKind = iota
 	IsPrincipal             // "corp:ann": an alias, a colon, a subject
 	IsRole                  // "analysts": a role that has a record, or everyone
-	IsTokenRole             // "corp/analysts": an alias, a slash, a role that the issuer names
+	IsTokenRole             // "corp/analysts": an alias, a slash, a role in the issuer's tokens
 )
 
-// GranteeOf returns the kind of grantee that name names, and Nobody if name is not valid. The first
-// colon or slash decides, so a name has only one kind.
+// GranteeOf returns the kind of grantee of a name, and Nobody if name is not valid. The first colon
+// or slash in the name decides, so a name has only one kind.
 func GranteeOf(name string) GranteeKind {
 	if len(name) > GranteeBytesMax || name == moorage.Anonymous().Name {
 		return Nobody
@@ -49,7 +49,8 @@ func GranteeOf(name string) GranteeKind {
 	return Nobody
 }
 
-// isWord reports whether text is the name of a role, or with strict rules an alias.
+// isWord reports whether text can be the name of a role, if role is true. Otherwise it reports
+// whether text can be an alias, by stricter rules.
 func isWord(text string, role bool) bool {
 	for i, r := range text {
 		switch {
@@ -63,8 +64,8 @@ func isWord(text string, role bool) bool {
 	return text != ""
 }
 
-// CheckGrantee reports an error if a grant to name cannot be made. The error describes a valid
-// name.
+// CheckGrantee returns an error if a grant to name is not possible. The error describes valid
+// names.
 func CheckGrantee(name string) error {
 	if GranteeOf(name) != Nobody {
 		return nil

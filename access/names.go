@@ -7,26 +7,28 @@ import (
 	"moorage"
 )
 
-// number stands for the identity of a grantee. Numbers are given in the order of first use. A
-// number is never reused in snapshots that descend from each other. Zero means no name.
+// number is a short form of the identity of a grantee. Identities get numbers in the order of first
+// use. Snapshots that descend from each other never use a number for two identities. Zero means no
+// name.
 type number uint32
 
 // everyoneNumber is the number of Everyone.
 const everyoneNumber number = 1
 
-// namesPerBlock is the smallest number of names that are copied when a name is added.
+// namesPerBlock is how many names one block has. A block is the smallest part that is copied when a
+// name is added.
 const namesPerBlock = 1024
 
-// names holds the principals and the roles, and numbers all grantees. It never changes.
+// names has the principals and the roles, and the number of each grantee. It never changes.
 type names struct {
 	numbers    *sharded[name, number]
 	blocks     []*[namesPerBlock]string // the name of each number
 	count      int
 	principals map[string]Principal
-	keys       map[string]string // the principal of each API key id
+	keys       map[string]string // the name of the principal, by the id of its API key
 	roles      map[string]Role
-	parents    map[number][]number // the roles that a grantee is a direct member of
-	// generations is Records.Generations. Identities are numbered, not names.
+	parents    map[number][]number // the roles that have a grantee as a direct member, by its number
+	// generations is Records.Generations. Numbers belong to identities, not to names.
 	generations map[string]uint64
 }
 
@@ -49,10 +51,11 @@ func (n *names) identity(number number) string {
 // name returns the name with a number.
 func (n *names) name(number number) string { return moorage.NameOf(n.identity(number)) }
 
-// present returns the identity of the principal or role that has a name now.
+// present returns the identity that a name has now.
 func (n *names) present(name string) string { return moorage.IdentityOf(name, n.generations[name]) }
 
-// holder returns the name of the principal or role with an identity, empty if it was deleted.
+// holder returns the name of the principal or role with an identity. It is empty if the principal
+// or role was deleted.
 func (n *names) holder(identity string) string {
 	if name := moorage.NameOf(identity); n.present(name) == identity {
 		return name
@@ -60,16 +63,18 @@ func (n *names) holder(identity string) string {
 	return ""
 }
 
-// named returns the number of the principal or role that has a name, zero if it has no number.
+// named returns the number of the principal or role that has a name now. It is zero if there is no
+// number.
 func (n *names) named(text string) number { return n.numbered(n.present(text)) }
 
-// numbered returns the number of an identity, zero if it has no number.
+// numbered returns the number of an identity, or zero if it has no number.
 func (n *names) numbered(identity string) number {
 	found, _ := n.numbers.get(name(identity))
 	return found
 }
 
-// edit returns n with the principals and roles of changes, for further names to be added.
+// edit returns a copy of n with the principals and roles of changes. Further names can be added to
+// it.
 func (n *names) edit(changes Changes) *namesEdit {
 	e := &namesEdit{names: *n, numbers: n.numbers.edit(0)}
 	if len(changes.Generations) > 0 {
@@ -90,7 +95,7 @@ func (n *names) edit(changes Changes) *namesEdit {
 type namesEdit struct {
 	names
 	numbers *shardedEdit[name, number]
-	grown   bool // the blocks belong to this edit
+	grown   bool // the list of blocks belongs to this edit
 }
 
 func (e *namesEdit) editPrincipals(changes Changes) {
@@ -129,7 +134,7 @@ func (e *namesEdit) editRoles(changes Changes) {
 	}
 }
 
-// number returns the number of an identity, and gives it one if it has none.
+// number returns the number of an identity. If the identity has no number, it gets one.
 func (e *namesEdit) number(text string) number {
 	if found, ok := e.numbers.get(name(text)); ok {
 		return found
@@ -157,8 +162,8 @@ func (e *namesEdit) done() *names {
 	return &done
 }
 
-// closure returns the numbers of start and of all roles that they are members of, directly or not,
-// sorted. It skips zeros in start.
+// closure returns, sorted, the numbers in start and the numbers of all roles that contain them,
+// directly or through other roles. It skips zeros in start.
 func (n *names) closure(start []number) (all []number) {
 	seen := make(map[number]bool, len(start))
 	for _, each := range start {

@@ -9,21 +9,21 @@ import (
 	"moorage"
 )
 
-// object is a grants record as decisions use it.
+// object is the content of a grants record in the form that decisions use.
 type object struct {
 	grants []granted // by grantee
-	// ancestors is shared by the objects of one container.
+	// All objects of one container share the slice ancestors.
 	ancestors []ID
-	owner     number // zero if it was not handed over
+	owner     number // zero if the object still belongs to its creator
 	kind      Kind
 	managed   bool
 }
 
-// granted is one grant. Sixteen bits hold all privileges there are.
+// granted is one grant. 16 bits suffice for all privileges.
 type granted struct {
 	grantee    number
 	privileges uint16 // as they were granted
-	implied    uint16 // with the privileges that these imply
+	implied    uint16 // including the privileges that these imply
 }
 
 const _ = uint16(everyPrivilege)
@@ -48,11 +48,11 @@ type below struct {
 	grantees map[number]*childSet
 }
 
-// childSet are the children of one container that have grants of one grantee, on them or below
-// them.
+// childSet has those children of one container on which, or below which, one grantee has a grant or
+// is the owner.
 type childSet struct {
-	grants   int     // how many objects on and below the children have grants
-	children []child // by id; nil if there were more than ChildrenMax
+	grants   int     // how many objects on and below the children the grantee has a grant on or owns
+	children []child // sorted by id; nil once there were more than ChildrenMax
 }
 
 type child struct {
@@ -67,7 +67,7 @@ func (s *childSet) find(id ID) (int, bool) {
 	return slices.BinarySearchFunc(s.children, id, func(c child, id ID) int { return compareIDs(c.id, id) })
 }
 
-// add changes the count of objects on or below a child by by, which may be negative.
+// add adds by to the count for a child. by may be negative.
 func (s *childSet) add(id ID, kind Kind, by int) {
 	cut := s.cut()
 	s.grants += by
@@ -88,22 +88,22 @@ func (s *childSet) add(id ID, kind Kind, by int) {
 	}
 }
 
-// cut reports whether the set had too many children to list them.
+// cut reports whether the set has dropped its children because there were too many.
 func (s *childSet) cut() bool { return s.children == nil && s.grants > 0 }
 
-// place is one grantee in one container.
+// place is a pair of a container and a grantee.
 type place struct {
 	container ID
 	grantee   number
 }
 
-// edit is the grants records of the next snapshot under construction.
+// edit builds the grants records of the next snapshot.
 type edit struct {
 	names   *namesEdit
 	objects *shardedEdit[ID, object]
 	below   *shardedEdit[ID, below]
 	sets    map[place]*childSet // the sets that this edit changed
-	paths   map[ID][]ID         // each container with a change, and its ancestors
+	paths   map[ID][]ID         // the container and its ancestors, for each container with a change
 	added   int
 }
 
@@ -132,7 +132,7 @@ func (e *edit) put(record Grants) {
 	e.objects.set(record.ID, next)
 }
 
-// without returns the elements of all that others does not have; both are sorted.
+// without returns the elements of all that are not in others. Both must be sorted.
 func without(all, others []number) []number {
 	return slices.DeleteFunc(slices.Clone(all), func(n number) bool {
 		_, found := slices.BinarySearch(others, n)
@@ -140,8 +140,8 @@ func without(all, others []number) []number {
 	})
 }
 
-// object returns record as decisions use it. It leaves out privileges that cannot be granted on its
-// kind.
+// object returns the content of record in the form that decisions use. It leaves out privileges
+// that cannot be granted on the record's kind.
 func (e *edit) object(record Grants) object {
 	o := object{
 		ancestors: e.shared(record.Ancestors), kind: record.Kind,
@@ -169,8 +169,8 @@ func (e *edit) object(record Grants) object {
 	return o
 }
 
-// shared returns ancestors, or the equal slice of another object in the same container, which saves
-// memory.
+// shared returns ancestors, or an equal slice that another object of the same container already
+// uses. That saves memory.
 func (e *edit) shared(ancestors []ID) []ID {
 	if len(ancestors) == 0 {
 		return nil
@@ -188,7 +188,7 @@ func (e *edit) shared(ancestors []ID) []ID {
 	return known
 }
 
-// count adds by to the counts of each of grantees in every container above an object.
+// count adds by to the counts of each of grantees, in every container above an object.
 func (e *edit) count(id ID, o object, grantees []number, by int) {
 	if len(grantees) == 0 {
 		return
@@ -203,8 +203,8 @@ func (e *edit) count(id ID, o object, grantees []number, by int) {
 	})
 }
 
-// above calls do for each container above the object with id, with the container's child on the
-// path to the object.
+// above calls do for each container above the object with id. child is the child of the container
+// on the path down to the object.
 func (o object) above(id ID, do func(container, child ID, kind Kind)) {
 	if o.kind == Server {
 		return
@@ -220,7 +220,7 @@ func (o object) above(id ID, do func(container, child ID, kind Kind)) {
 	do(ServerID, child, kind)
 }
 
-// set returns the children at a place, for this edit to change.
+// set returns the set of children at a place. This edit may change it.
 func (e *edit) set(at place) *childSet {
 	if set, found := e.sets[at]; found {
 		return set
@@ -265,8 +265,9 @@ func (e *edit) finish() {
 	}
 }
 
-// recount finds the children again of the sets that were cut and now have few enough grants. It
-// goes through all objects, some 50 ms for a million, once for a thousand revokes or more.
+// recount rebuilds the sets that were cut and now have few enough grants. It goes through all
+// objects, which takes some 50 ms for a million. It happens once in a thousand revokes or less
+// often.
 func (e *edit) recount() {
 	again := make(map[place]*childSet)
 	for at, set := range e.sets {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Privileges is a set of privileges, one bit each. The zero value is the empty set. Records hold
-// the words, never the numbers.
+// Privileges is a set of privileges, one bit for each. The zero value is the empty set. Records
+// contain the words of privileges, never the numbers.
 type Privileges uint32
 
 // The privileges.
 const (
 	Describe    Privileges = 1 << iota // see it, load its metadata, list its children
-	Read                               // read its data, and go through a view
+	Read                               // read its data, and reach objects through a view
 	Write                              // add snapshots, create and move refs, set statistics
 	Alter                              // schema, partition spec, sort order, properties; replace a view
 	Maintain                           // remove parts of the history
@@ -23,7 +23,7 @@ const (
 	Drop                               // drop, unregister, restore what was dropped
 	Purge                              // delete its files too
 	Manage                             // grant and revoke; move it into another namespace
-	Delegate                           // be believed about the views that a query goes through
+	Delegate                           // the catalog trusts its report of the views that a query goes through
 	Admin                              // warehouses, secrets, principals, roles, grants anywhere
 	Operate                            // check, back up, recover, read metrics
 	Audit                              // explain decisions about other callers
@@ -32,10 +32,10 @@ const (
 	everyPrivilege = Impersonate<<1 - 1
 )
 
-// See is the question whether the caller sees an object: it requires no privilege.
+// See asks whether the caller sees the object. It requires no privilege.
 const See Privileges = 0
 
-// OfAdministrators are the privileges on the server that a new administrator gets.
+// OfAdministrators has the privileges that a new administrator gets on the server.
 const OfAdministrators = Admin | Operate | Audit
 
 // Kind is the kind of an object.
@@ -75,8 +75,8 @@ func ParseKind(text string) (Kind, error) {
 // privilege has the fixed facts about one privilege.
 type privilege struct {
 	word    string
-	implies Privileges // directly
-	on      []Kind     // where it can be granted
+	implies Privileges // the privileges that it implies directly
+	on      []Kind     // the kinds on which it can be granted
 }
 
 // privileges has one row for each privilege, in the order of the bits. It is never written to.
@@ -98,11 +98,12 @@ var privileges = [...]privilege{
 	{"impersonate", 0, []Kind{Server}},
 }
 
-// closed has the privileges that each privilege implies, itself included. It is never written to.
+// closed has, for each privilege, that privilege and all that it implies, directly or not. It is
+// never written to.
 var closed = func() (table [len(privileges)]Privileges) {
 	for i := range privileges {
 		table[i] = 1<<i | privileges[i].implies
-		for range privileges { // longer than any chain
+		for range privileges { // more rounds than the longest chain of implications needs
 			for j := range privileges {
 				if table[i].Has(1 << j) {
 					table[i] |= privileges[j].implies
@@ -135,10 +136,10 @@ func (p Privileges) Each() []Privileges {
 	return each
 }
 
-// Has reports whether the set holds all of others. Each set holds the empty one.
+// Has reports whether the set contains all of others. Each set contains the empty set.
 func (p Privileges) Has(others Privileges) bool { return p&others == others }
 
-// Implied returns the set with all that its privileges imply.
+// Implied returns the set with all privileges that its members imply.
 func (p Privileges) Implied() Privileges {
 	all := p & everyPrivilege
 	for rest := all; rest != 0; rest &= rest - 1 {
@@ -147,7 +148,7 @@ func (p Privileges) Implied() Privileges {
 	return all
 }
 
-// Words returns the words of the set, in order; nil if it is empty.
+// Words returns the words of the privileges in the set, in order. It is nil if the set is empty.
 func (p Privileges) Words() (words []string) {
 	for _, each := range p.Each() {
 		words = append(words, privileges[bits.TrailingZeros32(uint32(each))].word)
@@ -158,8 +159,8 @@ func (p Privileges) Words() (words []string) {
 // String returns the words of the set, joined by ", ".
 func (p Privileges) String() string { return strings.Join(p.Words(), ", ") }
 
-// Parse returns the set of words. The error names the unknown words. The set then has the other
-// privileges, so that this version can use the record of a newer one.
+// Parse returns the set with the given words. If some words are unknown, the error names them, and
+// the set has the others. So this version can use the record of a newer version.
 func Parse(words []string) (set Privileges, err error) {
 	var unknown []string
 	for _, word := range words {
@@ -184,9 +185,9 @@ func Grantable(kind Kind) Privileges {
 	return 0
 }
 
-// OfOwner returns the privileges of the owner of an object of kind: the privileges that can be
-// granted on the object or on a kind below it. So the owner of a table lacks Locate, and the owner
-// of a warehouse may drop its tables.
+// OfOwner returns the privileges of the owner of an object of kind. These are the privileges that
+// can be granted on the object or on a kind below it. For example, the owner of a table lacks
+// Locate, and the owner of a warehouse may drop its tables.
 func OfOwner(kind Kind) Privileges {
 	switch kind {
 	case Warehouse:
@@ -197,7 +198,8 @@ func OfOwner(kind Kind) Privileges {
 	return Grantable(kind)
 }
 
-// CheckGrantable reports which of set cannot be granted on an object of kind.
+// CheckGrantable returns an error that names the privileges of set that cannot be granted on an
+// object of kind.
 func CheckGrantable(set Privileges, kind Kind) error {
 	if wrong := set &^ Grantable(kind); wrong != 0 {
 		return fmt.Errorf("%s cannot be granted on a %s: a %s takes %s", wrong, kind, kind, Grantable(kind))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ID identifies an object as the store does. The zero ID is the server.
+// ID is the id of an object in the store. The zero ID is the server.
 type ID [16]byte
 
 // ServerID is the id of the server, which is above all objects.
@@ -20,64 +20,65 @@ func (id ID) String() string {
 	return hex.EncodeToString(id[:])
 }
 
-// Principal is the record of a principal. A principal without a record can make requests too.
+// Principal is the record of a principal. A caller can make requests even if its principal has no
+// record.
 type Principal struct {
 	Name     string
 	Disabled bool
 	Keys     []Key
 }
 
-// Key is one secret of an API key. While a key is being replaced, two have the same id.
+// Key is one secret of an API key. While a secret is being replaced, two Keys have the same id.
 type Key struct {
 	ID         string
 	Generation uint64
 	SHA256     [32]byte // of the secret
 	Ends       time.Time
-	Roles      []string // the roles that the key is narrowed to; nil for all that the principal has
+	Roles      []string // the roles that limit the key; nil means all roles of the principal
 }
 
-// Role is a role of the store, with its direct members: principals, roles and token roles.
+// Role is a role of the store. Its direct members are principals, roles and token roles.
 type Role struct {
 	Name    string
 	Members []string
 }
 
-// Grants is the record of one object.
+// Grants is the grants record of one object.
 type Grants struct {
 	ID   ID // ServerID for the server
 	Kind Kind
-	// Ancestors are the namespaces above the object, nearest first, and then its warehouse. The
-	// server is not listed. Ancestors is empty for a warehouse and for the server.
+	// Ancestors are the namespaces above the object, nearest first, and then its warehouse. It
+	// never contains the server. It is empty for a warehouse and for the server.
 	Ancestors []ID
-	// Owner is the principal or role that the object was handed over to. It is empty if the object
-	// still belongs to its creator.
+	// Owner is the principal or role that was made the owner of the object. It is empty if the
+	// object still belongs to its creator.
 	Owner   string
-	Managed bool // of a warehouse or namespace: owners below it lack Manage
+	Managed bool // only for a warehouse or namespace: owners of objects in it lack Manage
 	Grants  []Grant
 }
 
-// Grant gives privileges to one grantee. A Grants has at most one Grant for each grantee. If there
-// are several, New and With take the union.
+// Grant gives privileges to one grantee. Grants has at most one Grant for each grantee. If a record
+// has several, New and With use their union.
 type Grant struct {
 	Grantee    string
-	Privileges Privileges // as they were granted, without what they imply
+	Privileges Privileges // as granted, without implied privileges
 }
 
-// Records are the input of all decisions. New and With neither keep nor change the Records that
-// they are given.
+// Records are all records that decisions depend on. New and With neither keep nor change the
+// Records that they get.
 //
 // Members, owners, grantees and creators are identities, as moorage.IdentityOf spells them.
 type Records struct {
 	Principals []Principal
 	Roles      []Role
 	Grants     []Grants
-	// Generations has, for each name of a deleted principal or role, how many deleted ones had that
-	// name.
+	// Generations has, for each name of a deleted principal or role, how many deleted principals
+	// and roles had that name.
 	Generations map[string]uint64
 }
 
-// Changes are the records that a change of policy wrote, and the records that it removed. A removed
-// record need not have existed.
+// Changes are the records that a change of access policy wrote and removed. A removed record need
+// not have existed.
 type Changes struct {
 	Records
 	GonePrincipals []string
@@ -89,11 +90,11 @@ type Changes struct {
 type Caller struct {
 	Name  string
 	Roles []string // token roles, as GranteeOf spells them; other roles are ignored
-	// Only are the roles that the caller's token is narrowed to, nil for no such limit. The caller
-	// then has no privileges as a principal: neither its grants nor its own objects count. A role
-	// that the caller does not hold gives it nothing.
+	// Only are the roles that the caller's token is limited to. It is nil if there is no limit.
+	// With a limit, the caller has no privileges as a principal: neither grants to it nor its own
+	// objects count. A role in Only that the caller does not have gives it nothing.
 	Only []string
-	// Acting reports that an engine acts in the caller's name. Grants on the server then do not
+	// Acting is true if an engine acts in the caller's name. Then grants on the server do not
 	// count.
 	Acting bool
 }
@@ -103,13 +104,13 @@ func (c Caller) equal(other Caller) bool {
 		(c.Only == nil) == (other.Only == nil) && slices.Equal(c.Only, other.Only)
 }
 
-// Object is one step of a path.
+// Object is one object of a path.
 type Object struct {
 	ID      ID
 	Kind    Kind
-	Creator string // from its record; empty if unknown
-	// OwnsInside reports that the caller created, and so owns, something below the object; a
-	// snapshot has no such information. It shows the object. Look it up only if the object is
-	// hidden.
+	Creator string // from the object's record; empty if unknown
+	// OwnsInside is true if the caller created, and so owns, an object below this one. That makes
+	// this object visible. A snapshot does not have this information. Look it up only if the object
+	// would be hidden without it.
 	OwnsInside bool
 }

@@ -14,17 +14,17 @@ const (
 	ListNone Plan = iota
 	// ListAll lists every child, without a check of each.
 	ListAll
-	// ListSeen goes through the children and keeps the ones for which SeenIn returns true.
+	// ListSeen reads all children and keeps those for which SeenIn returns true.
 	ListSeen
-	// ListChildren reads the children with the given ids, and keeps the ones that still exist.
+	// ListChildren reads the children with the returned ids, and keeps those that still exist.
 	ListChildren
 )
 
-// PlanList plans the list of the children of a container that are of kind. The path begins with the
-// container. The empty path lists warehouses, which are few and never come as ListChildren. Only
-// ListChildren comes with ids: at most ChildrenMax, sorted, owned by the caller. The ids lack
-// objects that the asker created, unless they have grants. An asker that created something in the
-// container has OwnsInside there, and gets ListSeen.
+// PlanList plans how to list the children of kind in a container. The path begins with the
+// container. The empty path means the list of warehouses. They are few, so the plan for them is
+// never ListChildren. Only ListChildren comes with ids: at most ChildrenMax, sorted, in a slice
+// that the caller may keep. The ids lack objects that the asker created and that have no grants. So
+// an asker that created an object in the container must have OwnsInside there, and gets ListSeen.
 func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	path = withoutServer(path)
 	if !w.Seen(path) {
@@ -62,8 +62,9 @@ func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	return ListChildren, slices.SortedFunc(maps.Keys(children), compareIDs)
 }
 
-// SeenIn reports whether the caller sees child in a container for which PlanList returned ListSeen
-// or ListChildren. It is Seen at the cost of one object, because nothing above child shows it.
+// SeenIn reports whether the caller sees child, if PlanList returned ListSeen or ListChildren for
+// the container of child. It has the result of Seen, but checks only child, because then no object
+// above child shows it.
 func (w *Who) SeenIn(child Object) bool {
 	if w.disabled {
 		return false

@@ -2,16 +2,17 @@ package access
 
 import "maps"
 
-// shardCount is how many maps a sharded map consists of: one change copies one of them.
+// shardCount is how many maps a sharded map consists of. A change of one key copies only one of
+// them.
 const shardCount = 256
 
-// sharder is a key that knows its shard.
+// sharder is a key that knows which shard it belongs to.
 type sharder interface {
 	comparable
 	shard() uint8
 }
 
-// shard is a byte of the id: ids are random.
+// shard returns a byte of the id. Ids are random, so the shards have about the same size.
 func (id ID) shard() uint8 { return id[len(id)-1] }
 
 // name is the name of a grantee, as a key.
@@ -36,8 +37,8 @@ func (s *sharded[K, V]) get(key K) (value V, found bool) {
 	return value, found
 }
 
-// edit returns a copy that can be changed. The two share all unchanged shards. size is how many new
-// keys are expected.
+// edit returns a copy of s that can be changed. The copy shares all unchanged shards with s. size
+// is the expected number of new keys.
 func (s *sharded[K, V]) edit(size int) *shardedEdit[K, V] {
 	return &shardedEdit[K, V]{sharded: *s, size: size / shardCount}
 }
@@ -45,8 +46,8 @@ func (s *sharded[K, V]) edit(size int) *shardedEdit[K, V] {
 // shardedEdit is a sharded map under construction. It is not safe for concurrent use.
 type shardedEdit[K sharder, V any] struct {
 	sharded[K, V]
-	own  [shardCount]bool // the shards that belong to this edit alone
-	size int              // of a new shard
+	own  [shardCount]bool // the shards that were copied for this edit
+	size int              // capacity of a new shard
 }
 
 func (e *shardedEdit[K, V]) set(key K, value V) { e.owned(key.shard())[key] = value }

@@ -11,11 +11,12 @@ import (
 
 // Bounds.
 const (
-	// ObjectsMax is how many objects may have grants: a million take some 110 MiB on each node.
+	// ObjectsMax is how many objects may have grants. A million objects take some 110 MiB on each
+	// node.
 	ObjectsMax = 1_000_000
-	// DepthMax is how many roles may be nested.
+	// DepthMax is how many roles may be nested in each other.
 	DepthMax = 8
-	// ChildrenMax is how many children a list of children with grants has at most.
+	// ChildrenMax is the largest number of children with grants that a set or a plan lists.
 	ChildrenMax = 1_000
 )
 
@@ -24,21 +25,21 @@ const (
 type Snapshot struct {
 	epoch uint64
 	names *names
-	// objects holds the grants records, and below has the grants below each container.
+	// objects has the grants records. below has the grants below each container.
 	objects *sharded[ID, object]
 	below   *sharded[ID, below]
 	count   int
 	callers *callers
 }
 
-// New returns a snapshot of records, which are all records of the store. It takes the valid parts
-// of records that this version would refuse to write: loading never fails.
+// New returns a snapshot of records, which must be all records of the store. It never fails: if
+// this version would refuse to write a record, New uses the valid parts of the record.
 func New(epoch uint64, records Records) *Snapshot {
 	empty := &Snapshot{names: newNames(), objects: &sharded[ID, object]{}, below: &sharded[ID, below]{}}
 	return empty.With(epoch, Changes{Records: records})
 }
 
-// With returns the snapshot at epoch: s with changes. The two share all unchanged parts.
+// With returns the snapshot at epoch: s after changes. Both snapshots share all unchanged parts.
 func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
 	e := edit{
 		names: s.names.edit(changes), objects: s.objects.edit(len(changes.Grants)), below: s.below.edit(0),
@@ -57,13 +58,14 @@ func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
 	}
 }
 
-// Epoch returns the number of the newest change that s holds.
+// Epoch returns the number of the newest change that s includes.
 func (s *Snapshot) Epoch() uint64 { return s.epoch }
 
 // Objects returns how many objects have a grants record.
 func (s *Snapshot) Objects() int { return s.count }
 
-// CheckRoom reports a KindTooLarge error if grants on more further objects would exceed ObjectsMax.
+// CheckRoom returns a KindTooLarge error if s has no room for grants on the given number of further
+// objects; see ObjectsMax.
 func (s *Snapshot) CheckRoom(more int) error {
 	if s.count+more <= ObjectsMax {
 		return nil
@@ -72,22 +74,23 @@ func (s *Snapshot) CheckRoom(more int) error {
 		"%d objects have grants, and no more than %d may: grant on their namespaces instead", s.count, ObjectsMax)
 }
 
-// Identity returns the identity of the principal or role that has name, or that it would get now. A
-// record that refers to it must hold this identity.
+// Identity returns the identity of the principal or role that has name now. If there is none, it
+// returns the identity that a new one would get. A record that refers to the name must contain this
+// identity.
 func (s *Snapshot) Identity(name string) string { return s.names.present(name) }
 
-// Holder returns the name of the principal or role with an identity. It is empty if that one was
-// deleted; its grants then do not count.
+// Holder returns the name of the principal or role with an identity. It is empty if the principal
+// or role was deleted. Grants to a deleted one do not count.
 func (s *Snapshot) Holder(identity string) string { return s.names.holder(identity) }
 
-// Principal returns the record of a principal; found is false if it has none.
+// Principal returns the record of a principal. found is false if there is no record.
 func (s *Snapshot) Principal(name string) (p Principal, found bool) {
 	p, found = s.names.principals[name]
 	return p, found
 }
 
-// Keys returns the secrets of the API key called id, and the key's principal. It returns nil if
-// there is no such key. The caller must not write to the secrets.
+// Keys returns the secrets of the API key called id, and the principal that has the key. keys is
+// nil if there is no such key. The caller must not write to it.
 func (s *Snapshot) Keys(id string) (keys []Key, owner Principal) {
 	owner = s.names.principals[s.names.keys[id]]
 	for _, key := range owner.Keys {
@@ -98,8 +101,8 @@ func (s *Snapshot) Keys(id string) (keys []Key, owner Principal) {
 	return keys, owner
 }
 
-// KeyLives reports whether the secret of generation of the API key called id is valid at now, and
-// its principal is not disabled.
+// KeyLives reports whether a secret of the API key called id is valid at now. generation selects
+// the secret. If the key's principal is disabled, the secret is not valid.
 func (s *Snapshot) KeyLives(id string, generation uint64, now time.Time) bool {
 	keys, owner := s.Keys(id)
 	return !owner.Disabled && slices.ContainsFunc(keys, func(k Key) bool {
@@ -107,7 +110,7 @@ func (s *Snapshot) KeyLives(id string, generation uint64, now time.Time) bool {
 	})
 }
 
-// Role returns a role of the store; found is false if there is no role of that name.
+// Role returns a role of the store. found is false if no role has that name.
 func (s *Snapshot) Role(name string) (r Role, found bool) {
 	r, found = s.names.roles[name]
 	return r, found
@@ -119,8 +122,8 @@ func (s *Snapshot) Roles() []string { return slices.Sorted(maps.Keys(s.names.rol
 // Principals returns the names of the principals that have a record, sorted.
 func (s *Snapshot) Principals() []string { return slices.Sorted(maps.Keys(s.names.principals)) }
 
-// Grants returns the grants record of id; found is false if there is no such record. Grantees are
-// sorted.
+// Grants returns the grants record of the object with id, with sorted grantees. found is false if
+// there is no such record.
 func (s *Snapshot) Grants(id ID) (g Grants, found bool) {
 	o, found := s.objects.get(id)
 	if !found {

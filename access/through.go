@@ -2,42 +2,44 @@ package access
 
 import "strings"
 
-// Passed is a view that a caller goes through on the way to an object.
+// Passed is a view through which a caller reaches an object.
 type Passed struct {
 	// Path begins with the view. It is empty if there is no such view.
 	Path []Object
-	// Definer reports that the view's owner, not the caller, needs the privileges on the objects
-	// that the view names.
+	// Definer is true for a view with definer's rights. Then the privileges of the view's owner
+	// count for the objects that the view names, instead of the caller's.
 	Definer bool
 }
 
-// Walk is the answer to a question about an object that a caller reaches through views.
+// Walk is a decision about an object that a caller reaches through views.
 type Walk struct {
-	// Decision is about the view at Step. If Step is the number of views, it is about the object.
+	// Decision is the decision about the view with the index Step. If Step is the number of views,
+	// it is the decision about the object.
 	Decision
 	Step int
-	// AsOwner reports that the privileges of a view's owner decided at Step, instead of the
-	// caller's own. Owner is the name of that owner, empty if the view has no owner.
+	// AsOwner is true if at Step the privileges of a view's owner counted instead of the caller's.
+	// Owner is the name of that owner. It is empty if the view has no owner.
 	AsOwner bool
 	Owner   string
 }
 
-// Asked is one step of a walk, explained.
+// Asked explains one step of a walk.
 type Asked struct {
 	AsOwner bool   // as in Walk
 	Owner   string // as in Walk
-	Missing bool   // there is no such view; the explanation is empty
+	Missing bool   // there is no such view, and so no explanation
 	Explanation
 }
 
-// DecideThrough decides as Decide does about an object that the caller reaches through views, the
-// outermost first. Each view takes Read. Behind a definer view the privileges of its owner count
-// instead of the caller's own, until the next definer view. An owner has only the privileges that
-// were granted in the store, because the roles that an issuer would give it now are unknown. Grants
-// on the server do not count for an owner.
+// DecideThrough decides like Decide, but about an object that the caller reaches through views.
+// views has the outermost view first. Each view requires Read. Behind a definer view, the
+// privileges of its owner count instead of the caller's, until the next definer view. For an owner,
+// only grants in the store count, because it is not known which roles an issuer would give the
+// owner now. Grants on the server do not count for an owner.
 //
-// Hidden at a view means that the caller must get the answer for an object that does not exist.
-// HiddenAt is then an index in the path of that view. See is always decided for the caller.
+// If the outcome at a view is Hidden, the caller must get the answer for an object that does not
+// exist. HiddenAt is then an index in the path of that view. If asked is See, the caller's own
+// privileges decide about the object.
 func (w *Who) DecideThrough(views []Passed, path []Object, asked Privileges) Walk {
 	as := asker{Who: w}
 	for step, view := range views {
@@ -52,8 +54,8 @@ func (w *Who) DecideThrough(views []Passed, path []Object, asked Privileges) Wal
 	return Walk{w.decideAs(as, path, asked), len(views), as.isOwner, as.owner}
 }
 
-// ExplainThrough explains DecideThrough for the same arguments. It returns one Asked for each step,
-// up to the step that refused. Like Explain it hides nothing.
+// ExplainThrough explains the decision of DecideThrough for the same arguments. It returns one
+// Asked for each step, up to the step that refused. Like Explain, it does not hide objects.
 func (w *Who) ExplainThrough(views []Passed, path []Object, asked Privileges) (walk Walk, steps []Asked) {
 	walk = w.DecideThrough(views, path, asked)
 	as := asker{Who: w}
@@ -81,7 +83,7 @@ type asker struct {
 	owner   string
 }
 
-// behind returns the asker whose privileges count behind view.
+// behind returns the asker whose privileges count for the objects that view names.
 func (a asker) behind(s *Snapshot, view Passed) asker {
 	if !view.Definer || len(view.Path) == 0 {
 		return a
@@ -91,9 +93,9 @@ func (a asker) behind(s *Snapshot, view Passed) asker {
 	return asker{s.ofOwner(owner), true, owner}
 }
 
-// decideAs decides as's request on behalf of w. A denial to an owner is Hidden from a caller that
-// does not see the object. It is Forbid if the owner may describe the object, because the view then
-// shows it to its callers.
+// decideAs decides about a request of the caller w in which the privileges of as count. If as is an
+// owner and lacks a privilege, the outcome is Hidden, unless w itself sees the object. If the owner
+// may describe the object, it is Forbid, because the view then shows the object to its callers.
 func (w *Who) decideAs(as asker, path []Object, asked Privileges) Decision {
 	if len(path) == 0 {
 		return Decision{Missing: asked}
@@ -112,11 +114,11 @@ func (w *Who) decideAs(as asker, path []Object, asked Privileges) Decision {
 	return decision
 }
 
-// keyAlias begins the names of principals that exist only as a record.
+// keyAlias begins the names of principals that exist only if they have a record.
 const keyAlias = "key:"
 
-// ofOwner returns the owner of a view, which is a principal or a role. An owner that is disabled,
-// deleted or has no valid name has no privileges.
+// ofOwner returns the owner of a view as a caller. The owner is a principal or a role. If it is
+// disabled, deleted or has no valid name, it has no privileges.
 func (s *Snapshot) ofOwner(owner string) *Who {
 	_, isRecorded := s.names.principals[owner]
 	_, isRole := s.names.roles[owner]
@@ -135,7 +137,7 @@ func (s *Snapshot) ofOwner(owner string) *Who {
 	return &Who{snapshot: s, disabled: true}
 }
 
-// newRole returns a caller with the privileges that every member of a role has.
+// newRole returns a caller that has the privileges of every member of a role.
 func newRole(s *Snapshot, role string) *Who {
 	who := &Who{snapshot: s, caller: Caller{Acting: true}, direct: []number{everyoneNumber, s.names.named(role)}}
 	who.numbers = s.names.closure(who.direct)
@@ -143,9 +145,10 @@ func newRole(s *Snapshot, role string) *Who {
 	return who
 }
 
-// Believed reports whether the catalog believes what a request contains about views in a warehouse.
-// Each of engines, which act in the caller's name, needs Delegate there. Without engines the caller
-// needs it. only are the roles that the key of the engines is narrowed to, nil for no such limit.
+// Believed reports whether the catalog trusts the views that a request names in a warehouse. If
+// engines act in the caller's name, each of them needs Delegate on the warehouse. Without engines
+// the caller itself needs it. only are the roles that the key of the engines is limited to, or nil
+// if there is no limit.
 func (w *Who) Believed(warehouse Object, engines, only []string) bool {
 	path := []Object{warehouse}
 	if len(engines) == 0 {

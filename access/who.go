@@ -7,28 +7,28 @@ import (
 	"moorage"
 )
 
-// callersMax bounds the callers that one snapshot remembers.
+// callersMax bounds the callers that one snapshot caches.
 const callersMax = 10_000
 
-// Who is a caller as seen by one snapshot. It is safe for concurrent use.
+// Who is a caller in one snapshot, with all its roles. It is safe for concurrent use.
 type Who struct {
 	snapshot *Snapshot
 	caller   Caller
-	direct   []number // the caller's own: its name, everyone, its token roles
-	numbers  []number // direct, and all roles that direct are members of, sorted
-	granted  []number // the numbers that have a grant on an object, or own a handed-over object
-	mask     uint64   // has a bit set for each number, modulo 64
-	owns     string   // the identity that makes the caller a creator; empty if the caller is narrowed to roles
+	direct   []number // of the caller: its name, everyone, its token roles
+	numbers  []number // direct, and all roles that contain them, directly or through other roles; sorted
+	granted  []number // those numbers that have a grant on an object, or own an object that was given to them
+	mask     uint64   // has the bit n modulo 64 for each number n
+	owns     string   // the caller's identity as a creator; empty if the caller is limited to roles
 	disabled bool
 }
 
-// Who returns the caller with its roles, as s records them. It caches callers, so most calls cost
-// one map lookup. A disabled principal sees nothing.
+// Who returns the caller with the roles that it has in s. It caches callers, so most calls cost one
+// map lookup. A caller whose principal is disabled sees nothing.
 func (s *Snapshot) Who(caller Caller) *Who { return s.callers.get(s, caller) }
 
 // callers caches the callers of one snapshot.
 type callers struct {
-	// mu guards the fields below; leaf; never held over I/O.
+	// mu guards the fields below. No lock is taken under it, and it is never held over I/O.
 	mu     sync.RWMutex
 	byName map[string][]*Who
 	count  int
@@ -78,7 +78,7 @@ func newWho(s *Snapshot, caller Caller) *Who {
 	return who
 }
 
-// index prepares the lookups of the caller's grants.
+// index prepares the search for the caller's grants.
 func (w *Who) index() {
 	anything, _ := w.snapshot.below.get(ServerID)
 	for _, each := range w.numbers {
@@ -89,8 +89,8 @@ func (w *Who) index() {
 	}
 }
 
-// narrow takes all numbers from the caller except everyone, the given roles that the caller has,
-// and the roles that these are members of.
+// narrow removes all numbers from the caller, except everyone, the given roles that the caller has,
+// and the roles that contain these.
 func (w *Who) narrow(roles []string) {
 	held := w.numbers
 	w.owns, w.direct = "", nil
@@ -106,7 +106,7 @@ func (w *Who) narrow(roles []string) {
 	w.numbers = w.snapshot.names.closure(w.direct)
 }
 
-// is reports whether n is the caller, or a role that the caller is a member of.
+// is reports whether n is the number of the caller, or of a role that the caller has.
 func (w *Who) is(n number) bool {
 	if w.mask&(1<<(n%64)) == 0 {
 		return false
@@ -123,8 +123,8 @@ func (w *Who) is(n number) bool {
 	return low < len(w.numbers) && w.numbers[low] == n
 }
 
-// Is reports whether the caller is the principal, or has the role, with an identity. If so, the
-// caller owns the objects of that identity.
+// Is reports whether identity is the caller's own, or that of a role that the caller has. If so,
+// the caller owns the objects of that identity.
 func (w *Who) Is(identity string) bool {
 	if w.disabled || identity == "" {
 		return false

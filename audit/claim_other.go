@@ -4,5 +4,5 @@ package audit
 
 import "io"
 
-// Claim does nothing here: the system has no such locks.
+// Claim does nothing on this system, which has no such locks.
 func Claim(string) (io.Closer, error) { return io.NopCloser(nil), nil }

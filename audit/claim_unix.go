@@ -10,11 +10,12 @@ import (
 	"syscall"
 )
 
-// Claim makes this process the only writer of an audit log at path, until the returned value is
-// closed or the process ends. It locks a file called path plus ".lock", which is not removed. Two
-// writers of one file would each rotate the file that the other writes to.
+// Claim makes this process the only writer of the audit log at path, until the returned value is
+// closed or the process ends. It locks a file whose name is path plus ".lock", which stays there.
+// Without the lock, two writers could each rotate the file that the other writes to.
 //
-// Errors: ErrClaimed if another process has the claim. A file system without locks gives no error.
+// Errors: ErrClaimed if another process has the claim. If the file system has no locks, Claim
+// returns no error.
 func Claim(path string) (io.Closer, error) {
 	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

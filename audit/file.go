@@ -8,22 +8,22 @@ import (
 	"strconv"
 )
 
-// File is an Out that appends to a file. A file that reaches its size bound is renamed with the
-// suffix ".1", and a new one begins. The previous ".1" becomes ".2", and so on up to filesMax; the
-// oldest is deleted. Its methods must not be called concurrently.
+// File is an Out that appends to a file. When the file reaches its maximum size, it gets the suffix
+// ".1", and a new file begins. The previous ".1" becomes ".2", and so on up to filesMax. The oldest
+// file is deleted. The methods of a File must not be called concurrently.
 type File struct {
 	path     string
 	bytesMax int64
 	file     *os.File // nil if the last try to open it failed
 	size     int64
-	torn     bool // the last write ended within a line
+	torn     bool // the last write ended in the middle of a line
 	regular  bool // not a pipe or a device
 }
 
 // filesMax is how many rotated files are kept.
 const filesMax = 4
 
-// rotated returns the name of a rotated file: 1 is the latest.
+// rotated returns the name of the rotated file with a number. Number 1 is the latest.
 func (f *File) rotated(number int) string { return f.path + "." + strconv.Itoa(number) }
 
 // OpenFile opens the file at path. If there is no file, it creates one that only its owner can
@@ -50,8 +50,8 @@ func (f *File) open() error {
 	return nil
 }
 
-// endsWithin reports whether a file of size bytes ends within a line, which a killed process can
-// cause.
+// endsWithin reports whether a file of size bytes ends in the middle of a line. That happens if a
+// process was killed while it wrote.
 func endsWithin(path string, size int64) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *File) rotate() error {
 	return f.Reopen()
 }
 
-// Reopen closes the file and opens the file that has its name now.
+// Reopen closes the file, and opens the file that now has the same name.
 func (f *File) Reopen() error {
 	before := f.file
 	if err := f.open(); err != nil {

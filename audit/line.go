@@ -10,7 +10,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Event is the subject of a line.
+// Event is the kind of event that a line reports.
 type Event string
 
 // The events.
@@ -41,27 +41,27 @@ type Line struct {
 	Decision  string   // allow, forbid or hidden
 	By        string   // the rule that allowed it: owner, or a grant
 	// Through are the views by which the caller reached the object, the outermost first. As is the
-	// owner whose privileges decided behind them, empty for the caller's own. RefusedAt is the view
-	// that denied access. Ignored are the views in a request whose sender is not trusted to name
-	// views.
+	// owner whose privileges counted for the objects that these views name. It is empty if the
+	// caller's own counted. RefusedAt is the view that denied access. Ignored are views that the
+	// request named, although its sender is not trusted to name views.
 	Through   []string
 	As        string
 	RefusedAt string
 	Ignored   []string
-	Epoch     uint64 // of the access policy that decided
+	Epoch     uint64 // of the access policy that the decision used
 	Status    int    // of the response
 	Took      time.Duration
 
-	Key       string // id of an API key
+	Key       string // id of the API key
 	Principal string // the key's principal, or the principal that gets a token
-	Reason    string // why credentials were refused
+	Reason    string // why the credentials were refused
 
-	Credential string    // id of a vended credential, or a part of its hash: no secret
+	Credential string    // id of the vended credential, or a part of its hash, which is no secret
 	Mode       string    // read or write
-	Locations  []string  // that the credential reaches
+	Locations  []string  // the locations that the credential gives access to
 	Ends       time.Time // when the credential ends
-	Method     string    // of a signed request
-	Target     string    // SHA-256 of the path of a signed request
+	Method     string    // of the signed request
+	Target     string    // SHA-256 of the path of the signed request
 
 	// Outcome is the result of an allowed change: done, failed, or unknown. Commit is the id of its
 	// change record. Effects are the objects that it created, changed or removed.
@@ -69,11 +69,11 @@ type Line struct {
 	Commit  string
 	Effects []Effect
 
-	Node  string // that writes the line; default Config.Node
+	Node  string // the node that writes the line; default Config.Node
 	Count int    // how many events the line counts
 
-	// Sampled reports that the line is about an allowed read. Config.Reads thins out such lines,
-	// and they are dropped first if there is no room.
+	// Sampled is true if the line is about an allowed read. Config.Reads decides how many of these
+	// lines are written. If the buffer has no room, they are dropped first.
 	Sampled bool
 }
 
@@ -90,14 +90,14 @@ type Object struct {
 type Effect struct {
 	Object          // its name after the change; for a removed object, its name before the change
 	Was      string // the name before a rename
-	Snapshot int64  // the head of main after the change; 0 if there is no head, or the object is not a table
+	Snapshot int64  // the snapshot of main after the change; 0 if there is none, or if the object is not a table
 }
 
-// effectsMax bounds the effects in a line. A number counts the omitted ones.
+// effectsMax bounds the effects in a line. If effects are omitted, the line has their number.
 const effectsMax = 16
 
-// Bounds of a line, so that long names cannot push other lines out of the files: of each text, and
-// of each list of texts. A number counts the omitted elements of a list.
+// Bounds of each text in a line, and of each list of texts. Without them, long names could push
+// other lines out of the files. If elements of a list are omitted, the line has their number.
 const (
 	textBytesMax = 256
 	listBytesMax = 1024
@@ -171,8 +171,8 @@ func (w *members) quote(value string) {
 	w.text = jsontext.AppendQuoted(w.text, clean(value[:min(len(value), textBytesMax)]))
 }
 
-// clean returns text without invalid UTF-8, and without characters that a terminal could take for a
-// command and that JSON does not escape.
+// clean returns text without invalid UTF-8. It also removes those characters that a terminal could
+// take for a command and that JSON does not escape.
 func clean(text string) string {
 	for i := range len(text) {
 		if text[i] >= 0x7f {

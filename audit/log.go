@@ -18,8 +18,8 @@ import (
 const (
 	// LinesMaxDefault is enough for some seconds of a busy node.
 	LinesMaxDefault = 10_000
-	// FreeBytesMin is the space that the log leaves free on its disk, because the store may share
-	// the disk.
+	// FreeBytesMin is the space that the log leaves free on its disk, because the store may be on
+	// the same disk.
 	FreeBytesMin = 1 << 30
 	// writeInterval is about the longest time that a line waits in the buffer.
 	writeInterval = time.Second
@@ -27,32 +27,34 @@ const (
 	roomInterval = time.Second
 )
 
-// Out is the destination of the lines. Its methods are not called concurrently.
+// Out is the destination of the lines. The log does not call its methods concurrently.
 type Out interface {
-	// Write writes whole lines. It returns how many bytes are written for good.
+	// Write writes whole lines. It returns how many bytes were written.
 	Write(lines []byte) (int, error)
-	// Reopen closes a file that was renamed, and opens a new one under the old name.
+	// Reopen closes the file, which may have been renamed, and opens a new one under the old name.
 	Reopen() error
 	Close() error
 }
 
 // Config has the parts of a Log. Jitter is required.
 type Config struct {
-	// Out takes the lines. If it is nil, no lines are written, and the log only remembers denials.
+	// Out receives the lines. If it is nil, no lines are written, and the log only remembers
+	// denials.
 	Out Out
-	// Reads is the sampling of allowed reads: one in Reads is written, so 1 writes all. The default
-	// 0 writes the first read of a caller, an operation and an object in a minute, and then one
-	// line with the number of further reads.
+	// Reads decides how many allowed reads are written: one in Reads, so 1 writes all. The default
+	// is 0. Then, for each caller, operation and object, the first read in a minute is written, and
+	// one line with the number of further reads.
 	Reads int
-	// Strict refuses requests if the buffer is full (Room). Without it lines are dropped instead.
+	// Strict makes Room refuse requests while the buffer is full. A log that is not strict drops
+	// lines instead.
 	Strict bool
 	// LinesMax bounds the buffer. Default LinesMaxDefault.
 	LinesMax int
-	// Free returns the free bytes on the disk of Out. Nil if they are unknown.
+	// Free returns the free bytes on the disk of Out. Nil means that they are unknown.
 	Free func() (uint64, error)
 	// Now returns the time of lines. Default time.Now.
 	Now func() time.Time
-	// Jitter draws the pauses of the worker. The log owns it.
+	// Jitter draws the pauses of the worker. Only the log may use it.
 	Jitter *rand.Rand
 	// Node is the name of this process in the lines.
 	Node string
@@ -68,16 +70,16 @@ type Log struct {
 	refused refused
 	sums    sums
 	recent  recent
-	reads   atomic.Uint64 // allowed reads
-	written atomic.Uint64 // lines
+	reads   atomic.Uint64 // number of allowed reads
+	written atomic.Uint64 // number of lines
 	trouble atomic.Pointer[string]
 	reopen  atomic.Bool
 
-	mu      sync.Mutex // guards the fields below; held over writes; queue.mu comes after it
+	mu      sync.Mutex // guards the fields below; held during writes; queue.mu may be taken under it
 	looked  time.Time  // the time of the last call of Free
 	full    bool       // the result of that call
-	telling uint64     // dropped lines that a line of the log has reported
-	batch   []byte     // reused
+	telling uint64     // how many dropped lines the log has already reported in a line
+	batch   []byte     // reused between writes
 }
 
 // Stats are the counters of a Log. They never decrease.
@@ -139,7 +141,7 @@ func (l *Log) Note(line Line) {
 	}
 }
 
-// isSummed reports whether line is not written by itself, because another line counts it or
+// isSummed reports whether line is not written itself, because another line counts it or because
 // sampling omits it.
 func (l *Log) isSummed(line *Line) bool {
 	switch {
@@ -153,14 +155,14 @@ func (l *Log) isSummed(line *Line) bool {
 	return false
 }
 
-// lineBytesUsual is more than the length of most lines.
+// lineBytesUsual is a length that most lines do not exceed.
 const lineBytesUsual = 512
 
 // Allowed is the Decision of a line about an allowed request.
 const Allowed = "allow"
 
-// bound is the maximum number of lines in the queue; 0 for no maximum. Room bounds the queue of a
-// strict log.
+// bound is the maximum number of lines in the queue; 0 means no maximum. A strict log has no
+// maximum here, because Room bounds its queue.
 func (l *Log) bound() int {
 	if l.config.Strict {
 		return 0
@@ -168,16 +170,16 @@ func (l *Log) bound() int {
 	return l.config.LinesMax
 }
 
-// NoteRefused counts refused credentials by address and reason. The reason is one of a few words,
-// never a text of the client. A minute later the log has one line for each count.
+// NoteRefused counts refused credentials by address and reason. reason must be one of a few words,
+// never a text of the client. About a minute later, the log has one line for each count.
 func (l *Log) NoteRefused(address, reason string) {
 	if l.config.Out != nil {
 		l.refused.add(address, reason, l.config.Now())
 	}
 }
 
-// ErrNoRoom is the reason why a strict log refuses a request. A request that gets it must not note
-// a line.
+// ErrNoRoom is the cause of the error with which a strict log refuses a request. The caller must
+// not note a line about that request.
 var ErrNoRoom = errors.New("the audit log takes no more lines")
 
 // Room returns nil if a request may be carried out. A strict log that cannot write returns
@@ -190,7 +192,7 @@ func (l *Log) Room() error {
 		ErrNoRoom, l.why("its disk is too slow"))
 }
 
-// Trouble returns why the log does not write at present, empty if it does.
+// Trouble returns why the log does not write at present. It is empty if the log writes.
 func (l *Log) Trouble() string { return l.why("") }
 
 func (l *Log) why(otherwise string) string {
@@ -203,8 +205,8 @@ func (l *Log) why(otherwise string) string {
 // Strict reports whether requests are refused while the log cannot write.
 func (l *Log) Strict() bool { return l.config.Strict }
 
-// Denials returns the lines of a denied request, from the last DenialsMax denials of this node. Nil
-// if there are no such lines.
+// Denials returns the lines about a denied request. It searches the last DenialsMax denials of this
+// node. It returns nil if they contain no such lines.
 func (l *Log) Denials(requestID string) []Line { return l.recent.of(requestID) }
 
 // Stats returns the counters of the log.
@@ -213,8 +215,8 @@ func (l *Log) Stats() Stats {
 	return Stats{Written: l.written.Load(), DroppedReads: reads, DroppedLines: lines}
 }
 
-// Reopen makes the log open its file again under the same name, after another program renamed the
-// file.
+// Reopen makes the log open its file again under the same name. Call it after another program has
+// renamed the file.
 func (l *Log) Reopen() {
 	l.reopen.Store(true)
 	l.worker.Kick()
@@ -247,8 +249,8 @@ func (l *Log) run(context.Context) error {
 	return nil
 }
 
-// noteRefused puts the counts of past minutes into the buffer as lines, or all counts if all is
-// set. l.mu must be held.
+// noteRefused puts the counts of past minutes into the buffer as lines. If all is true, it does so
+// with all counts. l.mu must be held.
 func (l *Log) noteRefused(all bool) {
 	now := l.config.Now()
 	for _, line := range append(l.refused.take(now, all), l.sums.flush(now, all)...) {
@@ -268,7 +270,7 @@ func (l *Log) isFull() bool {
 	return l.full
 }
 
-// write writes the whole buffer. Lines that it could not write stay there. l.mu must be held.
+// write writes the whole buffer. Lines that it cannot write stay in the buffer. l.mu must be held.
 func (l *Log) write() error {
 	reads, lines := l.queue.dropped()
 	if gone := reads + lines; gone > l.telling {
@@ -301,7 +303,8 @@ func (l *Log) write() error {
 	}
 }
 
-// setTrouble records why the log does not write, and logs a change of that.
+// setTrouble records why the log does not write. If the reason has changed, it writes to the
+// server's log.
 func (l *Log) setTrouble(why string) {
 	before := l.why("")
 	switch {

@@ -8,9 +8,9 @@ const batchBytesMax = 256 << 10
 // queue is the buffer of lines that wait for the disk, the oldest first. The zero value is empty.
 // It is safe for concurrent use.
 type queue struct {
-	mu    sync.Mutex // guards the fields below; leaf; never held over I/O
+	mu    sync.Mutex // guards the fields below; no lock is taken, and no I/O done, under it
 	lines []queued
-	count int // of lines that were not dropped
+	count int // number of lines that were not dropped
 	// No line before next is sampled.
 	next         int
 	reads, other uint64 // dropped lines
@@ -22,9 +22,9 @@ type queued struct {
 	sampled bool
 }
 
-// add puts a line at the end. If the queue already has most lines, and most is not 0, add drops the
-// oldest sampled line, or the new line if there is no sampled line. first reports whether the queue
-// was empty.
+// add puts a line at the end. If the queue already has most lines, it drops the oldest sampled
+// line, or the new line if there is no sampled line. most is 0 if there is no limit. first reports
+// whether the queue was empty before.
 func (q *queue) add(text []byte, sampled bool, most int) (first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +56,7 @@ func (q *queue) makeRoomLocked() bool {
 	return false
 }
 
-// compactLocked removes dropped lines once they are as many as the others. mu must be held.
+// compactLocked removes dropped lines when at least half of all lines are dropped. mu must be held.
 func (q *queue) compactLocked() {
 	if len(q.lines) < 2*q.count+16 {
 		return
@@ -74,8 +74,8 @@ func (q *queue) compactLocked() {
 	q.lines, q.next = kept, next
 }
 
-// batch returns the first lines, at most batchBytesMax bytes unless the first line is longer. The
-// lines stay in the queue.
+// batch returns the first lines, in total at most batchBytesMax bytes, or one line if the first is
+// longer. The lines stay in the queue.
 func (q *queue) batch() (texts [][]byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +88,7 @@ func (q *queue) batch() (texts [][]byte) {
 		if size += len(line.text); size > batchBytesMax && len(texts) > 0 {
 			break
 		}
-		line.sampled = false // it is being written
+		line.sampled = false // a line that is being written must not be dropped
 		texts = append(texts, line.text)
 	}
 	return texts

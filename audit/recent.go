@@ -7,9 +7,9 @@ const DenialsMax = 10_000
 
 // recent remembers the last denials. The zero value is empty. It is safe for concurrent use.
 type recent struct {
-	mu    sync.Mutex // guards the fields below; leaf
-	lines []Line     // a ring once it has DenialsMax
-	next  int        // the oldest of the ring
+	mu    sync.Mutex // guards the fields below; no lock is taken under it
+	lines []Line     // a ring once it has DenialsMax lines
+	next  int        // index of the oldest line in the ring
 }
 
 func (r *recent) add(line Line) {
@@ -23,8 +23,8 @@ func (r *recent) add(line Line) {
 	r.next = (r.next + 1) % DenialsMax
 }
 
-// of returns the lines of a request, the oldest first. It is called rarely, so it searches all
-// lines.
+// of returns the lines of a request, the oldest first. It searches all lines, because it is called
+// rarely.
 func (r *recent) of(requestID string) (found []Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

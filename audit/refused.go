@@ -6,23 +6,23 @@ import (
 )
 
 const (
-	// refusedMax bounds how many pairs of address and reason are counted in a minute. Further ones
-	// count under one address.
+	// refusedMax bounds how many pairs of address and reason are counted in a minute. Further pairs
+	// are counted under the address refusedOthers.
 	refusedMax = 10_000
-	// refusedOthers is that address.
+	// refusedOthers stands for all addresses that are not counted separately.
 	refusedOthers = "others"
 )
 
 // refused counts refused credentials by address, reason and minute. The zero value is empty. It is
 // safe for concurrent use.
 type refused struct {
-	mu     sync.Mutex // guards counts; leaf
+	mu     sync.Mutex // guards counts; no lock is taken under it
 	counts map[refusal]int
 	order  []refusal // the keys of counts, the oldest first
 }
 
 type refusal struct {
-	minute          int64 // since 1970
+	minute          int64 // number of the minute since 1970
 	address, reason string
 }
 
@@ -44,8 +44,8 @@ func (r *refused) add(address, reason string, now time.Time) {
 	r.counts[key]++
 }
 
-// take returns a line for each count of the minutes before now, or for all counts if all is set. It
-// removes these counts.
+// take returns a line for each count of the minutes before now, and removes these counts. If all is
+// true, it takes all counts.
 func (r *refused) take(now time.Time, all bool) (lines []Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,39 +6,40 @@ import (
 )
 
 const (
-	// sumsMax bounds the sums of a minute. Lines that would need a further sum are each written.
+	// sumsMax bounds the sums of a minute. A line that would need a further sum is written itself.
 	sumsMax = 10_000
-	// denialsEach is how many denials of a caller in a minute get their own lines.
+	// denialsEach is how many denials of a caller in a minute get lines of their own.
 	denialsEach = 100
 )
 
-// sums counts similar lines by minute. The first ones are written at once. The rest of a minute
-// becomes one line with their number, so that no line is lost and none pushes others out of the
-// files. The zero value is empty. It is safe for concurrent use.
+// sums counts similar lines by minute. The first lines of a kind in a minute are written at once.
+// The other lines become one line with their number, so that no line is lost, and so many lines do
+// not push others out of the files. The zero value is empty. It is safe for concurrent use.
 type sums struct {
-	mu     sync.Mutex // guards the fields below; leaf
+	mu     sync.Mutex // guards the fields below; no lock is taken under it
 	counts map[alike]*sum
 	order  []alike // the keys of counts, the oldest first
 }
 
 // alike has the fields that the lines of a sum have in common.
 type alike struct {
-	minute    int64 // since 1970
+	minute    int64 // number of the minute since 1970
 	event     Event
 	caller    string
 	operation string
 	decision  string
-	object    string // empty for any object
+	object    string // empty if the object does not matter
 }
 
 // sum counts similar lines.
 type sum struct {
-	line Line // the first line that was not written
+	line Line // the first line that was not written itself
 	seen int
-	more int // lines that were not written
+	more int // how many lines were not written themselves
 }
 
-// alikeOf returns the fields by which line is summed. perObject includes the object.
+// alikeOf returns the fields by which line is summed. If perObject is true, they include the
+// object.
 func alikeOf(line *Line, perObject bool) alike {
 	of := alike{
 		minute: line.Time.Unix() / 60, event: line.Event, caller: line.Caller, operation: line.Operation,
@@ -61,12 +62,12 @@ func alikeOf(line *Line, perObject bool) alike {
 	return of
 }
 
-// takesRead reports whether an allowed read is summed. Only the first read of a caller, an
-// operation and an object in a minute is not.
+// takesRead reports whether an allowed read is summed. In each minute, the first read with the same
+// caller, operation and object is not summed.
 func (s *sums) takesRead(line *Line) bool { return s.takes(alikeOf(line, true), line, 1) }
 
-// takesDenial reports whether a denial is summed. The first denials of a caller are not. The
-// objects of the rest do not count, because a caller may make up names.
+// takesDenial reports whether a denial is summed. In each minute, the first denials of a caller are
+// not summed. Further denials are summed without their objects, because a caller may invent names.
 func (s *sums) takesDenial(line *Line) bool {
 	all := alike{minute: line.Time.Unix() / 60, caller: line.Caller, decision: "denied"}
 	s.mu.Lock()
@@ -92,7 +93,8 @@ func (s *sums) takes(of alike, line *Line, each int) bool {
 	return true
 }
 
-// countLocked counts one more, and reports whether there was room for it. s.mu must be held.
+// countLocked counts one more line of a sum. It returns false if there is no room for a further
+// sum. s.mu must be held.
 func (s *sums) countLocked(of alike) bool {
 	counted := s.counts[of]
 	if counted == nil {
@@ -110,8 +112,8 @@ func (s *sums) countLocked(of alike) bool {
 	return true
 }
 
-// flush returns a line for each sum of the minutes before now, or for all sums if all is set. It
-// removes these sums.
+// flush returns a line for each sum of the minutes before now, and removes these sums. If all is
+// true, it takes all sums.
 func (s *sums) flush(now time.Time, all bool) (lines []Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,27 +18,27 @@ import (
 const (
 	// fileTimeout is how long one file may take. A storage that needs longer does not answer.
 	fileTimeout = 10 * time.Second
-	// refusalsMax is how many consecutive files a storage may refuse. Then it refuses all, as it
-	// does when credentials are wrong.
+	// refusalsMax is how many files in a row a storage may refuse. After that, it counts as a
+	// storage that refuses all files, for example because of wrong credentials.
 	refusalsMax = 3
 )
 
 // answering has the results of each storage in both looks of a run. It is not safe for concurrent
 // use.
 type answering struct {
-	places map[string]*placeAnswers // by the settings of the place
+	places map[string]*placeAnswers // by the access settings of the storage
 }
 
 // placeAnswers has the results of one storage.
 type placeAnswers struct {
-	whose   string // the warehouse and the location
-	refused int    // consecutive files
-	over    bool   // no more requests are sent to it
-	files   int    // unreadable or skipped in the present look
-	failure error  // the first one
+	whose   string // the warehouse and the location, for messages
+	refused int    // how many files in a row were refused
+	over    bool   // the storage gets no more requests
+	files   int    // how many files were unreadable or skipped in the present look
+	failure error  // the first failure
 }
 
-// at returns the answers of the storage that reaches location in place.
+// at returns the results of the storage that place describes and that has location.
 func (a *answering) at(warehouse, location string, place storage.Place) *placeAnswers {
 	at := location
 	if parsed, err := storage.Parse(location); err == nil {
@@ -63,7 +63,7 @@ func (a *answering) again() {
 	}
 }
 
-// unread returns the sentences of Report.Unread.
+// unread returns the sentences for Report.Unread.
 func (a *answering) unread() []string {
 	unread := []string{}
 	for _, answers := range a.places {
@@ -98,9 +98,9 @@ func plain(err error) string {
 	}
 }
 
-// ask reads from a storage, within fileTimeout. It returns false and no error if the storage
-// failed, which it remembers, or if it was skipped because it does not answer. Any other error is
-// about the file.
+// ask calls read, within fileTimeout. It returns false without an error if the storage failed, and
+// remembers that. It does the same without a call if the storage does not answer any more. Any
+// other error describes the file.
 func (p *placeAnswers) ask(ctx context.Context, read func(context.Context) error) (bool, error) {
 	if p.over {
 		p.files++
@@ -144,9 +144,9 @@ func isAboutFile(err error) bool {
 	return true
 }
 
-// files reports live tables whose metadata file is missing, does not parse or belongs to another
-// table. It leaves out dropped tables: some engines delete the files themselves once the name is
-// gone.
+// files reports live tables whose metadata file is missing, cannot be parsed or belongs to another
+// table. It leaves out dropped tables, because some engines delete the files themselves once the
+// name is gone.
 func (l *look) files(ctx context.Context) error {
 	l.storages.again()
 	pointers := slices.SortedFunc(maps.Values(l.pointers), func(a, b pointerAt) int {
@@ -171,9 +171,9 @@ func (l *look) files(ctx context.Context) error {
 	return nil
 }
 
-// readUUID reads a table's metadata file. If the table is at a location that its warehouse does not
-// allow, it reports that. It then reads the file through the table's own claims. It returns false
-// if the storage failed.
+// readUUID reads a table's metadata file. If the warehouse does not allow the table's location,
+// readUUID reports that. It then reads the file through the table's own claims. It returns false if
+// the storage failed.
 func (l *look) readUUID(ctx context.Context, pointer pointerAt) (uuid string, read bool, err error) {
 	at := pointer.value
 	readIn := func(place storage.Place) {

@@ -14,9 +14,9 @@ import (
 	"moorage/txlog"
 )
 
-// recoveryGrace is how long after its deadline a transaction may stay without being given up.
-// Recovery first leaves it alone for the locks of its tables and then tries to end it.
-// recoveryGrace is longer than both.
+// recoveryGrace is how long after its deadline a transaction may be unfinished and not given up.
+// Recovery first waits for the locks of the transaction's tables, and then tries to end it.
+// recoveryGrace is longer than both together.
 const recoveryGrace = txlog.LockPatience + 10*time.Minute
 
 // look is one pass over the whole store.
@@ -26,18 +26,18 @@ type look struct {
 	report     Report
 	warehouses map[string]registry.Warehouse
 	namespaces map[registry.ID]namespaceAt
-	levels     map[registry.Key]registry.ID // of warehouses and namespaces
+	levels     map[registry.Key]registry.ID // the ids of warehouses and namespaces, by the keys of their records
 	pointers   map[registry.ID]pointerAt
-	named      map[registry.ID]int           // how many entries name a pointer
-	identified map[registry.ID]bool          // the pointers named by the claim of their table-uuid
+	named      map[registry.ID]int           // how many entries name each pointer
+	identified map[registry.ID]bool          // pointers that the claim of their table-uuid names
 	unfinished map[registry.ID]bool          // transactions
 	ended      []registry.ID                 // transactions that have ended and have a blocker
-	tasks      map[registry.Key]bool         // all tasks
+	tasks      map[registry.Key]bool         // the keys of all tasks
 	waiting    map[registry.Key]bool         // the records of waiting purges
 	unreadable map[registry.Key]error        // why a record cannot be read, except for transactions
 	callers    map[registry.Key]registry.Key // the entries of unreadable pointers
 	granted    map[registry.Key]policyAt
-	policy     int  // records of access policy
+	policy     int  // number of records of access policy
 	on         bool // access control is on
 	storages   *answering
 }
@@ -67,7 +67,7 @@ func (p pointerAt) String() string {
 	return fmt.Sprintf("%s %s.%s (%s)", noun, p.value.Warehouse, p.value.Identifier(), p.value.ID)
 }
 
-// awaits reports whether task is the purge of a dropped table.
+// awaits reports whether task is the purge that p, a dropped table, waits for.
 func (p pointerAt) awaits(task registry.Key) bool {
 	return p.state.IsDropped() && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
 }
@@ -91,7 +91,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		granted:    map[registry.Key]policyAt{},
 	}
 	m := &maintained{look: l, dues: map[kindOn][]registry.Key{}, says: map[kindOn]registry.Key{}}
-	// In an order in which the records that a record names are read before the record itself.
+	// A record that another record names is read before the other.
 	if err := l.readTransactions(ctx); err != nil {
 		return Report{}, err
 	}
@@ -257,8 +257,8 @@ func (l *look) outcome(record registry.Record) {
 	readRecord[registry.Idempotency](l, record, registry.StateNone)
 }
 
-// readTransactions reports transactions that workers seem to miss, and unreadable ones. It does not
-// look for published files: the method files checks those that a pointer still names.
+// readTransactions reports transactions that workers should have ended by now, and unreadable ones.
+// It does not check published files: the method files checks the files that pointers still name.
 func (l *look) readTransactions(ctx context.Context) error {
 	for entry, err := range l.transactions.All(ctx) {
 		if err != nil {
@@ -316,12 +316,13 @@ func (l *look) task(record registry.Record) {
 	}
 }
 
-// removeBlockers removes the blockers of transactions that ended after they were given up: their
-// coordinators were slow, and did not know of the blocker. Such a transaction never comes back.
+// removeBlockers removes the blockers of transactions that ended after they were given up. Their
+// coordinators were slow, and did not know of the blocker. The ids of such transactions are never
+// used again.
 func (l *look) removeBlockers(ctx context.Context) error {
 	for _, id := range l.ended {
 		entry, found, err := l.transactions.Get(ctx, id)
-		if err == nil && !found { // otherwise it began after readTransactions, and was given up
+		if err == nil && !found { // if found, it began after readTransactions and was then given up
 			entry.ID = id
 			err = l.transactions.Finish(ctx, entry)
 		}
@@ -332,8 +333,9 @@ func (l *look) removeBlockers(ctx context.Context) error {
 	return nil
 }
 
-// purges reports dropped tables whose purge was requested, but has no task, nor a record of when it
-// may begin. No worker would purge or forget them. It also reports such records without a table.
+// purges reports dropped tables whose purge was requested, but that have neither a task nor a
+// waiting purge. No worker would purge or forget them. It also reports waiting purges without a
+// table.
 func (l *look) purges() {
 	awaited := make(map[registry.Key]bool)
 	for _, pointer := range l.pointers {
@@ -370,8 +372,8 @@ func (l *look) parents() {
 	}
 }
 
-// names reports live tables without the claim of their table-uuid, or without exactly one name. It
-// also reports tables whose namespace does not have the path in the table's record.
+// names reports live tables without the claim of their table-uuid, or with no name, or with several
+// names. It also reports tables whose record has another namespace path than their namespace.
 func (l *look) names() {
 	for id, pointer := range l.pointers {
 		if pointer.state != registry.StateLive {
@@ -391,11 +393,11 @@ func (l *look) names() {
 	}
 }
 
-// path returns the names that lead to a namespace. It is nil if the namespace does not exist or is
-// not in a warehouse.
+// path returns the names of a namespace and of the namespaces above it. It is nil if the namespace
+// does not exist or does not lead to a warehouse.
 func (l *look) path(id registry.ID) moorage.Namespace {
 	var path moorage.Namespace
-	for range len(l.namespaces) { // a longer path would contain itself
+	for range len(l.namespaces) { // a longer path would be a cycle
 		at, ok := l.namespaces[id]
 		if !ok {
 			return nil
@@ -410,8 +412,8 @@ func (l *look) path(id registry.ID) moorage.Namespace {
 	return nil
 }
 
-// locations reports claims that do not belong to the table at their location, live tables within
-// each other, and tombstones that a claim could miss.
+// locations reports claims whose location belongs to another table, and live tables inside each
+// other. It also reports tombstones that a new claim could overlook.
 func (l *look) locations(ctx context.Context) error {
 	held, known := map[string]registry.ID{}, map[string]bool{}
 	err := l.scan(ctx, registry.TableLocation, func(record registry.Record) {
@@ -455,7 +457,7 @@ func (l *look) locations(ctx context.Context) error {
 	return nil
 }
 
-// nesting reports a problem if a folder above claim is the location of another table.
+// nesting reports a problem if a folder above the location claim is the location of another table.
 func (l *look) nesting(held map[string]registry.ID, claim string) {
 	for at := strings.LastIndexByte(claim, '/'); at > 0; at = strings.LastIndexByte(claim[:at], '/') {
 		if _, ok := held[claim[:at]]; ok {

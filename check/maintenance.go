@@ -10,8 +10,8 @@ import (
 	"moorage/storage"
 )
 
-// jobGrace is how long after its time a job may stay on a table that is gone. A worker ends it by
-// then.
+// jobGrace is how long a job on a table that is gone may exist after its time. By then a worker
+// should have ended it.
 const jobGrace = time.Hour
 
 // kindOn is one kind of maintenance of one table.
@@ -69,7 +69,7 @@ func (m *maintained) due(record registry.Record) {
 		return
 	}
 	if strings.HasPrefix(record.Key.ID, registry.WindowPrefix()) {
-		// It is a hint: the pointer may have been restored, or be gone.
+		// The record is a hint: its pointer may have been restored, or be gone.
 		if _, _, err := registry.ParseWindow(record.Key); err != nil {
 			m.look.unreadable[record.Key] = err
 		}
@@ -108,8 +108,8 @@ func (m *maintained) rule(record registry.Record) {
 	readRecord[registry.MaintenancePolicy](m.look, record, registry.StateNone)
 }
 
-// report reports records of the due index without a schedule, and the reverse. It also reports
-// jobs on tables that are long gone, and jobs whose files are missing.
+// report reports records of the due index without a matching schedule, and schedules without their
+// due records. It also reports jobs on tables that are long gone, and jobs whose files are missing.
 func (m *maintained) report(ctx context.Context) error {
 	for on, keys := range m.dues {
 		for _, key := range keys {
@@ -119,7 +119,7 @@ func (m *maintained) report(ctx context.Context) error {
 		}
 	}
 	for on, key := range m.says {
-		if len(m.dues[on]) == 0 && !m.look.hidden(key) { // a record at another time is already a problem
+		if len(m.dues[on]) == 0 && !m.look.hidden(key) { // a due record at another time was already reported
 			m.look.problem("%s is due by the table's schedule, but not in the due index, so nothing runs it", key)
 		}
 	}
@@ -131,7 +131,7 @@ func (m *maintained) report(ctx context.Context) error {
 	return nil
 }
 
-// jobFiles reports a job on a table that is gone, or without its files.
+// jobFiles reports a job whose table is gone, or whose files are missing.
 func (m *maintained) jobFiles(ctx context.Context, job registry.Job) error {
 	pointer, ok := m.look.pointers[job.Pointer]
 	switch {

@@ -7,7 +7,7 @@ import (
 	"moorage/registry"
 )
 
-// policyAt is a grants record and its object.
+// policyAt is a grants record and the id of its object.
 type policyAt struct {
 	object registry.ID
 	value  registry.Grants
@@ -56,9 +56,9 @@ func (l *look) access(record registry.Record) {
 	}
 }
 
-// policies reports grants on objects that are gone, that are not marked as granted, or that are in
-// another place than the grants record. It also reports access policy in a store with access
-// control off.
+// policies reports grants on objects that are gone or not marked as granted. It also reports grants
+// whose record has another place for the object than the object has. In a store with access control
+// off, it reports access policy.
 func (l *look) policies() {
 	if l.policy > 0 && !l.on && !l.hidden(registry.EpochKey()) {
 		l.problem("there are %d records of access, and %s is missing: they have no effect",
@@ -112,7 +112,7 @@ func (l *look) chain(id registry.ID) (ids []registry.ID) {
 	return nil
 }
 
-// mayBeHidden reports whether the object of a grants record may have an unreadable record.
+// mayBeHidden reports whether the object of a grants record may exist, with an unreadable record.
 func mayBeHidden(l *look, at policyAt) bool {
 	if l.hidden(registry.PointerKey(at.object)) {
 		return true

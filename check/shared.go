@@ -14,7 +14,7 @@ import (
 // runs lets callers of Check share one run, because each run reads every record and every metadata
 // file, and holds all pointers in memory. It is safe for concurrent use.
 type runs struct {
-	mu      sync.Mutex // guards the field below and the fields of the run; a leaf
+	mu      sync.Mutex // guards the field below and the fields of the run; no lock is taken under it
 	current *run       // nil if no run is in progress
 }
 
@@ -27,7 +27,7 @@ type run struct {
 	err     error
 }
 
-// do calls look. Callers during a run share its result.
+// do calls look, and returns its result. Callers that arrive while look runs share the result.
 func (r *runs) do(ctx context.Context, look func(context.Context) (Report, error)) (Report, error) {
 	run := r.join(ctx, look)
 	defer r.leave(run)
@@ -68,7 +68,7 @@ func (r *runs) join(ctx context.Context, look func(context.Context) (Report, err
 	return r.current
 }
 
-// leave ends run if its caller is the last.
+// leave ends the run if no other caller waits for it.
 func (r *runs) leave(left *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

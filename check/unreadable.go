@@ -11,8 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// readRecord reads the value of record, whose state must be in states. It returns false if it
-// cannot, and l remembers the reason: the record is damaged, or of a later version. The caller
+// readRecord reads the value of record, whose state must be one of states. It returns false if the
+// record is damaged, or of a later version of the server. Then l remembers the reason. The caller
 // continues with the other records.
 func readRecord[T registry.Value](l *look, record registry.Record, states ...registry.State) (T, bool) {
 	value, err := registry.Decode[T](record)
@@ -25,8 +25,8 @@ func readRecord[T registry.Value](l *look, record registry.Record, states ...reg
 	return value, err == nil
 }
 
-// identifies reports whether id, a required member of record, is not zero. Otherwise record counts
-// as unreadable.
+// identifies reports whether id, a required field of record, is not zero. If it is zero, record
+// counts as unreadable.
 func (l *look) identifies(record registry.Record, id registry.ID) bool {
 	if id.IsZero() {
 		l.unreadable[record.Key] = fmt.Errorf("it holds no id")
@@ -38,7 +38,7 @@ func (l *look) identifies(record registry.Record, id registry.ID) bool {
 func (l *look) hidden(key registry.Key) bool { return l.unreadable[key] != nil }
 
 // hiddenIn reports whether the warehouse has an unreadable namespace, or may itself be unreadable.
-// Then a namespace that seems to be missing may be the unreadable one.
+// If so, a namespace that seems to be missing may be the unreadable one.
 func (l *look) hiddenIn(warehouse registry.ID) bool {
 	_, known := l.namespaces[warehouse]
 	for key := range l.unreadable {
@@ -56,8 +56,8 @@ func (l *look) hiddenIn(warehouse registry.ID) bool {
 	return false
 }
 
-// hiddenPath reports whether the record of the namespace, of one above it, or of its warehouse is
-// unreadable.
+// hiddenPath reports whether the record of the namespace, of a namespace above it, or of its
+// warehouse is unreadable.
 func (l *look) hiddenPath(warehouse string, namespace moorage.Namespace) bool {
 	key := registry.WarehouseKey(warehouse)
 	root := l.levels[key]
@@ -70,8 +70,8 @@ func (l *look) hiddenPath(warehouse string, namespace moorage.Namespace) bool {
 	return l.hidden(key)
 }
 
-// unread reports the unreadable records. It must use the same words each time, because Check
-// reports only problems that two looks describe alike.
+// unread reports the unreadable records. It must use the same words in both looks, because Check
+// reports only problems that both looks describe alike.
 func (l *look) unread() {
 	holders := l.holders()
 	for key, err := range l.unreadable {
@@ -79,8 +79,8 @@ func (l *look) unread() {
 	}
 }
 
-// holders returns the table or view to which each unreadable record belongs, as far as pointers
-// show.
+// holders returns the table or view that each unreadable record belongs to, as far as pointers show
+// it.
 func (l *look) holders() map[registry.Key]pointerAt {
 	holders := map[registry.Key]pointerAt{}
 	for _, pointer := range l.pointers {
@@ -102,8 +102,8 @@ func (l *look) holders() map[registry.Key]pointerAt {
 	return holders
 }
 
-// succeeds reports whether a claim is more likely to belong to p than to other. The live one of the
-// two is more likely, or else the one that was dropped last.
+// succeeds reports whether p is more likely than other to be the holder of a claim. A live table is
+// more likely than a dropped one. Of two dropped tables, the one dropped last is more likely.
 func (p pointerAt) succeeds(other pointerAt) bool {
 	if live := p.state == registry.StateLive; live != (other.state == registry.StateLive) {
 		return live
@@ -160,7 +160,8 @@ func remedy(key registry.Key) string {
 	return "run the version that wrote it, or restore a backup"
 }
 
-// taskName describes the owner of a task. awaiting is the dropped table that awaits it, if any.
+// taskName describes the owner of a task. awaiting is the dropped table that waits for the task, if
+// there is one.
 func (l *look) taskName(task registry.Key, awaiting pointerAt) string {
 	var id registry.ID
 	switch err := id.UnmarshalText([]byte(task.ID)); {

@@ -1,30 +1,32 @@
-// Package cluster sends commits that race between nodes to one of them, the owner of their table or
-// view. It is off unless nodes have peer listeners. It changes no outcome: the store's conditional
-// write decides every commit, wherever it runs.
+// Package cluster sends commits that compete between nodes to one of them, the owner of their table
+// or view. It is off unless nodes have peer listeners. It does not change the result of a commit:
+// the store's conditional write decides, wherever the commit runs.
 //
 // # Which node forwards
 //
 // A node forwards commits of a pointer only if it has lost a compare-and-set race on that pointer
-// in the last 30 s (Heat). In all other cases a hop would be pure cost. Loads are never forwarded.
+// in the last 30 s (Heat). In all other cases forwarding would only cost time. Loads are never
+// forwarded.
 //
 // # Which node owns
 //
-// The members are the sessions of the nodes' locks that have a peer address. The store raises a
-// number whenever one joins or leaves. A node reads both once a second, and ignores a view that is
-// older than its present one (Membership). The owner of a pointer is the member with the greatest
-// hash of its address and the pointer's id (View.Owner). So two nodes with one view agree. When a
-// member joins or leaves, only its own pointers move.
+// The members are the lock sessions of the nodes that have a peer address. The store increments the
+// number of the view whenever a member joins or leaves. A node reads members and number once a
+// second, and ignores a view that is older than its present one (Membership). The owner of a
+// pointer is the member with the greatest hash of its address and the pointer's id (View.Owner). So
+// two nodes with one view agree. When a member joins or leaves, only pointers that it gets or had
+// change their owner.
 //
-// Views may differ for a moment. Then two nodes execute commits of one pointer, which race as they
-// do without owners. A forwarded request is always executed where it arrives. So there is one hop
-// at most, and no loop.
+// The views of two nodes may differ for a moment. Then both execute commits of one pointer, which
+// compete as they do without owners. A forwarded request is always executed by the node that
+// receives it. So there is at most one hop, and no loop.
 //
 // # What is transferred
 //
 // The request is sent unchanged: method, path, query, headers and body. The answer is returned
-// unchanged. X-Request-Id and three more headers are added. The public port drops every header that
-// begins with Moorage- (DropHeaders), so only a node can send them. Peers are authenticated by
-// certificates of one authority, in both directions (NewTLS).
+// unchanged. The forwarding node adds X-Request-Id and the three headers below. The public port
+// drops every header that begins with Moorage- (DropHeaders), so only a node can send them. Peers
+// authenticate each other by certificates of one authority (NewTLS).
 //
 //	Moorage-Forwarded  the peer address of the node that forwards
 //	Moorage-Caller     the whole caller; the owner authorizes the request
@@ -32,11 +34,12 @@
 //
 // # Failure
 //
-// The node that forwards executes the commit itself in three cases. The owner does not answer, it
-// answers that it did nothing (421, 429, 503), or it does not know the outcome (other 5xx). A lost
-// answer may have been a success. So every forwarded commit has a key, the client's or an internal
-// one. Both nodes use that key, and the commit happens once. An owner that did not answer, or did
-// not know, is passed over for 6 s.
+// The forwarding node executes the commit itself in three cases. The first: the owner does not
+// answer. The second: it answers that it did nothing (421, 429, 503). The third: it does not know
+// the outcome (other 5xx). If an answer was lost, the commit may have succeeded. So every forwarded
+// commit has a key, the client's or an internal one. Both nodes use that key, so the commit happens
+// once. If an owner did not answer or did not know the outcome, the node does not forward to it for
+// 6 s.
 //
 // It must not know the catalog, SQL, or how requests are read.
 package cluster

@@ -9,8 +9,8 @@ import (
 const (
 	// HeatLasts is how long a pointer is hot after a lost race.
 	HeatLasts = 30 * time.Second
-	// heatMax bounds how many pointers are remembered. If more are hot in 30 s, an owner would not
-	// help: the oldest are forgotten.
+	// heatMax bounds how many pointers are remembered. If more pointers are hot, an owner would not
+	// help, and the oldest are forgotten.
 	heatMax = 4096
 )
 
@@ -20,7 +20,7 @@ type Heat struct {
 	now   func() time.Time
 	count atomic.Int64 // len(lost), so that nodes without races take no lock
 
-	mu   sync.RWMutex // guards the field below; leaf
+	mu   sync.RWMutex // guards the field below; no lock is taken under it
 	lost map[Pointer]time.Time
 }
 
@@ -41,8 +41,8 @@ func (h *Heat) Lost(pointer Pointer) {
 	h.count.Store(int64(len(h.lost)))
 }
 
-// makeRoomLocked forgets the pointers that have cooled down, or else the one whose race is oldest.
-// mu must be held.
+// makeRoomLocked forgets the pointers that have cooled down. If there are none, it forgets the
+// pointer whose last lost race is oldest. mu must be held.
 func (h *Heat) makeRoomLocked(now time.Time) {
 	var oldest Pointer
 	var since time.Time
@@ -78,7 +78,7 @@ func (h *Heat) IsHot(pointer Pointer) bool {
 	return false
 }
 
-// cool forgets pointer if no race was lost on it meanwhile.
+// cool forgets pointer, unless this node has lost another race on it meanwhile.
 func (h *Heat) cool(pointer Pointer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,15 +18,15 @@ const (
 	callMax = 5 * time.Second
 )
 
-// Sessions is the port to the store's records of the nodes: the sessions of their locks. Calls fail
-// if the store does not answer. They may be repeated.
+// Sessions accesses the store's records of the nodes: the sessions of their locks. Calls fail if
+// the store does not answer. A caller may repeat them.
 type Sessions interface {
 	// Join records the address at which the node of session answers other nodes. An empty address
-	// ends that. It changes nothing if the session has ended, or already has that address.
+	// removes it. Join changes nothing if the session has ended, or already has that address.
 	Join(ctx context.Context, session, address string) error
-	// Members returns the sessions that have an address, in any order, with the number of the view.
-	// Both are as of one moment. The number is greater than in every earlier call that returned
-	// other sessions or addresses.
+	// Members returns the sessions that have an address, in any order, and the number of the view.
+	// Both are from one moment. If an earlier call returned other sessions or addresses, its number
+	// was smaller.
 	Members(ctx context.Context) (number int64, members []Member, err error)
 }
 
@@ -40,8 +40,8 @@ type MembershipConfig struct {
 	Logger   *slog.Logger
 }
 
-// Membership keeps this node among the members, and reads the others. It is safe for concurrent
-// use.
+// Membership keeps this node among the members, and reads the other members. It is safe for
+// concurrent use.
 type Membership struct {
 	config MembershipConfig
 	views  views
@@ -57,11 +57,11 @@ func NewMembership(config MembershipConfig) *Membership {
 	return m
 }
 
-// Start begins to read the members, and joins them.
+// Start begins to read the members, and makes this node a member.
 func (m *Membership) Start() { m.worker.Start() }
 
-// Leave removes this node from the members and ends what Start began. If the store does not answer,
-// the node leaves when its session ends.
+// Leave removes this node from the members and ends the work of Start. If the store does not
+// answer, the node remains a member until its session ends.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.worker.Stop()
 	session := m.config.Session()
@@ -74,7 +74,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 	return nil
 }
 
-// Refresh reads the members once. It joins them if this node's session is not among them.
+// Refresh reads the members once. If this node's session is not among them, Refresh adds it.
 func (m *Membership) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callMax)
 	defer cancel()

@@ -23,13 +23,13 @@ const (
 	headerRequestID = "X-Request-Id"
 )
 
-// callerBytesMax bounds a caller sent between nodes, as JSON. It has room for the content of a
-// token of 16 KiB, with an alias before each of its roles.
+// callerBytesMax bounds a caller that is sent between nodes, as JSON. It suffices for the content
+// of a token of 16 KiB, with an alias before each of its roles.
 const callerBytesMax = 64 << 10
 
-// checkNode refuses a certificate that is not also for a server. Node certificates are for both
-// uses. Client certificates are for clients only, even if one authority signs them for nodes and
-// for others.
+// checkNode refuses a certificate that is not also for server authentication. Node certificates are
+// for servers and clients. Client certificates are for clients only. So a client cannot act as a
+// node, even if one authority signs both.
 func checkNode(state tls.ConnectionState) error {
 	for _, use := range state.PeerCertificates[0].ExtKeyUsage {
 		if use == x509.ExtKeyUsageServerAuth || use == x509.ExtKeyUsageAny {
@@ -40,9 +40,9 @@ func checkNode(state tls.ConnectionState) error {
 }
 
 // NewTLS returns the TLS settings with which a node answers its peers and calls them. certificate
-// and key belong to this node. authority is the authority that signed the certificates of all
-// nodes. All are PEM. Each side refuses a certificate that authority did not sign. A node that
-// calls another also requires the host of its address in the certificate.
+// and key belong to this node. authority signed the certificates of all nodes. All three are PEM.
+// Each side refuses a certificate that authority did not sign. A node that calls another also
+// requires that the certificate names the host of the other's address.
 func NewTLS(certificate, key, authority []byte) (server, client *tls.Config, err error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -68,10 +68,10 @@ func Protocols() *http.Protocols {
 	return &protocols
 }
 
-// Arrive returns the handler of the peer listener. It passes requests to handler with the data that
-// another node has sent about them (moorage.ArrivalOf). It answers 421 to a request that it does
-// not understand, so that the other node executes the request. It must run only behind the TLS of
-// NewTLS, because it trusts the caller.
+// Arrive returns the handler of the peer listener. It passes requests to handler, with the data
+// about them that the forwarding node has sent (moorage.ArrivalOf). If it does not understand a
+// request, it answers 421, so that the forwarding node executes the request. It must run only
+// behind the TLS of NewTLS, because it trusts the peer about the caller.
 func Arrive(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := decodeCaller(r.Header.Get(headerCaller))

@@ -24,19 +24,21 @@ import (
 
 // Bounds of forwarding.
 const (
-	// PassedOver is how long an owner that did not answer gets no requests.
+	// PassedOver is how long this node forwards no requests to an owner that did not answer.
 	PassedOver = 6 * time.Second
-	// connectMax bounds how long a node waits for a connection to a peer, and for the handshake.
+	// connectMax bounds how long a node waits for a connection to a peer, including the TLS
+	// handshake.
 	connectMax = time.Second
-	// silenceMax is how long a peer may send nothing before it is pinged, and how long it may take
-	// to answer the ping. A peer that hangs accepts connections, but does not answer.
+	// silenceMax is how long a peer may send nothing before it gets a ping. It is also how long the
+	// peer may take to answer the ping. A peer that hangs accepts connections, but does not answer.
 	silenceMax = time.Second
-	// answerMax bounds a forwarded request. The owner abandons a commit sooner.
+	// answerMax bounds a forwarded request. The owner gives a commit up earlier.
 	answerMax = 45 * time.Second
-	// forwardsMax bounds the requests that are being forwarded. Further ones are executed here.
+	// forwardsMax bounds the requests that this node forwards at once. It executes further requests
+	// itself.
 	forwardsMax = 256
 	// answerBytesKept is how much of an answer is read before the client gets any of it. If the
-	// connection is lost earlier, the commit is executed here, at no cost to the client.
+	// connection breaks earlier, this node executes the commit, and the client does not notice.
 	answerBytesKept = 1 << 20
 	// idlePeerTimeout is how long a connection to a peer is kept without requests.
 	idlePeerTimeout = 90 * time.Second
@@ -45,13 +47,13 @@ const (
 // Result is the result of an attempt to forward.
 type Result string
 
-// The results. After all but Answered the node executes the request itself.
+// The results. After all of them except Answered, this node executes the request itself.
 const (
 	Answered    Result = "answered"    // the owner answered
-	Refused     Result = "refused"     // the owner did nothing, and reported that
+	Refused     Result = "refused"     // the owner answered that it did nothing
 	Unreachable Result = "unreachable" // there was no connection
-	Lost        Result = "lost"        // no answer came, or 500; the outcome is not known
-	Skipped     Result = "skipped"     // the owner was passed over, has another version, or too many requests ran
+	Lost        Result = "lost"        // no answer came, or the owner did not know the outcome
+	Skipped     Result = "skipped"     // not sent: owner passed over or of another version, or forwardsMax reached
 )
 
 // Results returns all results.
@@ -60,11 +62,11 @@ func Results() []Result { return []Result{Answered, Refused, Unreachable, Lost, 
 // RouterConfig configures a Router. Fields without a default are required.
 type RouterConfig struct {
 	View    func() View // the present view
-	Address string      // of this node
-	Version string      // of this node: only nodes of the same version interpret a caller alike
-	TLS     *tls.Config // with which this node calls others
+	Address string      // the peer address of this node
+	Version string      // of this node; only nodes of one version interpret a caller alike
+	TLS     *tls.Config // the settings for calls to other nodes
 	Heat    *Heat
-	// PointerOf returns the last known pointer of the name of a table or view. It reads nothing.
+	// PointerOf returns the last known pointer for the name of a table or view. It must not do I/O.
 	PointerOf func(moorage.Identifier) (Pointer, bool)
 	// Observe is called with each result. It must not block. Default: does nothing.
 	Observe func(Result)
@@ -78,8 +80,8 @@ type Router struct {
 	transport *http.Transport
 	underWay  atomic.Int64
 
-	mu         sync.Mutex           // guards the field below; leaf
-	passedOver map[string]time.Time // by address: until when; entries of former nodes are deleted
+	mu         sync.Mutex           // guards the field below; no lock is taken under it
+	passedOver map[string]time.Time // until when each address is passed over; entries of former nodes are deleted
 }
 
 // NewRouter returns a Router. It must be closed.
@@ -116,16 +118,16 @@ type Commit struct {
 	HasKey bool // the request has the client's Idempotency-Key
 }
 
-// Forward lets the owner of a commit answer request, if there is an owner to which this node
-// forwards.
+// Forward lets the owner of a commit answer request. It does so only if this node forwards to that
+// owner now.
 //
-// If it returns false, nothing was answered, and this node must execute the commit. Then key is the
-// internal key under which the owner may have executed it, or may still do so. key is empty if the
-// owner did and will do nothing, or if the request has its own key. Forward panics with
-// http.ErrAbortHandler if the answer broke off after the client got a part of it.
+// If answered is false, the client got no answer, and this node must execute the commit. Then key
+// is the internal key under which the owner may have executed it, or may still do so. key is empty
+// if the owner did nothing and will do nothing, or if the request has a key of its own. If the
+// answer breaks off after the client got a part of it, Forward panics with http.ErrAbortHandler.
 func (r *Router) Forward(w http.ResponseWriter, request *http.Request, c Commit) (key string, answered bool) {
 	if _, arrived := moorage.ArrivalOf(request.Context()); arrived {
-		return "", false // one hop
+		return "", false // a forwarded request is not forwarded again
 	}
 	pointer, known := r.config.PointerOf(c.Ident)
 	if !known || !r.config.Heat.IsHot(pointer) {
@@ -149,12 +151,12 @@ func (r *Router) Forward(w http.ResponseWriter, request *http.Request, c Commit)
 		r.passOver(request.Context(), owner.Address, result, why)
 	}
 	if result != Lost {
-		key = "" // nothing happened, and nothing will
+		key = "" // the owner did nothing, and will do nothing
 	}
 	return key, result == Answered
 }
 
-// mayAsk reports whether owner gets requests now.
+// mayAsk reports whether this node may forward requests to owner now.
 func (r *Router) mayAsk(owner Member) bool {
 	if owner.Version != r.config.Version {
 		return false
@@ -172,8 +174,8 @@ func (r *Router) mayAsk(owner Member) bool {
 	return true
 }
 
-// passOver keeps requests from the node at address for a while, unless the client disconnected. why
-// is the error of the failed request.
+// passOver stops forwarding to the node at address for a while. It does nothing if the client has
+// disconnected. why is the error of the failed request.
 func (r *Router) passOver(ctx context.Context, address string, result Result, why error) {
 	if ctx.Err() != nil {
 		return
@@ -194,8 +196,8 @@ func (r *Router) passOver(ctx context.Context, address string, result Result, wh
 	}
 }
 
-// ask sends the request to the node at address, and passes on its answer. If there is no answer, it
-// returns the reason.
+// ask sends the request to the node at address, and sends its answer to the client. If there is no
+// answer, it returns the reason.
 func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, address, key string) (Result, error) {
 	ctx, cancel := context.WithTimeout(request.Context(), answerMax)
 	defer cancel()
@@ -221,7 +223,7 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 		return Refused, nil
 	}
 	if answer.StatusCode >= http.StatusInternalServerError {
-		// The owner does not know the outcome either. This node may find out.
+		// The owner does not know the outcome. This node may find it out.
 		return Lost, fmt.Errorf("the answer was %s", answer.Status)
 	}
 	var kept bytes.Buffer
@@ -235,7 +237,7 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 	}
 	w.WriteHeader(answer.StatusCode)
 	if _, err := w.Write(kept.Bytes()); err != nil || whole {
-		return Answered, nil // or the client has disconnected
+		return Answered, nil // all was sent, or the client has disconnected
 	}
 	if _, err := io.Copy(w, answer.Body); err != nil {
 		panic(http.ErrAbortHandler)
@@ -258,7 +260,7 @@ func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit,
 		header.Set(headerKey, key)
 	}
 	if len(header.Values("User-Agent")) == 0 {
-		header["User-Agent"] = []string{""} // otherwise this library would add its own
+		header["User-Agent"] = []string{""} // otherwise net/http would add its own
 	}
 	path := request.URL.RawPath
 	if path == "" {
@@ -278,8 +280,9 @@ func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit,
 	return forwarded.WithContext(ctx), nil
 }
 
-// endToEnd returns a copy of header without headers for one connection, for nodes only, or for this
-// node only. This node has authenticated the caller, so the caller's secrets are not forwarded.
+// endToEnd returns a copy of header without three kinds of headers: for one connection, for nodes
+// only, or for this node only. This node has authenticated the caller, so it does not forward the
+// caller's secrets.
 func endToEnd(header http.Header) http.Header {
 	copied := header.Clone()
 	if copied == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Member is a session of a node that other nodes can reach. It is an alias of an unnamed type,
-// because a store implements Sessions without importing this package.
+// Member is a session of a node that other nodes can reach. It is an alias of an unnamed type, so
+// that a store can implement Sessions without importing this package.
 type Member = struct {
 	Session string
 	Address string // HOST:PORT of the peer listener, not empty
@@ -23,15 +23,15 @@ type Pointer = [16]byte
 
 // View is the set of nodes at one moment. It is immutable.
 type View struct {
-	// Number is raised by every join and leave. Of two views the one with the greater number is
+	// Number increases with every join and leave. Of two views, the one with the greater number is
 	// newer.
 	Number int64
 	// Members has one session for each address, sorted by address.
 	Members []Member
 }
 
-// NewView returns the view of members, in any order. Sessions of one address are one node: it was
-// restarted, and its former session has not ended yet.
+// NewView returns the view of members, which may be in any order. Two sessions with one address are
+// one node that was restarted before its former session ended.
 func NewView(number int64, members []Member) View {
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b Member) int {
@@ -44,8 +44,8 @@ func NewView(number int64, members []Member) View {
 	return View{Number: number, Members: members}
 }
 
-// Owner returns the member that receives commits of pointer: the one with the greatest xxhash64 of
-// its address and pointer. found is false if there is no member.
+// Owner returns the member that should receive commits of pointer. It is the member with the
+// greatest xxhash64 of its address and pointer. found is false if there is no member.
 func (v View) Owner(pointer Pointer) (owner Member, found bool) {
 	var greatest uint64
 	var room [128]byte
@@ -58,7 +58,7 @@ func (v View) Owner(pointer Pointer) (owner Member, found bool) {
 	return owner, found
 }
 
-// viewsKept bounds how many views a node remembers, for people who inspect it.
+// viewsKept is how many views a node remembers, for operators.
 const viewsKept = 8
 
 // Seen is a view with the time at which this node read it first.
@@ -69,13 +69,14 @@ type Seen struct {
 
 // views are the views that a node has read. It is safe for concurrent use.
 type views struct {
-	present atomic.Pointer[View] // nil before the first
+	present atomic.Pointer[View] // nil before the first view
 
-	mu   sync.Mutex // guards the field below and writes of present; leaf
-	last []Seen     // the oldest first, viewsKept at most
+	mu   sync.Mutex // guards the field below and writes of present; no lock is taken under it
+	last []Seen     // the oldest first, at most viewsKept
 }
 
-// learn makes view the present one, and returns true, unless it is older or known.
+// learn makes view the present one and returns true. If view is older than the present one, or the
+// same, learn does nothing and returns false.
 func (v *views) learn(view View, now time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -90,7 +91,7 @@ func (v *views) learn(view View, now time.Time) bool {
 	return true
 }
 
-// now returns the present view. Before the first it has no members.
+// now returns the present view. Before the first view, it returns a view without members.
 func (v *views) now() View {
 	if present := v.present.Load(); present != nil {
 		return *present

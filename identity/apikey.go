@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// The form of an API key: mrg_<id>_<secret>_<checksum>, so that scanners of source code find it.
-// All parts are in base62, so a key needs no escaping in URLs, headers and files.
+// An API key has the form mrg_<id>_<secret>_<checksum>. The prefix lets scanners of source code
+// find keys. All parts are in base62, so a key needs no escaping in URLs, headers and files.
 const (
 	keyPrefix        = "mrg_"
 	keyIDBytes       = 12
 	keySecretBytes   = 43 // 256 bits
-	keyChecksumBytes = 6  // CRC-32 of all before it, to distinguish a typing error from a wrong key
+	keyChecksumBytes = 6  // CRC-32 of all characters before it; shows a typing error
 	keyBytes         = len(keyPrefix) + keyIDBytes + 1 + keySecretBytes + 1 + keyChecksumBytes
 )
 
@@ -25,11 +25,11 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 type NewKey struct {
 	ID     string
 	Text   string   // the whole key
-	SHA256 [32]byte // of the secret in it, which records hold
+	SHA256 [32]byte // hash of the secret, for the records
 }
 
-// NewAPIKey draws the secret of an API key. If id is empty, it draws an id too; else the key gets a
-// further secret.
+// NewAPIKey draws the secret of an API key. If id is empty, it also draws an id for a new key.
+// Otherwise the secret is a further one for the key with that id.
 func NewAPIKey(random io.Reader, id string) (NewKey, error) {
 	if id == "" {
 		var err error
@@ -91,8 +91,8 @@ func parseAPIKey(text string) (id, secret string, ok bool) {
 	return id, secret, ok
 }
 
-// parsePair returns the parts of a key that came as a client id and a secret. The secret may be the
-// whole key; the client id must then match it or be empty.
+// parsePair returns the parts of a key that was sent as a client id and a secret. The secret may be
+// the whole key. Then the client id must match it or be empty.
 func parsePair(clientID, clientSecret string) (id, secret string, ok bool) {
 	if strings.HasPrefix(clientSecret, keyPrefix) {
 		id, secret, ok = parseAPIKey(clientSecret)

@@ -19,19 +19,19 @@ import (
 const (
 	// verifiedMax bounds the bearer tokens that are cached.
 	verifiedMax = 100_000
-	// verifiedFor is how long a bearer token is cached at most.
+	// verifiedFor is the longest time for which a bearer token is cached.
 	verifiedFor = 5 * time.Minute
 )
 
 // Authenticator authenticates the senders of requests. It is safe for concurrent use.
 type Authenticator struct {
 	config   Config
-	issuers  map[string]*issuer // by the iss of their tokens
-	aliases  map[string]bool    // of issuers
+	issuers  map[string]*issuer // by the iss in their tokens
+	aliases  map[string]bool    // of the issuers
 	mint     *mint
 	verified *otter.Cache[[sha256.Size]byte, *verified] // by the hash of the bearer token
 	failures *limiter
-	dead     *limiter // log lines about API keys that are no longer valid, by key and minute
+	dead     *limiter // limits log lines about API keys that are no longer valid, by key and minute
 	renewals []*worker.Worker
 }
 
@@ -39,11 +39,11 @@ type Authenticator struct {
 type verified struct {
 	caller moorage.Caller
 	until  time.Time
-	issuer *issuer // nil for a token of this store
-	set    *keySet // of issuer, with which it was verified
+	issuer *issuer // nil for one of the store's own tokens
+	set    *keySet // the issuer's keys with which it was verified
 }
 
-// New returns an Authenticator. It reads the files that config names, and fetches nothing before
+// New returns an Authenticator. It reads the files that config names. Nothing is fetched before
 // Start.
 func New(config Config) (*Authenticator, error) {
 	if err := config.check(); err != nil {
@@ -66,13 +66,13 @@ func New(config Config) (*Authenticator, error) {
 	return a, nil
 }
 
-// Start begins to fetch the keys of the issuers, now and then in the background.
+// Start fetches the keys of the issuers, and keeps them up to date in the background.
 func (a *Authenticator) Start() {
 	if len(a.issuers) == 0 || len(a.renewals) > 0 {
 		return
 	}
-	// A worker's pauses differ by half of their mean, but keys shall be renewed after 15 minutes
-	// plus or minus a tenth. So the worker checks each minute, and the age for a renewal is drawn.
+	// A worker's pauses vary by half of their mean. But keys must be renewed after 15 minutes plus
+	// or minus a tenth. So the worker checks each minute, and the age at which it renews is drawn.
 	for _, each := range a.issuers {
 		spread := renewInterval / 10
 		age := renewInterval - spread + time.Duration(a.config.Jitter.Int64N(int64(2*spread)))
@@ -92,7 +92,7 @@ func (a *Authenticator) Start() {
 	}
 }
 
-// Stop stops the work of Start. It may be called again.
+// Stop stops the work of Start. A second call does nothing.
 func (a *Authenticator) Stop() {
 	for _, renewal := range a.renewals {
 		renewal.Stop()
@@ -101,9 +101,10 @@ func (a *Authenticator) Stop() {
 
 // Authenticate returns the caller that sends r.
 //
-// Errors: KindNotAuthorized, with a method Challenge in its chain that returns the WWW-Authenticate
-// header of the response; KindTooManyRequests if too many credentials of that address were refused;
-// KindUnavailable if the caller cannot be determined now.
+// Errors: KindNotAuthorized, KindTooManyRequests and KindUnavailable. KindNotAuthorized has in its
+// chain an error with a method Challenge. That method returns the WWW-Authenticate header of the
+// response. KindTooManyRequests means that too many credentials from that address were refused.
+// KindUnavailable means that the caller cannot be determined now.
 func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 	address := a.addressOf(r)
 	caller, err := a.identify(r, address)
@@ -115,13 +116,14 @@ func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 	return caller, nil
 }
 
-// Texts for clients. One text covers every fault of a credential.
+// Texts for clients. Every fault of a credential has the same text.
 const (
 	textNone    = "Authentication required: the request has no credentials"
 	textRefused = "Invalid credentials"
 )
 
-// answered turns a failed authentication into an error with a kind. It counts a refusal.
+// answered converts the error of a failed authentication into an error with a kind. If the
+// credential was refused, it counts that.
 func (a *Authenticator) answered(address string, err error) error {
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok {
@@ -137,8 +139,8 @@ func (a *Authenticator) answered(address string, err error) error {
 	return &moorage.Error{Kind: moorage.KindNotAuthorized, Message: text, Err: refused}
 }
 
-// note reports a refusal to the audit log. If the key was once valid, it also writes a log line,
-// for the key's owner.
+// note reports a refusal to Config.Refused. If the credential is a key that was once valid, note
+// also writes a log line, for the key's owner.
 func (a *Authenticator) note(address string, refused *refusal) {
 	a.config.Refused(address, refused.reason)
 	if refused.isKey && a.dead.add(refused.reason) {
@@ -153,7 +155,7 @@ func errTooMany() error {
 
 // identify authenticates with the first credential in r.
 func (a *Authenticator) identify(r *http.Request, address string) (moorage.Caller, error) {
-	if strings.Contains(r.URL.RawQuery, "access_token=") { // logs and proxies keep the query
+	if strings.Contains(r.URL.RawQuery, "access_token=") { // refused, because logs and proxies store the query
 		return moorage.Caller{}, refuse(reasonMalformed)
 	}
 	switch headers := r.Header["Authorization"]; len(headers) {
@@ -168,7 +170,7 @@ func (a *Authenticator) identify(r *http.Request, address string) (moorage.Calle
 	return moorage.Caller{}, refuse(reasonMalformed)
 }
 
-// authorize returns the caller of a request with this Authorization header.
+// authorize returns the caller of a request with the Authorization header header.
 func (a *Authenticator) authorize(ctx context.Context, header, address string) (moorage.Caller, error) {
 	scheme, credential, found := strings.Cut(header, " ")
 	switch {
@@ -188,8 +190,8 @@ func (a *Authenticator) authorize(ctx context.Context, header, address string) (
 	return moorage.Caller{}, refuse(reasonMalformed)
 }
 
-// parseBasic returns the API key in the credential of the scheme Basic: id and secret with a colon
-// between, or a whole key without a colon, as Java sends it.
+// parseBasic returns the API key in a credential of the scheme Basic. The credential is an id and a
+// secret, separated by a colon. It may also be a whole key without a colon, as Java sends it.
 func parseBasic(credential string) (id, secret string, ok bool) {
 	text, err := base64.StdEncoding.DecodeString(credential)
 	if err != nil {
@@ -202,7 +204,7 @@ func parseBasic(credential string) (id, secret string, ok bool) {
 	return parsePair(clientID, clientSecret)
 }
 
-// bearer returns the caller of a request with this bearer token.
+// bearer returns the caller of a request with the bearer token text.
 func (a *Authenticator) bearer(ctx context.Context, text, address string) (moorage.Caller, error) {
 	if strings.HasPrefix(text, keyPrefix) {
 		id, secret, ok := parseAPIKey(text)
@@ -234,7 +236,8 @@ func (a *Authenticator) bearer(ctx context.Context, text, address string) (moora
 	return a.stillAlive(ctx, made.caller, now)
 }
 
-// verify returns the caller of a token from address, and records in made how it was verified.
+// verify returns the caller of a token that was sent from address. It records in made how the token
+// was verified.
 func (a *Authenticator) verify(ctx context.Context, t *token, address string, made *verified) (
 	caller moorage.Caller, err error) {
 	from, ok := t.claims.text("iss")
@@ -251,7 +254,8 @@ func (a *Authenticator) verify(ctx context.Context, t *token, address string, ma
 	return caller, err
 }
 
-// stillAlive returns caller if the API key that its token was issued for is still valid.
+// stillAlive returns caller. It returns an error if caller's token was issued for an API key that
+// is no longer valid.
 func (a *Authenticator) stillAlive(ctx context.Context, caller moorage.Caller, now time.Time) (moorage.Caller, error) {
 	if caller.KeyID == "" {
 		return caller, nil
@@ -262,7 +266,7 @@ func (a *Authenticator) stillAlive(ctx context.Context, caller moorage.Caller, n
 	return caller, nil
 }
 
-// newJitter returns a random source with a single user.
+// newJitter returns a random source for a single user, seeded by from.
 func newJitter(from *mathrand.Rand) *mathrand.Rand {
 	return mathrand.New(mathrand.NewPCG(from.Uint64(), from.Uint64()))
 }

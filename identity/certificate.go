@@ -6,8 +6,9 @@ import (
 	"moorage"
 )
 
-// callerOfCertificate returns the caller of a certificate that the TLS layer has verified. Its name
-// is the first SPIFFE id in the certificate, else the common name of its subject.
+// callerOfCertificate returns the caller of a certificate that the TLS layer has verified. The
+// caller's name is the first SPIFFE id in the certificate. Without one, it is the common name of
+// the subject.
 func callerOfCertificate(certificate *x509.Certificate) (moorage.Caller, error) {
 	subject := certificate.Subject.CommonName
 	for _, uri := range certificate.URIs {

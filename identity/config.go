@@ -15,37 +15,39 @@ import (
 	"moorage"
 )
 
-// Config has the parts of an Authenticator. Without Issuers, Records and Certificates no caller can
-// authenticate.
+// Config has the parts of an Authenticator. With neither Issuers nor Records nor Certificates, no
+// caller can authenticate.
 type Config struct {
-	// Issuers are the outside issuers whose tokens are accepted.
+	// Issuers are the outside issuers. Their tokens are accepted.
 	Issuers []IssuerConfig
-	// Records has API keys and the public keys of the store's own tokens. If it is nil, there are
-	// no such keys, and the token endpoint is off.
+	// Records has the API keys, and the public keys that verify the store's own tokens. If it is
+	// nil, there are no such keys, and the token endpoint is off.
 	Records Records
-	// Certificates reports that the TLS layer verifies client certificates.
+	// Certificates is true if the TLS layer verifies client certificates.
 	Certificates bool
 	// TokenLifetime is the lifetime of the store's own tokens. Default an hour; at most
 	// tokenLifetimeMax.
 	TokenLifetime time.Duration
-	// Admins are names that an exchange must not give to a caller.
+	// Admins are the names that a caller must not get by a token exchange.
 	Admins []string
-	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is trusted for a request's
-	// address.
+	// TrustedProxies are the addresses of trusted proxies. A request from them has the address in
+	// its X-Forwarded-For.
 	TrustedProxies []netip.Prefix
-	// Refused is called for each refused credential, with its address and the reason. The reason is
-	// one of a few words, or contains the name of a key that was once valid. Default: does nothing.
+	// Refused is called for each refused credential, with the address of the request and the
+	// reason. The reason is one of a few words. It may also contain the name of a key that was once
+	// valid. Default: does nothing.
 	Refused func(address, reason string)
 	// Issued is called for each token that is issued. Default: does nothing.
 	Issued func(ctx context.Context, issued Issued)
-	// Logger gets a line when an issuer's keys cannot be fetched, and when they can again. It also
-	// gets one line a minute for each API key that is used but no longer valid. Default: discards.
+	// Logger gets a line when the keys of an issuer cannot be fetched, and a line when they can be
+	// fetched again. It also gets one line a minute for each API key that is used but no longer
+	// valid. Default: discards.
 	Logger *slog.Logger
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
 	// Random draws the keys and ids of tokens. Default crypto/rand.
 	Random io.Reader
-	// Jitter draws the pauses between two fetches. Default: a source with its own seed.
+	// Jitter draws the pauses between two fetches. Default: a random source with a random seed.
 	Jitter *mathrand.Rand
 }
 
@@ -57,7 +59,7 @@ type Issued struct {
 	Ends   time.Time
 }
 
-// Records has the keys in the store. All methods are safe for concurrent use. An error means that
+// Records has the keys in the store. All methods are safe for concurrent use. Each error means that
 // the store did not answer.
 type Records interface {
 	PublicKeys
@@ -65,21 +67,21 @@ type Records interface {
 	// is disabled.
 	APIKey(ctx context.Context, id string) (key APIKey, found bool, err error)
 	// SpeaksFor returns the alias of the issuer for whose subjects caller may act. may is false if
-	// there is no such issuer.
+	// caller may not act for subjects of any issuer.
 	SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error)
 	// HasRole reports whether caller has a role, directly or through other roles.
 	HasRole(ctx context.Context, caller moorage.Caller, role string) (bool, error)
 }
 
-// PublicKeys has the public keys that the nodes publish for each other. All methods are safe for
-// concurrent use. An error means that the store did not answer.
+// PublicKeys has the public keys that each node publishes for the other nodes. All methods are safe
+// for concurrent use. Each error means that the store did not answer.
 type PublicKeys interface {
 	// Store returns an id of the store that no other store has. Each of the store's own tokens
 	// contains it.
 	Store(ctx context.Context) (id string, err error)
 	// PublicKey returns a key that a node has published.
 	PublicKey(ctx context.Context, kid string) (key PublicKey, found bool, err error)
-	// Publish publishes key to all nodes. It is durable when this returns.
+	// Publish publishes key to all nodes. When Publish returns, key is durable.
 	Publish(ctx context.Context, kid string, key PublicKey) error
 }
 
@@ -87,11 +89,11 @@ type PublicKeys interface {
 type APIKey struct {
 	Principal string      // "key:etl"
 	Disabled  bool        // the principal is disabled
-	Roles     []string    // that it is narrowed to; nil for no such limit
-	Secrets   []KeySecret // including ended ones
+	Roles     []string    // the roles that limit the key; nil if there is no limit
+	Secrets   []KeySecret // including secrets that have ended
 }
 
-// KeySecret has the hash that a secret is compared with.
+// KeySecret has the hash of one secret of a key.
 type KeySecret struct {
 	SHA256     [32]byte
 	Generation uint64
@@ -101,12 +103,13 @@ type KeySecret struct {
 // PublicKey is the public half of a key that signs tokens.
 type PublicKey struct {
 	Key  ed25519.PublicKey
-	Ends time.Time // no token needs it after that
+	Ends time.Time // after that, no valid token needs the key
 }
 
 const (
 	tokenLifetimeDefault = time.Hour
-	// tokenLifetimeMax is also how long a token can be renewed after the credential was shown.
+	// tokenLifetimeMax is also how long after the caller showed its credential a token can be
+	// renewed.
 	tokenLifetimeMax = 12 * time.Hour
 )
 
@@ -136,7 +139,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check returns the faults of the issuers as a whole.
+// check returns an error for faults of the list of issuers, as opposed to faults of one issuer.
 func (c Config) check() error {
 	aliases, urls := map[string]bool{}, map[string]bool{}
 	for _, issuer := range c.Issuers {

@@ -10,8 +10,9 @@ import (
 	"moorage"
 )
 
-// exchange answers a request that contains a token of this store, or the name of a user for whom an
-// engine acts. Source: RFC 8693, and the requests of Java, Trino and PyIceberg.
+// exchange answers a request for a token exchange. The request contains one of the store's own
+// tokens, or the name of a user for whom an engine acts. Source: RFC 8693, and the requests of
+// Java, Trino and PyIceberg.
 func (a *Authenticator) exchange(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	types := []string{typeAccess, typeJWT}
 	for _, name := range []string{"subject_token", "subject_token_type"} {
@@ -31,9 +32,9 @@ func (a *Authenticator) exchange(ctx context.Context, r tokenRequest) (TokenAnsw
 	return a.renew(ctx, r)
 }
 
-// renew answers a request to replace a token of this store with a new one. The request
-// authenticates with that token as its bearer until it expires, or else with the API key that the
-// token was issued for.
+// renew answers a request to replace one of the store's own tokens by a new one. If the token has
+// not expired, it can itself authenticate the request as the bearer token. Otherwise the request
+// must have the API key that the token was issued for.
 func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	client, shown, err := a.clientOf(ctx, r)
 	if err != nil {
@@ -59,7 +60,7 @@ func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer,
 		authenticated = a.config.Now()
 		caller.KeyID, caller.KeyGeneration = client.KeyID, client.KeyGeneration
 		if !caller.IsActing() {
-			return a.issue(ctx, r, client, authenticated) // as if the request had only the key
+			return a.issue(ctx, r, client, authenticated) // the same answer as for a request with only the key
 		}
 	} else if err := a.checkBearer(ctx, r, caller); err != nil {
 		return TokenAnswer{}, err
@@ -72,8 +73,8 @@ func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer,
 	return a.issue(ctx, r, caller, authenticated)
 }
 
-// ownToken reads a token of this store that is the subject or the actor of an exchange from
-// address.
+// ownToken reads one of the store's own tokens, which is the subject or the actor of an exchange.
+// address is the address of the request.
 func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry, address string) (ownClaims, error) {
 	t, err := parseToken(text)
 	if err == nil {
@@ -82,7 +83,7 @@ func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry,
 		}
 		var c ownClaims
 		if c, err = a.ownClaimsOf(ctx, t, which, address); err == nil {
-			if which == maybeExpired { // the key of the request counts, not the key that the token was issued for
+			if which == maybeExpired { // the request's own key decides, not the key that the token was issued for
 				return c, nil
 			}
 			if _, err = a.stillAlive(ctx, c.caller(), a.config.Now()); err == nil {
@@ -99,7 +100,8 @@ func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry,
 	return ownClaims{}, err
 }
 
-// checkBearer refuses an exchange that does not come from caller itself.
+// checkBearer returns an error if the credential that authenticates an exchange does not belong to
+// caller.
 func (a *Authenticator) checkBearer(ctx context.Context, r tokenRequest, caller moorage.Caller) error {
 	if r.header == "" {
 		return oauthErrorf(codeClient, "Authentication required: the request has no credentials")
@@ -117,7 +119,8 @@ func (a *Authenticator) checkBearer(ctx context.Context, r tokenRequest, caller 
 	return nil
 }
 
-// mayStillActFor refuses an engine that may no longer act in the name of caller.
+// mayStillActFor returns an error if the engine that acts in the name of caller may no longer do
+// so.
 func (a *Authenticator) mayStillActFor(ctx context.Context, caller moorage.Caller) error {
 	key, _, err := a.config.Records.APIKey(ctx, caller.KeyID)
 	if err != nil {
@@ -152,7 +155,7 @@ func (a *Authenticator) aliasFor(ctx context.Context, engine moorage.Caller) (st
 }
 
 // exchangeFor answers an engine, the actor, that acts in the name of a user. Trino names the user
-// in a JWT that it does not sign. The JWT is trusted because the engine may impersonate.
+// in a JWT without a signature. The JWT is trusted because the engine has the right to impersonate.
 func (a *Authenticator) exchangeFor(ctx context.Context, r tokenRequest, types []string) (TokenAnswer, error) {
 	if !slices.Contains(types, r.form.Get("actor_token_type")) {
 		return TokenAnswer{}, oauthErrorf(codeRequest, "actor_token_type must be one of %v", types)
@@ -184,7 +187,8 @@ func (a *Authenticator) exchangeFor(ctx context.Context, r tokenRequest, types [
 	}, authenticated)
 }
 
-// actorOf returns the engine that makes the request, and when it showed its credential.
+// actorOf returns the engine that makes the request, and the time at which it showed its
+// credential.
 func (a *Authenticator) actorOf(ctx context.Context, r tokenRequest) (moorage.Caller, time.Time, error) {
 	shown := r.form.Get("actor_token")
 	engine, authenticated := moorage.Caller{}, a.config.Now()

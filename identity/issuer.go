@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// renewInterval is the maximum age of an issuer's keys. A key that the issuer withdraws is
-	// valid until then.
+	// renewInterval is the maximum age of an issuer's keys. If the issuer withdraws a key, the key
+	// remains valid here until then.
 	renewInterval = 15 * time.Minute
-	// renewPause is the shortest time between two fetches from one issuer.
+	// renewPause is the minimum time between the beginnings of two fetches from one issuer.
 	renewPause = 30 * time.Second
-	// keysServe is how long keys that cannot be renewed remain valid.
+	// keysServe is how long the last keys remain valid while they cannot be renewed.
 	keysServe = 24 * time.Hour
 )
 
@@ -31,11 +31,11 @@ type issuer struct {
 	now     func() time.Time
 	logger  *slog.Logger
 
-	mu       sync.Mutex    // guards the fields below; leaf; never held over I/O
+	mu       sync.Mutex    // guards the fields below; no lock is taken, and no I/O done, under it
 	set      *keySet       // nil until the first fetch
 	fetched  time.Time     // when set was fetched
 	tried    time.Time     // when the last fetch began
-	fetching chan struct{} // closed when the fetch in flight ends; nil if there is none
+	fetching chan struct{} // closed when the fetch in progress ends; nil if there is none
 	failed   bool          // the last fetch failed
 }
 
@@ -50,7 +50,7 @@ func newIssuer(config IssuerConfig, now func() time.Time, logger *slog.Logger) (
 	return &issuer{config: config, fetcher: fetcher, now: now, logger: logger.With("issuer", config.Alias)}, nil
 }
 
-// keys returns the present keys, nil if there are no keys or they are too old.
+// keys returns the present keys. It returns nil if there are no keys, or if they are too old.
 func (i *issuer) keys() *keySet {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,8 +60,8 @@ func (i *issuer) keys() *keySet {
 	return i.set
 }
 
-// renew fetches the keys, unless a fetch began within renewPause. If a fetch is in flight, renew
-// waits for its end.
+// renew fetches the keys, unless a fetch has begun within the last renewPause. If a fetch is in
+// progress, renew waits for its end.
 func (i *issuer) renew(ctx context.Context) {
 	i.mu.Lock()
 	if underWay := i.fetching; underWay != nil {
@@ -80,7 +80,8 @@ func (i *issuer) renew(ctx context.Context) {
 	done := make(chan struct{})
 	i.fetching, i.tried = done, now
 	i.mu.Unlock()
-	// Other requests wait for this fetch, so it goes on if the request that began it is canceled.
+	// Other requests wait for this fetch too. So it continues if the request that began it is
+	// canceled.
 	set, err := i.fetcher.fetch(context.WithoutCancel(ctx))
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -96,19 +97,19 @@ func (i *issuer) renew(ctx context.Context) {
 		i.logger.LogAttrs(ctx, slog.LevelInfo, "the keys of an issuer can be fetched again")
 	}
 	i.failed, i.fetched = false, now
-	if i.set == nil || i.set.text != set.text { // keeps callers that were verified with the same set
+	if i.set == nil || i.set.text != set.text { // an unchanged set stays, with its cached callers
 		i.set = set
 	}
 }
 
-// isStale reports whether it is time to renew the keys, in the background.
+// isStale reports whether the keys are so old that the background worker must renew them.
 func (i *issuer) isStale(age time.Duration) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.failed || i.set == nil || i.now().Sub(i.fetched) >= age
 }
 
-// verify returns the caller of t, and the keys that verified it.
+// verify returns the caller of t, and the keys with which it was verified.
 func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet, error) {
 	if !slices.Contains(i.config.algorithms(), t.algorithm) {
 		return moorage.Caller{}, nil, refuse(reasonAlgorithm)
@@ -140,7 +141,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet,
 	return caller, set, err
 }
 
-// callerOf returns the caller of claims that the issuer has signed.
+// callerOf returns the caller in claims that the issuer has signed.
 func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
 	ends, err := c.checkTimes(i.now(), lifetimeMax, leeway)
 	if err != nil {
@@ -150,7 +151,7 @@ func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
 	if err != nil || !slices.Contains(audiences, i.config.Audience) {
 		return moorage.Caller{}, refuse(reasonAudience)
 	}
-	others := []string{"ID", "Refresh", "Offline", "Logout"} // other kinds of token that Keycloak signs
+	others := []string{"ID", "Refresh", "Offline", "Logout"} // Keycloak signs these other kinds of tokens
 	if kind, _ := c.text("typ"); slices.Contains(others, kind) || c["nonce"] != nil {
 		return moorage.Caller{}, refuse(reasonKind)
 	}
@@ -172,7 +173,7 @@ func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
 	return moorage.Caller{Name: name, Roles: roles, Source: moorage.SourceIssuer, Ends: ends.Add(leeway)}, nil
 }
 
-// rolesOf returns the roles in claims, as the store spells them.
+// rolesOf returns the roles in claims, in the form that the store uses.
 func (i *issuer) rolesOf(c claims) (roles []string, err error) {
 	if i.config.Roles != "" {
 		if isElsewhere(c, i.config.Roles) {
@@ -203,8 +204,8 @@ func (i *issuer) rolesOf(c claims) (roles []string, err error) {
 	return slices.Compact(roles), nil
 }
 
-// isElsewhere reports whether the issuer replaced a claim that is too long with an address to fetch
-// it from. Entra does so from 200 groups on.
+// isElsewhere reports whether the claim at path is missing because it is too long. The issuer then
+// gives an address to fetch the claim from. Entra does so for 200 groups or more.
 func isElsewhere(c claims, path string) bool {
 	var names map[string]json.RawMessage
 	if json.Unmarshal(c["_claim_names"], &names) != nil {
@@ -215,7 +216,7 @@ func isElsewhere(c claims, path string) bool {
 	return found
 }
 
-// serviceNamespace returns the namespace of a service account of Kubernetes.
+// serviceNamespace returns the namespace of a Kubernetes service account.
 func serviceNamespace(c claims) (namespace string, ok bool) {
 	subject, _ := c.text("sub")
 	rest, ok := strings.CutPrefix(subject, "system:serviceaccount:")

@@ -12,34 +12,38 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// IssuerConfig is an outside issuer of tokens. ParseIssuer makes one.
+// IssuerConfig describes an outside issuer of tokens. ParseIssuer makes one.
 type IssuerConfig struct {
-	// Alias begins the names of its subjects. It matches [a-z][a-z0-9-]* and is not a reserved
-	// alias.
+	// Alias begins the names of the issuer's subjects. It matches [a-z][a-z0-9-]* and is not a
+	// reserved alias.
 	Alias string
-	// URL is the iss of its tokens, byte for byte. It is HTTPS, except on loopback.
+	// URL is the iss in the issuer's tokens, byte for byte. It is an HTTPS URL, except on loopback.
 	URL string
-	// Audience must be one of a token's audiences.
+	// Audience must be one of the audiences of each token.
 	Audience string
-	// Subject is the path of the claim that names the caller. Default sub.
+	// Subject is the path of the claim with the caller's name. Default sub.
 	Subject string
-	// Roles is the path of the claim with the caller's roles. If it is empty, the tokens have no
-	// roles.
+	// Roles is the path of the claim with the caller's roles. If Roles is empty, callers get no
+	// roles from tokens.
 	Roles string
-	// RolesPrefix is the prefix that a role must have to count. It is removed.
+	// RolesPrefix is a prefix. Only roles that have it count, and it is removed from them.
 	RolesPrefix string
-	// Algorithms are the algorithms that the issuer signs with. Default: all accepted ones.
+	// Algorithms are the algorithms with which the issuer signs. Default: all algorithms that are
+	// accepted here.
 	Algorithms []string
-	// KeySet is the URL or file of its keys. Default: the URL in its discovery document.
+	// KeySet is the URL or file of the issuer's keys. Default: the URL in the issuer's discovery
+	// document.
 	KeySet string
-	// CA is a PEM file with the certificate authorities of its server. Default: the system's.
+	// CA is a PEM file with the certificate authorities of the issuer's server. Default: the
+	// system's.
 	CA string
-	// TokenFile is a file with a token for its server, read for each fetch. Default: no token.
+	// TokenFile is a file with a token to send to the issuer's server. It is read for each fetch.
+	// Default: no token.
 	TokenFile string
 }
 
-// ParseIssuer reads ALIAS=URL,audience=A and further settings of the form name=value, separated by
-// commas.
+// ParseIssuer reads the text ALIAS=URL,audience=A and further settings. Each setting has the form
+// name=value, and commas separate them.
 func ParseIssuer(text string) (IssuerConfig, error) {
 	alias, rest, _ := strings.Cut(text, "=")
 	address, settings, _ := strings.Cut(rest, ",")
@@ -95,8 +99,8 @@ func (c IssuerConfig) check() error {
 
 func isURL(text string) bool { return strings.Contains(text, "://") }
 
-// checkURL refuses a URL that cannot be trusted with keys: it must be HTTPS, except on this
-// machine.
+// checkURL returns an error for a URL from which keys must not be fetched. It must be an HTTPS URL,
+// except on loopback.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

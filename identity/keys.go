@@ -9,8 +9,8 @@ import (
 	"moorage"
 )
 
-// callerOfKey returns the caller of an API key. An unknown key takes as much time as a wrong
-// secret.
+// callerOfKey returns the caller of an API key. It takes as much time for an unknown key as for a
+// wrong secret.
 func (a *Authenticator) callerOfKey(ctx context.Context, id, secret string) (moorage.Caller, error) {
 	if a.config.Records == nil {
 		return moorage.Caller{}, refuse(reasonAPIKey)
@@ -23,7 +23,7 @@ func (a *Authenticator) callerOfKey(ctx context.Context, id, secret string) (moo
 	var alive KeySecret
 	matches := 0
 	for i := range keySecretsMax {
-		var known KeySecret // no secret has its hash
+		var known KeySecret // the zero value, because no secret has its hash
 		if i < len(key.Secrets) {
 			known = key.Secrets[i]
 		}
@@ -41,8 +41,8 @@ func (a *Authenticator) callerOfKey(ctx context.Context, id, secret string) (moo
 	}, nil
 }
 
-// refusal returns why the key called id is refused for a secret with that hash. It names the key
-// only if the secret is, or was, one of the key's own.
+// refusal returns an error that has the reason why a secret with the hash given is refused. id is
+// the id of the key. The error names the key only if the secret is, or was, one of the key's own.
 func (k APIKey) refusal(id string, given [32]byte, now time.Time) error {
 	for _, known := range k.Secrets {
 		if subtle.ConstantTimeCompare(given[:], known.SHA256[:]) != 1 {
@@ -56,7 +56,7 @@ func (k APIKey) refusal(id string, given [32]byte, now time.Time) error {
 	return refuse(reasonAPIKey)
 }
 
-// whyDead returns why the key of a token is no longer valid.
+// whyDead returns why the key for which a token was issued is no longer valid.
 func (k APIKey) whyDead(found bool, generation uint64) string {
 	switch {
 	case !found:
@@ -72,12 +72,12 @@ func (k APIKey) whyDead(found bool, generation uint64) string {
 	return "replaced"
 }
 
-// keySecretsMax is how many secrets of a key are checked: the old one and the new one during a
-// replacement.
+// keySecretsMax is how many secrets of a key are compared. During a replacement, a key has an old
+// and a new one.
 const keySecretsMax = 2
 
-// refuseDead returns nil if the API key that caller's credential was issued for is still valid,
-// else the refusal.
+// refuseDead returns an error if caller's credential was issued for an API key that is no longer
+// valid, and nil otherwise.
 func (a *Authenticator) refuseDead(ctx context.Context, caller *moorage.Caller, now time.Time) error {
 	if a.config.Records == nil {
 		return refuse(reasonAPIKey)

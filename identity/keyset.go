@@ -21,25 +21,25 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Bounds of a fetch from an issuer.
+// Bounds of fetching keys from an issuer.
 const (
-	fetchTimeout   = 5 * time.Second // for discovery and keys together
+	fetchTimeout   = 5 * time.Second // for the discovery document and the keys together
 	fetchBytesMax  = 1 << 20
 	fetchHopsMax   = 3
 	keysMax        = 200
 	rsaBitsMin     = 2048
-	rsaBitsMax     = 8192 // a longer key makes each verification slow
+	rsaBitsMax     = 8192 // a longer key would make each verification slow
 	discoveryPath  = "/.well-known/openid-configuration"
-	fetchedDetails = 512 // bytes of a response that are read before a connection is closed
+	fetchedDetails = 512 // unread bytes of a response that are read before its connection is closed
 )
 
-// keySet is the set of an issuer's present signing keys. It never changes.
+// keySet is the set of the present signing keys of an issuer. It never changes.
 type keySet struct {
 	keys []jose.JSONWebKey
-	text string // of all keys, to recognise an unchanged set
+	text string // the text of all keys; shows whether a fetched set is unchanged
 }
 
-// find returns the key for a token. known is false if the set has no key with that id.
+// find returns the key that verifies a token. known is false if the set has no key with the id kid.
 func (s *keySet) find(algorithm jose.SignatureAlgorithm, kid string) (key any, known bool, err error) {
 	if kid == "" {
 		if len(s.keys) != 1 {
@@ -65,7 +65,7 @@ func (s *keySet) find(algorithm jose.SignatureAlgorithm, kid string) (key any, k
 	return nil, false, nil
 }
 
-// fits reports whether key can make a signature of that algorithm.
+// fits reports whether key can be used with that algorithm.
 func fits(key jose.JSONWebKey, algorithm jose.SignatureAlgorithm) bool {
 	if key.Algorithm != "" && key.Algorithm != string(algorithm) {
 		return false
@@ -153,7 +153,7 @@ func newFetcher(config IssuerConfig) (*fetcher, error) {
 	return &fetcher{config: config, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
 }
 
-// checkRedirect follows a redirect only on the same host and scheme. Another server was not
+// checkRedirect allows a redirect only to the same host and scheme. Another server is not
 // configured, and must not get the token of token-file.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
@@ -226,13 +226,13 @@ func (f *fetcher) get(ctx context.Context, address string) ([]byte, error) {
 	answer, err := f.client.Do(request)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // the other parts repeat the address
+			err = failed.Err // the other parts of the error repeat the address
 		}
 		return nil, fmt.Errorf("get %s: %w", address, err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		_, _ = io.CopyN(io.Discard, answer.Body, fetchedDetails) // so that the connection can be reused
+		_, _ = io.CopyN(io.Discard, answer.Body, fetchedDetails) // lets the connection be reused
 		return nil, fmt.Errorf("get %s: it answers %s", address, answer.Status)
 	}
 	return bounded(answer.Body, address)

@@ -16,16 +16,18 @@ import (
 )
 
 const (
-	// ownIssuer begins the iss of the store's own tokens; the id of the store follows.
+	// ownIssuer begins the iss of the store's own tokens. The id of the store follows it.
 	ownIssuer = "moorage:"
 	// signerLife is how long a process signs with one key.
 	signerLife = 24 * time.Hour
-	// publicGrace is how long a public key is kept after the last token that it verifies. A client
-	// that slept renews an expired token with the token and its credential.
+	// publicGrace is how long a public key is kept after the end of the last token that it
+	// verifies. It lets a client that was asleep renew an expired token with the token and its
+	// credential.
 	publicGrace = 24 * time.Hour
-	// publicKeysMax bounds the public keys in the cache, and the missing keys in it.
+	// publicKeysMax bounds the public keys in the cache, and also the keys that are remembered as
+	// missing.
 	publicKeysMax = 4096
-	// missedFor is how long a key that the store lacks is not looked up again.
+	// missedFor is how long a key is not looked up again after the store did not have it.
 	missedFor = 30 * time.Second
 )
 
@@ -34,13 +36,13 @@ const (
 type mint struct {
 	records PublicKeys
 	config  Config
-	turn    chan struct{} // holds the right to draw and publish a key
+	turn    chan struct{} // holds the right to draw and publish a signing key
 	lookups *limiter
 
-	mu     sync.Mutex // guards the fields below; leaf; never held over I/O
-	signer *signer    // nil until the first one is drawn
+	mu     sync.Mutex // guards the fields below; no lock is taken, and no I/O done, under it
+	signer *signer    // nil before the first key is drawn
 	public map[string]PublicKey
-	missed map[string]time.Time // when the store lacked the key
+	missed map[string]time.Time // when the store did not have a key
 }
 
 // signer is a key that signs tokens.
@@ -50,8 +52,8 @@ type signer struct {
 	retires time.Time
 }
 
-// newMint returns a mint whose keys are in records. It needs config's Now, Random and
-// TokenLifetime.
+// newMint returns a mint that publishes its keys in records. It uses Now, Random and TokenLifetime
+// of config.
 func newMint(config Config, records PublicKeys) *mint {
 	return &mint{
 		records: records, config: config, turn: make(chan struct{}, 1),
@@ -60,7 +62,7 @@ func newMint(config Config, records PublicKeys) *mint {
 	}
 }
 
-// sign returns a token with the claims c, which JSON can hold.
+// sign returns a token with the claims c, which must be encodable as JSON.
 func (m *mint) sign(ctx context.Context, c any) (string, error) {
 	by, err := m.current(ctx)
 	if err != nil {
@@ -77,8 +79,8 @@ func (m *mint) sign(ctx context.Context, c any) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// current returns the key to sign with. It draws and publishes a new one if there is no key yet, or
-// the last one is older than signerLife.
+// current returns the key to sign with. If there is no key yet, or if it is older than signerLife,
+// current draws and publishes a new one.
 func (m *mint) current(ctx context.Context) (*signer, error) {
 	if found := m.fresh(); found != nil {
 		return found, nil
@@ -115,7 +117,7 @@ func (m *mint) fresh() *signer {
 	return nil
 }
 
-// draw draws a key.
+// draw returns a new random key.
 func (m *mint) draw() (*signer, PublicKey, error) {
 	seed := make([]byte, ed25519.SeedSize+16)
 	if _, err := io.ReadFull(m.config.Random, seed); err != nil {
@@ -134,9 +136,9 @@ func (m *mint) draw() (*signer, PublicKey, error) {
 	return &signer{kid, made, retires}, PublicKey{private.Public().(ed25519.PublicKey), ends}, nil
 }
 
-// keyOf returns the public key called kid, for a token that came from address. found is false if no
-// node has published it. KindTooManyRequests means that this node lacks the key, and the address
-// has used up its share of lookups.
+// keyOf returns the public key called kid, for a token sent from address. found is false if no node
+// has published the key. KindTooManyRequests means that this node does not know the key, and that
+// address may cause no further lookups now.
 func (m *mint) keyOf(ctx context.Context, kid, address string) (key ed25519.PublicKey, found bool, err error) {
 	now := m.config.Now()
 	m.mu.Lock()
@@ -169,16 +171,16 @@ func (m *mint) keyOf(ctx context.Context, kid, address string) (key ed25519.Publ
 	return known.Key, now.Before(known.Ends), nil
 }
 
-// rememberLocked adds a public key, within the bound. m.mu must be held.
+// rememberLocked adds a public key to the cache, within publicKeysMax. m.mu must be held.
 func (m *mint) rememberLocked(kid string, key PublicKey) {
 	if len(m.public) >= publicKeysMax {
-		clear(m.public) // the store has them
+		clear(m.public) // the store still has them
 	}
 	m.public[kid] = key
 }
 
-// verify returns the body of a token that a node of this store has signed, and that came from
-// address.
+// verify returns the claims of a token that a node of this store has signed, as JSON. The token was
+// sent from address.
 func (m *mint) verify(ctx context.Context, t *token, address string) ([]byte, error) {
 	if t.algorithm != jose.EdDSA {
 		return nil, refuse(reasonAlgorithm)
@@ -208,9 +210,9 @@ type ownClaims struct {
 	ID            string    `json:"jti"`
 	Issued        int64     `json:"iat"`
 	Ends          int64     `json:"exp"`
-	Authenticated int64     `json:"auth_time"` // when the credential was shown
+	Authenticated int64     `json:"auth_time"` // when the caller showed its credential
 	Key           ownKey    `json:"key"`
-	Only          []string  `json:"only"` // null if it is not narrowed
+	Only          []string  `json:"only"` // null if the token is not limited to roles
 }
 
 // ownActor is the engine that acts in the name of the subject.
@@ -218,13 +220,13 @@ type ownActor struct {
 	Subject string `json:"sub"`
 }
 
-// ownKey is the API key that a token was issued for.
+// ownKey is the API key for which a token was issued.
 type ownKey struct {
 	ID         string `json:"id"`
 	Generation uint64 `json:"generation"`
 }
 
-// caller returns the caller of a token.
+// caller returns the caller in the claims.
 func (c ownClaims) caller() moorage.Caller {
 	caller := moorage.Caller{
 		Name: c.Subject, Only: c.Only, Source: moorage.SourceToken,

@@ -12,8 +12,8 @@ const nameBytesMax = 512
 // aliasCertificate is the alias of callers with a client certificate.
 const aliasCertificate = "cert"
 
-// nameOf returns the name of a caller that an issuer calls subject. ok is false if subject is
-// empty, too long, or has invisible characters.
+// nameOf returns the name of a caller. alias is the alias of the issuer, and subject the issuer's
+// name of the caller. ok is false if subject is empty, too long, or has invisible characters.
 func nameOf(alias, subject string) (name string, ok bool) {
 	name = alias + ":" + subject
 	return name, subject != "" && isName(name)
@@ -31,8 +31,8 @@ func isName(name string) bool {
 	return true
 }
 
-// isAlias reports whether an issuer may have that alias: a letter, then letters, digits and dashes,
-// all in lower case, and not a reserved alias.
+// isAlias reports whether alias is allowed for an issuer. It must be a lower-case letter followed
+// by lower-case letters, digits and dashes, and must not be reserved.
 func isAlias(alias string) bool {
 	if alias == "" || len(alias) > 64 || slices.Contains(reservedAliases(), alias) {
 		return false

@@ -38,8 +38,8 @@ const (
 // OAuthError is the reason why the token endpoint refuses to issue a token.
 type OAuthError struct {
 	Status      int
-	Code        string // of RFC 6749, 5.2
-	Description string // for the client
+	Code        string // as in RFC 6749, 5.2
+	Description string // text for the client
 }
 
 // Error returns code and description.
@@ -69,12 +69,12 @@ type TokenAnswer struct {
 // tokenRequest is a request to the token endpoint.
 type tokenRequest struct {
 	form    url.Values
-	header  string // Authorization; may be empty
+	header  string // the Authorization header; may be empty
 	address string
 	client  string
 }
 
-// Token answers a request to the token endpoint, whose body has been read.
+// Token answers a request to the token endpoint. body is the body of r.
 //
 // Errors: *OAuthError; KindUnavailable if the store does not answer.
 func (a *Authenticator) Token(r *http.Request, body []byte) (TokenAnswer, error) {
@@ -127,7 +127,7 @@ func (a *Authenticator) parseTokenRequest(r *http.Request, body []byte) (tokenRe
 	return request, nil
 }
 
-// token answers a request of a supported grant type.
+// token answers a request by its grant type.
 func (a *Authenticator) token(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	switch grant := r.form.Get("grant_type"); grant {
 	case grantCredentials:
@@ -153,7 +153,7 @@ func (a *Authenticator) tokenForKey(ctx context.Context, r tokenRequest) (TokenA
 }
 
 // clientOf returns the caller of the API key in the header or form of a request. shown is false if
-// the request has no API key.
+// the request has no API key there.
 func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller moorage.Caller, shown bool, err error) {
 	var id, secret string
 	ok := false
@@ -185,7 +185,8 @@ func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller mo
 	return caller, true, err
 }
 
-// issue gives caller a token, narrowed as the request requires.
+// issue gives caller a token. If the request has a scope, the token is limited to roles
+// accordingly.
 func (a *Authenticator) issue(ctx context.Context, r tokenRequest, caller moorage.Caller, authenticated time.Time) (
 	TokenAnswer, error) {
 	caller.Address, caller.Client = r.address, r.client
@@ -208,7 +209,7 @@ func (a *Authenticator) issue(ctx context.Context, r tokenRequest, caller moorag
 	}, nil
 }
 
-// narrow returns the roles that a scope narrows caller to, nil for no limit.
+// narrow returns the roles to which scope limits caller. It returns nil if there is no limit.
 func (a *Authenticator) narrow(ctx context.Context, caller moorage.Caller, scope string) ([]string, error) {
 	var asked []string
 	for _, word := range strings.Fields(scope) {
@@ -235,7 +236,7 @@ func (a *Authenticator) narrow(ctx context.Context, caller moorage.Caller, scope
 	return slices.Compact(asked), nil
 }
 
-// isScope reports whether an answer may repeat scope. Source: RFC 6749, 3.3.
+// isScope reports whether a response may contain scope. Source: RFC 6749, 3.3.
 func isScope(scope string) bool {
 	if scope == "" || len(scope) > 1000 || scope != strings.Join(strings.Fields(scope), " ") {
 		return false

@@ -10,7 +10,7 @@ import (
 	"moorage"
 )
 
-// expiry selects which of the store's own tokens are read.
+// expiry selects whether expired tokens of the store are accepted.
 type expiry bool
 
 const (
@@ -18,7 +18,7 @@ const (
 	maybeExpired expiry = true
 )
 
-// verifyOwn returns the caller of a token of this store.
+// verifyOwn returns the caller of one of the store's own tokens.
 func (a *Authenticator) verifyOwn(ctx context.Context, t *token, address string) (moorage.Caller, error) {
 	c, err := a.ownClaimsOf(ctx, t, isNotExpired, address)
 	if err != nil {
@@ -27,8 +27,8 @@ func (a *Authenticator) verifyOwn(ctx context.Context, t *token, address string)
 	return c.caller(), nil
 }
 
-// ownClaimsOf returns the claims of a token that this store's nodes issued, and that came from
-// address.
+// ownClaimsOf returns the claims of a token that a node of this store has issued. The token was
+// sent from address.
 func (a *Authenticator) ownClaimsOf(ctx context.Context, t *token, which expiry, address string) (ownClaims, error) {
 	if a.config.Records == nil {
 		return ownClaims{}, refuse(reasonIssuer)
@@ -55,7 +55,7 @@ func (a *Authenticator) ownClaimsOf(ctx context.Context, t *token, which expiry,
 	return c, err
 }
 
-// give signs a token for caller, whose credential was shown at authenticated.
+// give signs a token for caller. authenticated is when the caller showed its credential.
 func (a *Authenticator) give(ctx context.Context, caller moorage.Caller, authenticated time.Time, grant string) (
 	text string, life time.Duration, err error) {
 	now := a.config.Now()

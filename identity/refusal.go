@@ -2,7 +2,7 @@ package identity
 
 import "moorage"
 
-// Reasons for refusing a credential, in words for logs.
+// Reasons for refusing a credential, as texts for logs.
 const (
 	reasonNone        = "no credentials"
 	reasonMalformed   = "malformed"
@@ -29,20 +29,21 @@ const (
 // refusal is a refused credential.
 type refusal struct {
 	reason string
-	isKey  bool // reason names a key of the store that the sender has, or had
+	isKey  bool // reason names a key of the store, whose secret the sender has or had
 }
 
 func refuse(reason string) error { return &refusal{reason: reason} }
 
-// refuseKey refuses a credential that is an API key of a principal, or was issued for one.
+// refuseKey returns the refusal of an API key of principal, or of a token that was issued for such
+// a key.
 func refuseKey(principal, id, why string) error {
 	return &refusal{reason: principal + " " + id + ": " + why, isKey: true}
 }
 
-// Error returns the reason, which is not for clients.
+// Error returns the reason. Clients must not see it.
 func (r *refusal) Error() string { return "credentials refused: " + r.reason }
 
-// Challenge returns the WWW-Authenticate header of the answer.
+// Challenge returns the WWW-Authenticate header of the response.
 func (r *refusal) Challenge() string {
 	switch r.reason {
 	case reasonNone:
@@ -53,7 +54,7 @@ func (r *refusal) Challenge() string {
 	return `Bearer realm="moorage", error="invalid_token"`
 }
 
-// unavailable is the error of an authentication that cannot be decided now.
+// unavailable returns the error of an authentication that cannot be completed now.
 func unavailable(doing string, err error) error {
 	return &moorage.Error{
 		Ident: doing, Kind: moorage.KindUnavailable, Err: err,

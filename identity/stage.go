@@ -13,18 +13,18 @@ import (
 	"moorage"
 )
 
-// stageLife is how long a token of a Stage is valid: a job that creates a table takes no longer.
+// stageLife is how long a token of a Stage is valid. No job takes longer to create a table.
 const stageLife = 24 * time.Hour
 
-// stageAudience is the audience of such a token. The token has no subject, so it authenticates no
-// caller.
+// stageAudience is the audience of a token of a Stage. Such a token has no subject, so it cannot
+// authenticate a caller.
 const stageAudience = "stage"
 
 // Stage is a table that a caller is about to create. The store has no record of it yet.
 type Stage struct {
-	Caller   string // the whole name
+	Caller   string // the caller's whole name
 	Table    moorage.Identifier
-	Location string // chosen by the server
+	Location string // the location that the server has chosen
 }
 
 // stageClaims are the claims of the token of a Stage.
@@ -54,7 +54,7 @@ type Stages struct {
 
 // StagesConfig has the parts of Stages.
 type StagesConfig struct {
-	// Keys has the public keys of all nodes. Default: only this process can read its tokens.
+	// Keys has the public keys of all nodes. Without Keys, only this process can read its tokens.
 	Keys PublicKeys
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
@@ -62,7 +62,7 @@ type StagesConfig struct {
 	Random io.Reader
 }
 
-// NewStages returns Stages. They draw a key for the first token.
+// NewStages returns Stages. It draws a signing key when it signs the first token.
 func NewStages(config StagesConfig) *Stages {
 	if config.Keys == nil {
 		config.Keys = noKeys{}
@@ -86,8 +86,7 @@ func (noKeys) PublicKey(context.Context, string) (PublicKey, bool, error) {
 
 func (noKeys) Publish(context.Context, string, PublicKey) error { return nil }
 
-// Token returns a token for stage, in characters that need no escape in a URL. It is valid for a
-// day.
+// Token returns a token for stage that needs no escaping in a URL. It is valid for a day.
 //
 // Errors: KindUnavailable if the store does not answer.
 func (s *Stages) Token(ctx context.Context, stage Stage) (string, error) {
@@ -105,9 +104,9 @@ func (s *Stages) Token(ctx context.Context, stage Stage) (string, error) {
 	return text, moorage.E(op, "", moorage.KindInternal, err)
 }
 
-// Location returns the location in a token that caller got for a table.
+// Location returns the location in a token that caller got for table.
 //
-// Errors: KindForbidden if text is not such a token, or it has expired. KindUnavailable if the
+// Errors: KindForbidden if text is not such a token, or if it has expired. KindUnavailable if the
 // token cannot be verified now.
 func (s *Stages) Location(ctx context.Context, text, caller string, table moorage.Identifier) (string, error) {
 	stage, err := s.read(ctx, text, caller)
@@ -123,7 +122,7 @@ func (s *Stages) Location(ctx context.Context, text, caller string, table moorag
 	return stage.Location, err
 }
 
-// read reads a token that came from caller. Lookups for the token count for that caller.
+// read reads a token that caller has sent. Lookups of the token's key count for caller.
 func (s *Stages) read(ctx context.Context, text, caller string) (Stage, error) {
 	t, err := parseToken(text)
 	if err != nil {

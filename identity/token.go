@@ -13,11 +13,14 @@ import (
 )
 
 const (
-	// tokenBytesMax is far above the length of access tokens. net/http allows a header 1 MiB.
+	// tokenBytesMax is far above the usual length of access tokens. net/http allows headers of 1
+	// MiB.
 	tokenBytesMax = 16 << 10
-	// leeway is the allowed difference between the clocks of an issuer and of this server.
+	// leeway is the accepted difference between the clock of an issuer and the clock of this
+	// server.
 	leeway = time.Minute
-	// lifetimeMax is how long a token of an outside issuer may live: it cannot be taken back.
+	// lifetimeMax is the longest lifetime of a token of an outside issuer, because such a token
+	// cannot be withdrawn.
 	lifetimeMax = 24 * time.Hour
 	// rolesMax bounds the roles that a token may have.
 	rolesMax = 500
@@ -64,7 +67,7 @@ func parseToken(text string) (*token, error) {
 	return t, nil
 }
 
-// splitToken returns the header and the claims of a JWT in its compact form. It does not check the
+// splitToken returns the header and the claims of a JWT in the compact form. It does not check the
 // signature.
 func splitToken(text string) (header, body claims, err error) {
 	parts := strings.Split(text, ".")
@@ -82,7 +85,7 @@ func splitToken(text string) (header, body claims, err error) {
 
 // parseMembers reads a JSON object in base64url.
 func parseMembers(encoded string) (claims, error) {
-	if strings.ContainsAny(encoded, "\r\n") { // the decoder would skip them
+	if strings.ContainsAny(encoded, "\r\n") { // the decoder would ignore them
 		return nil, refuse(reasonMalformed)
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
@@ -116,15 +119,16 @@ func (c claims) moment(name string) (moment time.Time, found bool, err error) {
 		return time.Time{}, false, nil
 	}
 	var seconds float64
-	const far = 1 << 40 // thirty thousand years
+	const far = 1 << 40 // some thirty thousand years
 	if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, &seconds) != nil || !(math.Abs(seconds) < far) {
 		return time.Time{}, true, refuse(reasonClaims)
 	}
 	return time.UnixMilli(int64(seconds * 1000)).UTC(), true, nil
 }
 
-// texts returns a member that is a string or a list of strings. Path is its name, or the names of
-// the objects around it with dots between. Nil if there is no such member.
+// texts returns a member that is a string or a list of strings. path is the name of the member. For
+// a member of a nested object, path has the names of the outer objects before it, separated by
+// dots. texts returns nil if there is no such member.
 func (c claims) texts(path string) ([]string, error) {
 	raw, found := c[path]
 	if !found {
@@ -154,7 +158,8 @@ func (c claims) texts(path string) ([]string, error) {
 	return texts, nil
 }
 
-// checkTimes returns when a token ends, without leeway. slack is how long after that it passes.
+// checkTimes returns when a token expires. The token is accepted until slack after that. longest is
+// the longest accepted lifetime.
 func (c claims) checkTimes(now time.Time, longest, slack time.Duration) (ends time.Time, err error) {
 	ends, found, err := c.moment("exp")
 	if err != nil || !found {

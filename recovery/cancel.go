@@ -12,12 +12,12 @@ import (
 // Cancelled counts what CancelDeletions cancelled.
 type Cancelled struct {
 	Transactions int // forgotten
-	Purges       int // of dropped tables, which stay dropped
+	Purges       int // of dropped tables; the tables stay dropped
 	Jobs         int // jobs of maintenance, which were removed
 }
 
-// forgetName removes the id of the store: the copy is another store, and draws its own. Two stores
-// with one id would each take the other's files for orphans.
+// forgetName removes the id of the store, because a copy is another store and draws its own id. Two
+// stores with one id would each take the other's files for orphans.
 func forgetName(ctx context.Context, l *ledger.Ledger) error {
 	records, err := l.Get(ctx, registry.StoreIDKey())
 	if err != nil || !records[0].Exists() {
@@ -34,21 +34,21 @@ func forgetName(ctx context.Context, l *ledger.Ledger) error {
 // deletes no file. It is for a copy of a store, and the last resort for unreadable records. It
 // pauses maintenance, and lets the store draw a new id.
 //
-// A server on a copy would act on the state at the time of the copy. So it would delete files that
-// the original, or a newer copy, has made current since:
+// A server on a copy would act on the state at the time of the copy. So it could delete files that
+// are current in the original, or in a newer copy:
 //
-//   - A PENDING transaction may have taken effect. The files of the others may have been
-//     registered, after an operator had them forgotten. So transactions are forgotten in every
-//     state. Their unpublished files remain.
-//   - A table that was being purged may have been restored. So its drop becomes one without a
-//     purge. If files may already have been deleted, it cannot be restored. The others remain.
+//   - A transaction that is PENDING in the copy may have taken effect in the original. The files of
+//     other transactions may have been registered, after an operator had the transactions
+//     forgotten. So transactions in every state are forgotten. Their unpublished files remain.
+//   - A table that was being purged may have been restored. So its drop becomes a drop without a
+//     purge. If some of its files may already be deleted, the table cannot be restored. The
+//     remaining files stay.
 //
-// now is when a purge that had begun was cancelled: the undrop window of its table begins. No
-// server may use the store before CancelDeletions has returned without an error. After an error,
-// call it again.
+// now is the time at which a purge that had begun counts as cancelled: the undrop window of its
+// table begins then. No server may use the store before CancelDeletions has returned without an
+// error. After an error, call it again.
 //
-// Errors are KindUnavailable if another process writes to the store too, and the errors of the
-// store.
+// Errors: KindUnavailable if another process writes to the store too, and the errors of the store.
 func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (cancelled Cancelled, err error) {
 	const op = "recovery.CancelDeletions"
 	remove := func(record registry.Record) ([]registry.Write, error) {
@@ -68,7 +68,7 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 		count   *int
 	}{
 		{registry.TableTransaction, remove, &cancelled.Transactions},
-		{registry.TableTask, remove, new(int)}, // purges, and reasons why transactions were given up
+		{registry.TableTask, remove, new(int)}, // purges, and the blockers of transactions
 		{registry.TablePointer, func(record registry.Record) ([]registry.Write, error) {
 			return withoutPurge(record, now)
 		}, &cancelled.Purges},
@@ -82,12 +82,12 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 	return cancelled, nil
 }
 
-// tokensSkipped is how many tokens of leases a copy skips: the original may have issued them since
-// the copy was made.
+// tokensSkipped is how many lease tokens a copy skips, because the original may have issued them
+// after the copy was made.
 const tokensSkipped = 1 << 32
 
-// withoutHolds returns the write that removes the holds of the lease in record, and nothing if it
-// has no holds. An unreadable lease is removed.
+// withoutHolds returns the write that removes the holds of the lease in record. It returns no write
+// if there are no holds. For an unreadable lease, it returns the removal of the record.
 func withoutHolds(record registry.Record) ([]registry.Write, error) {
 	lease, err := ledger.Decode[registry.Lease](record)
 	if err != nil {
@@ -127,13 +127,13 @@ func pauseMaintenance(ctx context.Context, l *ledger.Ledger, now time.Time) erro
 }
 
 // withoutPurge returns the writes that cancel the pending purge of the pointer in record, and the
-// write of the record of its window. There are none if no purge is pending. An unreadable pointer
-// stays, because it causes no purge.
+// write of the record of its undrop window. It returns no writes if no purge is pending. An
+// unreadable pointer stays, because it causes no purge.
 //
 // If the purge had not begun, the table becomes one that was dropped without a purge. It can be
-// restored until its window ends. If its files may be gone, it cannot be restored. It stays
-// purging, for a window from now on: a table that cannot be registered cannot get a pointer to
-// those files.
+// restored until its window ends. If some of its files may be gone, it cannot be restored. It stays
+// in the state purging for a window from now on. While it has that record, it cannot be registered
+// again and so gets no pointer to missing files.
 func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, error) {
 	if !record.State.IsDropped() {
 		return nil, nil
@@ -156,7 +156,7 @@ func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, erro
 	return writes, err
 }
 
-// replacement returns the writes that replace a record, or nothing if the record stays.
+// replacement returns the writes that replace a record. It returns none if the record stays.
 type replacement func(registry.Record) ([]registry.Write, error)
 
 // replaceAll replaces the records of a table, page by page, and returns how many it replaced.

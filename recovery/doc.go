@@ -9,20 +9,21 @@
 //	PENDING ──▶ ABORTED ──▶ files that were recorded and not published are deleted ──▶ record gone
 //	            COMMITTED ──▲
 //
-// ABORTED fences the coordinator, so recovery need not know whether it is alive. Recovery does not
-// check pointers either, because a published file soon remains only in a table's metadata log.
+// ABORTED fences the coordinator, so recovery need not know whether the coordinator is alive.
+// Recovery does not check pointers either: a published file soon disappears from them, and remains
+// only in a table's metadata log.
 //
-// If a transaction cannot be ended, it gets a blocker, a task in state blocked with its id.
-// Recovery leaves it alone until an operator removes the blocker with Retry or Abort. Recovery also
-// leaves an unreadable record alone. Only CancelDeletions removes such a record, while no server
-// runs.
+// If a transaction cannot be ended, it gets a blocker: a task in state blocked with the
+// transaction's id. Recovery then does nothing with the transaction until an operator removes the
+// blocker with Retry or Abort. Recovery also skips an unreadable record. Only CancelDeletions
+// removes such a record, while no server runs.
 //
 // # How it works
 //
-// A worker goes through the log in rounds (round.go). Each warehouse has its turn in its own
-// goroutine, so that a storage that hangs holds up only its own warehouse. The steps for one
-// transaction are in recovery.go. A commit that needs the tables of a dead transaction may fence it
-// earlier (package catalog/commit, transaction.go).
+// A worker goes through the log in rounds (round.go). In a round, each warehouse has a turn in a
+// goroutine of its own, so that a storage that hangs delays only its own warehouse. The steps for
+// one transaction are in recovery.go. A commit that needs the tables of a dead transaction may
+// fence its coordinator earlier (package catalog/commit, transaction.go).
 //
 // # What it must not know
 //

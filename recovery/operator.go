@@ -11,7 +11,7 @@ import (
 	"moorage/txlog"
 )
 
-// Unfinished is a transaction with remaining work for its coordinator, recovery or an operator.
+// Unfinished is a transaction on which its coordinator, recovery or an operator has still to work.
 type Unfinished struct {
 	txlog.Entry
 	Blocker *Blocker // nil unless recovery gave up the transaction
@@ -22,7 +22,7 @@ type Blocker struct {
 	Since     time.Time
 	Attempts  int
 	LastError string
-	// Unreadable is why the blocker's record cannot be read. Then nothing else is known.
+	// Unreadable is the reason why the blocker's record cannot be read. Then only the id is known.
 	Unreadable error
 }
 
@@ -40,7 +40,7 @@ func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
 	}
 	read := ledger.ScanPage
 	if limit > 0 {
-		read = min(read, limit+1) // one more shows whether there is a next page
+		read = min(read, limit+1) // one more than requested, to find out if there is a next page
 	}
 	for {
 		entries, err := r.transactions.Unfinished(ctx, behind, read)
@@ -64,8 +64,8 @@ func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
 	}
 }
 
-// blockers returns the blocker of each transaction, in their order. A transaction without a blocker
-// has the zero record.
+// blockers returns the blockers of the transactions, in the same order. For a transaction without a
+// blocker, it returns the zero record.
 func (r *Recovery) blockers(ctx context.Context, entries []txlog.Entry) ([]registry.Record, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -100,19 +100,20 @@ const (
 // Retried is the result of a retry by an operator.
 type Retried struct {
 	Kind   Kind
-	Ended  bool  // all work is done; otherwise a worker goes on trying
-	Reason error // why it did not end at once; nil if it ended, or if that was not tried
+	Ended  bool  // all work is done; otherwise a worker continues to try
+	Reason error // why the transaction did not end at once; nil if it did, or if Retry did not try it
 }
 
-// retryTimeout bounds the attempt that Retry makes itself.
+// retryTimeout bounds the one attempt that Retry itself makes.
 const retryTimeout = 30 * time.Second
 
-// Retry removes the blocker of the transaction or the purge with this id, so that the workers of
-// all nodes start it again. It tries a transaction once before it returns. A purge that waits for
-// its time begins at once.
+// Retry removes the blocker of the transaction or purge with this id, so that the workers of all
+// nodes start again with it. For a transaction, Retry makes one attempt itself before it returns. A
+// purge that waits for its time begins now.
 //
 // Errors: KindBadRequest if id is not an id, KindNotFound if no unfinished work has it,
-// KindUnprocessable if its record cannot be read. An unreadable blocker is removed too.
+// KindUnprocessable if the record of the transaction or purge cannot be read. Retry also removes an
+// unreadable blocker.
 func (r *Recovery) Retry(ctx context.Context, id string) (Retried, error) {
 	const op = "recovery.Retry"
 	entry, blocker, err := r.find(ctx, id)
@@ -139,9 +140,9 @@ func (r *Recovery) Retry(ctx context.Context, id string) (Retried, error) {
 	return Retried{Kind: KindTransaction, Ended: err == nil, Reason: err}, nil
 }
 
-// find returns the transaction with the id text, and its blocker if it has one. If the id belongs
-// to a task only, it returns the task and an Entry with nothing but the id. Its errors are the
-// errors of Retry.
+// find returns the transaction with the id in text, and its blocker if it has one. If only a task
+// has the id, find returns the task as the blocker, and an Entry with only the id. Its errors are
+// the errors of Retry.
 func (r *Recovery) find(ctx context.Context, text string) (entry txlog.Entry, blocker registry.Record, err error) {
 	const op = "recovery.find"
 	id, err := parseID(text)
@@ -191,9 +192,10 @@ type Aborted struct {
 	Left []string
 }
 
-// Abort ends the transaction with this id. A pending one can no longer take effect. One that
-// recovery gave up is forgotten, and its files are left to the operator. That is safe in every
-// state. Published files stay, unpublished files are never published, and no file is deleted.
+// Abort ends the transaction with this id. A pending transaction can no longer take effect. A
+// transaction that recovery gave up is forgotten, and the operator must handle its files. That is
+// safe in every state. Published files stay, unpublished files are never published, and Abort
+// deletes no file.
 //
 // Errors: KindBadRequest if id is not an id, KindNotFound if no unfinished work has it.
 // KindUnprocessable if it is a task of another kind, if its record cannot be read, or if it is
@@ -212,8 +214,8 @@ func (r *Recovery) Abort(ctx context.Context, id string) (aborted Aborted, err e
 	return aborted, nil
 }
 
-// abort is one attempt of Abort. It returns ledger.ErrRetry if the transaction takes effect
-// meanwhile.
+// abort is one attempt of Abort. It returns ledger.ErrRetry if the transaction takes effect in the
+// meantime.
 func (r *Recovery) abort(ctx context.Context, id string) (Aborted, error) {
 	const op = "recovery.abort"
 	entry, blocker, err := r.find(ctx, id)
@@ -241,8 +243,8 @@ func (r *Recovery) abort(ctx context.Context, id string) (Aborted, error) {
 }
 
 // forget removes the record of a transaction that was given up. If the transaction has not taken
-// effect, forget first writes its change as VOID. A coordinator that wakes up later then leaves
-// alone the files, which belong to the operator.
+// effect, forget first writes its change as VOID. If its coordinator wakes up later, it then does
+// not delete the files, because they belong to the operator.
 func (r *Recovery) forget(ctx context.Context, was registry.State, entry txlog.Entry) (Aborted, error) {
 	const op = "recovery.forget"
 	ident := moorage.Identifier{Warehouse: entry.Warehouse}

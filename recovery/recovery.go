@@ -22,57 +22,59 @@ const (
 	// pauseMin and pauseMax bound the pause between two attempts, which doubles.
 	pauseMin = 50 * time.Millisecond
 	pauseMax = time.Second
-	// attemptsMax and patience are how often, and for how long, attempts may fail before the
-	// transaction is given up.
+	// A transaction is given up when attemptsMax attempts have failed. It is also given up when an
+	// attempt fails patience or longer after the first one.
 	attemptsMax = 50
 	patience    = 5 * time.Minute
 	// attemptTimeout bounds one attempt, because a storage may never answer.
 	attemptTimeout = 30 * time.Second
 )
 
-// ErrBusy means that the transaction belongs to its coordinator, or that other operations hold the
-// locks of its tables. The worker then tries again and does not count a failure.
+// ErrBusy means that the coordinator still works on the transaction, or that other operations hold
+// the locks of its tables. The worker tries again later and does not count a failure.
 var ErrBusy = errors.New("recovery: others work on the transaction's tables")
 
 // Config configures a Recovery. Fields without a default are required.
 type Config struct {
 	ledger.Deps
 	Locks locks.Manager
-	// DeleteSurplus deletes the files of a transaction to which no pointer refers, ever referred or
-	// will refer. It is called on several nodes at once, and at the same time for transactions of
+	// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will
+	// name. Several nodes may call it at once. One node may call it at once for transactions of
 	// different warehouses. A panic counts as a failure.
 	DeleteSurplus func(ctx context.Context, t txlog.Transaction) error
-	// RetryPurge makes the workers start the purge with this id again. Its errors are the errors of
-	// Retry.
+	// RetryPurge makes the workers start the purge with this id again. It has the errors of Retry.
 	RetryPurge func(ctx context.Context, id registry.ID) error
-	// AbandonedBefore makes every PENDING transaction that began earlier due, whatever its
-	// deadline. A process with exclusive use of the store knows that the coordinators of an earlier
-	// process are gone. Zero means no transaction.
+	// AbandonedBefore makes every PENDING transaction that began earlier due, even before its
+	// deadline. It is for a process with exclusive use of the store, which knows that the
+	// coordinators in an earlier process are gone. Zero makes no transaction due.
 	AbandonedBefore time.Time
-	// Jitter draws the pauses. The recovery owns it from now on. Default: seeded at random.
+	// Jitter draws the pauses. Only the recovery may use it. Default: seeded at random.
 	Jitter *rand.Rand
 	// Interval is the mean pause between two reads of the log. Default 1 minute.
 	Interval time.Duration
 }
 
-// Recovery is the worker that ends transactions whose coordinators did not. Every node runs one.
-// Two may end the same transaction at once, which is normal. It is safe for concurrent use.
+// Recovery is the worker that ends transactions whose coordinators did not end them. Every node
+// runs one. Two nodes may end the same transaction at once without harm. It is safe for concurrent
+// use.
 //
 // It goes through the log in rounds, 50 ms to 1 s apart. Each round ends the transactions of up to
 // 8 warehouses concurrently, because their files may be in different storages. It ends the
-// transactions of one warehouse in turn. So a storage that hangs holds up only its own warehouse:
-// an attempt must end after 30 s, and the rest of the warehouse waits for the next round.
+// transactions of one warehouse one after another. So a storage that hangs delays only its own
+// warehouse. An attempt has a timeout of 30 s. After a timeout, the other transactions of the
+// warehouse wait for the next round.
 //
-// That round begins with the transactions that were tried least recently. A turn that lasts longer
-// than 10 s gives up its place in the round, and rounds go on whether the turn ends or not. An
-// attempt that has not ended after 5 minutes counts as failed for good, and the rest of its
-// warehouse gets a new turn. When four attempts of a warehouse hang, the rest waits until one ends.
-// Recovery notices that when it reads the log, every Interval.
+// The next round begins with the least recently tried transactions. If the turn of a warehouse
+// lasts longer than 10 s, another warehouse may take its place in the round. Rounds do not wait for
+// such a turn. If an attempt has not ended after 5 minutes, its transaction is given up. Other
+// transactions of the warehouse then get a new turn. When four attempts of a warehouse hang, its
+// other transactions wait until one of the four ends. Recovery checks for such attempts when it
+// reads the log, every Interval.
 //
-// The next round retries a transaction that could not be ended, at most 50 times in 5 minutes. Then
-// the transaction gets a blocker, a task in state blocked with its id. Recovery leaves it alone
-// until an operator has removed the blocker. It also leaves an unreadable record alone, and logs it
-// once.
+// If an attempt fails, the next round retries it, until 50 attempts have failed or 5 minutes have
+// passed. Then the transaction gets a blocker, a task in state blocked with its id. Recovery does
+// nothing with the transaction until an operator has removed the blocker. Recovery also skips an
+// unreadable record, and logs it once.
 type Recovery struct {
 	config       Config
 	ledger       *ledger.Ledger
@@ -83,23 +85,23 @@ type Recovery struct {
 	// Only a run uses the fields below, and runs never overlap.
 	jitter     *rand.Rand
 	rounds     int64                  // how many were begun
-	tries      map[registry.ID]*tries // due in the last round; a turn's goroutine owns the entries of its warehouse
+	tries      map[registry.ID]*tries // by due transaction of the last round; a turn owns the entries of its warehouse
 	unreadable map[registry.ID]bool   // unreadable in the last round, and logged
-	underWay   map[string]*turn       // by warehouse, not given up; takeEnded removes ended ones
+	underWay   map[string]*turn       // turns that are not given up, by warehouse; takeEnded removes ended ones
 	givenUp    map[string]int         // turns that were given up and have not ended, by warehouse
 
-	wake chan struct{} // holds a value once a turn has ended
+	wake chan struct{} // receives a value when a turn has ended
 
-	mu    sync.Mutex // guards the fields below; leaf
+	mu    sync.Mutex // guards the fields below; no lock is taken under it
 	stats Stats
-	ended []*turn // not yet taken
+	ended []*turn // turns that takeEnded has not taken yet
 }
 
-// tries is a Recovery's memory of a transaction that it could not end yet.
+// tries is what a Recovery remembers about a transaction that it could not end yet.
 type tries struct {
 	failures int
-	first    time.Time // when it was tried first; zero if not yet
-	round    int64     // in which it was tried last; zero if not yet
+	first    time.Time // when the transaction was first tried; zero if not yet
+	round    int64     // the round in which it was last tried; zero if not yet
 }
 
 // Stats counts what a Recovery has seen and done. The first two fields are from its last read of
@@ -133,8 +135,8 @@ func New(config Config) *Recovery {
 		jitter: config.Jitter, tries: make(map[registry.ID]*tries), underWay: make(map[string]*turn),
 		givenUp: make(map[string]int), wake: make(chan struct{}, 1),
 	}
-	// The worker draws its pauses between runs, and a run draws its own pauses. But RunOnce may be
-	// called at any time, so each needs a generator.
+	// The worker draws a pause between runs, and a run draws pauses between its rounds. RunOnce may
+	// run at any time, so worker and run need separate generators.
 	pauses := rand.New(rand.NewPCG(config.Jitter.Uint64(), config.Jitter.Uint64()))
 	r.worker = worker.New(worker.Config{
 		Name: "recovery", Run: r.run, Interval: config.Interval, Jitter: pauses, Logger: config.Logger,
@@ -148,14 +150,14 @@ func (r *Recovery) Start() {
 	r.worker.Kick()
 }
 
-// Stop ends the worker and waits for it, but not for attempts that do not end within some seconds.
-// It may be called again. Start may follow.
+// Stop ends the worker and waits for it. It does not wait for attempts that do not end within some
+// seconds. A second call does nothing. A caller may call Start again after Stop.
 func (r *Recovery) Stop() { r.worker.Stop() }
 
 // Kick makes the worker read the log soon. It never blocks.
 func (r *Recovery) Kick() { r.worker.Kick() }
 
-// RunOnce returns when every due transaction was ended or given up, or when ctx has ended.
+// RunOnce returns when each due transaction has been ended or given up, or when ctx has ended.
 func (r *Recovery) RunOnce(ctx context.Context) error { return r.worker.RunOnce(ctx) }
 
 // Stats returns what the recovery has seen and done.
@@ -184,16 +186,17 @@ func (r *Recovery) run(ctx context.Context) error {
 	}
 }
 
-// pause returns how long to wait after the nth round, drawn between half of it and all of it.
+// pause returns how long to wait after the nth round. It draws a time between half of that round's
+// pause and all of it.
 func (r *Recovery) pause(n int) time.Duration {
 	limit := min(pauseMin<<min(n-1, 10), pauseMax)
 	return limit/2 + time.Duration(r.jitter.Int64N(int64(limit/2)+1))
 }
 
-// finishTransaction ends a transaction whose coordinator is gone, as the package comment shows.
-// entry was read a moment before; later changes are detected here or are harmless. While other
-// operations work on the transaction, it changes nothing and returns ErrBusy. The caller must hold
-// no locks.
+// finishTransaction ends a transaction whose coordinator is gone, in the steps of the package
+// comment. entry was read a moment before. Later changes are detected here, or are harmless. If
+// other operations work on the transaction, finishTransaction changes nothing and returns ErrBusy.
+// The caller must not hold locks.
 func (r *Recovery) finishTransaction(ctx context.Context, entry txlog.Entry) error {
 	if entry.State == registry.StatePending {
 		var err error
@@ -207,9 +210,9 @@ func (r *Recovery) finishTransaction(ctx context.Context, entry txlog.Entry) err
 	return r.transactions.Finish(ctx, entry)
 }
 
-// abortAbandoned fences the coordinator of a PENDING transaction. The locks only save the work of a
-// slow coordinator that is alive. If the tables are never free, it fences without the locks after
-// txlog.LockPatience.
+// abortAbandoned fences the coordinator of a PENDING transaction. It takes the locks of the tables
+// only to spare a slow coordinator that is still alive. If it cannot get the locks for
+// txlog.LockPatience, it fences without them.
 func (r *Recovery) abortAbandoned(ctx context.Context, entry txlog.Entry) (txlog.Entry, error) {
 	now := r.config.Now()
 	if !entry.IsDue(now, r.config.AbandonedBefore) {

@@ -16,21 +16,21 @@ import (
 
 // Bounds of a round.
 const (
-	// warehousesAtOnce is for how many warehouses a round ends transactions concurrently. Turns
-	// that are over time do not count.
+	// warehousesAtOnce is how many warehouses have a turn at once in a round. Turns that have taken
+	// longer than turnMax do not count.
 	warehousesAtOnce = 8
-	// turnMax is how long after its first attempt a warehouse begins further ones in the same turn.
-	// It is less than attemptTimeout, so an attempt that timed out is the last. A turn that lasts
-	// longer is over time, and rounds do not wait for it.
+	// turnMax is how long after its first attempt a turn may begin further attempts. It is less
+	// than attemptTimeout, so an attempt that times out is the last of its turn. A turn that lasts
+	// longer than turnMax is over time, and rounds do not wait for it.
 	turnMax = 10 * time.Second
-	// turnsMax bounds the turns that have not ended, including those over time or given up. Each
-	// hanging turn has a goroutine, and may have a thread.
+	// turnsMax bounds the turns that have not ended, including turns that are over time or given
+	// up. Each turn that hangs has a goroutine, and may have a thread.
 	turnsMax = 64
-	// givenUpMax bounds the turns of one warehouse that were given up and have not ended. Apart
-	// from the first of each warehouse, such turns take at most half of turnsMax, so the rest is
-	// for other warehouses.
+	// givenUpMax bounds the turns of one warehouse that were given up and have not ended. Each
+	// warehouse may have one such turn. Further ones are allowed only while given-up turns take
+	// less than half of turnsMax. So the rest is for other warehouses.
 	givenUpMax = 4
-	// stopGrace is how long a round that must end waits for turns that may hang.
+	// stopGrace is how long a round whose context has ended waits for turns that may hang.
 	stopGrace = 5 * time.Second
 )
 
@@ -38,10 +38,10 @@ const (
 type outcome uint8
 
 const (
-	waiting outcome = iota // it had no turn
+	waiting outcome = iota // it was not tried in the round
 	ended                  // all work is done
-	failed                 // it must be tried again
-	blocked                // it is left to an operator
+	failed                 // a later round must try it again
+	blocked                // an operator must act
 )
 
 // due is a transaction that a round must end.
@@ -52,10 +52,10 @@ type due struct {
 	became    outcome
 }
 
-// survey is the result of one read of the log.
+// survey is what one read of the log found.
 type survey struct {
-	unfinished int                  // all
-	blocked    int                  // given up, or unreadable
+	unfinished int                  // number of transactions
+	blocked    int                  // number of transactions that are given up or unreadable
 	due        []*due               // least recently tried first, without warehouses whose turn is in progress
 	all        map[registry.ID]bool // the due transactions of warehouses that may have a turn
 }
@@ -65,19 +65,19 @@ type survey struct {
 type turn struct {
 	warehouse string
 	due       []*due
-	round     int64 // in which it began
+	round     int64 // the round in which it began
 
 	// Recovery.mu guards the fields below.
-	overTime bool        // it lasts longer than turnMax
+	overTime bool        // it has lasted longer than turnMax
 	givenUp  bool        // its attempt hangs, so the transaction has a blocker
-	trying   txlog.Entry // the transaction that is being tried
-	since    time.Time   // when that began; zero between two
-	err      error       // set when it has ended
+	trying   txlog.Entry // the transaction of the current attempt
+	since    time.Time   // when that attempt began; zero between two attempts
+	err      error       // the error of the turn, set when it has ended
 }
 
 // round reads the whole log once and tries the due transactions. It reports whether some of them
-// need another try. Turns that are over time continue during later rounds, which leave out their
-// warehouses.
+// need another try. Turns that are over time continue during later rounds. Those rounds try no
+// other transactions of the same warehouses.
 func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	r.rounds++
 	for _, turn := range r.takeEnded() {
@@ -97,7 +97,7 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	taken, err := r.takeTurns(ctx, turns(found.due))
 	for _, turn := range taken {
 		for _, d := range turn.due {
-			if found.all[d.id] { // otherwise it was ended before the look
+			if found.all[d.id] { // otherwise the transaction ended before this read of the log
 				counts[d.became]++
 			}
 		}
@@ -109,9 +109,9 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	return counts[waiting]+counts[failed] > 0 || len(r.underWay) > 0, err
 }
 
-// mayTake reports whether a warehouse without a turn in progress may have one. A turn that was
-// given up does not make the rest of its warehouse wait, up to a bound: a recovered storage may
-// answer all calls but that one.
+// mayTake reports whether a warehouse without a turn in progress may begin one. If a turn was given
+// up, other transactions of its warehouse may still be tried, up to a bound. A storage that works
+// again may answer all calls but the one that hangs.
 func (r *Recovery) mayTake(warehouse string) bool {
 	mine, all := r.givenUp[warehouse], r.givenUpTurns()
 	return all < turnsMax && (mine == 0 || mine < givenUpMax && all < turnsMax/2)
@@ -125,9 +125,9 @@ func (r *Recovery) givenUpTurns() (n int) {
 	return n
 }
 
-// takeTurns runs turns, as many at a time as allowed, and waits for them, except for turns that are
-// over time. It returns the turns that have ended, including those of earlier rounds, and the first
-// error of one.
+// takeTurns runs turns, at most as many at once as allowed. It waits until each has ended or is
+// over time. It returns the turns that have ended, including turns of earlier rounds. It also
+// returns the first error of a turn.
 func (r *Recovery) takeTurns(ctx context.Context, turns []*turn) (ended []*turn, err error) {
 	for {
 		inTime := r.inTime()
@@ -179,10 +179,10 @@ func (r *Recovery) begin(ctx context.Context, t *turn) {
 		t.overTime = true
 		r.wakeUp()
 	})
-	go func() { // rounds wait for it until it is over time
+	go func() { // rounds wait for this goroutine until its turn is over time
 		err := worker.Safely(ctx, func(ctx context.Context) error { return r.take(ctx, t) })
 		timer.Stop()
-		if ctx.Err() != nil { // its own run reports that, but no later one
+		if ctx.Err() != nil { // the round that began the turn reports that; a later round must not
 			err = nil
 		}
 		r.mu.Lock()
@@ -201,7 +201,8 @@ func (r *Recovery) wakeUp() {
 	}
 }
 
-// takeEnded returns the turns that have ended since its last call, except those that were given up.
+// takeEnded returns the turns that have ended since its last call. It leaves out turns that were
+// given up.
 func (r *Recovery) takeEnded() (ended []*turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,8 +220,8 @@ func (r *Recovery) takeEnded() (ended []*turn) {
 	return ended
 }
 
-// awaitAll waits a bounded time for the end of all turns, whose contexts have ended, except those
-// that were given up.
+// awaitAll waits a bounded time until all turns have ended, except turns that were given up. The
+// contexts of the turns have already ended.
 func (r *Recovery) awaitAll() {
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
@@ -244,8 +245,8 @@ func (r *Recovery) awaitAll() {
 	}
 }
 
-// giveUpHanging gives up turns whose attempts have not ended within patience, although their
-// contexts have, and the transactions of these attempts.
+// giveUpHanging gives up turns whose attempt has not ended within patience, although its context
+// has. It also gives up the transactions of these attempts.
 func (r *Recovery) giveUpHanging(ctx context.Context) error {
 	for warehouse, turn := range r.underWay {
 		r.mu.Lock()
@@ -322,7 +323,7 @@ func (r *Recovery) tellUnreadable(ctx context.Context, e txlog.Entry) {
 	}
 }
 
-// turns returns the turns of the warehouses of all, in the order of all.
+// turns returns one turn for each warehouse in all, in the order of all.
 func turns(all []*due) []*turn {
 	var turns []*turn
 	of := make(map[string]*turn)
@@ -336,7 +337,7 @@ func turns(all []*due) []*turn {
 	return turns
 }
 
-// take tries the transactions of a turn, one after another, until its time is over. An error means
+// take tries the transactions of a turn, one after another, until turnMax is over. An error means
 // that ctx has ended, or that the store failed.
 func (r *Recovery) take(ctx context.Context, t *turn) error {
 	begins, cancel := context.WithTimeout(ctx, turnMax)
@@ -353,17 +354,17 @@ func (r *Recovery) take(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// try resolves a transaction, and gives it up after too many failures. Its errors are the errors of
-// take.
+// try makes one attempt to end a transaction, and gives the transaction up after too many failures.
+// Its errors are the errors of take.
 func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	e, found, err := r.transactions.Get(ctx, d.id)
 	switch {
 	case err != nil:
 		return failed, err
 	case !found:
-		return ended, nil // by its coordinator or another node
+		return ended, nil // its coordinator or another node ended it
 	case e.Unreadable != nil:
-		return failed, nil // it may have ended by now: the next look shows that
+		return failed, nil // it may have ended by now, which the next read of the log shows
 	}
 	if !r.noteTrying(t, e, r.config.Now()) {
 		return failed, nil
@@ -391,8 +392,9 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	return r.failed(ctx, e, d.tries, cause)
 }
 
-// noteTrying notes which transaction the turn t tries, and since when. It reports whether t may
-// continue. If t was given up, another turn may be working on its transactions and their tries.
+// noteTrying records which transaction the turn t tries, and since when. It reports whether t may
+// continue. If t was given up, another turn may already work on the same transactions and their
+// tries.
 func (r *Recovery) noteTrying(t *turn, e txlog.Entry, since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -400,7 +402,7 @@ func (r *Recovery) noteTrying(t *turn, e txlog.Entry, since time.Time) bool {
 	return !t.givenUp
 }
 
-// failed notes a failed attempt, and gives up the transaction after too many.
+// failed counts a failed attempt, and gives up the transaction after too many.
 func (r *Recovery) failed(ctx context.Context, e txlog.Entry, t *tries, cause error) (outcome, error) {
 	t.failures++
 	r.count(func(s *Stats) { s.Failures++ })
@@ -434,8 +436,8 @@ func (r *Recovery) giveUp(ctx context.Context, e txlog.Entry, attempts int, caus
 	return err
 }
 
-// block writes the blocker of a transaction, unless the transaction or the blocker changes
-// meanwhile. It replaces an existing blocker.
+// block writes the blocker of a transaction. It writes nothing if the transaction or the blocker
+// changes in the meantime. It replaces an existing blocker.
 func (r *Recovery) block(ctx context.Context, id registry.ID, task registry.Task) (bool, error) {
 	key := registry.TaskKey(id)
 	records, err := r.ledger.Get(ctx, registry.TransactionKey(id), key)
@@ -445,7 +447,7 @@ func (r *Recovery) block(ctx context.Context, id registry.ID, task registry.Task
 	unchanged := registry.Absent(key)
 	if before := records[1]; before.Exists() {
 		unchanged = registry.ETagIs(key, before.ETag)
-		if replaced, err := registry.Decode[registry.Task](before); err == nil { // else it is unreadable
+		if replaced, err := registry.Decode[registry.Task](before); err == nil { // otherwise it is unreadable
 			task.Unknown = replaced.Unknown
 		}
 	}

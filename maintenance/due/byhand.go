@@ -59,7 +59,7 @@ func findTable(ctx context.Context, scopes policy.Scopes, v gate.Verb, ident moo
 	return scopes.Find(ctx, v, ident)
 }
 
-// isPaused refuses a table whose maintenance is paused.
+// isPaused returns an error if the table's maintenance is paused.
 func (s *Control) isPaused(ctx context.Context, scope catalog.Scope) error {
 	pauses, _, err := s.pauses(ctx)
 	if err != nil {

@@ -15,18 +15,20 @@ import (
 )
 
 const (
-	// pausePause is the time until the planner checks a paused table again. jobPause is the delay
-	// after the planned continuation of a job that already works on the table.
+	// pausePause is the time until the planner checks a paused table again. If a job already works
+	// on the table, the planner checks the table jobPause after the planned continuation of the
+	// job.
 	pausePause = 10 * time.Minute
 	jobPause   = time.Hour
-	// seenMin is how long the server must have known a snapshot before the snapshot may expire. Its
-	// timestamp does not count, because it comes from a client's clock. A shorter age wins.
+	// seenMin is how long the server must have known a snapshot before the snapshot may expire. The
+	// snapshot's timestamp does not count, because it comes from a client's clock. If the rule's
+	// maximum age is shorter than seenMin, that age applies.
 	seenMin = time.Hour
-	// fewPause is how long a few old snapshots wait for others.
+	// fewPause is how long a few old snapshots wait for others, to expire with them.
 	fewPause = 24 * time.Hour
-	// formerPause is the time between two searches for metadata files that have left the log. Such
-	// a search reads a metadata file for each hundred versions that are younger than change
-	// records.
+	// formerPause is the time between two searches for metadata files that have left the log. A
+	// search covers the versions that are younger than the retention of change records. It reads
+	// one metadata file for each hundred of these versions.
 	formerPause = 24 * time.Hour
 )
 
@@ -55,7 +57,7 @@ type check struct {
 	facts    registry.Facts       // of the version that was read
 	met      bool                 // the facts are known
 	version  registry.Condition   // requires the version of the table that was read first
-	required []registry.Condition // for settle: require that the basis of the check still holds
+	required []registry.Condition // settle requires these: the basis of the check still holds
 	now      time.Time            // by the store's clock
 	outcome  string
 }
@@ -78,7 +80,7 @@ func (l *check) run(ctx context.Context) error {
 	l.schedule.Value = AsOf(l.schedule.Value, l.now)
 	l.job = l.schedule.Value.Job(string(l.kind))
 	if !l.job.Due.Equal(l.at) {
-		// The schedule has another time: what was due is done.
+		// The schedule has another time, so this due record is obsolete.
 		return l.apply(ctx, Change{Writes: []registry.Write{registry.Delete(l.key)}})
 	}
 	if !records[0].Exists() {
@@ -163,8 +165,8 @@ func (l *check) decide(ctx context.Context) error {
 }
 
 // snapshotAhead returns why no snapshot of the table may expire now, and the empty string if some
-// may. A snapshot's time comes from its writer's clock. If it is ahead of the store's clock, one of
-// the two clocks is wrong, and the old snapshots cannot be determined.
+// may. A snapshot's time comes from its writer's clock. If that time is ahead of the store's clock,
+// one of the two clocks is wrong, and the old snapshots cannot be determined.
 func (l *check) snapshotAhead(document *metadata.Document) string {
 	limit := l.now.Add(policy.AheadMax).UnixMilli()
 	for snapshot := range document.Snapshots() {
@@ -177,9 +179,9 @@ func (l *check) snapshotAhead(document *metadata.Document) string {
 	return ""
 }
 
-// goesBy makes settle require the basis of the check: the version of the table, and the policies of
-// matcher. It returns false if the policies have changed: a changed policy may have made the table
-// due.
+// goesBy makes settle require that the version of the table and the policies of matcher are
+// unchanged. It returns false if the policies have changed, because a changed policy may have made
+// the table due.
 func (l *check) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, error) {
 	l.outcome = outcomeLater
 	fresh, required, err := l.config.Policies.ReloadFor(ctx, l.table.Warehouse)
@@ -190,8 +192,8 @@ func (l *check) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, erro
 	return true, nil
 }
 
-// requires returns conditions that the policies are the same as in matcher. It returns nil if they
-// have changed. Then the table stays due.
+// requires returns conditions that fail if the policies differ from matcher. It returns nil if they
+// already differ. Then the table stays due.
 func (l *check) requires(ctx context.Context, matcher *policy.Matcher) ([]registry.Condition, error) {
 	warehouse, conditions, err := l.config.Policies.ConditionsFor(ctx, matcher, l.table.Warehouse)
 	if !warehouse.IsZero() {
@@ -236,9 +238,9 @@ func (l *check) expire(ctx context.Context, document *metadata.Document, require
 	return l.ran(ctx, outcome, settings, former)
 }
 
-// trimFormer deletes metadata files that have left the metadata log. It returns when that is to be
-// done again; zero if nothing is known that will have to go. A failure does not hold up the expiry:
-// the files go later.
+// trimFormer deletes metadata files that have left the metadata log. It returns when to do that
+// again, or zero if no further file is known to become too old. If trimFormer fails, the snapshots
+// expire nevertheless, and a later check deletes the files.
 func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) time.Time {
 	if settings.KeepFiles {
 		return time.Time{}
@@ -262,8 +264,8 @@ func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) 
 	return former.Next
 }
 
-// rereadVersion makes the check use the record of the table that TrimFormer wrote, if the table has
-// no other version since.
+// rereadVersion makes the check use the table record that TrimFormer wrote, unless the table has a
+// newer version.
 func (l *check) rereadVersion(ctx context.Context) {
 	records, err := l.ledger.Get(ctx, registry.PointerKey(l.pointer))
 	if err != nil || !records[0].Exists() {
@@ -288,8 +290,8 @@ func (l *check) knownFor() time.Duration {
 	return min(seenMin, l.rule.Duration(policy.MaxSnapshotAgeHours))
 }
 
-// findOrphans begins a job that searches for orphan files, unless the last pass was recent: a table
-// that forbade the job for a while continues its schedule.
+// findOrphans begins a job that searches for orphan files, unless the last pass was recent. So a
+// table that forbade the job for a while continues its schedule.
 func (l *check) findOrphans(ctx context.Context, required []registry.Condition) error {
 	if next := l.nextPass(); next.After(l.now) {
 		return l.settle(ctx, outcomeLater, next, "")
@@ -358,8 +360,8 @@ func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 	return settings
 }
 
-// extra returns what the first Apply of a job includes. It requires that the policies and the
-// table's schedule are as they were read, and ends the due time.
+// extra returns what the first Apply of a job includes. Its conditions require that the policies
+// and the table's schedule are unchanged. Its writes end the due time.
 func (l *check) extra(required []registry.Condition) jobs.Extra {
 	return func() ([]registry.Condition, []registry.Write, error) {
 		job := l.job

@@ -17,8 +17,8 @@ import (
 	"moorage/registry"
 )
 
-// Control shows operators the state of the maintenance of a store, and carries out their commands.
-// It controls the maintenance of one store. It is safe for concurrent use.
+// Control shows operators the state of a store's maintenance, and carries out their commands. It is
+// safe for concurrent use.
 type Control struct {
 	Ledger   *ledger.Ledger
 	Policies *policy.Policies
@@ -48,7 +48,7 @@ type KindStatus struct {
 // Status is the state of a scope's maintenance.
 type Status struct {
 	Said   map[policy.Type]policy.Said // the scope's own policies
-	Pauses []registry.Pause            // that apply to it
+	Pauses []registry.Pause            // the pauses that apply to the scope
 	// The fields below are only for a table.
 	Kinds []KindStatus // in the order of their types
 	Jobs  []jobs.Under // in progress
@@ -125,11 +125,11 @@ func (s *Control) addTable(ctx context.Context, scope catalog.Scope, status *Sta
 	return err
 }
 
-// Run makes the table called ident due now for a kind, even if the kind was blocked. It retries a
-// blocked job, except a job that an operator has put into quarantine.
+// Run makes the table called ident due now for a kind, even if the kind was blocked. If a job is
+// blocked, Run retries it, unless an operator has put it into quarantine.
 //
-// Errors: KindIllegalArgument if no policy requires the kind and nothing of it is blocked, or if a
-// job of the kind is in quarantine; the errors of catalog.Scopes.Find.
+// Errors: KindIllegalArgument if no policy requires the kind and nothing of that kind is blocked,
+// or if a job of the kind is in quarantine; the errors of catalog.Scopes.Find.
 func (s *Control) Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
 	kind policy.Kind) error {
 	t, ok := policy.TypeOf(kind)
@@ -159,7 +159,7 @@ func (s *Control) Run(ctx context.Context, scopes policy.Scopes, ident moorage.I
 	return moorage.Annotate("due.Run", ident.String(), err)
 }
 
-// runNow is one call of Run, for a table that was found.
+// runRequest is one call of Run, for a table that was found.
 type runRequest struct {
 	*Control
 	scope   catalog.Scope
@@ -280,8 +280,8 @@ func withoutScope(all []registry.Pause, scope string) []registry.Pause {
 	return slices.DeleteFunc(slices.Clone(all), func(pause registry.Pause) bool { return pause.Scope == scope })
 }
 
-// Resume ends the pause of a scope. The pauses of other scopes stay. A missing pause is no error.
-// Resuming the server also ends the doubt about the store's clock.
+// Resume ends the pause of a scope. The pauses of other scopes stay. If the scope is not paused,
+// that is no error. A resume of the server also ends the doubt about the store's clock.
 //
 // Errors: the errors of catalog.Scopes.Change.
 func (s *Control) Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
@@ -330,7 +330,7 @@ func (s *Control) changePauses(ctx context.Context, scopes policy.Scopes, v gate
 	})
 }
 
-// put returns the write of a record, on condition that the record is unchanged.
+// putUnchanged returns the write of a record, on condition that the record is unchanged.
 func putUnchanged(key registry.Key, record registry.Record, value registry.Value) (catalog.Beside, error) {
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
 	condition := registry.Absent(key)
@@ -340,7 +340,8 @@ func putUnchanged(key registry.Key, record registry.Record, value registry.Value
 	return catalog.Beside{Conditions: []registry.Condition{condition}, Writes: writes}, err
 }
 
-// Rescan makes the planner check all tables of a scope for due maintenance.
+// Rescan makes the monitor walk over all tables of a scope and make them due where the policies
+// require.
 //
 // Errors: the errors of catalog.Scopes.Change.
 func (s *Control) Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
@@ -371,8 +372,8 @@ type Blocker struct {
 	Kind    string
 }
 
-// Blockers returns a page of blockers, whose IDs come after the ID after. next is the after of the
-// next page, and empty on the last page.
+// Blockers returns a page of the blockers that come after the ID after, or of all if after is
+// empty. next is the value of after for the next page, and empty on the last page.
 func (s *Control) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
 	prefix, last := registry.DueBlockedPrefix(), ""
 	err = s.Ledger.Scan(ctx, registry.TableDue, prefix, after, func(record registry.Record) (bool, error) {

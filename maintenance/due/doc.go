@@ -20,34 +20,36 @@
 //		due        {shard}/{seconds}/{pointer}/{kind}   empty: the key has everything
 //		due        blocked/{pointer}/{kind}             the kind is blocked on the table, and why
 //
-//	  - Schedule and index agree: Move writes both, in one Apply that requires an unchanged schedule.
+//	  - Schedule and index agree: Move writes both in one Apply, which requires an unchanged
+//	    schedule.
 //	  - A kind of a table has at most one due time. Evaluate moves a time only to an earlier one. So
 //	    a table with many commits writes nothing once its time is set.
 //	  - A blocked kind is not made due until an operator unblocks it.
 //
 // # What the monitor promises
 //
-//   - If a policy requires it, each change in the log makes its table due. That happens no later
-//     than the position moves past the change.
-//   - One node follows at a time. The assignment selects the node, and the position's ETag enforces
-//     it.
+//   - If a policy requires maintenance, each change in the log makes its table due. The table is
+//     due at the latest when the monitor's position moves past the change.
+//   - One node at a time follows the log. An assignment selects the node. Each Apply of the node
+//     requires the ETag of the position's record, so a second node cannot interfere.
 //   - If changes were deleted before the monitor read them, it walks over all tables.
 //   - A table that does not change costs nothing. A table whose due time does not change costs no
 //     write.
 //
 // # What the planner promises
 //
-//   - The planner acts on a table by its present version and the present policies. The Apply that
-//     begins a job requires that the policies and the table's schedule are as they were read. The
-//     Apply that records "held", "off" or "no snapshot expires" requires the policies and the
-//     version of the table.
+//   - The planner decides by the table's present version and the present policies. The Apply that
+//     begins a job fails if the policies or the table's schedule have changed since the planner
+//     read them. The Apply that records "held", "off" or "no snapshot expires" fails if the
+//     policies or the table's version have changed.
 //   - Each check ends as done, nothing, later, blocked, held or off. The Apply that records the
 //     outcome removes the due record. Held means that the table forbids the job. Off means that no
-//     policy requires it any more. If there is no room for a check, or the table changed under it,
-//     the table stays due.
-//   - A failure that another check would meet again blocks after 5 failures. Other failures block
-//     after 30 in a row, or after 4 hours of them.
-//   - The planner skips a paused scope. It skips what is blocked until an operator retries it.
+//     policy requires the job any more. If the node already runs as many checks as it may, or the
+//     table changes during the check, the table stays due.
+//   - Some failures would recur in the next check. They block the kind on the table after 5
+//     failures. Other failures block it after 30 in a row, or after 4 hours of failures.
+//   - The planner skips tables in a paused scope. It skips a blocked kind until an operator retries
+//     it.
 //   - The index has 16 shards. The nodes share them: each node takes free shards, and gives them
 //     back after a while.
 //
@@ -55,7 +57,7 @@
 //
 // # What the control promises
 //
-//   - A caller needs the right on a scope that the table of verbs requires.
+//   - A caller needs the privilege on the scope that package catalog/gate requires.
 //   - The state of a table comes from the same rules and records that the planner uses.
 //   - A requested check follows the policies. A job that an operator begins has settings of its
 //     own. Pauses hold for both.

@@ -16,7 +16,7 @@ import (
 	"moorage/registry"
 )
 
-// following is the state of the node that follows. It belongs to one goroutine.
+// following is the state of the node that follows the log. It belongs to one goroutine.
 type following struct {
 	*Monitor
 
@@ -67,7 +67,7 @@ func newFollowing(ctx context.Context, m *Monitor) (*following, error) {
 	return f, err
 }
 
-// head returns a position after which all changes come that existed when head was called.
+// head returns a position that is at or after all changes that existed when head was called.
 func (m *Monitor) head(ctx context.Context) (registry.Position, error) {
 	horizon, err := registry.ReadHorizon(ctx, m.config.Store)
 	if err != nil {
@@ -109,7 +109,8 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 		return true, f.fallBehind(ctx, page[pageMax-1].Change.Time)
 	}
 	if f.matcher == matcher && f.value.Policies != matcher.Hash() {
-		// The log was read up to f.matcher, and no change of a policy began a walk for it.
+		// The log was read up to the policies in f.matcher, but no change of a policy in the log
+		// began a walk for them.
 		err := f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "policy")
 		return true, err
 	}
@@ -220,8 +221,8 @@ func (f *following) foldTables(ctx context.Context, tables map[registry.ID]chang
 }
 
 // makeDue writes the changed schedules of tables, together with the position. It calls before
-// before it writes, and not if there is nothing to write. ErrRetry means that a schedule has
-// changed meanwhile.
+// immediately before it writes, and does not call it if there is nothing to write. ErrRetry means
+// that a schedule has changed meanwhile.
 func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(registry.ID) (Observation, error),
 	before func(), beside ...Change) error {
 	if err := f.readSchedules(ctx, ids); err != nil {
@@ -291,8 +292,8 @@ func isDue(schedule registry.Schedule, now time.Time) bool {
 	})
 }
 
-// readSchedules reads the schedules that are not cached. If a record cannot be read, its table is
-// not made due, and the others are.
+// readSchedules reads the schedules that are not cached. If it cannot read a record, only the table
+// of that record is not made due.
 func (f *following) readSchedules(ctx context.Context, ids []registry.ID) error {
 	if len(f.schedules) > schedulesMax || len(f.properties) > schedulesMax {
 		f.forget()
@@ -326,8 +327,9 @@ func (f *following) readSchedules(ctx context.Context, ids []registry.ID) error 
 	return nil
 }
 
-// apply applies change and moves the position with it. ErrRetry means that a schedule has
-// changed meanwhile, and is read again. errOvertaken means that the position has changed.
+// apply applies change and moves the position in the same Apply. ErrRetry means that a schedule has
+// changed meanwhile; apply makes the node read it again. errOvertaken means that the position has
+// changed.
 func (f *following) apply(ctx context.Context, change Change) ([]registry.ETag, error) {
 	writes, err := ledger.Encode(ledger.Put(registry.MonitorKey(), registry.StateNone, f.value))
 	if err != nil {
@@ -400,8 +402,9 @@ func (f *following) observeChange(ctx context.Context, id registry.ID, t changed
 // errSilent means that a warehouse's storage did not answer a short time ago.
 var errSilent = errors.New("due: the storage of the warehouse gives no answer")
 
-// read returns the present version of a table, unless the storage of its warehouse does not answer.
-// In that case the table must be checked later, and the others do not wait.
+// read returns the present version of a table. If the storage of the warehouse did not answer a
+// short time ago, read returns errSilent. Then the table must be checked later, and other tables do
+// not wait for it.
 func (f *following) read(ctx context.Context, warehouse string, id registry.ID) (version *catalog.Version, err error) {
 	if f.config.Now().Before(f.silent[warehouse]) {
 		return nil, errSilent

@@ -18,26 +18,27 @@ import (
 const (
 	// pageMax is how many changes one read returns.
 	pageMax = 1000
-	// applyMax is how many tables one Apply makes due. Each takes a condition and a few writes.
+	// applyMax is how many tables one Apply makes due. Each table needs a condition and a few
+	// writes.
 	applyMax = 400
-	// saveEvents and savePause bound how often the position is written if no table was made due:
-	// after so many changes, or after so long.
+	// If no table was made due, the position is written after saveEvents changes, or after
+	// savePause.
 	saveEvents = 1000
 	savePause  = 5 * time.Second
-	// monitorName is the name of the assignment of the following node. monitorLife is how long it
-	// holds without a renewal. Each renewal is a write.
+	// monitorName is the name of the assignment of the node that follows the log. The assignment
+	// lasts for monitorLife without a renewal. Each renewal is a write.
 	monitorName = "maintenance/monitor"
 	monitorLife = 2 * time.Minute
 	// pollPause is the mean pause between two checks for changes.
 	pollPause = 2 * time.Second
-	// schedulesMax bounds the schedules and the properties in memory.
+	// schedulesMax bounds how many schedules and how many tables' properties are in memory.
 	schedulesMax = 200_000
 	// walksPause is how often the node searches for walks that other nodes have begun.
 	walksPause = 10 * time.Second
 	// walkRate is how many documents walks read per second.
 	walkRate = 200
 	// readPatience is how long the node waits for an answer of a storage. Meanwhile all tables
-	// wait. After that no document of the warehouse is read for silentFor.
+	// wait. If no answer comes, the node reads no document of the warehouse for silentFor.
 	readPatience = 10 * time.Second
 	silentFor    = 5 * time.Minute
 )
@@ -47,7 +48,7 @@ type MonitorConfig struct {
 	ledger.Deps
 	Tables   Tables
 	Policies *policy.Policies
-	// MadeDue is called after a table was made due at once. By default it does nothing.
+	// MadeDue is called after a table was made due now. By default it does nothing.
 	MadeDue func()
 	// Interval is the mean pause between two checks for changes. Default 2 s.
 	Interval time.Duration
@@ -64,7 +65,7 @@ type MonitorStats struct {
 	Applies  int64         // successful calls of Apply
 	MadeDue  int64         // tables
 	Walked   int64         // tables
-	Missed   int64         // tables found by a random check that the log had not made due
+	Missed   int64         // tables that the log should have made due, and that a random check found
 	Walking  int           // scopes with a walk in progress
 	Lag      time.Duration // age of the last change that was read, while there are more
 	IsLeader bool
@@ -78,12 +79,12 @@ type Monitor struct {
 	log      *slog.Logger
 	loop     *worker.Worker
 	kicks    chan struct{} // holds one unhandled kick
-	// jitter, and shadow, the time of the next random check, belong to the goroutine that has the
-	// assignment.
+	// Only the goroutine that has the assignment uses jitter and shadow. shadow is the time of the
+	// next random check.
 	jitter *rand.Rand
 	shadow time.Time
 
-	mu    sync.Mutex // guards stats; leaf
+	mu    sync.Mutex // guards stats; no lock is taken under it
 	stats MonitorStats
 }
 
@@ -170,8 +171,8 @@ func (m *Monitor) follow(ctx context.Context) error {
 	})
 }
 
-// RunOnce follows until there is no unread change and no walk. It does nothing if no policy enables
-// maintenance, or if another node follows. Walks read documents without a rate limit.
+// RunOnce follows the log until there is no unread change and no walk. It does nothing if no policy
+// enables maintenance, or if another node follows. Its walks read documents without a rate limit.
 func (m *Monitor) RunOnce(ctx context.Context) error {
 	return m.assigned(ctx, func(ctx context.Context, f *following) error {
 		f.hurries = true
@@ -214,16 +215,17 @@ func (m *Monitor) assigned(ctx context.Context, do func(ctx context.Context, f *
 var errOvertaken = errors.New("due: another node follows")
 
 const (
-	// warnTenths and walkTenths are parts of the retention of changes. If the monitor is further
-	// behind, it logs a warning, or checks all tables instead of reading on.
+	// The monitor compares its lag with the retention of changes. From warnTenths tenths of it on,
+	// it logs a warning. From walkTenths on, it checks all tables instead of reading on.
 	warnTenths, walkTenths = 5, 8
 	// warnPause is the time between two warnings.
 	warnPause = time.Hour
 )
 
-// fallBehind checks how far behind the monitor is, after it has read a change that was made at a
-// time, with more changes to come. Changes that are older than the retention are deleted. Long
-// before that the monitor checks all tables, which replaces the unread changes.
+// fallBehind checks how far behind the monitor is. The monitor calls it when it has read a change
+// made at made, and more changes are to come. Changes that are older than the retention are
+// deleted. Long before that, fallBehind begins a walk over all tables, which replaces the unread
+// changes.
 func (f *following) fallBehind(ctx context.Context, made time.Time) error {
 	now, retention := f.config.Now(), f.config.Retention
 	lag := now.Sub(made)

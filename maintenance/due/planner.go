@@ -20,35 +20,36 @@ import (
 )
 
 const (
-	// shards are the parts of the due index.
+	// shards has one character for each part of the due index.
 	shards = "0123456789abcdef"
-	// shardPrefix begins the names of the assignments of shards. shardLife is how long one holds
+	// shardPrefix begins the names of the assignments of shards. An assignment lasts for shardLife
 	// without a renewal. Each renewal is a write.
 	shardPrefix = "maintenance/shard/"
 	shardLife   = 5 * time.Minute
 	// assignPause is the pause between two attempts of a node to take a shard. holdMax is how long
-	// a node keeps a shard, so that a node that starts later gets its share.
+	// a node keeps a shard. It has a limit so that a node that starts later gets its share.
 	assignPause = 30 * time.Second
 	holdMax     = 10 * time.Minute
 	// roundPause is the mean pause between two rounds over the due index of a shard.
 	roundPause = 15 * time.Second
 	// duePage is how many due records one read lists.
 	duePage = 200
-	// roundOverlap is how far before the end of the last round a round begins, because times are
-	// also set in the past. Once in fullPause, a round begins at the start.
+	// An ordinary round begins roundOverlap before the end of the last one, because a due time may
+	// also be set in the past. Once in fullPause, a round begins at the start of the index.
 	roundOverlap = time.Hour
 	fullPause    = 10 * time.Minute
-	// restAfter is how long a node skips a warehouse after its storage failed. stallRest is that
-	// pause if the storage did not answer. Then the node also leaves the shard to others.
+	// restAfter is how long a node skips a warehouse after its storage failed. If the storage did
+	// not answer, the node skips the warehouse for stallRest, and leaves the shard to other nodes.
 	restAfter = time.Minute
 	stallRest = 5 * time.Minute
-	// slowCheck is how long a round waits for a check. A longer check continues in the background.
+	// slowCheck is how long a round waits for a check. After that the check continues in the
+	// background.
 	slowCheck = 5 * time.Second
 )
 
-// lanes is how many tables a node checks at once, by kind. perWarehouse is how many of those tables
-// may be in one warehouse. So a warehouse whose storage hangs leaves room for others. Nothing
-// writes to these maps.
+// lanes is how many tables a node checks at once, by kind. perWarehouse is how many of them may be
+// in one warehouse. So if the storage of a warehouse hangs, other warehouses still have room.
+// Nothing writes to these maps.
 var (
 	lanes        = map[policy.Kind]int{policy.Snapshots: 3, policy.Orphans: 2}
 	perWarehouse = map[policy.Kind]int{policy.Snapshots: 2, policy.Orphans: 1}
@@ -90,7 +91,7 @@ type PlannerStats struct {
 	Shards   int              // that this node has
 	Checks   map[string]int64 // by outcome
 	Began    map[string]int64 // jobs, by kind
-	Overdue  time.Duration    // of the longest-due table, in the last round of each shard
+	Overdue  time.Duration    // how long the longest-due table has been due, in the last round of each shard
 	DueFound map[string]int64 // due records that the last rounds found, by kind; see tally
 }
 
@@ -104,13 +105,13 @@ type Planner struct {
 	shards   []*shard
 	lanes    map[policy.Kind]chan struct{}
 
-	mu     sync.Mutex // guards the fields below; leaf
+	mu     sync.Mutex // guards the fields below; no lock is taken under it
 	stats  PlannerStats
 	busy   map[warehouseKind]int // tables under a check
-	slow   map[warehouseKind]int // the part of busy that takes long
+	slow   map[warehouseKind]int // how many of the checks in busy are slow
 	tables map[registry.ID]*entered
 	left   chan struct{}        // closed, and replaced, when a check has ended
-	rests  map[string]time.Time // until when the node skips a warehouse, by the node's clock
+	rests  map[string]time.Time // until when the node skips each warehouse, by the node's clock
 }
 
 // warehouseKind is a kind in a warehouse.
@@ -132,15 +133,15 @@ type shard struct {
 	jitter  *rand.Rand
 	cleared time.Time // the end of the last round, by the store's clock
 	full    time.Time // when a round last began at the start, by the store's clock
-	kept    tally     // what was due before the beginning of the next round; nil if unknown
+	kept    tally     // what is due before the point where the next round begins; nil if unknown
 	left    time.Time // when this node left the shard to others, by the node's clock
 	// checking counts the checks in progress.
 	checking sync.WaitGroup
 	stalled  atomic.Bool // a storage did not answer a check
 
-	mu      sync.Mutex // guards the fields below; leaf
+	mu      sync.Mutex // guards the fields below; no lock is taken under it
 	overdue time.Duration
-	found   map[string]int64 // never written to once it is set
+	found   map[string]int64 // a map that is replaced and never changed
 	held    bool
 }
 
@@ -357,19 +358,19 @@ type round struct {
 	*Planner
 	shard  *shard
 	now    time.Time // by the store's clock
-	end    string    // the ID of a due record: what is due now is before it
+	end    string    // the ID of a due record: records before it are due now
 	isFull bool      // the round begins at the start
 	began  bool
 	// isDoubted is true if the clock is in doubt, so that the round checked no table.
 	isDoubted bool
 
-	next  string // the next round begins after this ID, unless it begins at the start
+	next  string // the ID after which the next round begins, unless it begins at the start
 	found tally  // what is due
 	kept  tally  // the part of found that the next round does not list
 }
 
 // page checks the tables of a page of due records. more is false if nothing after the page is due
-// now. Otherwise the next page begins after the ID after.
+// now. Otherwise after is the ID after which the next page begins.
 func (r *round) page(ctx context.Context, page []registry.Record) (after string, more bool, err error) {
 	more = len(page) == duePage
 	var others, looked []registry.Key
@@ -394,7 +395,7 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 			looked = append(looked, record.Key)
 		case r.isFull:
 			others = append(others, record.Key)
-		default: // only full rounds read whether a policy still requires it
+		default: // only full rounds check that a policy still requires the kind
 			r.found.count(record.Key)
 			r.keep(record.Key)
 		}
@@ -451,9 +452,9 @@ func (l *check) runAndLog(ctx context.Context, s *shard) {
 	}
 }
 
-// enter reports whether a check of a table may begin now. A table has one check at a time. enter
-// waits a little for checks in the same warehouse that will soon end. After true, the caller must
-// call leave.
+// enter reports whether a check of a table may begin now. A table has one check at a time. If the
+// warehouse has too many checks, enter waits a little for one of them to end. If enter returns
+// true, the caller must call leave.
 func (p *Planner) enter(ctx context.Context, warehouse string, kind policy.Kind, table registry.ID) bool {
 	at := warehouseKind{warehouse, kind}
 	patience := time.NewTimer(slowCheck)
@@ -499,7 +500,7 @@ func (p *Planner) leave(table registry.ID) {
 	p.left = make(chan struct{})
 }
 
-// goesOn marks the check of a table, if there is one, as slow: then no round waits for it.
+// goesOn marks the check of a table, if there is one, as slow. No round waits for a slow check.
 func (p *Planner) goesOn(table registry.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -516,7 +517,7 @@ func (p *Planner) rest(warehouse string, while time.Duration) {
 	p.rests[warehouse] = p.config.Now().Add(while)
 }
 
-// tableByID finds a table, and waits for the storage only for the configured patience.
+// tableByID finds a table. It waits for the storage at most for the configured patience.
 func (p *Planner) tableByID(ctx context.Context, pointer registry.ID) (
 	version *catalog.Version, table registry.Pointer, err error) {
 	err = jobs.CallWithin(ctx, p.config.Patience, func(ctx context.Context) (err error) {

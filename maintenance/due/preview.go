@@ -14,8 +14,8 @@ import (
 	"moorage/registry"
 )
 
-// previewPointers bounds the pointers that one page of a preview reads: few of them may be in its
-// scope.
+// previewPointers bounds the pointers that one page of a preview reads, because only few of them
+// may be in the preview's scope.
 const previewPointers = 5000
 
 // Preview is what a policy would do to a table now.
@@ -25,17 +25,17 @@ type Preview struct {
 	Nothing string
 	// Failed is why the result is unknown; empty if it is known.
 	Failed string
-	Run    jobs.DryRun // of snapshots and orphans
-	// Due is true if compaction would be due now. Files is then the number of data files; negative
+	Run    jobs.DryRun // for the kinds snapshots and orphans
+	// Due is true if compaction would be due now. Then Files is the number of data files; negative
 	// if unknown.
 	Due   bool
 	Files int64
 }
 
 // Preview returns what would happen now to the tables of a scope if the scope had the requested
-// policy. It covers at most limit tables, after the pointer with the ID after. next is where the
-// next page begins, and empty on the last page. A page can be empty without being the last. Preview
-// reads what the jobs would read, and changes nothing.
+// policy. It covers at most limit tables, after the pointer with the ID after. next is the value of
+// after for the next page, and empty on the last page. A page can be empty without being the last.
+// Preview reads what the jobs would read, and changes nothing.
 //
 // Errors: KindIllegalArgument for settings that Policies.Put refuses; the errors of
 // catalog.Scopes.Find.
@@ -57,7 +57,7 @@ func (s *Control) Preview(ctx context.Context, scopes policy.Scopes, ident moora
 		preview, err := p.table(ctx, scope.Pointer, ident)
 		return []Preview{preview}, "", moorage.Annotate(op, ident.String(), err)
 	}
-	in := registry.Pause{Scope: scope.Name, Ident: scope.Ident} // covers the tables of the scope
+	in := registry.Pause{Scope: scope.Name, Ident: scope.Ident} // its Covers reports which tables are in the scope
 	read := 0
 	err = s.Ledger.Scan(ctx, registry.TablePointer, "", after, func(record registry.Record) (bool, error) {
 		if len(all) == limit || read == previewPointers {

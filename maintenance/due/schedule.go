@@ -9,7 +9,7 @@ import (
 	"moorage/registry"
 )
 
-// The modes: the reasons of a due time.
+// The modes are the reasons of a due time.
 const (
 	ModeEvent    = "event"
 	ModeWalk     = "walk"
@@ -57,8 +57,9 @@ func DecodeSchedule(pointer registry.ID, record registry.Record) (Schedule, erro
 	return schedule, err
 }
 
-// AsOf returns a schedule with corrected times at now, by the store's clock: what happened while
-// the clock was ahead counts as happened now. Due times stay, because the index has them.
+// AsOf returns schedule with times corrected to now, by the store's clock. A time of an event is
+// moved to now if the clock was ahead when it was recorded. Due times stay, because the index has
+// them.
 func AsOf(schedule registry.Schedule, now time.Time) registry.Schedule {
 	if registry.IsAhead(schedule.SeqAt, now) {
 		schedule.SeqAt = now
@@ -84,8 +85,9 @@ func (c *Change) Add(other Change) {
 	c.Writes = append(c.Writes, other.Writes...)
 }
 
-// Move returns the change that replaces a table's schedule by after, with the due records of its
-// times. It requires an unchanged schedule. The write of the schedule is the first.
+// Move returns the change that replaces a table's schedule by after. The change also replaces the
+// due records of the schedule's times. It requires an unchanged schedule. Its first write is the
+// schedule.
 func (c Schedule) Move(after registry.Schedule) (Change, error) {
 	key := registry.ScheduleKey(c.Pointer)
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, after))
@@ -146,8 +148,9 @@ func (c Schedule) End() Change {
 	return change
 }
 
-// Block returns the change that blocks job, a kind of the table: it is no longer due, and a record
-// has the reason. by is empty if the job failed.
+// Block returns the change that blocks a kind on the table. job is the kind's part of the schedule.
+// After the change the kind is no longer due, and a record has the reason. by is the operator, and
+// empty if the job failed.
 func (c Schedule) Block(job registry.KindSchedule, reason, by string, now time.Time) (Change, error) {
 	job.Due, job.Held, job.Error = time.Time{}, HeldBlocked, reason
 	change, err := c.Move(c.Value.With(job))
@@ -161,8 +164,8 @@ func (c Schedule) Block(job registry.KindSchedule, reason, by string, now time.T
 }
 
 // Unblock returns the change that makes a kind of the table due now, and not blocked. blocker is
-// the record with the reason, as it was read. The record of a job that was blocked since then
-// stays.
+// the record with the reason, as it was read. If the kind was blocked again since then, its new
+// record stays.
 func (c Schedule) Unblock(kind string, due time.Time, blocker registry.Record) (Change, error) {
 	job := c.Value.Job(kind)
 	job.Due, job.Set, job.Mode, job.Held = due.UTC().Truncate(time.Second), due, ModeOperator, ""
@@ -195,7 +198,7 @@ type Observation struct {
 	Rules     policy.Rules
 	Mode      string
 	// Exact is true if the rules come from the present version. Then a table whose rule has changed
-	// is due when the rule requires, and needs no check because of the change.
+	// is due when the rule requires. Otherwise a changed rule first requires a check.
 	Exact bool
 }
 

@@ -115,8 +115,8 @@ func (l *check) read() registry.Schedule {
 	return value
 }
 
-// apply applies a change. A concurrent change of the schedule is no failure: the table stays
-// due, and a later check repeats it again.
+// apply applies a change. A concurrent change of the schedule is no failure: the table stays due,
+// and the next check does the work again.
 func (l *check) apply(ctx context.Context, change Change) error {
 	_, err := l.ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	if _, failed := registry.FailedCondition(err); failed {

@@ -11,9 +11,9 @@ import (
 
 // tally counts the due records of a shard, by kind.
 //
-// An ordinary round lists only the last hour. An older record keeps its count from the last round
-// that listed it: a round from the start, or the last round before the record was an hour old. So a
-// tally can include records that are no longer due, for at most fullPause.
+// An ordinary round lists only the records of the last hour and later ones. For an older record,
+// the tally has the count from the last round that listed it. So a tally can include records that
+// are no longer due, for at most fullPause.
 type tally map[string]due
 
 // due counts the due records of one kind.
@@ -58,15 +58,15 @@ func (t tally) overdue(now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// keep counts a record that is still due, if the next round does not list it.
+// keep counts a record that is still due and that the next round does not list.
 func (r *round) keep(key registry.Key) {
 	if key.ID <= r.next {
 		r.kept.count(key)
 	}
 }
 
-// keepLeft keeps the records that are still due after the checks of their tables. It reads which
-// records are still due only if the next round does not list them.
+// keepLeft counts the records that are still due after the checks of their tables. It looks up only
+// the records that the next round does not list.
 func (r *round) keepLeft(ctx context.Context, looked []registry.Key) error {
 	var old []registry.Key
 	for _, key := range looked {
@@ -89,10 +89,10 @@ func (r *round) keepLeft(ctx context.Context, looked []registry.Key) error {
 	return nil
 }
 
-// others filters due records of kinds that programs outside the server get, and returns the records
-// that such a program can get. It removes the rest, because nothing else would: records of dropped
-// tables, and records that no policy requires any more. It reads no document; the assignment checks
-// the table's own properties.
+// others handles due records of kinds that programs outside the server do. It returns the records
+// that such a program can get. It removes the other records, because no other code does: records of
+// dropped tables, and records that no policy requires any more. It reads no document. The table's
+// own properties are checked when a program gets the work.
 func (p *Planner) others(ctx context.Context, due []registry.Key) (left []registry.Key, err error) {
 	if len(due) == 0 {
 		return nil, nil
@@ -136,8 +136,8 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 	return left, nil
 }
 
-// overOf returns the change that removes a due record, if the kind is no longer due. The change
-// holds only while the policies are the same as in matcher.
+// overOf returns the change that removes a due record, if its kind is no longer due. The change
+// requires that the policies are the same as in matcher.
 func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key registry.Key,
 	pointer, record registry.Record) (change Change, isOver bool, err error) {
 	id, kind, at, err := registry.ParseDue(key)
@@ -150,7 +150,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key regist
 	}
 	job := schedule.Value.Job(kind)
 	switch {
-	case !job.Due.Equal(at): // the schedule has another time: what was due is done
+	case !job.Due.Equal(at): // the schedule has another time, so this due record is obsolete
 		return Change{Writes: []registry.Write{registry.Delete(key)}}, true, nil
 	case !pointer.Exists():
 		return schedule.End(), true, nil

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// walkPage is how many pointers one step of a walk reads, and walkDocuments the maximum number
-	// of documents. The monitor reads changes between two pages.
+	// walkPage is how many pointers one step of a walk reads. walkDocuments is how many documents
+	// it reads at most. The monitor reads changes between two steps.
 	walkPage      = 500
 	walkDocuments = 100
 	// walkSlack is how late a page may begin without making the walk slower.
@@ -24,7 +24,8 @@ const (
 	// one.
 	shadowPause  = 24 * time.Hour
 	shadowTables = 1000
-	// timePause is how old the time in the monitor's record may become.
+	// timePause is the longest time between two writes of the store's time into the monitor's
+	// record.
 	timePause = 10 * time.Minute
 )
 
@@ -37,7 +38,8 @@ type walk struct {
 // walking reports whether there is a walk to continue.
 func (f *following) walking() bool { return len(f.walks) > 0 }
 
-// lost skips changes that were deleted before they were read, and begins a walk over all tables.
+// lost handles changes that were deleted before the monitor read them. It skips them, and begins a
+// walk over all tables.
 func (f *following) lost(ctx context.Context) error {
 	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are checked",
 		"position", f.value.Position)
@@ -55,7 +57,7 @@ func (f *following) walkAll(ctx context.Context, reason string) error {
 	return f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, reason)
 }
 
-// beginAt begins the walk over a policy's scope, which is called ident.
+// beginAt begins a walk over the scope of a policy. ident is the name of the scope.
 func (f *following) beginAt(ctx context.Context, ident moorage.Identifier) error {
 	if ident.Warehouse == "" {
 		return f.begin(ctx, registry.ScopeServer, ident, "policy")
@@ -72,7 +74,7 @@ func (f *following) beginAt(ctx context.Context, ident moorage.Identifier) error
 	return f.begin(ctx, scope, ident, "policy")
 }
 
-// begin begins a walk, or restarts it. The same Apply records the hash of the walk's policies, in
+// begin begins a walk, or restarts it. The same Apply writes the hash of the walk's policies into
 // the position's record.
 func (f *following) begin(ctx context.Context, scope string, ident moorage.Identifier, reason string) error {
 	now, err := f.ledger.Time(ctx)
@@ -119,8 +121,9 @@ func (f *following) findWalks(ctx context.Context) error {
 	return nil
 }
 
-// checkClock begins a walk over all tables if the store's clock was set back since a monitor last
-// checked. What was written in between may stay unnoticed until the clock reaches that time again.
+// checkClock begins a walk over all tables if the store's clock was set back since the last check
+// of a monitor. Without the walk, records that were written while the clock was ahead might stay
+// unnoticed until the clock reaches that time again.
 func (f *following) checkClock(ctx context.Context) error {
 	now, err := f.ledger.Time(ctx)
 	if err != nil {
@@ -140,7 +143,7 @@ func (f *following) checkClock(ctx context.Context) error {
 	return nil
 }
 
-// walkOn walks over one page of tables. It reports whether it did.
+// walkOn walks over one page of tables. It returns false if there was nothing to do.
 func (f *following) walkOn(ctx context.Context) (bool, error) {
 	now := f.config.Now()
 	if len(f.walks) == 0 || now.Before(f.walkAt) && !f.hurries {
@@ -169,7 +172,7 @@ func (f *following) walkOn(ctx context.Context) (bool, error) {
 	}
 }
 
-// untilWalk returns how long to pause: until a walk may read documents again, at most pause.
+// untilWalk returns the time until a walk may read documents again, or pause if that is shorter.
 func (f *following) untilWalk(pause time.Duration) time.Duration {
 	if !f.walking() {
 		return pause
@@ -202,7 +205,7 @@ func (f *following) walkPage(ctx context.Context, w *walk, met []observed, after
 		return err
 	}
 	f.count(func(s *MonitorStats) { s.Walked += int64(len(met)) })
-	f.walksAt = time.Time{} // the rest of the walk is read again
+	f.walksAt = time.Time{} // so that the next step reads the remaining walks again
 	if after == "" {
 		f.log.InfoContext(ctx, "maintenance: a walk over tables has ended", "scope", w.record.Key.ID,
 			"tables", value.Looked)
@@ -217,8 +220,8 @@ type observed struct {
 }
 
 // tables checks the tables of a scope that a policy applies to, after the pointer with the ID
-// after. It checks at most limit pointers, and at most documents of their documents. next is where
-// the next call begins; empty at the end.
+// after. It reads at most limit pointers, and at most documents metadata documents. next is the
+// value of after for the next call, and empty at the end.
 func (f *following) tables(ctx context.Context, scope moorage.Identifier, after string, limit, documents int) (
 	met []observed, next string, err error) {
 	records, err := f.ledger.List(ctx, registry.TablePointer, "", after, limit)
@@ -293,8 +296,8 @@ func (f *following) checkRandomTables(ctx context.Context) error {
 	return f.checkTablesFromRandom(ctx, shadowTables)
 }
 
-// checkTablesFromRandom checks the given number of tables after a random place in the order of ids,
-// which are random.
+// checkTablesFromRandom checks the given number of tables. It begins at a random place in the order
+// of their ids, which are random.
 func (f *following) checkTablesFromRandom(ctx context.Context, tables int) error {
 	from, err := f.ledger.NewID()
 	if err != nil {
@@ -313,8 +316,8 @@ func (f *following) checkTablesFromRandom(ctx context.Context, tables int) error
 	return nil
 }
 
-// repair makes missed tables due. A table counts as missed only if it had no commit and no check by
-// a job meanwhile.
+// repair makes missed tables due. It counts a table as missed only if the table had no commit and
+// no check by a job meanwhile.
 func (f *following) repair(ctx context.Context, met []observed) error {
 	var missed []observed
 	now, err := f.ledger.Time(ctx)

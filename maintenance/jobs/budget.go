@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// halvedFor is how long a storage's rate stays halved after its request.
+	// halvedFor is how long a storage's rate stays halved after the storage answered that it gets
+	// too many requests.
 	halvedFor = time.Minute
-	// halvingsMax leaves a storage one sixty-fourth.
+	// halvingsMax is how often a rate is halved: a storage keeps at least a sixty-fourth.
 	halvingsMax = 6
-	// halvingPause is the minimum time between two halvings: requests in progress get the same
-	// answer.
+	// halvingPause is the minimum time between two halvings. Requests that were in progress at a
+	// halving get the same answer, and must not cause another one.
 	halvingPause = 5 * time.Second
 )
 
@@ -28,7 +29,7 @@ type Rates struct {
 	Deletes   int64         // files
 	Pages     int64         // of lists of files
 	ReadBytes int64         // of manifests and their lists
-	Busy      time.Duration // of one processor that decodes them
+	Busy      time.Duration // time of one processor for decoding manifests
 }
 
 // DefaultRates are the rates of a server.
@@ -59,14 +60,15 @@ const (
 //
 //   - Deletions, pages of lists, bytes of manifests and processor time each have a maximum rate per
 //     second. Unused budget is not saved up.
-//   - A storage that asks for fewer requests gets half as many, and half of that if it asks again.
-//     After a minute without such an answer it gets twice as many, up to the full rate.
-//   - Waiting calls go in the order of arrival, and leave when their context ends.
+//   - If a storage answers that it gets too many requests, its rate is halved, repeatedly if it
+//     answers so again. After each minute without such an answer, its rate is doubled, up to the
+//     full rate.
+//   - Waiting calls are served in the order of arrival. A call stops waiting when its context ends.
 type Budget struct {
 	rates [resources]int64
 	now   func() time.Time
 
-	mu    sync.Mutex // guards the fields below; leaf
+	mu    sync.Mutex // guards the fields below; no lock is taken under it
 	next  [resources]time.Time
 	slow  map[string]*slowedStore // storages, by scheme and authority
 	stats BudgetStats
@@ -75,7 +77,7 @@ type Budget struct {
 // slowedStore is a storage that asked for fewer requests.
 type slowedStore struct {
 	halvings int
-	since    time.Time // when the last halving began, or ended
+	since    time.Time // when the last halving took effect, or was undone
 	next     [resources]time.Time
 }
 
@@ -201,8 +203,8 @@ type budgetReader struct {
 // reader returns an opener of files within the budget of b.
 func (b *Budget) reader(files opener) budgetReader { return budgetReader{b, files} }
 
-// Open opens a file when its bytes may be read, and when the time to decode earlier files is within
-// the budget. The error comes from the context or from files.
+// Open opens a file once its bytes are within the budget, and the time for decoding earlier files
+// is too. Errors come from the context or from files.
 func (r budgetReader) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	if err := r.budget.spend(ctx, location, resourceBusy, 0); err != nil {
 		return nil, storage.Info{}, err
@@ -217,7 +219,7 @@ func (r budgetReader) Open(ctx context.Context, location string) (io.ReadCloser,
 	return &measured{ReadCloser: body, budget: r.budget, location: location, opened: r.budget.now()}, info, nil
 }
 
-// measured is an open file. The time between two reads counts as the decoder's.
+// measured is an open file. It counts the time between two reads as time of the decoder.
 type measured struct {
 	io.ReadCloser
 	budget   *Budget

@@ -11,10 +11,10 @@ import (
 // changesMax is the number of changes that catchUp reads at a time.
 const changesMax = 1000
 
-// catchUp adds the files of tables and views that changed since the last call, or since the search
-// began: created, dropped, restored and renamed ones. It reports whether there were any. It returns
-// the last metadata files of tables of the warehouse that were unregistered meanwhile, because a
-// client may register them again.
+// catchUp adds the files of tables and views that were created, changed, dropped, restored or
+// renamed since the last call, or since the search began. changed reports whether there were any.
+// forgotten has the last metadata files of tables of the warehouse that were unregistered
+// meanwhile, because a client may register them again.
 func (r *reached) catchUp(ctx context.Context) (changed bool, forgotten []string, err error) {
 	r.behind = false
 	pointers, err := r.follow(ctx)

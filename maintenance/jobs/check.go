@@ -15,7 +15,8 @@ import (
 	"moorage/storage"
 )
 
-// look reads the table of a job. The table must be live, be the job's table, and allow deletions.
+// look reads the table of a job. It fails unless the table is live, is the job's table, and allows
+// deletions.
 func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	version, table, err := j.tables.TableByID(ctx, at.value.Pointer)
 	switch {
@@ -57,7 +58,8 @@ type home struct {
 // homes are the locations of a table.
 type homes []home
 
-// keep reports whether a file written at this time may belong to an earlier table at the location.
+// keep reports whether a file may belong to an earlier table at the same location. written is when
+// the file was written.
 func (h homes) keep(file string, written time.Time) bool {
 	place, err := storage.ParseFile(file)
 	if err != nil {
@@ -68,11 +70,11 @@ func (h homes) keep(file string, written time.Time) bool {
 			return home.claim.Keeps(written)
 		}
 	}
-	return true // it is in none of them
+	return true // the file is in none of the locations
 }
 
-// absent returns why the job of a table that is not live does not continue: errDropped while the
-// table can be restored or a purge takes the job over, else calledOff.
+// absent returns why a job whose table is not live does not continue. That is errDropped if the
+// table can be restored or a purge takes over the job, and calledOff otherwise.
 func absent(ctx context.Context, j *Jobs, table registry.ID) error {
 	records, err := j.ledger.Get(ctx, registry.PointerKey(table))
 	switch {
@@ -81,14 +83,15 @@ func absent(ctx context.Context, j *Jobs, table registry.ID) error {
 	case records[0].State.IsDropped():
 		return errDropped
 	case records[0].Exists():
-		return errMoved // it is back
+		return errMoved // the table is live again
 	}
 	return &calledOff{"the table is gone"}
 }
 
 // errDropped means that the table of a job was dropped. The job pauses, and continues if the table
-// is restored. A purge deletes the files that the job would have deleted (see Promise). The end of
-// the undrop window ends the job, and keeps those files with the others of the table.
+// is restored. A purge deletes the files that the job would have deleted (see Promise). If the
+// undrop window ends without a purge, the job ends too, and its files stay like all files of the
+// table.
 var errDropped = moorage.Errorf(moorage.KindNoSuchTable,
 	"The table of the job was dropped. The job continues if the table is restored")
 
@@ -96,15 +99,16 @@ var errDropped = moorage.Errorf(moorage.KindNoSuchTable,
 type guard struct {
 	jobs *Jobs
 	in   input
-	set  *pathSet // what versions reach that came after the lists were made
-	look *look    // the last
-	// known are the snapshots whose manifests were read, by the collection or here.
+	set  *pathSet // the files reached by the versions that are newer than the lists
+	look *look    // the last result of look
+	// known are the snapshots whose manifests were read when the lists were made, or by this guard.
 	known map[version]bool
 	kept  map[string]int64
-	homes homes // of orphans: the claims of the table
+	homes homes // only for orphans: the claims of the table
 }
 
-// version is a snapshot: its id and its list, because an id may be used again.
+// version identifies a snapshot by its id and its manifest list, because a client may use an id
+// again.
 type version struct {
 	id   int64
 	list string
@@ -113,8 +117,8 @@ type version struct {
 func versionOf(s metadata.Snapshot) version { return version{s.ID, s.ManifestList} }
 
 // guardOf returns the guard of a job that begins or continues to delete. If the table has changed
-// since the lists were made, it reads everything that the current version reaches. For orphans it
-// always does, because their lists are days old.
+// since the lists were made, guardOf reads everything that the current version reaches. For orphans
+// it does so in any case, because their lists are days old.
 func guardOf(ctx context.Context, j *Jobs, at *job, in input) (*guard, error) {
 	look, err := j.look(ctx, at, in)
 	if err != nil {
@@ -147,8 +151,9 @@ func (g *guard) note(look *look) {
 	g.look = look
 }
 
-// check reads, before a batch, the job, the pauses, and the commits since its last call. It returns
-// errMoved if another node has the job, and calledOff if the job must end.
+// check is called before a batch. It reads the job, the pauses, and the commits since its last
+// call. It returns errMoved if another process has changed the job, and calledOff if the job must
+// end.
 func (g *guard) check(ctx context.Context, at *job) error {
 	if err := mayGoOn(ctx, g.jobs, at, g.look.table); err != nil {
 		return err
@@ -203,7 +208,7 @@ func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) erro
 	return nil
 }
 
-// isPaused is IsPaused for jobs. If the pauses cannot be read, everything is paused.
+// isPaused calls IsPaused for a job. If the pauses cannot be read, it returns true.
 func isPaused(ctx context.Context, j *Jobs, record registry.Record, table registry.Pointer) bool {
 	paused, err := IsPaused(record, table)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// claimedMax is the number of folders that a claimed remembers, and keysMax the number that it
-	// reads at a time.
+	// claimedMax is how many folders a claimed remembers. keysMax is how many keys it reads at a
+	// time.
 	claimedMax = 100_000
 	keysMax    = 500
 )
 
-// claimed finds the folders of tables and views, including dropped ones. It caches each answer, so
-// code that needs the current state makes a new one.
+// claimed finds out which folders are locations of tables and views, including dropped ones. It
+// caches each answer. Code that needs the current state makes a new claimed.
 type claimed struct {
 	jobs  *Jobs
 	known map[string]bool
@@ -24,8 +24,8 @@ type claimed struct {
 
 func newClaimed(j *Jobs) *claimed { return &claimed{j, make(map[string]bool)} }
 
-// free returns the files that are in no such folder, in the given order. It omits a file whose
-// location cannot be parsed.
+// free returns the files that are in no folder of a table or view, in the given order. It omits a
+// file whose location cannot be parsed.
 func (c *claimed) free(ctx context.Context, files []storage.Listed) ([]storage.Listed, error) {
 	if len(c.known) > claimedMax {
 		clear(c.known)
@@ -41,7 +41,7 @@ func (c *claimed) free(ctx context.Context, files []storage.Listed) ([]storage.L
 		for _, folder := range place.Ancestors() {
 			text := folder.String()
 			if len(text) > registry.KeyBytesMax {
-				continue // nobody can claim it
+				continue // no table can claim it
 			}
 			above[i] = append(above[i], text)
 			if _, known := c.known[text]; !known {

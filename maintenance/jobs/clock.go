@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// offMax is the largest accepted difference between two clocks.
+	// offMax is the largest difference between two clocks that does not cause doubt.
 	offMax = time.Hour
 	// agreeFor is how long storages must agree with a clock in doubt.
 	agreeFor = 10 * time.Minute
-	// askPause is the pause between two requests to the storages for the time. doubtPause is that
+	// askPause is the pause between two requests to the storages for their time. doubtPause is the
 	// pause while the clock is in doubt.
 	askPause   = 10 * time.Minute
 	doubtPause = time.Minute
-	// changesPage is how many changes one read returns. At least so many are read to find the
-	// newest.
+	// changesPage is how many changes one read returns. The search for the newest change reads at
+	// least one page.
 	changesPage = 1000
 )
 
@@ -35,44 +35,45 @@ type ClockConfig struct {
 	ledger.Deps
 	// Boot returns the time since the machine was started, including sleep.
 	Boot func() time.Duration
-	// Ask returns the present times of the storages' clocks; a clock keeps its name. It omits
-	// storages that do not answer. By default there are no storages.
+	// Ask returns the present times of the storages' clocks. The same clock has the same Source in
+	// each call. Ask omits storages that do not answer. By default there are no storages.
 	Ask func(ctx context.Context) []ClockReading
 }
 
 // Clock decides whether the store's clock can be trusted to judge the age of a file. A machine's
-// clock may jump, and the clock of a machine that was off may be years ahead. Only other clocks
-// vouch for the store's clock. No record that was written by the store's clock does. Three things
-// put the clock in doubt:
+// clock may jump, and the clock of a machine that was off may be years ahead. Only other clocks can
+// confirm the store's clock. Records cannot, because their times come from the store's clock. Three
+// things put the clock in doubt:
 //
-//   - The clock moved by an hour more or less than the time since the machine was started. Sleep
-//     counts as time since the start, so neither a suspended machine nor one that was off is in
-//     doubt.
-//   - The time of a storage is more than an hour off.
+//   - The clock has jumped by more than an hour, compared with the time since the machine was
+//     started. Sleep counts as time since the start. So a machine that was suspended or off causes
+//     no doubt.
+//   - The clock of a storage differs from the store's clock by more than an hour.
 //   - The clock was more than an hour behind the newest change when this process began.
 //
 // The doubt is a record, so it outlives the process and holds for all nodes. It ends when all
-// storages that report a time have agreed for ten minutes, or when an operator removes the record.
-// The process then trusts the clock as it is. A Clock is safe for concurrent use.
+// storages that report a time have agreed with the clock for ten minutes. It also ends when an
+// operator removes the record. The process then trusts the clock as it is. A Clock is safe for
+// concurrent use.
 type Clock struct {
 	config ClockConfig
 	ledger *ledger.Ledger
 
 	mu       sync.Mutex // guards the fields below; held during requests to the store and the storages
 	began    bool
-	from     clockMoment              // the moment from which both clocks are compared
-	newest   time.Time                // time of the newest change when this process began; zero if it no longer counts
-	asked    time.Duration            // when the storages were asked last, by Boot
+	from     clockMoment              // the moment since which the two clocks are compared
+	newest   time.Time                // time of the newest change when this process began; zero once it does not matter
+	asked    time.Duration            // when the storages were last asked for the time, by Boot
 	off      map[string]time.Duration // how far each storage's clock is ahead of the store's clock
 	accepted map[string]time.Duration // the same differences when the clock was last accepted
-	agreed   time.Duration            // since when all storages agree, by Boot; negative if they disagree
+	agreed   time.Duration            // since when all storages agree with the clock, by Boot; negative if one differs
 	noted    bool                     // the last check found or wrote the record of a doubt
 
-	last sync.Mutex // guards the field below; leaf
+	last sync.Mutex // guards the field below; no lock is taken under it
 	why  string
 }
 
-// clockMoment is one time by two clocks.
+// clockMoment is one moment as shown by two clocks.
 type clockMoment struct {
 	store time.Time
 	boot  time.Duration
@@ -140,7 +141,7 @@ func (c *Clock) judge(ctx context.Context) (string, error) {
 	if record.Exists() {
 		return c.doubtedLocked(ctx, record, at)
 	}
-	if c.noted { // an operator ended the doubt, or another node did
+	if c.noted { // an operator or another node ended the doubt
 		c.believeLocked(at)
 		return "", nil
 	}
@@ -151,7 +152,8 @@ func (c *Clock) judge(ctx context.Context) (string, error) {
 	return c.noteLocked(ctx, why, at.store)
 }
 
-// askLocked asks the storages for the time, and returns the moment of the request. mu must be held.
+// askLocked asks the storages for their time, and returns the moment of the request. mu must be
+// held.
 func (c *Clock) askLocked(ctx context.Context) (clockMoment, error) {
 	before, err := c.config.Store.Time(ctx)
 	if err != nil {
@@ -220,8 +222,8 @@ func (c *Clock) believeLocked(at clockMoment) {
 	}
 }
 
-// differsLocked returns what puts a trusted clock in doubt, and the empty string if nothing does.
-// mu must be held.
+// differsLocked returns the reason to doubt a trusted clock, and the empty string if there is no
+// reason. mu must be held.
 func (c *Clock) differsLocked(at clockMoment) string {
 	jump := at.store.Sub(c.from.store) - (at.boot - c.from.boot)
 	if jump.Abs() > offMax {

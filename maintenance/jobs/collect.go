@@ -26,7 +26,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	if err != nil {
 		return err
 	}
-	next := *at // at stays as it is until the step is taken
+	next := *at // at must not change until the step is recorded
 	value := &next.value
 	value.Reach, value.Looked = reachFull, look.version.Location
 	value.Totals.Read, value.Totals.Kept = cost.Bytes, nil
@@ -47,7 +47,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 		err = writing.flush(ctx)
 	}
 	if err != nil {
-		return err // lists that were written stay in the folder until the sweep
+		return err // the sweep deletes the lists that were already written
 	}
 	value.Lists, value.Progress = writing.written, registry.JobProgress{}
 	next.came()
@@ -55,7 +55,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 		return j.endWith(ctx, &next, store, OutcomeDone, "")
 	}
 	if in.Orphans != nil {
-		// The job may have paused for days before it found them.
+		// The job may have waited for days before it found the files.
 		found, err := j.ledger.Time(ctx)
 		if err != nil {
 			return err
@@ -87,9 +87,9 @@ func (j *Jobs) live(ctx context.Context, look *look, in input) (*pathSet, readCo
 }
 
 // unlessMoved returns err, the failure to read the files of the version found by look. If a file is
-// unreadable and the table has another version by now, the failure may be temporary: an engine, or
-// another job, may have expired the snapshot and deleted the file meanwhile. The next try reads the
-// version of its time.
+// unreadable and the table has a newer version, unlessMoved returns a temporary failure. An engine
+// or another job may have expired the snapshot and deleted the file. The next try reads the newer
+// version.
 func unlessMoved(ctx context.Context, j *Jobs, look *look, err error) error {
 	unreadable, ok := errors.AsType[*unreadableError](err)
 	if !ok {
@@ -105,7 +105,7 @@ func unlessMoved(ctx context.Context, j *Jobs, look *look, err error) error {
 	return moorage.Errorf(moorage.KindUnavailable, "The table changed while it was read: %s", unreadable)
 }
 
-// doom lists the files that only expired snapshots reach.
+// doomedOf lists the files that only expired snapshots reach.
 func doomedOf(ctx context.Context, look *look, in input, set *pathSet, to sink) (keptCounts, error) {
 	return eachDoomed(ctx, look.files, in.reach(), set, look.claims, func(f doomedFile) error {
 		return to.add(ctx, string(f.Kind), Listed{Path: f.Location})
@@ -146,10 +146,10 @@ func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 	return all
 }
 
-// look is the state of a table as a job has just read it.
+// look is the state of a table as a job has just read it, within the job's budget.
 type look struct {
 	version  *catalog.Version
-	files    opener // of the version, within the budget
+	files    opener // opens the files of the version
 	document *metadata.Document
 	table    registry.Pointer
 	claims   []storage.Location

@@ -57,8 +57,9 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 	return j.endWith(ctx, at, store, OutcomeDone, "")
 }
 
-// deleteBatch deletes the files of a batch that may go. If the storage takes too long after a
-// check, it checks again and continues with the rest, because a commit may name a file meanwhile.
+// deleteBatch deletes the files of a batch that may go. Meanwhile a commit may name one of them. So
+// if the deletion takes too long after a check, deleteBatch checks again and continues with the
+// rest.
 func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Listed) error {
 	if err := giveWay(ctx, j, at.value.Pointer); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed
 	kept := maps.Clone(g.kept)
 	defer func() {
 		if err != nil {
-			g.kept = kept // the same files may come again, and are counted then
+			g.kept = kept // the next check counts these files again
 		}
 	}()
 	location := g.look.version.Location
@@ -118,15 +119,15 @@ func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed
 }
 
 const (
-	// giveWayMax bounds the wait of a batch while commits of the table wait, because commits may
-	// never stop.
+	// giveWayMax bounds how long a batch waits for the commits of its table, because there may
+	// always be a commit that waits.
 	giveWayMax = 30 * time.Second
 	// giveWayPause is the pause between two checks for waiting commits.
 	giveWayPause = 200 * time.Millisecond
 )
 
-// giveWay waits while commits of a table wait for their turn. It fails only with the context's
-// error.
+// giveWay waits as long as commits of the table wait for their turn. It fails only with the
+// context's error.
 func giveWay(ctx context.Context, j *Jobs, table registry.ID) error {
 	for waited := time.Duration(0); waited < giveWayMax && j.tables.Waiting(table); waited += giveWayPause {
 		if !worker.Sleep(ctx, giveWayPause) {

@@ -31,9 +31,9 @@ type doomedFile struct {
 
 // keptCounts counts the files that stay although only expired snapshots name them.
 type keptCounts struct {
-	Outside    int64    // of the table's claims
+	Outside    int64    // files outside the table's claims
 	Unreadable []string // lists and manifests that cannot be read, at most unreadableMax of them
-	Skipped    int64    // all that cannot be read
+	Skipped    int64    // how many lists and manifests cannot be read
 }
 
 const unreadableMax = 100
@@ -64,22 +64,22 @@ func isMetadata(path string) bool {
 	return strings.Contains(name, storage.MetadataEnding) || storage.IsMetadataFile(name) || name == "version-hint.text"
 }
 
-// eachDoomed yields the files that the expired snapshots reach, that are not in live, and that are
-// within claims. live has everything that the current document reaches; see addReached.
+// eachDoomed yields the files within claims that the expired snapshots reach and that live does not
+// contain. live has everything that the current document reaches; see addReached.
 //
-// It never yields a file that the current document reaches, a file outside the claims, or a
-// metadata file. It yields files in the order of kinds, and may repeat a file. It skips an expired
-// list or manifest that is missing or damaged, with all files that only it names.
+// It never yields a metadata file. It yields files in the order of kinds, and may yield a file
+// twice. It skips an expired list or manifest that is missing or damaged, and so the files that
+// only it names.
 //
-// A faster way would read only what was written since the oldest deletion. It depends on how each
-// engine removes files that were added twice, or that share a Puffin file. It is not built, because
-// no test proves that for the engines.
+// A faster search would read only the files written since the oldest deletion. It would depend on
+// how each engine removes files that were added twice, or that share a Puffin file. It is not
+// built, because no test covers that for the engines.
 //
-// Entries of every status count, because a file that an earlier run left may be named only as
-// removed.
+// Entries of every status count. A file that an earlier run left may be named only by entries that
+// mark it as removed.
 //
-// Errors: the errors of the storage and of yield; manifests.ErrTooMuch. After an error the yielded
-// files are doomed, but others may be missing.
+// Errors: the errors of the storage and of yield; manifests.ErrTooMuch. After an error, the files
+// already yielded may be deleted, but others may be missing.
 func eachDoomed(ctx context.Context, files opener, expired expiredParts, live *pathSet, claims []storage.Location,
 	yield func(doomedFile) error) (keptCounts, error) {
 	d := doomedSearch{files: files, live: live, claims: claims, yield: yield, met: newMet()}
@@ -153,7 +153,7 @@ func (d *doomedSearch) manifest(ctx context.Context, m manifests.Listed) error {
 	return nil
 }
 
-// add yields a file unless it is live, or outside the table's own files.
+// add yields a file unless it is live or outside the table's claims.
 func (d *doomedSearch) add(path string, kind fileKind) error {
 	switch {
 	case d.live.Has(path):
@@ -165,8 +165,9 @@ func (d *doomedSearch) add(path string, kind fileKind) error {
 	return d.yield(doomedFile{path, kind})
 }
 
-// skip counts an unreadable list or manifest, and returns any other error. A file that exceeds a
-// bound is not damaged, so an operator decides about it.
+// skip counts an unreadable list or manifest, and returns any other error. It also returns the
+// error of a file that exceeds a bound: such a file is not damaged, so an operator decides about
+// it.
 func (d *doomedSearch) skip(err error) error {
 	if unreadable, ok := errors.AsType[*unreadableError](err); ok && !errors.Is(err, manifests.ErrTooMuch) {
 		d.note(unreadable)
@@ -182,5 +183,5 @@ func (d *doomedSearch) note(unreadable *unreadableError) {
 	}
 }
 
-// isMissing reports whether a file does not exist, so that there is nothing to delete.
+// isMissing reports whether err means that a file does not exist.
 func isMissing(err *unreadableError) bool { return errors.Is(err.Err, storage.ErrNotFound) }

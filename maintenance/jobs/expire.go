@@ -24,10 +24,10 @@ type SnapshotSettings struct {
 	Retention metadata.Retention
 	// KeepFiles keeps all files.
 	KeepFiles bool
-	// Delay is how long files stay after their snapshots expired, for running readers.
+	// Delay is how long files stay after their snapshots expired, for readers that still use them.
 	Delay  time.Duration
-	Rule   string // hash of the rule that asks for it
-	Caller string // who asks for it
+	Rule   string // hash of the rule that requires the expiry
+	Caller string // the requester of the expiry
 }
 
 // DefaultSnapshots returns the default settings. Source: Java TableProperties,
@@ -85,7 +85,7 @@ type Extra func() ([]registry.Condition, []registry.Write, error)
 
 // Began is the result of the first step of a job.
 type Began struct {
-	Outcome   string      // OutcomeNothing; OutcomeDone if no file is to be deleted; empty: the job goes on
+	Outcome   string      // OutcomeNothing; OutcomeDone if no file must be deleted; empty if the job continues
 	Job       registry.ID // zero for OutcomeNothing
 	Table     moorage.Identifier
 	Snapshots int
@@ -94,12 +94,12 @@ type Began struct {
 
 // The outcomes of an attempt to expire snapshots, in addition to OutcomeDone and OutcomeNothing.
 const (
-	commitLost   = "lost" // there was a job, or a rule changed
+	commitLost   = "lost" // the table had a job, or a rule changed
 	commitFailed = "failed"
 )
 
-// Expire expires snapshots of a table. Unless s keeps the files, it also makes the job that deletes
-// the files that only those snapshots reach. extra may be nil.
+// Expire expires snapshots of a table. Unless s keeps the files, Expire also creates the job that
+// deletes the files that only those snapshots reach. extra may be nil.
 //
 // Errors: HeldError; ErrBusy; the errors of catalog.Maintain. After KindCommitUnknown the snapshots
 // may have expired, and the job may exist.
@@ -120,7 +120,7 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	if err != nil {
 		return Began{}, err
 	}
-	if expiry.IsEmpty() { // then nothing is written, not even the format
+	if expiry.IsEmpty() { // then Expire writes nothing, not even an upgraded format
 		j.stats.committed(OutcomeNothing)
 		return Began{Table: version.Ident, Outcome: OutcomeNothing}, nil
 	}
@@ -169,9 +169,9 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	return began, nil
 }
 
-// TrimFormer deletes metadata files of a table that left its metadata log so long ago that no
-// change record names them. A call may end at any point, and the next one continues. It makes no
-// job and no version of the table.
+// TrimFormer deletes metadata files that left the metadata log of a table so long ago that no
+// change record names them. An interrupted call is harmless, and the next one continues. TrimFormer
+// creates no job and no version of the table.
 //
 // Errors: HeldError; the errors of catalog.TrimFormer.
 func (j *Jobs) TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error) {
@@ -217,8 +217,8 @@ func (e *expiring) plan(base *metadata.Document, now time.Time) ([]metadata.Upda
 	return e.expiry.Updates(), nil
 }
 
-// beside returns the writes of the job, or of its run if it deletes no file, and the writes of the
-// caller.
+// beside returns the writes that accompany the commit: the writes of the job and of the caller. If
+// no file must be deleted, it returns the writes of the job's run instead of the job.
 func (e *expiring) beside(ctx context.Context, before, next *catalog.Version) (catalog.Beside, error) {
 	beside := catalog.Beside{Rule: e.settings.Rule}
 	if e.extra != nil {

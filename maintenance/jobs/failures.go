@@ -2,31 +2,33 @@ package jobs
 
 import "time"
 
-// The limits that block a kind on a table, or a job: see FailureRow, and Tries in its record.
+// These limits decide when failures block a kind on a table, or a job. See FailureRow, and Tries in
+// the job's record.
 const (
-	// TriesMax is the number of failures, which another try would meet again, that blocks it.
+	// TriesMax is how many failures that would recur in the next try block a kind or job.
 	TriesMax = 5
-	// latersMax and laterMax are the number of failures in a row, and the duration of a row, that
-	// block it.
+	// latersMax is how many temporary failures in a row block a kind or job. laterMax is how long
+	// such a row may last.
 	latersMax = 30
 	laterMax  = 4 * time.Hour
 	// LaterPause is the pause after the first failure. The pause doubles up to LaterPauseMax.
 	LaterPause    = time.Minute
 	LaterPauseMax = 15 * time.Minute
-	// rowGapMax is the longest time after a pause at which the next try still belongs to the row.
+	// rowGapMax is the longest time between the end of a pause and the next try in the same row. A
+	// later try begins a new row.
 	rowGapMax = time.Hour
 )
 
-// FailureRow is a sequence of failures that may be temporary, such as the failures of an
-// unavailable storage. Its times are by the store's clock.
+// FailureRow is a sequence of failures that may be temporary, for example while a storage is
+// unavailable. Its times are by the store's clock.
 type FailureRow struct {
 	Count int
 	Since time.Time // when the first failure was
 	Until time.Time // the end of the pause after the last failure
 }
 
-// Again returns r with one more failure, at now, of a try that began at began. If the try was long
-// after the last pause, a new row begins, because there was no try in between.
+// Again returns r with one more failure, which happened at now in a try that began at began. If
+// that try began long after the last pause, a new row begins.
 func (r FailureRow) Again(began, now time.Time) FailureRow {
 	if r.Count == 0 || began.Sub(r.Until) > rowGapMax {
 		r = FailureRow{Since: now}

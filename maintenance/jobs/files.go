@@ -20,10 +20,11 @@ import (
 const (
 	// Folder is the folder in a warehouse for the server's own files. No table can be in it.
 	Folder = "~moorage"
-	// fileBytesMax bounds one file of a job, and listBytes ends a list.
+	// fileBytesMax bounds one file of a job. A list ends when it reaches listBytes.
 	fileBytesMax = 256 << 20
 	listBytes    = 8 << 20
-	// listsMax is the number of lists of a job, which its record contains: 20 million files.
+	// listsMax is the largest number of lists of a job. The job's record names them all. They have
+	// room for 20 million files.
 	listsMax = 1000
 )
 
@@ -80,7 +81,7 @@ type DamagedError struct {
 // Error returns the text of the error.
 func (e *DamagedError) Error() string { return fmt.Sprintf("the job's file %s %s", e.Location, e.Why) }
 
-// writeFile writes a job's own file under a fresh name.
+// writeFile writes a job's own file under a new name.
 func writeFile(ctx context.Context, l *ledger.Ledger, store storage.Store, folder, name, what string, count int64,
 	body []byte) (registry.JobFile, error) {
 	unique, err := l.NewUUID()

@@ -58,7 +58,7 @@ type Tables interface {
 // Config configures Jobs. Fields without a default are required.
 type Config struct {
 	ledger.Deps
-	// Tables belong to the caller system:expire.
+	// Tables acts as the caller system:expire.
 	Tables Tables
 	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
 	// it is in doubt, nothing is deleted. By default the clock is trusted.
@@ -67,8 +67,8 @@ type Config struct {
 	Budget *Budget
 	// Patience is the longest wait for an answer of a storage. Default AnswerMax.
 	Patience time.Duration
-	// FormerKept is how long metadata files stay after they left a table's log: as long as change
-	// records, which name them. By default they stay for ever.
+	// FormerKept is how long metadata files stay after they left a table's log. It is the retention
+	// of change records, because change records name the files. By default the files stay for ever.
 	FormerKept time.Duration
 	// Ended, if not nil, is called with the run of a job after the job has ended.
 	Ended func(run registry.Run)
@@ -91,12 +91,13 @@ type Jobs struct {
 	now      func() time.Time
 	stats    counters
 	busy     busy
-	// looking is held by the one running search for leftovers. Others do not wait for it.
+	// A search for leftovers holds looking while it runs. Another search fails at once instead of
+	// waiting.
 	looking sync.Mutex
 
 	interval time.Duration
-	// Each is used by one loop.
-	jitters     []*rand.Rand // in the order of lanes
+	// Only one loop uses each random source.
+	jitters     []*rand.Rand // one for each lane, in the order of lanes
 	sweepJitter *rand.Rand
 	lookMax     time.Duration // checkMax, unless a test shortens it
 }
@@ -144,8 +145,8 @@ const (
 	OutcomeCalledOff = "called off" // the table is gone, or does not allow it any more
 )
 
-// ErrBusy means that the table has a job of this kind, or that a required record changed. Nothing
-// was changed.
+// ErrBusy means that the table already has a job of this kind, or that a record in a condition has
+// changed. Nothing was changed.
 var ErrBusy = errors.New("jobs: there is such a job, or a rule has changed")
 
 // HeldError is the reason why no file of a table may be deleted.
@@ -168,8 +169,8 @@ func held(document *metadata.Document) (why string) {
 	return ""
 }
 
-// believeClock returns KindUnavailable while the store's clock is in doubt, because ages are
-// unknown then.
+// believeClock returns KindUnavailable while the store's clock is in doubt, because the ages of
+// files are unknown then.
 func (j *Jobs) believeClock(ctx context.Context) error {
 	why, err := j.doubt(ctx)
 	if err == nil && why != "" {
@@ -200,7 +201,7 @@ func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 	return &job{record: records[0], value: value}, nil
 }
 
-// came records that a job made progress, so that a later failure begins a new row.
+// came clears the failures of a job that made progress, so that a later failure begins a new row.
 func (at *job) came() {
 	at.value.Tries, at.value.Laters, at.value.LaterSince = 0, 0, time.Time{}
 	at.value.RestsUntil, at.value.LastError, at.value.Begun = time.Time{}, "", 0
@@ -304,8 +305,8 @@ func runOf(value registry.Job, outcome, why string, now time.Time) runRecord {
 	}}
 }
 
-// surplusRuns returns the deletions of the oldest runs of a table, so that runsMax remain with a
-// new one.
+// surplusRuns returns the deletions of the oldest runs of a table. With the run that the caller
+// adds, runsMax runs remain.
 func surplusRuns(ctx context.Context, l *ledger.Ledger, pointer registry.ID) (writes []registry.Write, err error) {
 	runs, err := l.List(ctx, registry.TableRun, registry.RunPrefix(pointer), "", 2*runsMax)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"moorage/registry"
 )
 
-// lanes are the loops of a node, by the kind of their jobs, so that many jobs of one kind do not
-// delay another kind. Each kind has one loop more than a warehouse may use, so a warehouse whose
-// storage hangs stops only its own jobs.
+// lanes has the kind of job that each loop of a node runs. Kinds have loops of their own, so that
+// many jobs of one kind do not delay another kind. Each kind has one loop more than one warehouse
+// may use. So a warehouse whose storage hangs stops only its own jobs.
 var lanes = [...]string{KindSnapshots, KindSnapshots, KindSnapshots, KindOrphans, KindOrphans}
 
 const (
-	// warehouseMax is the number of jobs of one warehouse that a node runs at a time, and
-	// orphansMax the number of them that find orphans.
+	// A node runs at most warehouseMax jobs of one warehouse at a time. At most orphansMax of them
+	// find orphans.
 	warehouseMax = 2
 	orphansMax   = 1
 )
@@ -22,22 +22,22 @@ const (
 // busy has the tables on which this process runs a job. A table has one running job at a time, of
 // any kind. The zero value is ready. It is safe for concurrent use.
 type busy struct {
-	mu         sync.Mutex // guards the fields below; leaf
+	mu         sync.Mutex // guards the fields below; no lock is taken under it
 	tables     map[registry.ID]bool
 	warehouses map[string]int
-	orphans    map[string]int     // of warehouses
-	stalls     map[string]stalled // likewise
+	orphans    map[string]int     // how many jobs find orphans, by warehouse
+	stalls     map[string]stalled // by warehouse
 }
 
-// stalled is a warehouse whose storage did not answer, with the number of times in a row. This node
-// leaves it to other nodes until a time.
+// stalled is a warehouse whose storage did not answer several times in a row. This node leaves the
+// warehouse to other nodes until the time until.
 type stalled struct {
 	times int
 	until time.Time
 }
 
-// enter reports whether a job of a table may run at now, by the clock of this process. After true
-// the caller must call leave.
+// enter reports whether a job of a table may run at now, by the clock of this process. If it
+// returns true, the caller must call leave.
 func (b *busy) enter(kind string, table registry.ID, warehouse string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *busy) enter(kind string, table registry.ID, warehouse string, now time.
 	return true
 }
 
-// leave undoes enter, at now. isStalled reports that the storage did not answer.
+// leave undoes enter, at now. isStalled is true if the storage did not answer.
 func (b *busy) leave(kind string, table registry.ID, warehouse string, now time.Time, isStalled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,5 +75,5 @@ func (b *busy) leave(kind string, table registry.ID, warehouse string, now time.
 		return
 	}
 	times := b.stalls[warehouse].times + 1
-	b.stalls[warehouse] = stalled{times, now.Add(FailurePause(times + 1))} // a job rests for half of it
+	b.stalls[warehouse] = stalled{times, now.Add(FailurePause(times + 1))} // a job pauses half as long
 }

@@ -10,7 +10,7 @@ import (
 	"moorage/storage"
 )
 
-// foldersMax bounds the folders, and the metadata files, that one search remembers.
+// foldersMax bounds how many folders, and how many metadata files, one search remembers.
 const foldersMax = 100_000
 
 // folders is a set of folders with normalised locations.
@@ -25,7 +25,7 @@ func (f folders) addText(location string) {
 	}
 }
 
-// hold reports whether place is in one of the folders.
+// hold reports whether the location place is in one of the folders.
 func (f folders) hold(place storage.Location) bool {
 	if len(f) == 0 {
 		return false
@@ -46,12 +46,12 @@ func (f folders) first(n int) []string {
 	return all[:min(n, len(all))]
 }
 
-// unregistered are the metadata files outside the locations of all tables and views. A client may
+// unregistered has the metadata files outside the locations of all tables and views. A client may
 // register a table from each of them.
 type unregistered struct {
 	known   map[string]bool
 	unread  []string
-	folders folders // in which such tables have, or may have, their files
+	folders folders // where the tables of these files have, or may have, their files
 }
 
 // note adds a file if it is a metadata file. It returns false if there is no room for it.
@@ -76,8 +76,8 @@ func (u *unregistered) add(location string) {
 	u.folders.add(folder)
 }
 
-// list lists all files of the warehouse, and finds possible leftovers. It records unclaimed
-// metadata files, and folders of other warehouses, for the next round.
+// list lists all files of the warehouse, and finds possible leftovers. It records metadata files at
+// unclaimed locations, and folders of other warehouses. The next round uses both.
 func (l *leftoverLook) list(ctx context.Context) error {
 	l.found, l.more, l.kept = nil, false, make(map[string]int64)
 	claims := newClaimed(l.jobs)
@@ -123,8 +123,8 @@ func (l *leftoverLook) page(ctx context.Context, claims *claimed, files []storag
 	return nil
 }
 
-// noteWarehouse records the folder of a warehouse, of this store or another one, if a file shows
-// that a server keeps its own files there. The tables of another store are unknown here.
+// noteWarehouse records a folder as a warehouse of this or another store, if location shows that a
+// server keeps its own files there. The tables of another store are unknown here.
 func (l *leftoverLook) noteWarehouse(location string) {
 	above, _, own := strings.Cut(location, "/"+Folder+"/")
 	if !own {
@@ -135,8 +135,8 @@ func (l *leftoverLook) noteWarehouse(location string) {
 	}
 }
 
-// mayBeLeft reports whether an unclaimed file may be a leftover, and counts the reason if not. Once
-// the files that tables reach are known, it checks them too.
+// mayBeLeft reports whether an unclaimed file may be a leftover. If not, it counts the reason. Once
+// the files that tables reach are known, mayBeLeft uses them too.
 func (l *leftoverLook) mayBeLeft(file storage.Listed) bool {
 	why := l.staysFor(file)
 	if why != "" {
@@ -145,7 +145,8 @@ func (l *leftoverLook) mayBeLeft(file storage.Listed) bool {
 	return why == ""
 }
 
-// staysFor returns the reason why an unclaimed file stays, and the empty string if there is none.
+// staysFor returns the reason why an unclaimed file is not reported, and the empty string if there
+// is no reason.
 func (l *leftoverLook) staysFor(file storage.Listed) string {
 	place, err := storage.ParseFile(file.Location)
 	switch {

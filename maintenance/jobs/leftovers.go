@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// leftoverAgeMin is the minimum age of a leftover. Until then, a table that is being created
-	// may have files outside all claimed locations. An operator may set another age.
+	// leftoverAgeMin is the minimum age of a leftover. A younger file may belong to a table that is
+	// being created, and that has not claimed its location yet. An operator may set another age.
 	leftoverAgeMin = 7 * 24 * time.Hour
-	// leftoversMax bounds the leftovers that one search finds. They are in memory until the second
-	// check, and take about 20 MB.
+	// leftoversMax bounds the leftovers that one search finds. They stay in memory until the files
+	// are checked again, and take about 20 MB.
 	leftoversMax = 100_000
 	// leftOutMax bounds the folders of other warehouses that a report names.
 	leftOutMax = 1000
@@ -30,7 +30,7 @@ const (
 // LeftoverSettings decide which files of a warehouse are reported.
 type LeftoverSettings struct {
 	OlderThan time.Duration // the minimum age of a file
-	Unsafe    bool          // lets files be younger than seven days
+	Unsafe    bool          // accepts files younger than seven days
 	most      int           // files that one search finds; default leftoversMax
 }
 
@@ -42,18 +42,18 @@ func DefaultLeftovers() LeftoverSettings { return LeftoverSettings{OlderThan: le
 // created. Leftovers changes nothing, and no job deletes such files. sample is the largest number
 // of files that the report names.
 //
-// It searches below the location of the warehouse, not below its other allowed locations. It cannot
-// see that a table of another catalog, with its metadata elsewhere, has files there. Nor can it see
+// It searches the location of the warehouse, not the other locations that the warehouse allows. It
+// cannot detect files of a table of another catalog whose metadata is elsewhere. Nor can it detect
 // that a table names files through a link. So an operator must check before deleting anything.
 //
 // # Why a file is free
 //
-// The search records the end of the log of changes. Then it reads the tables and views of the
-// store, and lists the files after that. Meanwhile a table may take a location that contains a
-// file: then the search finds its claim when it reads the claims again, at the end. A table may
-// also begin to name a file: then the log has a change of that table. So the search reads the log,
-// and the files of the changed tables, until there are no further changes. A file that was once
-// reached counts as reached.
+// The search records the end of the log of changes. It then reads the tables and views of the
+// store, and after that lists the files. Meanwhile a table may take a location that contains a
+// listed file. At the end, the search reads the claims again and finds the claim of that table. A
+// table may also begin to name a listed file. Then the log has a change of that table. So the
+// search reads the log and the files of the changed tables, until there are no further changes. A
+// file that was reached once during the search counts as reached.
 //
 // If a file that a table reaches cannot be read, Blocked has the reason, and no file is reported.
 //
@@ -102,13 +102,13 @@ type leftoverLook struct {
 	olderThan time.Duration
 	most      int // files that are found
 
-	others       folders // those of other warehouses
+	others       folders // folders of the store's other warehouses
 	unregistered unregistered
-	reached      *reached  // nil until there is a file that no table or view has claimed
+	reached      *reached  // nil until there is a file outside all claimed locations
 	now          time.Time // by the clock that dates the files
 
 	found []storage.Listed
-	more  bool // there are more than found has
+	more  bool // there are more leftovers than found has
 	kept  map[string]int64
 }
 
@@ -182,7 +182,7 @@ func (l *leftoverLook) addWarehouses(ctx context.Context) error {
 }
 
 // settle checks the found files again until no table has changed since the last check, at most
-// roundsMax times. Then the files were free a moment ago.
+// roundsMax times. If it succeeds, the files were free a moment ago.
 func (l *leftoverLook) settle(ctx context.Context) error {
 	for range roundsMax {
 		changed, forgotten, err := l.reached.catchUp(ctx)
@@ -212,7 +212,7 @@ func (l *leftoverLook) settle(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain removes the found files that are claimed or reached by now.
+// lookAgain removes the files from found that are claimed or reached now.
 func (l *leftoverLook) lookAgain(ctx context.Context) error {
 	still, claims := l.found[:0], newClaimed(l.jobs)
 	for part := range slices.Chunk(l.found, listPage) {
@@ -241,7 +241,7 @@ func (l *leftoverLook) readUnregistered(ctx context.Context) (bool, error) {
 		}
 		document, err := l.jobs.tables.Unregistered(ctx, l.warehouse, file)
 		if err != nil && moorage.KindOf(err) == moorage.KindNotFound {
-			continue // it has gone meanwhile
+			continue // it was deleted meanwhile
 		}
 		if err == nil && document != nil {
 			l.unregistered.folders.addText(document.Location())

@@ -7,8 +7,9 @@ import (
 	"moorage/registry"
 )
 
-// Moves has the states of a job's record, and the states that may follow each. StateNone means that
-// there is no record. docs/design/jobs.md draws the same. Nothing writes to the map.
+// Moves has the possible states of a job's record, and the states that may follow each. StateNone
+// means that there is no record. docs/design/jobs.md draws the same graph. Nothing writes to the
+// map.
 var Moves = map[registry.State][]registry.State{
 	registry.StateNone:       {registry.StateCollecting, registry.StateAssigned},
 	registry.StateCollecting: {registry.StateWaiting, registry.StateBlocked, registry.StateNone},

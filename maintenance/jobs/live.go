@@ -19,11 +19,11 @@ const readsAtOnce = 8
 type readCost struct {
 	Lists, Manifests int64
 	Bytes            int64 // of manifests
-	Files            int64 // live files that the manifests name, counted each time they are named
+	Files            int64 // live files in the manifests; a file counts each time it is named
 }
 
-// eachNamed yields the files that a document at location names itself: its own, earlier metadata
-// files, manifest lists, manifests of snapshots without a list, and statistics.
+// eachNamed yields the files that a document at location names directly: the document's own file,
+// earlier metadata files, manifest lists, manifests of snapshots without a list, and statistics.
 func eachNamed(document *metadata.Document, location string, yield func(path string)) {
 	yield(location)
 	for _, entry := range document.MetadataLog() {
@@ -44,9 +44,9 @@ func eachNamed(document *metadata.Document, location string, yield func(path str
 
 // addReached adds to set all files that a document at location reaches: lists, manifests, data
 // files, delete files, statistics, and earlier metadata files. It reads each list and each manifest
-// of each snapshot to its end. If one cannot be read, addReached returns an error, and set is
-// useless. The error is an unreadableError if it is permanent. set should be sized for the
-// readCost.Files of readManifests.
+// of each snapshot to its end. If one of them cannot be read, addReached returns an error, and set
+// is incomplete. The error is an unreadableError if it is permanent. The caller should size set for
+// the readCost.Files that readManifests returns.
 func addReached(ctx context.Context, files opener, document *metadata.Document, location string, set *pathSet) error {
 	eachNamed(document, location, set.Add)
 	listed, err := manifestsOf(ctx, files, document, nil, sameError)
@@ -61,7 +61,7 @@ func addLive(ctx context.Context, files opener, listed []manifests.Listed, set *
 	return addLivePassing(ctx, files, listed, set, sameError)
 }
 
-// addLivePassing is addLive with pass, which converts each error.
+// addLivePassing does the same as addLive, but converts each error with pass.
 func addLivePassing(ctx context.Context, files opener, listed []manifests.Listed, set *pathSet,
 	pass func(error) error) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -100,11 +100,11 @@ func readManifests(ctx context.Context, files opener, document *metadata.Documen
 	return listed, cost, err
 }
 
-// manifestsOf returns the manifests of the wanted snapshots, each once; at most as many as a list
-// may have. pass converts each error.
+// manifestsOf returns the manifests of the wanted snapshots, each once. It returns at most as many
+// as a list may have. pass converts each error.
 func manifestsOf(ctx context.Context, files opener, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool, pass func(error) error) ([]manifests.Listed, error) {
-	var mu sync.Mutex // guards the two below; a leaf
+	var mu sync.Mutex // guards the two below; no lock is taken under it
 	met := newMet()
 	var listed []manifests.Listed
 	group, ctx := errgroup.WithContext(ctx)
@@ -130,19 +130,19 @@ func manifestsOf(ctx context.Context, files opener, document *metadata.Document,
 }
 
 // readManifestsLeft is readManifests for a document that may belong to no catalog. It skips missing
-// lists, because nothing reaches files through them any more. The lists of expired snapshots are
-// missing.
+// lists, for example the lists of expired snapshots. No file is reached through a missing list.
 func readManifestsLeft(ctx context.Context, files opener, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool) ([]manifests.Listed, error) {
 	return manifestsOf(ctx, files, document, wanted, unlessGone)
 }
 
-// addLiveLeft is addLive for the manifests of such a document. It skips missing manifests.
+// addLiveLeft is addLive for the manifests that readManifestsLeft returns. It skips missing
+// manifests.
 func addLiveLeft(ctx context.Context, files opener, listed []manifests.Listed, set *pathSet) error {
 	return addLivePassing(ctx, files, listed, set, unlessGone)
 }
 
-// unlessGone returns err, and nil if err means that a file does not exist.
+// unlessGone returns err, but nil if err means that a file does not exist.
 func unlessGone(err error) error {
 	if unreadable, ok := errors.AsType[*unreadableError](err); ok && isMissing(unreadable) {
 		return nil

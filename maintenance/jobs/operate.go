@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// Under is a job as operators see it.
+// Under is a job as shown to operators.
 type Under struct {
 	registry.Job
 	State registry.State
@@ -24,9 +24,9 @@ func (j *Jobs) Find(ctx context.Context, ident moorage.Identifier) (registry.ID,
 	return j.tables.Find(ctx, ident)
 }
 
-// List returns the jobs of a table, or of all tables for a zero pointer, whose keys come after
-// after. limit bounds their number; 0 means all. next is the after of the next page, and empty on
-// the last page.
+// List returns the jobs of a table whose keys come after the key after. A zero pointer means all
+// tables. limit bounds the number of jobs; 0 means all. next is the value of after for the next
+// page, and empty on the last page.
 func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limit int) (
 	all []Under, next string, err error) {
 	prefix := ""
@@ -53,8 +53,8 @@ func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limi
 	return all, next, moorage.Annotate("jobs.List", "", err)
 }
 
-// NameOf returns the name of a table, and the empty string if the table is gone. It reads no
-// document, so operators see jobs even while the storage is away.
+// NameOf returns the name of a table, or the empty name if the table is gone. It reads no document,
+// so it works while the storage is unavailable.
 func NameOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (moorage.Identifier, error) {
 	records, err := l.Get(ctx, registry.PointerKey(table))
 	if err != nil || records[0].State != registry.StateLive {
@@ -96,7 +96,8 @@ func (j *Jobs) find(ctx context.Context, id registry.ID) (*job, error) {
 	return found, err
 }
 
-// Files returns at most limit of the files that a job will delete, after the first skip.
+// Files returns at most limit of the files that a job will delete. It leaves out the first skip
+// files.
 //
 // Errors: KindNotFound if there is no such job; DamagedError.
 func (j *Jobs) Files(ctx context.Context, id registry.ID, skip, limit int) ([]Listed, error) {
@@ -143,16 +144,16 @@ func (j *Jobs) Cancel(ctx context.Context, id registry.ID, caller string) error 
 	})
 }
 
-// Retrying has the settings with which a blocked job continues. The zero value changes nothing.
+// Retrying has the settings for the retry of a blocked job. The zero value changes nothing.
 type Retrying struct {
 	// Confirmed accepts for this job that most files of the table are orphans.
 	Confirmed bool
 }
 
-// Retry lets a blocked job continue where it was.
+// Retry lets a blocked job continue where it stopped.
 //
-// Errors: KindCommitFailed if the job is not blocked; KindIllegalArgument if how does not fit its
-// kind.
+// Errors: KindCommitFailed if the job is not blocked; KindIllegalArgument if how does not apply to
+// the job's kind.
 func (j *Jobs) Retry(ctx context.Context, id registry.ID, how Retrying) error {
 	return j.change(ctx, "jobs.Retry", id, func(at *job) error {
 		if how.Confirmed && at.value.Kind != KindOrphans {
@@ -199,7 +200,7 @@ func (j *Jobs) Resume(ctx context.Context, id registry.ID) error {
 			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is not paused", id)
 		}
 		at.value.Paused, at.value.PausedWhy = false, ""
-		at.came() // failures before the pause are not in a row with those after it
+		at.came() // a failure after the pause begins a new row
 		return j.put(ctx, at, at.record.State)
 	})
 }
@@ -230,7 +231,7 @@ func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller st
 	})
 }
 
-// change changes a job, and repeats that if another process changed it meanwhile.
+// change changes a job with do. It repeats that if another process changed the job meanwhile.
 func (j *Jobs) change(ctx context.Context, op string, id registry.ID, do func(*job) error) error {
 	err := j.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		at, err := j.find(ctx, id)
@@ -246,8 +247,8 @@ func (j *Jobs) change(ctx context.Context, op string, id registry.ID, do func(*j
 	return moorage.Annotate(op, id.String(), err)
 }
 
-// blockerOf returns the write of the blocker of a job that changes to state. The blocker exists
-// while the job is blocked.
+// blockerOf returns the write of a job's blocker record when the job changes to state. A job has
+// the record while it is blocked.
 func blockerOf(at *job, value registry.Job, state registry.State, now time.Time) ([]registry.Write, error) {
 	key := registry.DueBlockedKey(value.Pointer, value.Kind)
 	isBlocked := at.record.State == registry.StateBlocked

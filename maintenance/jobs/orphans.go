@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// orphanAgeMin is the minimum age of an orphan: no commit takes that long. An operator may set
-	// another age.
+	// orphanAgeMin is the minimum age of an orphan, because no commit takes that long. An operator
+	// may set another age.
 	orphanAgeMin = 24 * time.Hour
 	// listPage is the number of files listed at a time. Clouds list 1,000; a disk reads a whole
 	// folder for each page.
 	listPage = 10_000
-	// More orphans than orphansFew, with more than a share of all bytes, need an operator's
-	// confirmation.
+	// A job needs an operator's confirmation if it finds more than orphansFew orphans that have
+	// more than a given share of all bytes.
 	orphansFew          = 100
 	orphansShareInverse = 5
 )
@@ -35,16 +35,16 @@ const (
 type OrphanSettings struct {
 	// OlderThan is the minimum age of a file when it is found.
 	OlderThan time.Duration `json:"older-than"`
-	// Quarantine is how long the file stays after that.
+	// Quarantine is how long the file stays after it is found.
 	Quarantine time.Duration `json:"quarantine"`
-	// Since, unless it is zero, keeps files that are older than that.
+	// Since, unless it is zero, keeps all files that were written before it.
 	Since time.Time `json:"since,omitzero"`
-	// EqualAuthorities means that paths which differ only in scheme or authority are one place.
+	// EqualAuthorities means that paths that differ only in scheme or authority name one place.
 	EqualAuthorities bool `json:"equal-authorities,omitempty"`
 	// Confirmed accepts that most files are orphans.
 	Confirmed bool `json:"confirmed,omitempty"`
-	// Adopt declares files that are older than the table's claims to be the table's own. The claims
-	// keep this for all later jobs.
+	// Adopt declares that files older than the table's claims belong to the table. The claims
+	// record this for all later jobs.
 	Adopt bool `json:"adopt,omitempty"`
 	// Unsafe allows files younger than a day.
 	Unsafe bool   `json:"unsafe,omitempty"`
@@ -58,9 +58,9 @@ func DefaultOrphans() OrphanSettings {
 	return OrphanSettings{OlderThan: 3 * day, Quarantine: 10 * day}
 }
 
-// FindOrphans makes a job that lists the files in the locations of a table that no version of the
-// table reaches. After the quarantine the job deletes those that are still unreachable. extra may
-// be nil.
+// FindOrphans creates a job. The job lists the files that are in the locations of a table and that
+// no version of the table reaches. After the quarantine the job deletes the listed files that are
+// still unreachable. extra may be nil.
 //
 // Errors: HeldError, BlockedError, ErrBusy, and the errors of the catalog and of the store. After
 // KindCommitUnknown the job may exist.
@@ -116,7 +116,7 @@ func checkOrphans(s OrphanSettings) error {
 	return nil
 }
 
-// asHeld converts the reason why a job would be called off into the reason why it does not begin.
+// asHeld converts calledOff, which ends a job, into HeldError, which means that no job begins.
 func asHeld(err error) error {
 	if called, ok := errors.AsType[*calledOff](err); ok {
 		return &HeldError{called.why}
@@ -140,7 +140,7 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 		return err
 	}
 	value.Input = &file
-	// The quarantine starts again once the orphans are found.
+	// The quarantine starts again when the orphans have been found.
 	value.Created, value.Since, value.Touched = now, now, now
 	value.NotBefore, value.WaitsFrom = now.Add(s.Quarantine), now
 	key := registry.JobKey(value.Pointer, value.Kind)
@@ -192,10 +192,10 @@ type marking struct {
 	homes    homes
 
 	files, bytes, allBytes int64
-	mismatch               string // an orphan that differs from a live file in scheme or authority only
+	mismatch               string // an orphan whose path differs from a live file's only in scheme or authority
 }
 
-// add lists a file of a claim if the file is an orphan. now is the time by the storage's clock.
+// add lists a file in a claim if the file is an orphan. now is the time by the storage's clock.
 func (m *marking) add(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error {
 	m.allBytes += file.Bytes
 	if err := checkForeignFile(ctx, m.jobs, m.look, m.set, file); err != nil {
@@ -235,7 +235,7 @@ func isHidden(below string) bool {
 	return strings.Contains(below, "/_") || strings.Contains(below, "/.") || strings.Contains(below, "/"+Folder+"/")
 }
 
-// judge refuses cases that an operator should check.
+// judge returns an error for results that an operator should check.
 func (m *marking) judge() error {
 	switch {
 	case m.mismatch != "":
@@ -248,7 +248,8 @@ func (m *marking) judge() error {
 	return nil
 }
 
-// asListed returns the files of a batch whose state in the storage matches the list.
+// asListed returns the files of a batch that have the same size and time in the storage as in the
+// list.
 func (g *guard) asListed(ctx context.Context, batch []Listed) ([]Listed, error) {
 	var same []Listed
 	for _, file := range batch {
@@ -266,12 +267,12 @@ func (g *guard) asListed(ctx context.Context, batch []Listed) ([]Listed, error) 
 	return same, nil
 }
 
-// sameSecond reports whether two times of one file agree to the second, because some servers round
-// one of them.
+// sameSecond reports whether two times of one file differ by less than a second. Some servers round
+// one of the times.
 func sameSecond(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
 
 const (
-	// foreignReadMax bounds the unpacked bytes that are read of a metadata file to find its table's
+	// foreignReadMax bounds how many unpacked bytes of a metadata file are read to find its table's
 	// uuid. Writers put the uuid near the start.
 	foreignReadMax = 1 << 20
 	// foreignFilesMax is the number of other servers' metadata files that one search reads.
@@ -325,12 +326,12 @@ func addTransactions(ctx context.Context, j *Jobs, set *pathSet) error {
 	})
 }
 
-// mayMark returns the claims of a table, and adds the files of transactions to set. It refuses if
-// others may have files in the table's locations: another table or view at, above or below one, or
-// a tombstone.
+// mayMark returns the claims of a table, and adds the files of transactions to set. It fails if
+// others may have files in the table's locations. That is so if another table, a view or a
+// tombstone is at, above or below one of the locations.
 //
-// While the table holds its claims, no other table and no tombstone can come there. So the records
-// at, above and below its own locations suffice.
+// While the table holds its claims, no other table and no tombstone can come there. So it is enough
+// to read the records at, above and below the table's own locations.
 func (j *Jobs) mayMark(ctx context.Context, look *look, set *pathSet) (homes, error) {
 	if err := addTransactions(ctx, j, set); err != nil {
 		return nil, err
@@ -346,8 +347,8 @@ func (j *Jobs) mayMark(ctx context.Context, look *look, set *pathSet) (homes, er
 	return found, nil
 }
 
-// claimAt returns the claim of a table on one of its locations, and refuses if something else is
-// there.
+// claimAt returns the claim of a table on one of its locations. It fails if another object has a
+// record there.
 func claimAt(ctx context.Context, j *Jobs, table registry.Pointer, location storage.Location) (
 	claim registry.LocationClaim, err error) {
 	at := location.String()
@@ -404,10 +405,10 @@ func noForeign(ctx context.Context, j *Jobs, look *look, set *pathSet) error {
 	})
 }
 
-// noForeign is noForeign for the deletion of orphans.
+// noForeign does the same as the function noForeign, with the state of g.
 func (g *guard) noForeign(ctx context.Context) error { return noForeign(ctx, g.jobs, g.look, g.set) }
 
-// checkForeignFile calls a job off if a file is a metadata file of another table, which may be live
+// checkForeignFile returns calledOff if file is a metadata file of another table, which may be live
 // in another catalog. It recognises files that this server wrote for the table by their names, and
 // files of the document by set. It reads only other files.
 func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *pathSet, file storage.Listed) error {
@@ -445,7 +446,7 @@ func uuidIn(ctx context.Context, j *Jobs, look *look, location string) (string, 
 	if err != nil {
 		return "", j.budget.Note(location, err)
 	}
-	defer body.Close() //nolint:errcheck // it is read only
+	defer body.Close() //nolint:errcheck // it is only read
 	in := io.LimitReader(body, foreignReadMax)
 	if strings.Contains(location[strings.LastIndexByte(location, '/'):], ".gz") {
 		unpacked, err := gzip.NewReader(in)
@@ -486,7 +487,7 @@ func orNoMetadata(err error) error {
 	return err
 }
 
-// adoptFiles records in the claims of a table that older files are its own.
+// adoptFiles records in the claims of a table that older files there belong to the table.
 //
 // Errors: calledOff if other tables may have files there.
 func adoptFiles(ctx context.Context, j *Jobs, at *job, caller string) error {

@@ -16,9 +16,10 @@ import (
 
 const ownerBytesMax = 1 << 10
 
-// ownFolder makes sure that no other store maintains the tables of a warehouse. The file owner in
-// the server's folder there has the id of the store that removes orphans; the first store creates
-// it. Two stores over one folder would each take the other's files for orphans.
+// ownFolder makes sure that no other store maintains the tables of a warehouse. The server's folder
+// in the warehouse has a file called owner with the id of the store that removes orphans. The first
+// store creates the file. Without it, two stores over one folder would each take the other's files
+// for orphans.
 //
 // Errors: BlockedError; KindUnavailable if the storage fails; the errors of the store.
 func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse string) error {
@@ -42,8 +43,8 @@ func foreignOwner(other, warehouse string) error {
 		warehouse)}
 }
 
-// ownerOf creates the owner file if it does not exist. It returns the owner's id, or the empty
-// string if that is id.
+// ownerOf creates the owner file with id if it does not exist. It returns the id in the file, or
+// the empty string if that equals id.
 func ownerOf(ctx context.Context, store storage.Store, warehouse string, id registry.ID) (other string, err error) {
 	file := ownerFile(warehouse)
 	err = store.Create(ctx, file, []byte(id.String()+"\n"))
@@ -88,9 +89,10 @@ func foreign(ctx context.Context, j *Jobs, warehouse string) (why string, err er
 	return foreignOwner(owner, location).Error(), nil
 }
 
-// Adopt makes this store the owner of a warehouse, which removes orphans there. It returns the id
-// of the former owner, and the empty string if there was none. The former owner's jobs there become
-// blocked. The operator must know that no other store has tables in the folder.
+// Adopt makes this store the owner of a warehouse. Only the owner removes orphans there. Adopt
+// returns the id of the former owner, and the empty string if there was no owner. The former
+// owner's jobs in the warehouse become blocked. The operator must know that no other store has
+// tables in the folder.
 //
 // Errors: the errors of the catalog and of the storage; KindUnavailable if a third store was
 // faster. An error may leave the warehouse without an owner.

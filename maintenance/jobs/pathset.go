@@ -14,28 +14,28 @@ const (
 	// exactMax is how many paths a pathSet keeps exactly; about 10 MB.
 	exactMax = 1 << 18
 	// bitsPerPath gives a Bloom filter about one false positive in 1,000 paths.
-	bitsPerPath = 144 // tenths
+	bitsPerPath = 144 // in tenths of a bit
 	hashCount   = 10
-	// bloomBitsMax is 32 MiB, for 18 million paths. It bounds the size because the expected number
-	// comes from lists, which any client writes. With more paths than fit, a pathSet keeps more
-	// files, and never fewer.
+	// bloomBitsMax is 32 MiB, for 18 million paths. The size needs a bound because the expected
+	// number comes from lists, which any client can write. If a set has more paths than fit, more
+	// files are kept by mistake, and no file is lost.
 	bloomBitsMax = 1 << 28
 	wordBits     = 64
 )
 
-// pathSet is a set of paths with errors in one direction only: Has is never false for a path that
-// was added. It may be true for other paths, once the set has more than a quarter of a million
-// paths. Each pathSet has its own hashes, so another one has other false positives. It is safe for
-// concurrent use.
+// pathSet is a set of paths with errors in one direction only. Has is never false for a path that
+// was added. Once the set has more than a quarter of a million paths, Has may be true for other
+// paths. Each pathSet hashes with its own seed, so two sets have different false positives. A
+// pathSet is safe for concurrent use.
 type pathSet struct {
 	seeds    [2]maphash.Seed
 	expected int64
 	max      int // how many paths are kept exactly
-	// elsewhere has the paths without scheme and authority. alike has the paths in folded form.
-	// Both are nil for a pathSet that cannot find look-alikes.
+	// elsewhere has the paths without scheme and authority. alike has the paths as folded returns
+	// them. Both are nil in a pathSet that does not find look-alikes.
 	elsewhere, alike *pathSet
 
-	// mu guards the fields below; a leaf.
+	// mu guards the fields below. No lock is taken under it.
 	mu    sync.RWMutex
 	exact map[[2]uint64]struct{} // nil once there are too many
 	bloom []uint64
@@ -65,7 +65,7 @@ func (s *pathSet) Add(path string) {
 		s.elsewhere.Add(pathWithoutStore(path))
 		s.alike.Add(folded(path))
 		if cut := strings.IndexAny(path, "?#"); cut >= 0 {
-			s.alike.Add(folded(path[:cut])) // where some engines end the path
+			s.alike.Add(folded(path[:cut])) // some engines cut the path off here
 		}
 	}
 	hash := s.hash(path)
@@ -106,7 +106,7 @@ func (s *pathSet) Len() int64 {
 	return s.count
 }
 
-// IsExact reports whether Has is right about every path.
+// IsExact reports whether Has makes no errors.
 func (s *pathSet) IsExact() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -143,13 +143,14 @@ func (s *pathSet) bits(hash [2]uint64) func(yield func(uint64) bool) {
 	}
 }
 
-// hash returns the hash of the place that path names. It is long enough to differ for all places.
+// hash returns the hash of the place that path names. It is so long that two places never have the
+// same hash in practice.
 func (s *pathSet) hash(path string) [2]uint64 {
 	path = spelled(path)
 	return [2]uint64{maphash.String(s.seeds[0], path), maphash.String(s.seeds[1], path)}
 }
 
-// spelled returns the only spelling of the place that path names. It returns path itself if no
+// spelled returns the normal spelling of the place that path names. It returns path itself if no
 // storage accepts it.
 func spelled(path string) string {
 	if normal, err := storage.NormaliseFile(path); err == nil {
@@ -158,14 +159,14 @@ func spelled(path string) string {
 	return path
 }
 
-// HasElsewhere reports whether a path may have been added that differs from path at most in scheme
-// or authority. It is false for a pathSet that cannot find look-alikes.
+// HasElsewhere reports whether Add may have been called with path, or with a path that differs only
+// in scheme or authority. It returns false for a pathSet that does not find look-alikes.
 func (s *pathSet) HasElsewhere(path string) bool {
 	return s.elsewhere != nil && s.elsewhere.Has(pathWithoutStore(path))
 }
 
-// LooksLike reports whether a path may have been added that an engine, or a person who typed it,
-// may take for path. It is false for a pathSet that cannot find look-alikes.
+// LooksLike reports whether Add may have been called with a path that an engine, or a person who
+// types it, could confuse with path. It returns false for a pathSet that does not find look-alikes.
 func (s *pathSet) LooksLike(path string) bool { return s.alike != nil && s.alike.Has(folded(path)) }
 
 // pathWithoutStore returns path without scheme and authority.
@@ -180,7 +181,7 @@ func pathWithoutStore(path string) string {
 // slashes, and bytes that are not ASCII.
 func folded(path string) string {
 	path = pathWithoutStore(path)
-	for range 2 { // encoded twice
+	for range 2 { // a path may be encoded twice
 		if decoded, err := url.PathUnescape(path); err == nil {
 			path = decoded
 		}

@@ -16,24 +16,24 @@ import (
 	"moorage/registry"
 )
 
-// AnswerMax is how long maintenance waits for one answer of a storage. A mount whose server is
-// gone, or a server that accepts a request and never answers, would block a job forever, and all
-// work behind it. Work in parts, such as the reading of a file, has the limit for each part, so a
-// large file has no bound. Time in which the caller does something else does not count.
+// AnswerMax is how long maintenance waits for one answer of a storage. The server of a mount may be
+// gone, or a server may never answer. Without the limit, a job and all work behind it would then
+// wait forever. Work in parts, such as reading a file, has this limit for each part, so a large
+// file has no bound. Time in which the caller does something else does not count.
 const AnswerMax = 2 * time.Minute
 
 // ErrStalled means that a storage did not answer. It is a storage.ErrUnavailable.
 var ErrStalled = fmt.Errorf("%w: it did not respond in time", storage.ErrUnavailable)
 
-// CallWithin calls do with a context that ends after limit, with the cause ErrStalled. If that
-// ended do, the error is ErrStalled too.
+// CallWithin calls do with a context that ends after limit, with the cause ErrStalled. If the
+// context ended do in this way, CallWithin returns an error that is ErrStalled.
 func CallWithin(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
 	within, cancel := context.WithTimeoutCause(ctx, limit, ErrStalled)
 	defer cancel()
 	return explain(within, do(within))
 }
 
-// explain adds ErrStalled to an error that was caused by it.
+// explain adds ErrStalled to err if ErrStalled ended ctx.
 func explain(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), ErrStalled) && !errors.Is(err, ErrStalled) {
 		return fmt.Errorf("%w: %w", ErrStalled, err)
@@ -41,8 +41,8 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// patientStore returns files with limit on the wait for each answer. The result lists if files
-// does.
+// patientStore returns files with a limit on the wait for each answer. The result implements
+// storage.Lister if files does.
 func patientStore(files storage.Store, limit time.Duration) storage.Store {
 	over := &patientFiles{files: files, limit: limit}
 	if lister, ok := files.(storage.Lister); ok {
@@ -109,7 +109,7 @@ func (l *patientLister) List(ctx context.Context, folder, after string, limit in
 // patientBody is a file that is being read. It is for one goroutine.
 type patientBody struct {
 	io.ReadCloser
-	ctx    func() error // why the file's context ended; nil if it has not
+	ctx    func() error // returns why the file's context ended; nil if it has not
 	cancel context.CancelCauseFunc
 	limit  time.Duration
 	once   sync.Once
@@ -132,18 +132,18 @@ func (b *patientBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// checkMax is how long after a check the files that it released may be deleted.
+// checkMax is how long after a check the checked files may be deleted.
 const checkMax = 20 * time.Second
 
 // errOldCheck ends a deletion whose check is too old.
 var errOldCheck = errors.New("jobs: the check before the deletion is too old")
 
-// deleteInTime calls do until it has handled all of batch. do calls check when it begins to check
-// whether the files may go, and deletes under the context from check. That context ends after
-// limit, by the monotonic clock. If it ended the deletion, deleteInTime calls do for the same files
-// again, with fewer at a time. So do checks again, and may find files that are already gone.
+// deleteInTime calls do until do has handled all of batch. do must call check when it begins to
+// check whether the files may go. It must then delete under the context that check returns. That
+// context ends after limit, by the monotonic clock. If that ended the deletion, deleteInTime calls
+// do again with fewer of the same files. So do checks them again, and some may already be gone.
 //
-// The error is a storage.ErrUnavailable if one file alone takes longer.
+// The error is a storage.ErrUnavailable if a single file takes longer than limit repeatedly.
 func deleteInTime[F any](ctx context.Context, limit time.Duration, batch []F,
 	do func(part []F, check func() context.Context) error) error {
 	for size, alone := len(batch), 0; len(batch) > 0; {
@@ -163,7 +163,7 @@ func deleteInTime[F any](ctx context.Context, limit time.Duration, batch []F,
 			batch, alone = batch[len(part):], 0
 		case len(part) > 1:
 			size = (len(part) + 3) / 4
-		case alone == 2: // a check that reads much may take that long once, but not repeatedly
+		case alone == 2: // a check that reads much may take that long once, but not twice
 			return fmt.Errorf("%w: it did not delete a file within %s: %w", storage.ErrUnavailable, limit, err)
 		default:
 			alone++
@@ -172,13 +172,13 @@ func deleteInTime[F any](ctx context.Context, limit time.Duration, batch []F,
 	return nil
 }
 
-// patientTables are tables whose storages are waited for no longer than limit.
+// patientTables are tables with a limit on the wait for each answer of their storages.
 type patientTables struct {
 	Tables
 	limit time.Duration
 }
 
-// over returns version with a storage that is waited for no longer.
+// over returns version with that limit for its storage.
 func (t *patientTables) over(version *catalog.Version) *catalog.Version {
 	if version == nil || version.Storage == nil {
 		return version
@@ -230,7 +230,7 @@ func (t *patientTables) WarehouseLocation(ctx context.Context, warehouse string)
 	return location, store, err
 }
 
-// WithDropped implements Tables. What do itself does has no bound.
+// WithDropped implements Tables. The function do has no limit itself.
 func (t *patientTables) WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
 	do func(*catalog.Version) error) error {
 	within, cancel := context.WithCancelCause(ctx)

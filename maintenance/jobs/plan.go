@@ -13,7 +13,7 @@ import (
 type Plan struct {
 	Table  moorage.Identifier
 	Expiry metadata.Expiry
-	// Held is the reason why nothing may happen. It is empty if there is none.
+	// Held is the reason why nothing may happen. It is empty if there is no reason.
 	Held string
 }
 
@@ -35,24 +35,24 @@ func (j *Jobs) PlanSnapshots(ctx context.Context, pointer registry.ID, s Snapsho
 	return plan, err
 }
 
-// DryRun describes what a job would do now, and what it would read for that.
+// DryRun describes what a job would do now, and what it would read to do so.
 type DryRun struct {
-	Plan           // of orphans only Table and Held
-	Blocked string // why the job would need an operator at once; empty if it would not
-	Reach   string // how the files are found; empty if none need be
+	Plan           // for orphans with only Table and Held
+	Blocked string // why an operator would have to act at once; empty if not
+	Reach   string // how the files are found; empty if no file must be found
 	Cost    readCost
-	Files   int64 // that would be deleted
-	Bytes   int64 // of orphans: nothing says how long an expired file is
+	Files   int64 // number of files that would be deleted
+	Bytes   int64 // only for orphans, because the size of expired files is unknown
 	Kept    []registry.KeptOf
 	Sample  []Listed // the first of the files
-	More    bool     // of leftovers: there are more than Files
-	LeftOut []string // of leftovers: folders of other warehouses, in order
+	More    bool     // only for leftovers: there are more than Files
+	LeftOut []string // only for leftovers: folders of other warehouses, in order
 }
 
-// sampler is the sink of a dry run. It may receive a doomed file several times.
+// sampler is the sink of a dry run. It may receive a file several times.
 type sampler struct {
 	run  *DryRun
-	most int // that the sample has
+	most int // how many files the sample may have
 	met  *pathSet
 }
 
@@ -95,7 +95,7 @@ func DryRunSnapshots(ctx context.Context, j *Jobs, pointer registry.ID, s Snapsh
 	return run, moorage.Annotate(op, pointer.String(), err)
 }
 
-// rehearse returns a table as Expire would leave it, and its earlier document.
+// rehearse returns a table as Expire would leave it, and the document before that.
 func rehearse(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSettings) (
 	*look, *metadata.Document, error) {
 	look, err := lookByID(ctx, j, pointer)
@@ -124,8 +124,8 @@ func lookByID(ctx context.Context, j *Jobs, pointer registry.ID) (*look, error) 
 	return j.look(ctx, &job{value: registry.Job{Pointer: pointer, UUID: table.TableUUID}}, input{})
 }
 
-// live reads the live side of a dry run. An unreadable file is the reason why the job would be
-// blocked.
+// live reads what the current version reaches, for a dry run. If a file is unreadable, live records
+// that the job would be blocked, and why.
 func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *pathSet, err error) {
 	r.Reach = reachFull
 	set, r.Cost, err = j.live(ctx, look, in)

@@ -9,8 +9,8 @@ import (
 	"moorage/storage"
 )
 
-// Promise has the files that a job of a table has yet to delete. A purge of the table takes it
-// over.
+// Promise has the files that a job of a table has yet to delete. A purge of the table takes over
+// the deletion.
 type Promise struct {
 	// Expired are the snapshots whose files the job has not all deleted. Some of their lists and
 	// manifests may be gone.
@@ -28,7 +28,7 @@ type Promise struct {
 func ReadPromise(ctx context.Context, files storage.Store, value registry.Job) (Promise, error) {
 	p := Promise{job: value}
 	if value.Input == nil {
-		return p, nil // of a program outside the server, or of a kind that deletes nothing
+		return p, nil // a job of a program outside the server, or of a kind that deletes nothing
 	}
 	in, err := new(Jobs).readInput(ctx, files, &job{value: value})
 	if err != nil {

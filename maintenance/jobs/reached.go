@@ -17,20 +17,20 @@ import (
 const metMax = 1 << 20
 
 // reached has the files that all tables and views of the store reach, as of a position in the log
-// of changes. It only grows.
+// of changes. Files are only added.
 type reached struct {
 	jobs      *Jobs
-	warehouse string // whose tables messages may name
+	warehouse string // messages may name only tables of this warehouse
 	position  registry.Position
 	set       *pathSet
 	cost      readCost // of the first reading
-	// dropped are the former locations of dropped tables, which restored tables get back.
+	// dropped are the former locations of dropped tables. A restored table gets them back.
 	dropped folders
 	met     map[[16]byte]bool // lists and manifests that were read to their end
-	behind  bool              // a table had moved when it was to be read, and catchUp has to read it
+	behind  bool              // a table changed before it was read, so catchUp must read it
 }
 
-// newReached returns a reached that has read nothing. catchUp reads later changes.
+// newReached returns a reached without files. catchUp reads the changes from now on.
 func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error) {
 	r := &reached{jobs: j, warehouse: warehouse, dropped: make(folders), met: make(map[[16]byte]bool)}
 	horizon, err := registry.ReadHorizon(ctx, j.store)
@@ -43,11 +43,11 @@ func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error
 	return r, nil
 }
 
-// readAll reads the files of all tables and views, live ones and dropped ones that can be restored.
-// A table may have files anywhere. It also adds the files that transactions name. A BlockedError
-// names an unreadable file.
+// readAll reads the files of all tables and views of the store, because a table may have files
+// anywhere. It includes dropped ones that can be restored. It also adds the files that transactions
+// name. If a file is unreadable, the error is a BlockedError with its name.
 func (r *reached) readAll(ctx context.Context) error {
-	// Lists are read twice, because the size of a set is fixed before it is filled.
+	// Each list is read twice, first to count: the size of a set must be known before it is filled.
 	err := r.each(ctx, func(record registry.Record) error { return r.with(ctx, record, r.count) })
 	if err != nil {
 		return err
@@ -66,7 +66,8 @@ func (r *reached) each(ctx context.Context, do func(registry.Record) error) erro
 	})
 }
 
-// read adds the files of the table or view of a record, and the locations that it would get back.
+// read adds the files of the table or view of a record. If it is dropped, read also adds the
+// locations that it would get back.
 func (r *reached) read(ctx context.Context, record registry.Record) error {
 	if err := r.with(ctx, record, r.add); err != nil || !record.State.IsDropped() {
 		return err
@@ -94,9 +95,9 @@ func (r *reached) read(ctx context.Context, record registry.Record) error {
 // reaching is a version of a table, or a view, that reaches files.
 type reaching struct {
 	files    opener
-	document *metadata.Document // nil of a view
+	document *metadata.Document // nil for a view
 	location string             // of the metadata file
-	scope    string             // what tells its storage from others: the warehouse
+	scope    string             // distinguishes its storage from others: the warehouse
 }
 
 func reachingOf(j *Jobs, version *catalog.Version) reaching {
@@ -106,8 +107,9 @@ func reachingOf(j *Jobs, version *catalog.Version) reaching {
 	}
 }
 
-// with calls do with the table or view of a record. It does nothing if that is being purged, or has
-// moved since the record was read, because then the log has a change.
+// with calls do with the table or view of a record. It does nothing if the table or view is being
+// purged. It also does nothing if the record has changed since it was read, because then the log
+// has a change.
 func (r *reached) with(ctx context.Context, record registry.Record,
 	do func(context.Context, reaching) error) error {
 	pointer, err := ledger.Decode[registry.Pointer](record)
@@ -143,8 +145,9 @@ func (r *reached) with(ctx context.Context, record registry.Record,
 	return r.unreadable(ctx, pointer, err)
 }
 
-// unreadable returns the reason why the report is incomplete: a table's files cannot be read. It
-// names no table of another warehouse, which the caller may not see.
+// unreadable returns a BlockedError: the report is incomplete because a table's files cannot be
+// read. Its text names no table of another warehouse, because the caller may not be allowed to see
+// that table.
 func (r *reached) unreadable(ctx context.Context, pointer registry.Pointer, err error) error {
 	why := fmt.Sprintf("the files of %s cannot be read: %s", pointer.Identifier(), wordsOf(err))
 	if pointer.Warehouse != r.warehouse {
@@ -188,7 +191,7 @@ func (r *reached) add(ctx context.Context, of reaching) error {
 
 // addUnregistered is add for a table that the store does not know. It skips missing files.
 func (r *reached) addUnregistered(ctx context.Context, of reaching) error {
-	of.scope = "unregistered/" + of.scope // no name of a warehouse has a slash
+	of.scope = "unregistered/" + of.scope // no name of a warehouse has a slash, so this is a scope of its own
 	eachNamed(of.document, of.location, r.set.Add)
 	listed, err := readManifestsLeft(ctx, of.files, of.document, r.isUnread(of.scope))
 	if err != nil {
@@ -226,7 +229,7 @@ func (r *reached) unread(scope string, listed []manifests.Listed) []manifests.Li
 }
 
 // meet records that the lists and manifests of a version were read. If it has recorded too many, it
-// forgets all earlier ones, which are then read again.
+// forgets the earlier ones, which are then read again.
 func (r *reached) meet(of reaching, listed []manifests.Listed) {
 	if len(r.met) > metMax {
 		clear(r.met)

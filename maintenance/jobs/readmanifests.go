@@ -18,7 +18,7 @@ type opener interface {
 }
 
 // unreadableError means that a list or manifest is missing, damaged, encrypted or unreachable, and
-// that this is permanent. Any other error of reading them may be temporary.
+// that this is permanent. Any other error may be temporary.
 type unreadableError struct {
 	Path string
 	Err  error
@@ -30,8 +30,8 @@ func (e *unreadableError) Error() string { return fmt.Sprintf("cannot read %s: %
 // Unwrap returns why the file cannot be read.
 func (e *unreadableError) Unwrap() error { return e.Err }
 
-// met remembers manifests by their names, as spelled: two spellings are both read. It is bounded,
-// as one list is.
+// met remembers manifests by their names. Two spellings of a name count as two manifests. Its size
+// is bounded like a single list.
 type met struct {
 	names map[[sha256.Size / 2]byte]struct{}
 	bytes int
@@ -92,8 +92,8 @@ func eachManifest(ctx context.Context, files opener, snapshot metadata.Snapshot,
 	})
 }
 
-// eachEntry calls do with the entries of a manifest. If the manifest yields fewer live files than
-// its list states, that is an error after the last entry.
+// eachEntry calls do with the entries of a manifest. If it yields fewer live files than the
+// manifest's list states, eachEntry returns an error after the last entry.
 func eachEntry(ctx context.Context, files opener, m manifests.Listed, do func(manifests.NamedFile) error) error {
 	if m.Encrypted {
 		return &unreadableError{m.Path(), errEncrypted}
@@ -118,7 +118,7 @@ func eachEntry(ctx context.Context, files opener, m manifests.Listed, do func(ma
 	})
 }
 
-// callerError is an error of do, not a fault of a file.
+// callerError is an error that do returned, not a fault of a file.
 type callerError struct{ error }
 
 // readToEnd opens the file at path for decode, and reads it to its end. A fault of the file is an
@@ -138,10 +138,10 @@ func readToEnd(ctx context.Context, files opener, path string, decode func(io.Re
 		return caller.error
 	}
 	if err == nil {
-		_, err = io.Copy(io.Discard, watched) // the part that the decoder did not read, and the checksum
+		_, err = io.Copy(io.Discard, watched) // reads what the decoder did not read, and so checks the checksum
 	}
 	switch {
-	case watched.err != nil: // an error of the storage: it may be temporary, and the decoder may have hidden it
+	case watched.err != nil: // a storage error may be temporary, and the decoder may have hidden it
 		return fmt.Errorf("read %s: %w", path, watched.err)
 	case err == nil && watched.bytes != info.Bytes:
 		return &unreadableError{path, errCut}

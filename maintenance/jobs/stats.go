@@ -10,22 +10,22 @@ import (
 // Of is a kind of job with a state or an outcome.
 type Of struct{ Kind, Is string }
 
-// Stats counts what the jobs of a process have done since its start, and what its last search
-// found.
+// Stats counts what the jobs of a process have done since its start. It also has what its last
+// search for jobs found.
 type Stats struct {
 	Commits map[Of]int64     // attempts to expire snapshots, by outcome
-	Files   int64            // deleted
-	Bytes   int64            // of orphans that were deleted
-	Kept    map[string]int64 // files, by the reason why they stayed
-	// Jobs counts the jobs in the store by state, and Blockers its blockers, both as of the last
-	// search.
+	Files   int64            // that were deleted
+	Bytes   int64            // of deleted orphans
+	Kept    map[string]int64 // files that stayed, by reason
+	// Jobs counts the jobs in the store by state. Blockers counts the blockers in the store. Both
+	// are from the last search.
 	Jobs     map[Of]int64
 	Blockers int64
 }
 
 // counters are the Stats of a process. The zero value is ready. It is safe for concurrent use.
 type counters struct {
-	mu    sync.Mutex // guards stats; leaf
+	mu    sync.Mutex // guards stats; no lock is taken under it
 	stats Stats
 }
 

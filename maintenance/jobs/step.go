@@ -14,8 +14,8 @@ import (
 	"moorage/storage"
 )
 
-// Step carries the job at key as far as possible: to its end, or until it has to wait. It does
-// nothing while another node has the job. It records a failure in the job, and returns it.
+// Step carries the job at key on until it ends or has to wait. It does nothing while another node
+// has the job. It records a failure in the job, and returns it.
 func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
 	err := j.assigner.Assign(ctx, jobPrefix+key.ID, jobLife, func(ctx context.Context) error {
 		return stepAll(ctx, j, key)
@@ -51,7 +51,7 @@ func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
 		case err != nil:
 			return j.fail(ctx, at, began, err)
 		case at.record.ETag == before.ETag && at.record.State == before.State:
-			return nil // it waits, or is gone
+			return nil // the job waits, or is gone
 		}
 	}
 }
@@ -75,11 +75,11 @@ func noteBegun(ctx context.Context, j *Jobs, at *job) error {
 	return j.put(ctx, at, at.record.State)
 }
 
-// takeBackMax bounds the work of a stopping process for its jobs.
+// takeBackMax bounds how long a stopping process works on its jobs.
 const takeBackMax = 5 * time.Second
 
-// takeBack undoes noteBegun, because the process is alive and stops the try for another reason. If
-// that fails, the try counts as one whose process died.
+// takeBack undoes noteBegun, because the process stops the try for another reason and has not died.
+// If takeBack fails, the try counts as one whose process died.
 func takeBack(ctx context.Context, j *Jobs, at *job) {
 	if at.value.Begun == 0 {
 		return
@@ -104,7 +104,7 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	}
 	if at.record.State != registry.StateCollecting {
 		if why, err := j.doubt(ctx); err != nil || why != "" {
-			return cmp.Or(err, errPaused) // the planner says so in the log
+			return cmp.Or(err, errPaused) // the planner logs that
 		}
 	}
 	_, store, err := j.storeOf(ctx, at)
@@ -144,7 +144,7 @@ func (j *Jobs) begin(ctx context.Context, at *job) error {
 	return j.put(ctx, at, registry.StateDeleting)
 }
 
-// storeOf returns the location of the warehouse of a job's table, and its storage.
+// storeOf returns the location and the storage of the warehouse of a job's table.
 func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, error) {
 	_, table, err := j.tables.TableByID(ctx, at.value.Pointer)
 	if moorage.KindOf(err) == moorage.KindNoSuchTable {
@@ -156,8 +156,8 @@ func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, err
 	return j.tables.WarehouseLocation(ctx, table.Warehouse)
 }
 
-// fail records in a job why a step failed, and the progress. began is when the try began. If
-// another process has changed the job meanwhile, it records nothing. It returns cause.
+// fail records in a job the progress and why a step failed. began is when the try began. If another
+// process has changed the job meanwhile, fail records nothing. It returns cause.
 func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) error {
 	if ctx.Err() != nil {
 		return cause
@@ -170,7 +170,7 @@ func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) 
 	row := FailureRow{Count: at.value.Laters, Since: at.value.LaterSince, Until: at.value.RestsUntil}
 	at.value.LastError = moorage.Cut(moorage.OneLine(cause.Error()), 1000)
 	switch {
-	case errors.Is(cause, storage.ErrSlowDown): // the storage is well, and has much to do
+	case errors.Is(cause, storage.ErrSlowDown): // the storage works, but is busy
 		row = FailureRow{Until: now.Add(LaterPause)}
 	case isLasting(cause):
 		at.value.Tries++

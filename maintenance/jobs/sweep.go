@@ -14,27 +14,27 @@ import (
 
 const (
 	// sweepAge is the age at which the sweep deletes the files of a job without a record. A job's
-	// file is written before its record, and no commit takes that long.
+	// files are written before its record, and no commit takes that long.
 	sweepAge = 7 * 24 * time.Hour
-	// sweepEvery is the mean pause between two sweeps, which list each warehouse once.
+	// sweepEvery is the mean pause between two sweeps. A sweep lists each warehouse once.
 	sweepEvery = 6 * time.Hour
-	// sweepMax is the number of files that a sweep remembers of one warehouse, in addition to those
-	// of its last job.
+	// sweepMax is how many files a sweep remembers of one warehouse. All files of the last job are
+	// remembered in any case.
 	sweepMax = 100_000
-	// sweepName is the name of the assignment of a sweep.
+	// sweepName is the name of the assignment of the sweep.
 	sweepName = "sweep/jobs"
 )
 
-// jobsFolder is the folder for the jobs' own files of this store in a warehouse. Other stores that
+// jobsFolder is the folder in a warehouse for the jobs' own files of this store. Other stores that
 // use the warehouse have other folders.
 func jobsFolder(ctx context.Context, l *ledger.Ledger, warehouse string) (string, error) {
 	id, err := storeID(ctx, l)
 	return storage.Join(warehouse, Folder, "jobs", id.String()), err
 }
 
-// Sweep deletes files that jobs left behind more than a week ago: files of jobs that never began,
-// and lists that were written again. It visits all warehouses, and returns all their errors. In a
-// store that never had a job it does nothing.
+// Sweep deletes files that jobs left more than a week ago: files of jobs that never began, and
+// lists that were replaced by new ones. It visits all warehouses, and returns all their errors. In
+// a store that never had a job it does nothing.
 func (j *Jobs) Sweep(ctx context.Context) error {
 	had, err := hadJobs(ctx, j.ledger)
 	if err != nil || !had {
@@ -57,7 +57,8 @@ func (j *Jobs) Sweep(ctx context.Context) error {
 	return err
 }
 
-// hadJobs reports whether the store ever had a job with files, which created the id of the store.
+// hadJobs reports whether the store ever had a job with files. The first such job creates the id of
+// the store.
 func hadJobs(ctx context.Context, l *ledger.Ledger) (bool, error) {
 	records, err := l.Get(ctx, registry.StoreIDKey())
 	return err == nil && records[0].Exists(), err
@@ -77,7 +78,7 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 	if !ok {
 		return nil
 	}
-	old := make(map[string][]string) // by the job
+	old := make(map[string][]string) // by the id of the job
 	young, count := make(map[string]bool), 0
 	for after := ""; ; {
 		page, err := lister.List(ctx, folder, after, listPage)
@@ -93,7 +94,7 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 				young[job] = true
 			}
 			if count++; count > sweepMax && old[job] == nil {
-				continue // the next look finds them, when these are gone
+				continue // the next sweep finds them, when these are deleted
 			}
 			old[job] = append(old[job], file.Location)
 		}
@@ -101,12 +102,12 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 			break
 		}
 	}
-	// Jobs with a record keep their files. The record is read after the listing: a job that began
-	// since then has a young file.
+	// Jobs with a record keep their files. The records are read after the files were listed. A job
+	// that began in between has only young files.
 	err = j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Job](record)
 		delete(old, value.ID.String())
-		return true, err // one that cannot be read may be any of them
+		return true, err // an unreadable record may be any job
 	})
 	if err != nil {
 		return err

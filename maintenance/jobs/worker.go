@@ -15,8 +15,8 @@ import (
 // blockersMax bounds the number of blockers that a search counts.
 const blockersMax = 1000
 
-// Worker runs jobs in loops, one for each lane, and deletes what ended jobs have left in another
-// loop. Every node has one.
+// Worker runs jobs in loops, one for each lane. Another loop sweeps the files that ended jobs have
+// left. Every node has a Worker.
 type Worker struct {
 	jobs  *Jobs
 	lanes []*worker.Worker
@@ -39,8 +39,8 @@ func (j *Jobs) NewWorker() *Worker {
 	return w
 }
 
-// Start starts the loops with a search at once, because the last process may have left jobs. It may
-// be called again after Stop.
+// Start starts the loops, which search at once, because the last process may have left jobs. A
+// caller may call Start again after Stop.
 func (w *Worker) Start() {
 	for _, lane := range w.lanes {
 		lane.Start()
@@ -49,7 +49,7 @@ func (w *Worker) Start() {
 	w.sweep.Start()
 }
 
-// Stop ends the loops and waits for them. It may be called again.
+// Stop ends the loops and waits for them. A second call does nothing.
 func (w *Worker) Stop() {
 	var stopping sync.WaitGroup
 	for _, loop := range append(w.lanes[:len(w.lanes):len(w.lanes)], w.sweep) {
@@ -68,12 +68,12 @@ func (w *Worker) Kick() {
 // Stats returns what the jobs of this process have done.
 func (w *Worker) Stats() Stats { return w.jobs.stats.get() }
 
-// RunOnce carries every job as far as possible, one after the other, and returns when all were
-// tried. Failures are recorded in the jobs. The error is about the search for them.
+// RunOnce carries every job on as far as possible, one after the other, and returns when it has
+// tried all. It records failures in the jobs. It returns only an error of the search for jobs.
 func (j *Jobs) RunOnce(ctx context.Context) error { return runLane(ctx, j, "") }
 
 // runLane runs the jobs of a kind that this process does not run already, one after the other.
-// Without a kind it runs jobs of all kinds. The error is about the search for them.
+// Without a kind it runs jobs of all kinds. It returns only an error of the search for jobs.
 func runLane(ctx context.Context, j *Jobs, kind string) error {
 	found, stop := make(map[Of]int64), stops{jobs: j}
 	err := j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
@@ -107,8 +107,8 @@ func countBlockers(ctx context.Context, j *Jobs) error {
 	return err
 }
 
-// stops has the reasons that stop due jobs, as of the first due job of a search. So stopped jobs
-// cost the search no write.
+// stops has the reasons that stop due jobs. It reads them once in a search, at the first due job.
+// So jobs that are stopped cost the search no write.
 type stops struct {
 	jobs   *Jobs
 	isRead bool
@@ -116,8 +116,8 @@ type stops struct {
 	doubt  string
 }
 
-// tryStep carries a job as far as possible, unless something stops it or this process is busy with
-// its table or warehouse.
+// tryStep carries a job on as far as possible. It does nothing if a reason stops the job, or if
+// this process is already busy with its table or warehouse.
 func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, table registry.ID) error {
 	j := s.jobs
 	pointer, state, err := pointerOf(ctx, j.ledger, table)
@@ -138,8 +138,8 @@ func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, t
 	return nil
 }
 
-// stop reports whether a job of table in a state must not continue: an operator has paused its
-// scope, or the clock is in doubt and the job would delete files.
+// stop reports whether a job of table in a state must not continue. That is so if an operator has
+// paused its scope. It is also so if the clock is in doubt and the job would delete files.
 func (s *stops) stop(ctx context.Context, state registry.State, table registry.Pointer) (bool, error) {
 	if !s.isRead {
 		records, err := s.jobs.ledger.Get(ctx, registry.PauseKey())
@@ -154,8 +154,8 @@ func (s *stops) stop(ctx context.Context, state registry.State, table registry.P
 	return isPaused(ctx, s.jobs, s.pauses, table) || s.doubt != "" && state != registry.StateCollecting, nil
 }
 
-// pointerOf returns the pointer of a table and the state of its record. It returns the zero pointer
-// if the table is gone or unreadable, which the step reports.
+// pointerOf returns the pointer of a table and the state of its record. If the table is gone or
+// unreadable, it returns the zero pointer, and the step of the job reports that.
 func pointerOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (registry.Pointer, registry.State, error) {
 	records, err := l.Get(ctx, registry.PointerKey(table))
 	if err != nil || !records[0].Exists() {
@@ -168,8 +168,9 @@ func pointerOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (regist
 	return pointer, records[0].State, nil
 }
 
-// isDue reports whether a job can run: it is not blocked, paused, or with another node or program,
-// its pause after a failure is over, and its time has come.
+// isDue reports whether a job can run. A job cannot run while another node or program has it, or
+// while it is blocked or paused. It also waits for the end of its pause after a failure, and for
+// its time.
 func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job registry.Job) (bool, error) {
 	switch state {
 	case registry.StateCollecting, registry.StateWaiting, registry.StateDeleting:
@@ -186,8 +187,8 @@ func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job regi
 	return state != registry.StateWaiting || !now.Before(job.NotBefore) || registry.IsAhead(job.WaitsFrom, now), nil
 }
 
-// rests reports whether a job pauses at now. If the pause is longer than jobs ever pause, it was
-// written when the store's clock was ahead, and does not count.
+// rests reports whether a job pauses after a failure at now. A pause that is longer than any pause
+// of jobs does not count: it was written when the store's clock was ahead.
 func rests(job registry.Job, now time.Time) bool {
 	left := job.RestsUntil.Sub(now)
 	return left > 0 && left <= LaterPauseMax

@@ -1,9 +1,9 @@
 // Package leases grants leases on tables to programs outside the server, such as a compaction by
-// Spark, and assigns maintenance that is due to them. A lease informs others that a program works
-// on the table. It prevents no commit.
+// Spark. It also assigns due maintenance to such programs. A lease informs others that a program
+// works on the table. It prevents no commit.
 //
 // All leases of a table are in one record. To take, renew or release a lease is a conditional write
-// of that record. So nodes have nothing to copy and nothing to warm up:
+// of that record. So nodes have no state to copy and no cache to fill:
 //
 //	free ─ take ─► held, until T+ttl ─ renew ─► held, until T'+ttl ─ release ─► free
 //	                     │ holder silent until T+ttl
@@ -11,21 +11,21 @@
 //
 // # What leases promise
 //
-//   - Each token is granted once: it is one more than the last token in the record, which the same
-//     write updates. The record stays when all leases have ended, and a crash cannot take a token
-//     back.
-//   - A change that names a lease (catalog.Catalog.Under) happens only while the record is as the
-//     holder's lease left it. A holder that slept past its end changes nothing.
-//   - Times are by the store's clock. The end of a lease causes no write; the next write of the
-//     record removes the lease.
+//   - Each token is granted once. It is one more than the last token in the record, and the write
+//     that grants it updates the record. The record stays when all leases have ended, so a token is
+//     not granted again after a crash.
+//   - A change that names a lease (catalog.Catalog.Under) requires that the holder's lease in the
+//     record is unchanged. So a holder that slept past the end of its lease changes nothing.
+//   - Times are by the store's clock. The end of a lease causes no write. The next write of the
+//     record removes the ended lease.
 //   - A lease works only for the caller that took it. A caller with the privilege "operate" may
 //     also release it. Without access control all callers are the same.
 //
 // # Assignments
 //
-// A table is due by a record of the due index, which package due writes. A program gets an
-// assignment for what is due: the table, the settings and a lease. While it works it reports its
-// progress, which renews the lease, and in the end the outcome.
+// A table is due if the due index has a record of it, which package due writes. A program gets an
+// assignment for due work: the table, the settings and a lease. While it works, it reports its
+// progress, which renews the lease. In the end it reports the outcome.
 //
 //	due ── Assign ──► ASSIGNED ── Finish ──► gone, a run in its place
 //	 ▲                   │
@@ -33,14 +33,14 @@
 //
 // # What assignments promise
 //
-//   - An assignment has one holder: job, lease, schedule and due record change in one Apply.
-//   - A program that was paused past its lease cannot commit with it, nor end another program's
-//     job.
-//   - The caller has the privilege to write to the table, and at most callerMax assignments at a
-//     time.
-//   - Tables that a caller cannot write to do not hide tables that it can.
-//   - Work that no policy requires is no longer due, unless a policy that requires it was set since
-//     the read.
+//   - An assignment has one holder: one Apply changes job, lease, schedule and due record together.
+//   - If a program was paused until its lease ended, it cannot commit with the lease, nor end the
+//     job of another program.
+//   - The caller of an assignment has the privilege to write to the table. It has at most callerMax
+//     assignments at a time.
+//   - If many due tables are not writable for a caller, it still gets the due tables that are.
+//   - Work that no policy requires becomes no longer due. If a policy that requires it was set
+//     since the policies were read, it stays due.
 //   - After jobs.TriesMax failures in a row the kind is blocked on the table until an operator
 //     retries it.
 //

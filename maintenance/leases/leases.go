@@ -16,7 +16,7 @@ import (
 const (
 	// TTLDefault is how long a lease lasts without a renewal, unless its holder sets a TTL.
 	TTLDefault = 2 * time.Minute
-	// TTLMin leaves a holder the time for a slow answer. TTLMax bounds how long a dead holder
+	// TTLMin gives a holder time even if an answer is slow. TTLMax bounds how long a dead holder
 	// blocks others.
 	TTLMin, TTLMax = 10 * time.Second, time.Hour
 	// WaitMax is how long a call may wait for a lease.
@@ -29,7 +29,7 @@ const (
 	RenewMax = 1000
 
 	pollFirst, pollMax = 50 * time.Millisecond, 2 * time.Second
-	// releaseTimeout bounds a release whose caller has left.
+	// releaseTimeout bounds a release whose caller has disconnected.
 	releaseTimeout = 5 * time.Second
 )
 
@@ -63,12 +63,12 @@ func New(l *ledger.Ledger) *Leases { return &Leases{l} }
 type Request struct {
 	Pointer registry.ID
 	// Scope is ScopeAll, or "job:" and a kind, or "part:" and hexadecimal digits. ScopeAll
-	// conflicts with every scope. Other scopes conflict with themselves and with ScopeAll.
+	// conflicts with every scope. Any other scope conflicts with itself and with ScopeAll.
 	Scope  string
-	Holder string        // the holder's own name
+	Holder string        // the name that the holder gives itself
 	TTL    time.Duration // zero means TTLDefault
 	Wait   time.Duration // how long to wait for conflicting leases; at most WaitMax
-	Job    registry.ID   // the lease's job; zero if there is none
+	Job    registry.ID   // the job that the lease is for; zero if there is none
 }
 
 // Granted is a granted or existing lease.
@@ -80,7 +80,7 @@ type Granted struct {
 // HeldError has the lease that conflicts with a request.
 type HeldError struct{ registry.Hold }
 
-// Error returns the holder, the scope and the expiry.
+// Error returns a text with the holder, the scope and the expiry.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("The table is leased: %s has %s until %s", e.Holder, e.Scope,
 		e.Expires.UTC().Format(time.RFC3339))
@@ -89,7 +89,7 @@ func (e *HeldError) Error() string {
 // Take grants a lease. It waits for conflicting leases if the request has a Wait.
 //
 // Errors: KindBadRequest; KindAlreadyExists with a *HeldError for the first conflicting lease;
-// KindUnavailable; KindCommitUnknown. In the last case the lease may have been granted, and ends by
+// KindUnavailable; KindCommitUnknown. After KindCommitUnknown the lease may exist, and then ends by
 // itself.
 func (s *Leases) Take(ctx context.Context, caller moorage.Caller, request Request) (Granted, error) {
 	const op = "leases.Take"
@@ -132,7 +132,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// tryTake grants a lease at once, or returns the conflicting hold. It also returns the time.
+// tryTake grants a lease now, or returns the conflicting hold. It also returns the time.
 func (s *Leases) tryTake(ctx context.Context, caller moorage.Caller, request Request) (
 	granted Granted, held *HeldError, now time.Time, err error) {
 	err = s.change(ctx, request.Pointer, func(lease *registry.Lease, at time.Time) error {
@@ -166,11 +166,11 @@ func (s *Leases) grant(lease *registry.Lease, caller moorage.Caller, request Req
 // collide reports whether leases of two scopes exclude each other.
 func collide(a, b string) bool { return a == b || a == ScopeAll || b == ScopeAll }
 
-// Renew extends the leases that caller still holds, and returns the others as lost. Leases of one
-// table are renewed together.
+// Renew extends the leases that caller still holds, and returns the other ids as lost. One write
+// renews all leases of a table.
 //
-// Errors: KindBadRequest for more than RenewMax; KindUnavailable and KindCommitUnknown: some leases
-// may have been renewed, and the caller may retry.
+// Errors: KindBadRequest for more than RenewMax; KindUnavailable; KindCommitUnknown. After the last
+// two, some leases may have been renewed, and the caller may retry.
 func (s *Leases) Renew(ctx context.Context, caller moorage.Caller, ids []registry.LeaseID) (
 	renewed []Granted, lost []registry.LeaseID, err error) {
 	if len(ids) > RenewMax {
@@ -220,11 +220,12 @@ func holdOf(lease *registry.Lease, token uint64, caller moorage.Caller) *registr
 	return nil
 }
 
-// Release ends a lease. It is no error if caller does not hold the lease, unless another caller
-// does. Release continues for a while when ctx ends, so that an interrupted job blocks nothing.
+// Release ends a lease. If caller does not hold the lease, that is an error only if another caller
+// does. Release continues for a while after ctx ends, so that an interrupted job does not block
+// other callers.
 //
-// Errors: KindForbidden for a lease of another caller; KindUnavailable and KindCommitUnknown: the
-// lease may have ended, and ends by itself in any case.
+// Errors: KindForbidden for a lease of another caller; KindUnavailable; KindCommitUnknown. After
+// the last two, the lease may have ended, and ends by itself in any case.
 func (s *Leases) Release(ctx context.Context, caller moorage.Caller, id registry.LeaseID, others Others) error {
 	ctx, cancel := moorage.Detached(ctx, releaseTimeout)
 	defer cancel()
@@ -244,7 +245,7 @@ func (s *Leases) Release(ctx context.Context, caller moorage.Caller, id registry
 	return moorage.Annotate("leases.Release", id.String(), err)
 }
 
-// Others is whether a caller may end the leases of other callers.
+// Others decides whether a caller may end the leases of other callers.
 type Others bool
 
 // The choices.
@@ -279,12 +280,12 @@ func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holde
 // Filter selects the leases to list. An empty member selects all.
 type Filter struct {
 	Warehouse string // of the table
-	Holder    string // the holder's own name
+	Holder    string // the name that the holder gives itself
 }
 
-// List returns the leases that match filter, on at most limit tables that have or had leases,
-// behind after. The next page begins after next, which is empty on the last page. A page can be
-// empty without being the last. List changes nothing.
+// List returns the leases that match filter. It covers at most limit tables that have or had
+// leases, after the table after. next is the value of after for the next page, and empty on the
+// last page. A page can be empty without being the last. List changes nothing.
 func (s *Leases) List(ctx context.Context, filter Filter, after string, limit int) (
 	held []Granted, next string, err error) {
 	const op = "leases.List"

@@ -12,13 +12,13 @@ import (
 	"moorage/registry"
 )
 
-// Planned is a change of a table's leases, for an Apply of the caller.
+// Planned is a change of a table's leases that the caller includes in its own Apply.
 type Planned struct {
 	Condition registry.Condition
 	Write     registry.Write
 }
 
-// PlanTake plans a lease that another change of the caller's Apply must accompany.
+// PlanTake plans a lease that the caller's Apply grants together with another change.
 //
 // Errors: the errors of Take. PlanTake does not wait.
 func (s *Leases) PlanTake(ctx context.Context, caller moorage.Caller, request Request) (Granted, Planned, error) {
@@ -50,7 +50,7 @@ func (s *Leases) PlanTake(ctx context.Context, caller moorage.Caller, request Re
 	return granted, Planned{read, writes[0]}, nil
 }
 
-// PlanEnd plans the end of a job's lease. It returns nil if the lease has ended.
+// PlanEnd plans the end of a job's lease. It returns nil if the lease has already ended.
 func (s *Leases) PlanEnd(ctx context.Context, id ID, job registry.ID) (*Planned, error) {
 	lease, read, now, err := s.read(ctx, id.Pointer)
 	if err != nil {
@@ -74,8 +74,8 @@ var errUnchanged = errors.New("leases: nothing to write")
 // changeTimeout bounds the attempts at one write of a record.
 const changeTimeout = 10 * time.Second
 
-// change reads the leases of a table without the ended ones, lets edit change them, and writes
-// them. It retries while other writes are faster. edit may be called several times, and returns
+// change reads the leases of a table, leaves out ended ones, lets edit change them, and writes
+// them. It retries if another write was faster. edit may be called several times. It returns
 // errUnchanged if there is nothing to write.
 func (s *Leases) change(ctx context.Context, pointer registry.ID,
 	edit func(lease *registry.Lease, now time.Time) error) error {
@@ -119,7 +119,8 @@ func (s *Leases) read(ctx context.Context, pointer registry.ID) (
 			return lease, read, now, err
 		}
 	}
-	// Read after the record: a lease that had ended by then has ended now.
+	// The time is read after the record. A lease that had ended when the record was read has also
+	// ended now.
 	if now, err = s.ledger.Time(ctx); err != nil {
 		return lease, read, now, err
 	}

@@ -21,7 +21,7 @@ import (
 const (
 	// callerMax is how many assignments a caller can have at a time.
 	callerMax = 16
-	// againFirst is the time until failed work is due again; it doubles.
+	// againFirst is the time until failed work is due again. It doubles with each further failure.
 	againFirst = time.Minute
 	// errorBytesMax bounds the stored text of a failure.
 	errorBytesMax = 1000
@@ -34,12 +34,13 @@ const (
 	OutcomeDone    = jobs.OutcomeDone
 	OutcomeNothing = jobs.OutcomeNothing
 	OutcomeFailed  = "failed"
-	// OutcomeReleased is the outcome of work that its program did not do: it is due again at once.
+	// OutcomeReleased is the outcome of work that its program gave back. The work is due again at
+	// once.
 	OutcomeReleased = "released"
-	outcomeLost     = "lost" // its lease ended
+	outcomeLost     = "lost" // the lease of the work ended
 )
 
-// kinds are the kinds that programs outside the server do.
+// assignable has the kinds that programs outside the server do.
 var assignable = map[string]policy.Type{string(policy.Compact): policy.Compaction}
 
 // Tables finds tables for the server. *catalog.Tables implements it.
@@ -56,15 +57,15 @@ type WorkConfig struct {
 	Leases *Leases
 	Tables Tables
 	Find   FindTable
-	// Rules returns the rules of a table, by its policies and its properties. Unless fresh is true,
-	// the policies may be some time old. If it is true, unchanged fails if a policy has changed
-	// since. unchanged is empty if the table's warehouse is gone.
+	// Rules returns the rules of a table, from its policies and its properties. Unless fresh is
+	// true, the policies may be some time old. If fresh is true, unchanged fails if a policy has
+	// changed since. unchanged is empty if the table's warehouse is gone.
 	Rules func(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 		rules policy.Rules, unchanged []registry.Condition, err error)
 	Logger *slog.Logger // by default nothing is logged
 }
 
-// Work assigns work that is due. It is safe for concurrent use.
+// Work assigns due work. It is safe for concurrent use.
 type Work struct {
 	config WorkConfig
 	places places
@@ -81,9 +82,9 @@ func NewWork(config WorkConfig) *Work {
 // WorkRequest is a request for an assignment.
 type WorkRequest struct {
 	Kinds  []string
-	Holder string        // the program's own name
-	TTL    time.Duration // of the lease; zero means leases.TTLDefault
-	Wait   time.Duration // how long to wait until something is due; at most leases.WaitMax
+	Holder string        // the name that the program gives itself
+	TTL    time.Duration // time-to-live of the lease; zero means leases.TTLDefault
+	Wait   time.Duration // how long to wait until work is due; at most leases.WaitMax
 }
 
 // Assignment is a piece of work that one program has.
@@ -96,13 +97,13 @@ type Assignment struct {
 	Rule      policy.Rule
 }
 
-// Assign assigns due work to the caller, the earliest of a part of the tables first. found is false
-// if nothing was due during the wait. Assign skips tables whose records or documents cannot be
-// read. If it finds nothing else, it logs the reason.
+// Assign assigns due work to the caller. It searches the due index part by part, and in each part
+// takes the earliest work first. found is false if nothing was due during the wait. Assign skips
+// tables whose records or documents cannot be read. If it finds no other work, it logs the reason.
 //
 // Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax assignments;
-// KindUnavailable; KindCommitUnknown: the work may have been assigned, and is due again when its
-// lease ends.
+// KindUnavailable; KindCommitUnknown. After KindCommitUnknown the work may be assigned, and is due
+// again when its lease ends.
 func (w *Work) Assign(ctx context.Context, caller moorage.Caller, request WorkRequest) (
 	assigned Assignment, found bool, err error) {
 	const op = "leases.Assign"
@@ -172,7 +173,7 @@ func (w *Work) tryAssign(ctx context.Context, caller moorage.Caller, request Wor
 }
 
 // handOut creates the job and the lease of assigned, and changes the schedule. It returns false if
-// a record changed meanwhile, or if another lease conflicts.
+// a record has changed meanwhile, or if another lease conflicts.
 func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkRequest, schedule due.Schedule,
 	asked registry.KindSchedule, assigned *Assignment, now time.Time) (bool, error) {
 	id, err := w.config.Ledger.NewID()
@@ -219,8 +220,8 @@ func (w *Work) apply(ctx context.Context, op string, change due.Change) (bool, e
 	return err == nil, ledger.StepError(op, err)
 }
 
-// takeStock returns how many assignments a caller has. It takes back the work of all callers
-// whose lease has ended, except on tables whose schedule cannot be read.
+// takeStock returns how many assignments a caller has. It also takes back all work whose lease has
+// ended, of all callers. It cannot take back work on a table whose schedule cannot be read.
 func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (
 	own int, over skippedTables, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {

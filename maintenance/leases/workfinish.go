@@ -15,9 +15,9 @@ import (
 // AssignmentResult is the result of an assignment.
 type AssignmentResult struct {
 	Outcome string // OutcomeDone, OutcomeNothing, OutcomeFailed or OutcomeReleased
-	Files   int64  // files that were rewritten
+	Files   int64  // how many files were rewritten
 	Bytes   int64
-	Error   string // for OutcomeFailed
+	Error   string // only for OutcomeFailed
 }
 
 // assignedJob is a job that is assigned to a program.
@@ -29,7 +29,8 @@ type assignedJob struct {
 // Progress renews the lease of an assignment, and returns it.
 //
 // Errors: KindNotFound; KindForbidden for the work of another caller; KindCommitFailed if the lease
-// is lost: then the program must stop; KindUnavailable and KindCommitUnknown: retry.
+// is lost, after which the program must stop; KindUnavailable and KindCommitUnknown, after which it
+// should retry.
 func (w *Work) Progress(ctx context.Context, caller moorage.Caller, id registry.ID) (Granted, error) {
 	const op = "leases.Progress"
 	at, err := w.find(ctx, caller, id)
@@ -51,8 +52,8 @@ func errLost(id registry.ID) error {
 	return moorage.Errorf(moorage.KindCommitFailed, "The lease of the job %s is lost: others may work on the table", id)
 }
 
-// Finish ends an assignment, and its lease. Failed work is due again later, or blocked after
-// jobs.TriesMax failures in a row. Released work is due at once, and counts as no failure.
+// Finish ends an assignment and its lease. Failed work is due again later, or blocked after
+// jobs.TriesMax failures in a row. Released work is due at once, and does not count as a failure.
 //
 // Errors: the errors of Progress, and KindBadRequest. A second Finish is KindNotFound.
 func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended AssignmentResult) error {
@@ -138,9 +139,9 @@ func (w *Work) end(ctx context.Context, at assignedJob, change due.Change, ended
 	return w.apply(ctx, "leases.end", change)
 }
 
-// nextSchedule returns the change of a table's schedule when an assignment on it has ended. Only
-// for successful work does it read the document: the work of a dead program is taken back even if
-// the storage is unavailable.
+// nextSchedule returns the change of a table's schedule when an assignment on it has ended. It
+// reads the document only for successful work. So the work of a dead program can be taken back even
+// if the storage is unavailable.
 func (w *Work) nextSchedule(ctx context.Context, schedule due.Schedule, job registry.Job,
 	ended AssignmentResult, now time.Time) (due.Change, error) {
 	pointers, err := w.config.Ledger.Get(ctx, registry.PointerKey(job.Pointer))

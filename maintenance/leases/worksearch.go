@@ -19,31 +19,32 @@ import (
 const (
 	// pageMax is how many due records one read lists.
 	pageMax = 200
-	// listedMax is how many due records one search lists. triedMax is how many tables it tries for
-	// the caller. Each try costs some reads. The caller's next search continues there.
+	// listedMax is how many due records one search lists. triedMax is how many tables one search
+	// tries for the caller; each try costs some reads. The caller's next search continues where
+	// this one stopped.
 	listedMax = 20_000
 	triedMax  = 2_000
-	// awayCost is the cost, as a part of triedMax, of a table whose document cannot be read: that
-	// may take long to find out.
+	// awayCost is what a table whose document cannot be read counts against triedMax, because the
+	// failed read may take long.
 	awayCost = 200
-	// placesMax bounds the callers whose place is remembered.
+	// placesMax bounds how many callers' places are remembered.
 	placesMax = 1_000
 
 	shards = "0123456789abcdef"
 )
 
-// place is where a search stopped: after the due record with the ID after in a shard. The zero
-// place is before all of them.
+// place is where a search stopped: in a shard, after the due record with the ID after. The zero
+// place is the start of the index.
 type place struct {
 	shard int
 	after string
 }
 
-// places are where the last searches of callers stopped without work, in this process. So a caller
-// that may write to few of the due tables gets to them over time. The zero value is ready. It is
-// safe for concurrent use.
+// places remembers, in this process, where the last searches of callers stopped without work. So a
+// caller that may write to only a few of the due tables finds them over time. The zero value is
+// ready. It is safe for concurrent use.
 type places struct {
-	mu       sync.Mutex // guards the field below; leaf
+	mu       sync.Mutex // guards the field below; no lock is taken under it
 	byCaller map[string]place
 }
 
@@ -53,7 +54,8 @@ func (p *places) of(caller string) place {
 	return p.byCaller[caller]
 }
 
-// set records where a search stopped: the zero place if it reached the end, or has found work.
+// set records where a search stopped. at is the zero place if the search reached the end or found
+// work.
 func (p *places) set(caller string, at place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +94,8 @@ func (p *skippedTables) add(table string, why error) { *p = skippedTables{p.tabl
 // isSpent reports whether the search has reached its cost limit.
 func (s *search) isSpent() bool { return s.listed >= listedMax || s.tried >= triedMax }
 
-// run searches the due index once around, from where the caller's last search stopped.
+// run searches the whole due index once. It begins where the caller's last search stopped, and
+// wraps around.
 func (s *search) run(ctx context.Context) (assigned Assignment, found bool, err error) {
 	from := s.places.of(s.caller.Name)
 	at := from
@@ -115,8 +118,8 @@ func (s *search) run(ctx context.Context) (assigned Assignment, found bool, err 
 	return assigned, found, nil
 }
 
-// shard searches the due records of a shard from at, which it moves, up to the ID until. An empty
-// until means the end.
+// shard searches the due records of a shard from at up to the ID until, and moves at. An empty
+// until means the end of the shard.
 func (s *search) shard(ctx context.Context, at *place, until string) (assigned Assignment, found bool, err error) {
 	prefix := registry.DuePrefix(shards[at.shard : at.shard+1])
 	for !s.isSpent() {
@@ -131,7 +134,7 @@ func (s *search) shard(ctx context.Context, at *place, until string) (assigned A
 			}
 			pointer, kind, due, err := registry.ParseDue(record.Key)
 			if err == nil && due.After(s.now) {
-				return assigned, false, nil // the others are later too
+				return assigned, false, nil // the other records are due later still
 			}
 			if at.after = record.Key.ID; err != nil || !slices.Contains(s.request.Kinds, kind) {
 				continue
@@ -152,7 +155,7 @@ func (s *search) shard(ctx context.Context, at *place, until string) (assigned A
 	return assigned, false, nil
 }
 
-// kindOn is a kind of work on a table, and the record that makes it due.
+// kindOn is a kind of work on a table, with the record that makes it due.
 type kindOn struct {
 	pointer registry.ID
 	kind    string
@@ -211,8 +214,8 @@ func (s *search) assign(ctx context.Context, on kindOn) (assigned Assignment, fo
 	return assigned, found, err
 }
 
-// load returns the present version of a table, and nil if it is unavailable now. An unavailable
-// storage does not keep a caller from tables in other storages.
+// load returns the present version of a table, or nil if it is unavailable now. If one storage is
+// unavailable, the caller can still get work on tables in other storages.
 func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Version, error) {
 	version, _, err := s.config.Tables.TableByID(ctx, table.ID)
 	if err == nil || ctx.Err() != nil {
@@ -225,9 +228,10 @@ func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Ver
 	return nil, nil
 }
 
-// notRequired removes the due time of a table that must not have the work: a policy was removed, or
-// the table itself forbids it. The table is due again when that changes. If it has changed by now,
-// unchanged fails, and the table stays due.
+// notRequired removes the due time of a table on which the work is not required any more. That is
+// so if a policy was removed, or if the table itself forbids the work. When that changes, the table
+// becomes due again. If it has changed by now, the condition unchanged fails, and the table stays
+// due.
 func (s *search) notRequired(ctx context.Context, schedule due.Schedule, asked registry.KindSchedule, rule policy.Rule,
 	unchanged []registry.Condition) error {
 	asked.Due, asked.Held = time.Time{}, rule.Held
@@ -246,7 +250,7 @@ func (s *search) rule(ctx context.Context, version *catalog.Version, table regis
 	return rules[assignable[kind]], unchanged, err
 }
 
-// unlessHidden returns nil for an error that means that a table is not for the caller.
+// unlessHidden returns nil if err means that the caller may not see the table, and err otherwise.
 func unlessHidden(err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchNamespace, moorage.KindNoSuchWarehouse, moorage.KindForbidden,

@@ -8,8 +8,9 @@
 //	field of a ref ─ property of the table ─ policy of the table ─ of its namespace, and the
 //	namespaces above it, nearest first ─ of the warehouse ─ of the server ─ default
 //
-// Each job is off unless a policy enables it. A property whose value cannot be read holds the job
-// back, because the table's owner intended something by it. The package guesses no other value.
+// Each job is off unless a policy enables it. If a property's value cannot be read, the job does
+// not run, because the table's owner intended something by the value. The package does not guess
+// what.
 //
 // # Records
 //

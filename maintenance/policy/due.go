@@ -2,7 +2,7 @@ package policy
 
 import "time"
 
-// Facts are what a change records about the version of a table that it made.
+// Facts has what a change records about the table version that it created.
 type Facts struct {
 	// Known is false if the change recorded no facts. Then the planner must check the table.
 	Known     bool
@@ -13,7 +13,7 @@ type Facts struct {
 	Rules string // hash of the maintenance settings in the table itself
 }
 
-// Base is the state of a table after the last job of a kind, and what was known of it then.
+// Base is the state of a table after the last job of a kind, with the table's rules at that time.
 type Base struct {
 	Rule      string // hash of the rule; empty if the kind was never checked
 	Rules     string // as in Facts
@@ -24,27 +24,27 @@ type Base struct {
 	Interval time.Duration
 }
 
-// AheadMax is how far a snapshot's time may be ahead of the store's clock. A table with a snapshot
-// that is further ahead waits.
+// AheadMax is how far a snapshot's time may be ahead of the store's clock. No snapshot expires
+// while a table has one that is further ahead.
 const AheadMax = time.Hour
 
 const (
-	// lookDelay is the time from a change of a table's rules to the check of the table. Several
-	// changes mostly come together.
+	// lookDelay is the time from a change of a table's rules to the check of the table. It exists
+	// because several changes mostly come together.
 	lookDelay = time.Minute
-	// overdueMax is how long snapshots that may expire wait for others, to expire with them.
+	// overdueMax is how long expired snapshots wait for others, to be removed together.
 	overdueMax = 24 * time.Hour
 	// firstPass is the time until a table's first pass for orphans.
 	firstPass = time.Hour
 )
 
-// Due returns when the planner must check a table for a type of job, after a commit with facts at
-// about now. Zero means that the commit makes nothing due. base is the state after the type's last
-// job.
+// Due returns when the planner must check a table for a type of job. It is called for a commit with
+// facts that happened at about now. Zero means that the commit makes nothing due. base is the state
+// after the type's last job.
 //
-// A time in the past means now. The job checks the live table, and decides by that table only. So a
-// time that is too early costs a check. A time that is too late needs no commit, because the next
-// check sets it.
+// A time in the past means now. The job reads the live table, and decides by that alone. So a time
+// that is too early costs one check. No later commit has to correct a time that is too late,
+// because the next check sets it again.
 func Due(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	switch {
 	case !rule.IsActive():
@@ -63,8 +63,8 @@ func Due(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// snapshotsDue returns when the oldest snapshot since the last run may expire. Earlier snapshots
-// stayed for other reasons, and the run itself set the time of the next check.
+// snapshotsDue returns when the oldest snapshot since the last run may expire. Earlier snapshots do
+// not matter: the last run kept them for a reason, and itself set the time of the next check.
 func snapshotsDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	keep, first := rule.Count(MinSnapshotsToKeep), facts.First
 	if !base.Ran.IsZero() {
@@ -77,7 +77,7 @@ func snapshotsDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 		return time.Time{}
 	}
 	if first.After(now.Add(AheadMax)) {
-		return now.Add(lookDelay) // the check decides what the table waits for
+		return now.Add(lookDelay) // the check finds out what the table waits for
 	}
 	due := first.Add(rule.Duration(MaxSnapshotAgeHours))
 	if surplus < rule.Count(MinSnapshotsToExpire) {
@@ -98,7 +98,8 @@ func orphansDue(base Base, rule Rule, now time.Time) time.Time {
 	return base.Ran.Add(interval)
 }
 
-// compactionDue returns when the table has rested, if there are enough new files.
+// compactionDue returns when the table will have had no commit for long enough, if it has enough
+// new files.
 func compactionDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	if facts.Files < 0 || facts.Files-base.Files < rule.Count(MinInputFiles) {
 		return time.Time{}

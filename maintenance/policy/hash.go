@@ -7,12 +7,13 @@ import (
 	"strconv"
 )
 
-// hashBytes is the length of a hash. The hash distinguishes two rules of one table, and keeps no
+// hashBytes is the length of a hash. A hash only distinguishes two rules of one table. It keeps no
 // secret.
 const hashBytes = 8
 
-// Hash returns 16 hexadecimal digits that identify what r requires. The source of the rule and its
-// time do not matter. Each text is hashed with its length, so one value cannot match two.
+// Hash returns 16 hexadecimal digits that identify the requirements of r. The source of the rule
+// and its time do not matter. The length of each text is hashed too, so two different rules do not
+// yield the same input.
 func (r Rule) Hash() string {
 	sum := sha256.New()
 	add(sum, string(r.Type), strconv.FormatBool(r.Enabled), r.Held)

@@ -10,8 +10,7 @@ import (
 	"moorage/registry"
 )
 
-// Matcher finds the policies that apply to a table. It does not change, and is safe for concurrent
-// use.
+// Matcher finds the policies that apply to a table. It is immutable, and safe for concurrent use.
 type Matcher struct {
 	server     []Policy // at most one
 	warehouses map[string]Policy
@@ -60,7 +59,7 @@ func newMatcher(all []stored) *Matcher {
 	return m
 }
 
-// Asks reports whether a policy enables maintenance.
+// Asks reports whether any policy enables maintenance.
 func (m *Matcher) Asks() bool { return m != nil && m.asks }
 
 // Hash returns a hash of all policies.
@@ -70,7 +69,7 @@ func (m *Matcher) Hash() string { return m.hash }
 func (m *Matcher) WarehouseID(name string) registry.ID { return m.ids[name] }
 
 // requires returns conditions that fail if a policy that applies to a warehouse has changed since m
-// was made. ok is false if a required record is missing: see Policies.anchor.
+// was made. ok is false if a record that the conditions need is missing: see Policies.anchor.
 func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Condition, ok bool) {
 	for _, scope := range []string{registry.ScopeServer, registry.WarehouseScope(warehouse)} {
 		record, found := m.anchors[scope]
@@ -82,7 +81,7 @@ func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Conditi
 	return conditions, true
 }
 
-// With returns m as it would be if a scope had job for a type.
+// With returns m as it would be if scope had the policy job for the type t.
 func (m *Matcher) With(scope catalog.Scope, t Type, job Job) *Matcher {
 	say := func(said Policy) Policy {
 		jobs := map[Type]Job{t: job}
@@ -182,8 +181,8 @@ func sourceOf(scope string, ident moorage.Identifier) Source {
 	return Source{Level: LevelWarehouse, Name: ident.Warehouse}
 }
 
-// settingsOf reads the settings of a record. It skips members that are not strings: only a later
-// version knows them.
+// settingsOf reads the settings of a record. It skips members that are not strings, because a later
+// version of the server wrote them.
 func settingsOf(raw json.RawMessage) Settings {
 	var members map[string]any
 	if json.Unmarshal(raw, &members) != nil {

@@ -22,16 +22,17 @@ type Job struct {
 	Unsafe bool
 }
 
-// Source is where a value comes from: the level, and the name of the scope, property or ref.
+// Source is where a value comes from: a level, and the name of a scope, property or ref at that
+// level.
 type Source struct {
 	Level Level
-	Name  string // of the scope, the property or the ref
+	Name  string // the name of the scope, property or ref
 }
 
 // Level is a level at which a value can be set.
 type Level string
 
-// The levels, the strongest first.
+// The levels. The first level that has a value decides.
 const (
 	LevelProperty  Level = "property"
 	LevelTable     Level = "table"
@@ -51,24 +52,24 @@ type Value struct {
 	Raised bool
 }
 
-// Rule is the maintenance of one type that a table gets.
+// Rule is what a table's maintenance of one type must do.
 type Rule struct {
 	Type    Type
 	Enabled bool
-	From    Source // what enabled or disabled it
+	From    Source // the source that enabled or disabled the rule
 	// Since is when the rule was enabled.
 	Since time.Time
 	// Unsafe is true if one of the policies allows settings below their Floor.
 	Unsafe bool
-	// Held is why no job may run although the rule is enabled; empty if nothing holds it.
+	// Held is why no job may run although the rule is enabled. It is empty if jobs may run.
 	Held   string
 	Values map[string]Value // only the settings that have a value
 }
 
-// Rules are the rules for a table, by type.
+// Rules are the rules of a table, by type.
 type Rules map[Type]Rule
 
-// Reasons why a rule is held. A property that cannot be read is a reason of its own.
+// Reasons why a rule is held. A property that cannot be read is another reason.
 const (
 	HeldCollection = "gc-disabled" // gc.enabled is not true
 	HeldByTable    = "held"        // moorage.maintenance.hold is true
@@ -126,7 +127,7 @@ func effective(t Type, chain []Policy, properties map[string]string) Rule {
 	return rule
 }
 
-// held returns why a table forbids jobs of a type.
+// held returns why a table forbids jobs of a type. It is empty if the table allows them.
 func held(t Type, properties map[string]string) string {
 	collects, said := properties[propertyCollects]
 	switch {
@@ -140,8 +141,8 @@ func held(t Type, properties map[string]string) string {
 	return ""
 }
 
-// valueOf returns the effective value of a setting. ok is false if it is not set. bad is true if
-// the table's property cannot be read.
+// valueOf returns the effective value of a setting. ok is false if the setting has no value. bad is
+// true if the table's property cannot be read.
 func valueOf(rule Rule, s Setting, chain []Policy, properties map[string]string) (value Value, ok, bad bool) {
 	if text, said := properties[s.Property]; said && s.Property != "" {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
@@ -156,7 +157,7 @@ func valueOf(rule Rule, s Setting, chain []Policy, properties map[string]string)
 	}
 	for _, p := range chain {
 		text, said := p.Jobs[rule.Type].Settings[s.Name]
-		if !said || s.check(text, true) != nil { // policies are checked when they are written
+		if !said || s.check(text, true) != nil { // the settings of policies are checked when they are written
 			continue
 		}
 		if s.Choices != nil {
@@ -168,15 +169,16 @@ func valueOf(rule Rule, s Setting, chain []Policy, properties map[string]string)
 	return Value{Number: s.Default * s.Unit, Text: s.Text, From: Source{Level: LevelDefault}}, s.HasDefault, bad
 }
 
-// Count returns the value of a setting that is a count or a size; zero if it is not set.
+// Count returns the value of a setting that is a count or a size. It is zero if the setting has no
+// value.
 func (r Rule) Count(name string) int64 { return r.Values[name].Number }
 
-// Duration returns the value of a setting that is a time; zero if it is not set.
+// Duration returns the value of a setting that is a time. It is zero if the setting has no value.
 func (r Rule) Duration(name string) time.Duration {
 	return time.Duration(min(r.Values[name].Number, maxMillis)) * time.Millisecond
 }
 
-// Text returns the value of a setting with choices; empty if it is not set.
+// Text returns the value of a setting with choices. It is empty if the setting has no value.
 func (r Rule) Text(name string) string { return r.Values[name].Text }
 
 // IsActive reports whether jobs of the rule may run.

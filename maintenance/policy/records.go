@@ -15,7 +15,7 @@ import (
 	"moorage/registry"
 )
 
-// Scopes finds the objects that have policies, with the rights of one caller. catalog.Scopes
+// Scopes finds the objects that have policies, with the privileges of one caller. catalog.Scopes
 // implements it.
 type Scopes interface {
 	Find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (catalog.Scope, error)
@@ -26,10 +26,10 @@ type Scopes interface {
 // reloadTimeout bounds the reading of the policies after a change whose client may be gone.
 const reloadTimeout = 30 * time.Second
 
-// Policies are the policies of a store. It is safe for concurrent use.
+// Policies keeps the policies of a store. It is safe for concurrent use.
 type Policies struct {
 	ledger  *ledger.Ledger
-	reloads atomic.Int64 // how many have begun
+	reloads atomic.Int64 // how many calls of Reload have begun
 	current atomic.Pointer[Matcher]
 	changed func()
 }
@@ -43,19 +43,19 @@ func New(l *ledger.Ledger, changed func()) *Policies {
 	return &Policies{ledger: l, changed: changed}
 }
 
-// stored is a policy with its scope, as the record has it.
+// stored is a policy and its scope, as in a record.
 type stored struct {
 	scope string
 	value registry.MaintenancePolicy
 }
 
-// Reload reads all policies, and returns their matcher. Of concurrent calls that have ended, the
-// one that began last provides the result. A record that cannot be read fails Reload: no work may
-// follow only a part of the policies.
+// Reload reads all policies, and returns their matcher. If a call that began later has already
+// ended, Reload returns the matcher of that call. If one record cannot be read, Reload fails,
+// because no work may follow only a part of the policies.
 func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
 	number := p.reloads.Add(1)
-	// The anchors must be older than the policies, so that a change that this read missed in part
-	// fails the conditions.
+	// The anchors must be read before the policies. If this read misses a part of a concurrent
+	// change, the conditions on the anchors then fail.
 	anchors := make(map[string]registry.Record)
 	for _, prefix := range []string{registry.ScopeServer, "w/"} {
 		err := p.scan(ctx, prefix, func(record registry.Record) (bool, error) {
@@ -80,7 +80,8 @@ func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
 	return p.keep(m), nil
 }
 
-// keep makes m the current matcher, unless a later Reload was faster, and returns the current one.
+// keep makes m the current matcher, unless a later Reload has already finished. It returns the
+// current matcher.
 func (p *Policies) keep(m *Matcher) *Matcher {
 	for {
 		before := p.current.Load()
@@ -98,8 +99,8 @@ func (p *Policies) scan(ctx context.Context, prefix string, visit ledger.Visit) 
 	return moorage.Annotate("policy.scan", "", err)
 }
 
-// Current returns the result of the last Reload. This process calls Reload after each change of its
-// own. Before the first Reload, Current returns nil, and a nil matcher requires nothing.
+// Current returns the result of the last Reload. This process calls Reload after each change that
+// it makes. Before the first Reload, Current returns nil. A nil matcher requires nothing.
 func (p *Policies) Current() *Matcher { return p.current.Load() }
 
 // Said is a scope's own policy for a type.
@@ -130,14 +131,14 @@ type Asked struct {
 	Type     Type
 	Status   Status
 	Settings Settings
-	// Unsafe allows settings that are not safe for readers and writers in progress.
+	// Unsafe allows settings that may harm readers and writers in progress.
 	Unsafe bool
 	By     string
 }
 
 // Put replaces a scope's policy for a type by the requested one.
 //
-// Errors: KindIllegalArgument for settings that are refused; the errors of the scope.
+// Errors: KindIllegalArgument for invalid settings; the errors of the scope.
 func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identifier, asked Asked) error {
 	const op = "policy.Put"
 	if err := asked.Check(); err != nil {
@@ -170,7 +171,8 @@ func (a Asked) Check() error {
 	return nil
 }
 
-// jobOf returns the record of the requested policy. An unchanged status keeps its time.
+// jobOf returns the record of the requested policy. If the status does not change, its time does
+// not change either.
 func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.JobPolicy) (registry.JobPolicy, error) {
 	job := registry.JobPolicy{
 		Type: string(asked.Type), Status: string(asked.Status), By: asked.By, Unsafe: asked.Unsafe,
@@ -255,7 +257,7 @@ func (p *Policies) change(ctx context.Context, scopes Scopes, v gate.Verb, ident
 	if err != nil {
 		return err
 	}
-	ctx, cancel := moorage.Detached(ctx, reloadTimeout) // the change is made
+	ctx, cancel := moorage.Detached(ctx, reloadTimeout) // the change is done, even if the client is gone
 	defer cancel()
 	_, err = p.Reload(ctx)
 	p.changed()
@@ -307,7 +309,7 @@ func (p *Policies) ConditionsFor(ctx context.Context, m *Matcher, name string) (
 	return warehouse.ID, conditions, nil
 }
 
-// anchor creates the records that requires needs for a warehouse, and reads all policies again.
+// anchor creates the records that requires needs for a warehouse, and calls Reload.
 func (p *Policies) anchor(ctx context.Context, warehouse registry.ID, name string) (*Matcher, error) {
 	for i, key := range []registry.Key{
 		registry.MaintenancePolicyKey(registry.ScopeServer),

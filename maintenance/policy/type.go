@@ -28,10 +28,10 @@ const (
 	Compact   Kind = "compaction"
 )
 
-// Status is whether a policy enables jobs of a type.
+// Status is the choice of a policy to enable or disable jobs of a type.
 type Status string
 
-// The states. Without a status, the policies above decide.
+// The values of a Status. If a policy has no status, the policies above it decide.
 const (
 	Enabled  Status = "enabled"
 	Disabled Status = "disabled"
@@ -78,8 +78,8 @@ type Setting struct {
 	Choices []string
 	// Unit is the size of the setting's unit in the unit of values: milliseconds, bytes, or 1.
 	Unit int64
-	// Min and Max bound the number, in its own unit. A number below Floor needs the caller's
-	// permission for unsafe values.
+	// Min and Max bound the number, in its own unit. A number below Floor is allowed only if the
+	// caller allows unsafe values.
 	Min, Max, Floor int64
 	// Default is in the setting's own unit. A setting without a default has no value until a policy
 	// or property sets one.
@@ -89,18 +89,18 @@ type Setting struct {
 	// Property is the table property with the same meaning; empty if there is none. Its numbers are
 	// in units of values.
 	Property string
-	// IsFloorOfTables makes Floor the minimum of the property too, unless a policy is unsafe.
-	// Iceberg's own properties have no such minimum: the table's owner decides.
+	// IsFloorOfTables means that Floor is also the minimum of the property, unless a policy is
+	// unsafe. Iceberg's own properties have no such minimum, because the table's owner decides.
 	IsFloorOfTables bool
 }
 
 const hoursMax = 24 * 365 * 100
 
-// typeOf has all fixed facts about a type.
+// typeOf has the fixed facts about a type.
 type typeOf struct {
 	kind Kind
 	// deletes is true if jobs of the type change snapshots or delete files. A table forbids such
-	// jobs by gc.enabled.
+	// jobs if its property gc.enabled is false.
 	deletes  bool
 	settings []Setting
 }
@@ -170,7 +170,7 @@ func (t Type) setting(name string) (Setting, bool) {
 type Settings map[string]string
 
 // Check returns why the settings are not valid for t, and nil if they are. unsafe allows values
-// below the floor. Callers return the text to clients.
+// below the floor. Callers send the text of the error to clients.
 func (t Type) Check(settings Settings, unsafe bool) error {
 	if _, ok := types[t]; !ok {
 		return fmt.Errorf("there is no type %q, but %s", t, join(Types()))

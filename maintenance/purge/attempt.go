@@ -20,10 +20,9 @@ import (
 )
 
 const (
-	// lastingMax is the number of attempts after which a purge is given up if another attempt would
-	// fail the same way.
+	// lastingMax is how many attempts a purge gets if each next attempt would fail in the same way.
 	lastingMax = 3
-	// takeBackMax bounds the work of a stopping process for its purges.
+	// takeBackMax bounds how long a stopping process works on its purges.
 	takeBackMax = 5 * time.Second
 )
 
@@ -35,12 +34,12 @@ type pending struct {
 	record registry.Record // of the task
 	task   registry.Task
 	table  registry.Pointer
-	// isNoted reports that the task records this attempt; see noteBegun.
+	// isNoted is true if the task records that this attempt has begun; see noteBegun.
 	isNoted bool
 }
 
-// attempt makes one attempt under watched, which ends without progress or when the assignment is
-// lost. It records the result under ctx.
+// attempt makes one attempt under the context watched. That context ends if there is no progress,
+// or if this node loses the assignment. attempt records the result under ctx.
 func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) error {
 	var work pending
 	cause := worker.Safely(watched, func(ctx context.Context) (err error) {
@@ -64,7 +63,7 @@ func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) er
 		w.takeBack(ctx, work)
 		return ledger.ErrAssignmentLost
 	case !work.record.Exists():
-		return cause // the store's
+		return cause // an error of the store
 	}
 	log := w.log
 	if panicked, ok := errors.AsType[*worker.PanicError](cause); ok {
@@ -79,11 +78,11 @@ func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) er
 	d.left = work.record
 	var err error
 	d.left.State, err = w.writeFailure(ctx, work, cause)
-	return ledger.IgnoreRetry(err) // another node noted one
+	return ledger.IgnoreRetry(err) // a changed task means that another node recorded an attempt
 }
 
-// writeFailure records in the task why it did not finish, and returns the new state of the task. It
-// returns ledger.ErrRetry if the task has changed meanwhile.
+// writeFailure records in the task why the attempt failed, and returns the new state of the task.
+// It returns ledger.ErrRetry if the task has changed meanwhile.
 func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (registry.State, error) {
 	task, state := work.task, registry.StateNone
 	task.Attempts++
@@ -92,7 +91,7 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 	if task.Attempts >= AttemptsMax || died || lasts && task.Attempts >= lastingMax {
 		state = registry.StateBlocked
 	}
-	if !died { // else only an operator has it tried again
+	if !died { // after deaths only an operator's retry resets the count
 		task.Begun = 0
 	}
 	writes, err := ledger.Encode(ledger.Put(work.record.Key, state, task))
@@ -109,7 +108,7 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 	return state, ledger.RetryOnConflict(err)
 }
 
-// errDeaths says that the processes of earlier attempts died.
+// errDeaths means that the processes of earlier attempts died.
 var errDeaths = errors.New("purge: the server ended " + strconv.Itoa(registry.BegunMax) +
 	" times in a row while it purged this table; check its memory limit and the size of the table's manifests")
 
@@ -125,8 +124,8 @@ func (w *Worker) noteBegun(ctx context.Context, work *pending) error {
 	return err
 }
 
-// takeBack undoes noteBegun, because the process is alive and stops the attempt for another reason.
-// If that fails, the attempt counts as one whose process died.
+// takeBack undoes noteBegun, because the process stops the attempt for another reason and has not
+// died. If takeBack fails, the attempt counts as one whose process died.
 func (w *Worker) takeBack(ctx context.Context, work pending) {
 	if !work.isNoted {
 		return
@@ -161,9 +160,9 @@ func (w *Worker) writeTask(ctx context.Context, work *pending, next registry.Tas
 	return nil
 }
 
-// mark reads the task and its table, and marks the table as purging, after which it cannot be
-// restored. With an error it also returns what it has read. The error is errDeaths if the processes
-// of too many attempts died.
+// mark reads the task and its table, and marks the table as purging. After that, the table cannot
+// be restored. With an error, mark also returns the records that it has read. The error is
+// errDeaths if the processes of too many attempts died.
 func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		records, err := w.ledger.Get(ctx, registry.TaskKey(d.task), registry.PointerKey(d.pointer))
@@ -174,7 +173,7 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 			return errGone
 		}
 		if work.task, err = registry.DecodeTask(records[0]); err != nil {
-			return errGone // the next look says so
+			return errGone // the next search logs that
 		}
 		work.record = records[0]
 		if work.table, err = ledger.Decode[registry.Pointer](records[1]); err != nil {
@@ -212,7 +211,7 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 		if err != nil {
 			return ledger.RetryOnConflict(err)
 		}
-		if len(etags) == 0 { // it happened, as was seen later
+		if len(etags) == 0 { // a later read showed that the Apply had happened
 			return ledger.ErrRetry
 		}
 		work.task, work.isNoted = begun, true
@@ -222,7 +221,8 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 	return work, err
 }
 
-// purge deletes the files of a marked table, then its records. It may be repeated from any point.
+// purge deletes the files of a marked table, and then the records of the table. It may be repeated
+// after an interruption at any point.
 func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	owing, folders, err := w.jobsOf(ctx, work.table.ID)
 	if err != nil {
@@ -291,7 +291,7 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	return nil
 }
 
-// hasFiles reports whether files may be left in the locations of a purged table. It returns true if
+// hasFiles reports whether files remain in the locations of a purged table. It also returns true if
 // the storage cannot list them.
 func hasFiles(ctx context.Context, lister storage.Lister, table registry.Pointer) (bool, error) {
 	if lister == nil {
@@ -312,11 +312,11 @@ func hasFiles(ctx context.Context, lister storage.Lister, table registry.Pointer
 }
 
 // held returns the files of batch that are in a location of the table. It returns errGone if the
-// purge is over or was called off. So a worker that slept, and lost its purge meanwhile, stops
+// purge has ended or was called off. So a worker that slept and lost its purge meanwhile stops
 // here.
 //
-// While a purge is pending, no other table gets its locations. This is the last check before the
-// deletion.
+// While a purge is pending, no other table gets the locations of its table. This is the last check
+// before the deletion.
 func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []string) ([]string, error) {
 	keys := []registry.Key{registry.PointerKey(table.ID)}
 	for _, claim := range table.Claims {
@@ -360,9 +360,9 @@ func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []strin
 	}), nil
 }
 
-// finish removes, in one Apply, the task, the record of its table, and the table's claims. left
-// reports that files may be left in the locations of the table. If another node did the same, or
-// the table is no longer to be purged by this task, that is not an error.
+// finish removes, in one Apply, the task, the record of its table, and the table's claims. left is
+// true if files may remain in the locations of the table. If another node has already done so, or
+// the task no longer has to purge the table, that is not an error.
 func (w *Worker) finish(ctx context.Context, work pending, left bool) error {
 	ending := claims.Ending{How: registry.EndedPurge, Lasting: left}
 	return w.locations.End(ctx, operation, work.table.ID, ending, func(

@@ -12,18 +12,19 @@ import (
 // Blocked is a dropped table whose files could not be deleted, or an unreadable task.
 type Blocked struct {
 	ID        string             // of the task
-	Table     moorage.Identifier // without a name if its record cannot be read
+	Table     moorage.Identifier // has no name if its record cannot be read
 	Since     time.Time          // when the table was dropped
 	Attempts  int
 	LastError string
 	// Unreadable is the reason why the record of the task cannot be read. Then only ID is known,
-	// and the workers do nothing. Unless it has the id of a transaction, it counts as a purge.
+	// and workers ignore the task. An unreadable task counts as a purge unless its ID is the id of
+	// a transaction.
 	Unreadable error
 }
 
 // Blocked returns the purges that were given up and the unreadable tasks, in the order of their
-// ids, after the id after (from the start if it is empty). limit bounds their number; 0 means all.
-// The next page begins after next, which is empty on the last page.
+// ids. It begins after the id after, or at the start if after is empty. limit bounds their number;
+// 0 means all. next is the value of after for the next page, and empty on the last page.
 func (w *Worker) Blocked(ctx context.Context, after string, limit int) (purges []Blocked, next string, err error) {
 	err = w.ledger.Scan(ctx, registry.TableTask, "", after, func(record registry.Record) (bool, error) {
 		purge, found, err := w.blocked(ctx, record)
@@ -40,8 +41,8 @@ func (w *Worker) Blocked(ctx context.Context, after string, limit int) (purges [
 	return purges, next, moorage.Annotate("purge.Blocked", "", err)
 }
 
-// blocked returns the purge of a task. It returns false if the task is not a purge, or was not
-// given up.
+// blocked returns the purge of a task. It returns false unless the task is a purge that was given
+// up.
 func (w *Worker) blocked(ctx context.Context, record registry.Record) (Blocked, bool, error) {
 	task, unreadable := registry.DecodeTask(record)
 	if unreadable != nil {
@@ -62,21 +63,21 @@ func (w *Worker) blocked(ctx context.Context, record registry.Record) (Blocked, 
 	blocked := Blocked{
 		ID: task.ID.String(), Since: task.Created, Attempts: task.Attempts, LastError: task.LastError,
 	}
-	if pointer, err := ledger.Decode[registry.Pointer](pointers[0]); err == nil { // else that is why it was given up
+	if pointer, err := ledger.Decode[registry.Pointer](pointers[0]); err == nil { // otherwise LastError has the reason
 		blocked.Table = pointer.Identifier()
 	}
 	return blocked, true, nil
 }
 
 // blocksTransaction reports whether an unreadable task is the blocker of a transaction. Such a task
-// is listed and ended with the transaction.
+// is listed with the transaction, and ends with it.
 func (w *Worker) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
 	records, err := w.ledger.Get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
 	return err == nil && records[0].Exists(), err
 }
 
-// Retry makes the workers of all nodes retry the purge with this id from the start. A waiting purge
-// begins at once.
+// Retry makes the workers of all nodes retry the purge with this id from the start. A purge that
+// waits for its time begins now.
 //
 // Errors: KindNotFound if there is no such purge, KindInternal if its record is unreadable.
 func (w *Worker) Retry(ctx context.Context, id registry.ID) error {

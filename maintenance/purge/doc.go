@@ -2,15 +2,15 @@
 //
 // # What it promises
 //
-// A file is deleted only if the dropped table's own metadata names it, or a job of the table was
-// about to delete it, and only in a location that the table holds. The metadata is that of the
-// current version, and earlier metadata files as far as the logs lead to them. No location of a
-// table passes on while its purge is pending, and the table cannot be restored once its purge has
-// begun. So no deleted file belongs to another table, with one exception: a table elsewhere may
-// name files here, and the purge does not check that.
+// A file is deleted only if it is in a location that the dropped table holds. In addition, the
+// table's own metadata must name it, or a job of the table must have planned to delete it. The
+// metadata is the current version, and earlier metadata files as far as the metadata logs lead to
+// them. No other table gets a location of the table while its purge is pending. The table cannot be
+// restored once its purge has begun. So no deleted file belongs to another table, with one
+// exception: a table elsewhere may name files here, and the purge does not check that.
 //
-// Any node may repeat everything from any point. Files that name others are deleted last, so an
-// interrupted purge finds the rest when it begins again.
+// Any node may repeat everything from any point. Files that name other files are deleted last. So a
+// purge that was interrupted finds the remaining files when it begins again.
 //
 // # How it works
 //
@@ -22,15 +22,15 @@
 //	     │                                        ▼
 //	     └──── an operator ──────── blocked, after AttemptsMax failures
 //
-// An assignment (package ledger) gives each purge to one node. It saves work and protects nothing:
-// before each batch the worker reads the store to confirm that this task still has to purge the
-// table.
+// An assignment (package ledger) gives each purge to one node. It only saves work. What protects
+// files is another check: before each batch, the worker reads in the store that this task still has
+// to purge the table.
 //
 // One attempt marks the table, deletes its files, and ends the purge (attempt.go). files.go yields
-// the files in a safe order.
+// the files in an order that is safe to interrupt.
 //
-// Several purges run at once, few of them in one warehouse. A purge without progress for StallMax
-// has failed.
+// Several purges run at once, but only a few of them in one warehouse. A purge without progress for
+// StallMax has failed.
 //
 // # What it must not know
 //

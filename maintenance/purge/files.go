@@ -20,9 +20,9 @@ import (
 const (
 	// batchMax is the largest batch that eachBatch yields.
 	batchMax = 1000
-	// seenMax bounds the number of paths in a set, which takes about 10 MB.
+	// seenMax bounds the number of paths in a set. A set takes about 10 MB.
 	seenMax = 1 << 18
-	// earlierMax bounds the number of earlier metadata files of one purge; their names take about
+	// earlierMax bounds the number of earlier metadata files of one purge. Their names take about
 	// 20 MB.
 	earlierMax = 100_000
 )
@@ -30,18 +30,19 @@ const (
 // readEarlier reads an earlier metadata file of the table.
 type readEarlier func(ctx context.Context, location string) (*metadata.Document, error)
 
-// eachBatch yields, in batches of at most batchMax, the locations of all files that document, the
-// metadata of table, names or that jobs of the table owe, and that lie within the table's claims.
-// yield deletes a batch; its error ends the purge.
+// eachBatch yields the locations of files, in batches of at most batchMax. It yields the files
+// within the table's claims that document names, or that jobs of the table had yet to delete.
+// document is the metadata of table. yield deletes a batch; its error ends the purge.
 //
-// Files are yielded before the files that name them: data and delete files, files listed by jobs,
-// then manifests, manifest lists, statistics, earlier metadata files (the oldest first), and, alone
-// and last, the table's metadata file. So after an interruption at any point, a new run finds
-// everything that is left. With gc.enabled=false, data and delete files stay and the rest goes, as
-// in the Java implementation.
+// Files are yielded before the files that name them. Data and delete files and the files listed by
+// jobs come first. Then follow manifests, manifest lists, statistics, and earlier metadata files,
+// the oldest first. The table's metadata file comes last, in a batch of its own. So after an
+// interruption at any point, a new run finds all remaining files. With gc.enabled=false, data and
+// delete files stay and the other files are deleted, as in the Java implementation.
 //
 // A manifest or manifest list that is missing, damaged or outside the allowed locations is logged
-// and skipped; files that only it names stay. Any other failure to read one ends the attempt.
+// and skipped. The files that only it names stay. Any other failure to read a manifest or list ends
+// the attempt.
 func eachBatch(ctx context.Context, log *slog.Logger, files storage.Store, document *metadata.Document,
 	table registry.Pointer, owed owed, read readEarlier, yield func(batch []string) error) error {
 	w := walk{
@@ -89,13 +90,13 @@ type walk struct {
 	document *metadata.Document
 	owed     owed
 	read     readEarlier
-	own      storage.Location // of the document
+	own      storage.Location // the location of the document
 	claims   []storage.Location
 	yield    func(batch []string) error
 
 	batch   []string
 	kept    int     // files that are named but not within claims
-	skipped *recent // files that the log says were skipped: lists are read twice
+	skipped *recent // files that the log already reported as skipped, because lists are read twice
 }
 
 // contentFiles adds data and delete files, unless the table has gc.enabled=false.
@@ -140,9 +141,9 @@ func (w *walk) statistics(context.Context) error {
 	return nil
 }
 
-// earlierMetadata adds the files of the metadata log, and those that have left it: the oldest file
-// of a log has a log of earlier files, and so on. The files of a log go before the file that
-// contains the log.
+// earlierMetadata adds the files in the metadata log, and the files that have left it. The oldest
+// file in a log has a log of still earlier files, and so on. The files in a log are deleted before
+// the file that contains the log.
 func (w *walk) earlierMetadata(ctx context.Context) error {
 	var logs [][]string
 	met := make(map[string]bool)
@@ -181,8 +182,8 @@ func (w *walk) earlierMetadata(ctx context.Context) error {
 	return nil
 }
 
-// earlier returns an earlier version of the table. It returns nil if the file is gone, or is not a
-// file of that table within its claims.
+// earlier returns an earlier version of the table. It returns nil if the file is gone, or if it is
+// not a metadata file of this table within the table's claims.
 func (w *walk) earlier(ctx context.Context, file string) (*metadata.Document, error) {
 	location, err := storage.ParseFile(file)
 	if err != nil || !isWithin(w.claims, location) {
@@ -194,7 +195,7 @@ func (w *walk) earlier(ctx context.Context, file string) (*metadata.Document, er
 		return nil, nil
 	case kind == moorage.KindUnavailable, kind == moorage.KindTooManyRequests, ctx.Err() != nil:
 		return nil, err
-	case err != nil: // it stays so
+	case err != nil: // another attempt would fail too
 		return nil, nil
 	}
 	return document, nil
@@ -208,7 +209,7 @@ func (w *walk) add(path string) error {
 		return nil
 	}
 	if location == w.own {
-		return nil // it goes last
+		return nil // it is deleted last
 	}
 	w.batch = append(w.batch, path)
 	if len(w.batch) < batchMax {
@@ -227,8 +228,8 @@ func (w *walk) flush() error {
 	return w.yield(batch)
 }
 
-// eachManifest calls do with every manifest of every snapshot. It calls do once with a manifest
-// that several snapshots share, as far as it can remember them.
+// eachManifest calls do with every manifest of every snapshot. It calls do only once with a
+// manifest that several snapshots share, unless there are too many to remember.
 func (w *walk) eachManifest(ctx context.Context, do func(manifests.Listed) error) error {
 	lists, met := newRecent(), newRecent()
 	for snapshot := range w.owed.snapshots(w.document) {
@@ -251,8 +252,8 @@ func (w *walk) eachManifest(ctx context.Context, do func(manifests.Listed) error
 	return nil
 }
 
-// manifestsOf returns the manifests of a snapshot. It returns no manifests if the list is
-// permanently unreadable.
+// manifestsOf returns the manifests of a snapshot. If their list is permanently unreadable, it
+// returns none.
 func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]manifests.Listed, error) {
 	var found []manifests.Listed
 	for _, path := range snapshot.Manifests {
@@ -294,7 +295,7 @@ func (w *walk) eachFile(ctx context.Context, m manifests.Listed, do func(path st
 	return nil
 }
 
-// watchedFile remembers an error of the storage, which the decoder may hide in its own.
+// watchedFile remembers an error of the storage, because the decoder's error may hide it.
 type watchedFile struct {
 	io.ReadCloser
 	path string
@@ -324,8 +325,8 @@ func (w *walk) open(ctx context.Context, path string) (*watchedFile, error) {
 	return nil, err
 }
 
-// skipUnlessFailed logs that the unreadable file is skipped. If the storage failed, or the file
-// exceeds a bound, it returns that error, which ends the attempt.
+// skipUnlessFailed logs that an unreadable file is skipped. If the storage failed, or the file
+// exceeds a bound, skipUnlessFailed returns that error instead, which ends the attempt.
 func (w *walk) skipUnlessFailed(ctx context.Context, file *watchedFile, err error) error {
 	if file.err != nil {
 		err = file.err
@@ -346,8 +347,8 @@ func (w *walk) skip(ctx context.Context, path string, cause error) {
 	}
 }
 
-// recent is a set of the paths that were added last. It stores hashes that are long enough to
-// differ for all paths.
+// recent is a set of the paths that were added last. It stores hashes instead. They are so long
+// that two paths never have the same hash in practice.
 type recent struct {
 	seeds [2]maphash.Seed
 	set   map[[2]uint64]struct{}

@@ -13,9 +13,9 @@ import (
 	"moorage/storage"
 )
 
-// owed has the files that jobs of a table were about to delete: files of expired snapshots, and
-// orphans in quarantine. The table's metadata no longer names them. The purge deletes them with the
-// rest.
+// owed has the files that jobs of a table had yet to delete: files of expired snapshots, and
+// orphans in quarantine. The table's metadata does not name them. The purge deletes them with the
+// other files.
 type owed []jobs.Promise
 
 // jobsOf returns the jobs of a table, and the folders in which they keep their files.
@@ -31,8 +31,8 @@ func (w *Worker) jobsOf(ctx context.Context, table registry.ID) (all []registry.
 	return all, folders, err
 }
 
-// readOwed reads what jobs owe. It logs a job whose own files are missing or damaged; files that
-// only this job knows stay.
+// readOwed reads the files that jobs had yet to delete. If a job's own files are missing or
+// damaged, readOwed logs the job, and the files that only this job knows stay.
 func readOwed(ctx context.Context, log *slog.Logger, files storage.Store, all []registry.Job) (o owed, err error) {
 	for _, job := range all {
 		promise, err := jobs.ReadPromise(ctx, files, job)
@@ -55,7 +55,8 @@ func skipDamaged(ctx context.Context, log *slog.Logger, err error) error {
 	return nil
 }
 
-// snapshots returns the snapshots of document and the expired snapshots.
+// snapshots returns the snapshots of document and the expired snapshots whose files jobs had yet to
+// delete.
 func (o owed) snapshots(document *metadata.Document) iter.Seq[metadata.Snapshot] {
 	return func(yield func(metadata.Snapshot) bool) {
 		for snapshot := range document.Snapshots() {
@@ -73,7 +74,7 @@ func (o owed) snapshots(document *metadata.Document) iter.Seq[metadata.Snapshot]
 	}
 }
 
-// statistics returns the statistics files of document and of the expired snapshots.
+// statistics returns the statistics files of document and of those expired snapshots.
 func (o owed) statistics(document *metadata.Document) []string {
 	all := document.StatisticsFiles()
 	for _, promise := range o {
@@ -95,8 +96,8 @@ func (w *walk) owedFiles(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes the jobs' own files, after their records are gone. A week later the sweep of the
-// jobs deletes what remains.
+// forget deletes the jobs' own files, after the jobs' records are gone. If some files remain, the
+// sweep of package jobs deletes them a week later.
 func (o owed) forget(ctx context.Context, log *slog.Logger, files storage.Store) {
 	for _, promise := range o {
 		if err := promise.Forget(ctx, files); err != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 // round works on every due purge that is not assigned to another node, several at once, each as far
-// as it goes. It returns when all due purges were tried. A purge that was given up is due at the
-// first search of this process and then every BlockedPause. While purges run, it searches again at
-// each Interval, also for purges that failed earlier in this round. So a purge that takes hours, or
-// hangs, holds up no other.
+// as possible. It returns when it has tried all due purges. A purge that was given up is due at the
+// first search of this process, and after that every BlockedPause. While purges run, round searches
+// again at each Interval, also for purges that failed earlier in this round. So a purge that takes
+// hours, or hangs, does not delay others.
 func (w *Worker) round(ctx context.Context) error {
 	r := &round{
 		Worker: w, ended: make(chan *due), running: make(map[registry.ID]*due), ofWarehouse: make(map[string]int),
@@ -24,17 +24,17 @@ func (w *Worker) round(ctx context.Context) error {
 	return r.run(ctx)
 }
 
-// round is one run of a Worker. Its fields belong to the goroutine of run. Each running purge has
-// its own goroutine, and no two have the same task.
+// round is one run of a Worker. Only the goroutine of run uses its fields. Each running purge has
+// its own goroutine, and two running purges never have the same task.
 type round struct {
 	*Worker
 	due         []*due
 	running     map[registry.ID]*due
-	ofWarehouse map[string]int // how many run
-	ended       chan *due      // takes each purge that ran
+	ofWarehouse map[string]int // how many purges run, by warehouse
+	ended       chan *due      // receives each purge whose attempt has ended
 
-	states map[registry.ID]registry.State // of the tasks, as of the last look and what has ended since
-	tried  map[registry.ID]int            // when those were begun last, counted in begins
+	states map[registry.ID]registry.State // of the tasks: from the last search, updated when an attempt ends
+	tried  map[registry.ID]int            // when each task was last begun: the value of begins
 	begins int
 }
 
@@ -43,9 +43,9 @@ type due struct {
 	task, pointer registry.ID
 	warehouse     string
 
-	// The fields below are set when its attempt has ended.
-	left      registry.Record // the task, zero if it is gone
-	elsewhere bool            // it is assigned to another node; nothing is known of the task
+	// The fields below are set when the attempt has ended.
+	left      registry.Record // the task after the attempt, zero if it is gone
+	elsewhere bool            // the task is assigned to another node, so its state is unknown
 	err       error           // of the store or the context, not of the purge
 }
 
@@ -55,7 +55,7 @@ func (r *round) run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		if err = cmp.Or(err, ctx.Err()); err != nil {
-			r.due = nil // those that run come to their end
+			r.due = nil // running purges continue to their end
 		}
 		r.begin(ctx)
 		if len(r.running) == 0 {
@@ -74,7 +74,7 @@ func (r *round) run(ctx context.Context) error {
 	}
 }
 
-// begin begins as many purges as may run.
+// begin begins as many purges as may run at once.
 func (r *round) begin(ctx context.Context) {
 	r.due = slices.DeleteFunc(r.due, func(d *due) bool {
 		if len(r.running) == atOnce || r.ofWarehouse[d.warehouse] == ofWarehouse {
@@ -108,14 +108,14 @@ func (r *round) end(d *due) {
 	r.noteFound(r.states, r.foundUnreadable())
 }
 
-// look reads all tasks. The due ones that do not run begin next, in the order of their last tries,
-// the oldest first. Unreadable tasks are skipped.
+// look reads all tasks. The due tasks that do not run begin next, the least recently tried first.
+// Unreadable tasks are skipped.
 func (r *round) look(ctx context.Context) error {
 	tryBlocked := r.blockedTried.IsZero() || r.now().Sub(r.blockedTried) >= BlockedPause
 	if tryBlocked {
 		r.blockedTried = r.now()
 	}
-	waiting := make(map[registry.ID]bool) // since the last look; of those that were given up, it was their turn
+	waiting := make(map[registry.ID]bool) // due tasks of the last search that have not begun
 	for _, d := range r.due {
 		waiting[d.task] = true
 	}
@@ -141,7 +141,7 @@ func (r *round) look(ctx context.Context) error {
 		switch {
 		case err != nil:
 			blocker, failed := r.blocksTransaction(ctx, record.Key)
-			if failed == nil && !blocker { // else the recovery logs the transaction
+			if failed == nil && !blocker { // recovery logs an unreadable blocker of a transaction
 				r.logUnreadable(ctx, record, err)
 				unreadable[record.Key] = true
 			}
@@ -153,7 +153,7 @@ func (r *round) look(ctx context.Context) error {
 		states[task.ID] = record.State
 		if moved, ahead := task.AsOf(storeNow); ahead {
 			if task = moved; r.rewrite(ctx, record, moved) != nil {
-				return true, nil // another node did so, or the next look does
+				return true, nil // another node rewrote the task, or the next search does
 			}
 		}
 		mayTry := doubt == "" && (record.State != registry.StateBlocked ||
@@ -186,7 +186,7 @@ func (r *round) rewrite(ctx context.Context, record registry.Record, task regist
 	return err
 }
 
-// sort sets found to the due purges, the least recently tried first.
+// sort replaces r.due with found, the least recently tried first.
 func (r *round) sort(found []*due, states map[registry.ID]registry.State) {
 	tried := make(map[registry.ID]int)
 	for id := range states {
@@ -201,7 +201,7 @@ func (r *round) sort(found []*due, states map[registry.ID]registry.State) {
 // assignmentOf returns the name of the assignment of a purge.
 func assignmentOf(task registry.ID) string { return taskPrefix + task.String() }
 
-// findWarehouses reads which warehouses the tables of found belong to.
+// findWarehouses sets the warehouse of each of found from the record of its table.
 func (r *round) findWarehouses(ctx context.Context, found []*due) error {
 	for some := range slices.Chunk(found, ledger.ScanPage) {
 		var keys []registry.Key
@@ -231,9 +231,9 @@ func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause
 	}
 }
 
-// try takes a purge, makes one attempt, and records the new state of the task. Its error is about
-// the store or ctx, not about the purge. A purge that hangs loses its assignment, so that another
-// node, which may reach the storage, takes over.
+// try takes the assignment of a purge, makes one attempt, and records the new state of the task.
+// Its error is an error of the store or ctx, not of the purge. A purge that hangs loses its
+// assignment, so that another node, which may reach the storage, takes over.
 func (r *round) try(ctx context.Context, d *due) error {
 	watched, dog := watch(ctx, r.config.Stall)
 	defer dog.stop()

@@ -12,7 +12,7 @@ import (
 // errStalled means that there was no progress for too long.
 var errStalled = errors.New("purge: the storage did not answer for " + StallMax.String())
 
-// watchdog ends a context if progress was not called for too long. It is safe for concurrent use.
+// watchdog ends a context if progress is not reported for too long. It is safe for concurrent use.
 type watchdog struct {
 	limit  time.Duration
 	timer  *time.Timer

@@ -9,7 +9,8 @@ import (
 	"moorage/registry"
 )
 
-// beginMax bounds the number of purges that one search begins, so that running ones make progress.
+// beginMax bounds how many purges one search begins, so that running purges make progress in
+// between.
 const beginMax = 1000
 
 // beginWaiting begins the purges whose time has come. Every CountPause it also counts the waiting
@@ -27,7 +28,7 @@ func (w *Worker) beginWaiting(ctx context.Context, now time.Time, doubt string) 
 			}
 			due, err := ledger.Decode[registry.Due](record)
 			if err != nil {
-				return true, nil // moorage doctor --deep names it
+				return true, nil // moorage doctor --deep reports it
 			}
 			waiting, bytes = waiting+1, bytes+due.Bytes
 			if doubt == "" {
@@ -51,7 +52,7 @@ func (w *Worker) beginWaiting(ctx context.Context, now time.Time, doubt string) 
 func (w *Worker) beginListed(ctx context.Context, record registry.Record, now time.Time) error {
 	pointer, _, err := registry.ParseWaiting(record.Key)
 	if err != nil {
-		return nil // moorage doctor --deep names it
+		return nil // moorage doctor --deep reports it
 	}
 	_, err = w.locations.BeginPurge(ctx, moorage.System(operation), operation+"-begin", pointer, false,
 		func(table registry.Pointer) bool {
@@ -68,18 +69,18 @@ func (w *Worker) eachWaiting(ctx context.Context, visit func(registry.Record) (b
 
 // Waiting is a dropped table that can be restored until its purge begins.
 type Waiting struct {
-	ID    string             // that the task of the purge gets
-	Table moorage.Identifier // without a name if its record cannot be read
+	ID    string             // the id that the task of the purge will get
+	Table moorage.Identifier // has no name if its record cannot be read
 	// Begins is when the purge begins, by the store's clock, in seconds.
 	Begins time.Time
-	// Bytes is the size of the files of the table's head; zero if the table does not state it.
+	// Bytes is the size of the files of the table's current snapshot. It is zero if the table does
+	// not state it.
 	Bytes int64
 }
 
-// ListWaiting returns the waiting purges in the order of their times, after the page that returned
-// after (from the start if it is empty). limit bounds their number; 0 means all. The next page
-// begins after next, which is empty on the last page. Unreadable records are left out; check names
-// them.
+// ListWaiting returns the waiting purges in the order of their times. after is the next of the
+// previous page, or empty at the start. limit bounds their number; 0 means all. next is empty on
+// the last page. Unreadable records are left out; package check reports them.
 func (w *Worker) ListWaiting(ctx context.Context, after string, limit int) (
 	found []Waiting, next string, err error) {
 	const op = "purge.ListWaiting"
@@ -113,8 +114,8 @@ func (w *Worker) ListWaiting(ctx context.Context, after string, limit int) (
 // clockSlack is the accepted difference between the clocks of two nodes.
 const clockSlack = time.Minute
 
-// clamp restarts the wait of a purge whose table was dropped in the future: the store's clock was
-// ahead then, and the purge would wait for as long.
+// clamp restarts the wait of a purge whose table seems to have been dropped in the future. The
+// store's clock was ahead at the drop, and the purge would wait longer by that difference.
 func (w *Worker) clamp(ctx context.Context, record registry.Record, due registry.Due, now time.Time) error {
 	id, _, err := registry.ParseWaiting(record.Key)
 	if err != nil {
@@ -144,7 +145,8 @@ func (w *Worker) clamp(ctx context.Context, record registry.Record, due registry
 	})
 }
 
-// beginNow begins the waiting purge with this task id. It returns false if there is none.
+// beginNow begins the waiting purge with this task id now. It returns false if there is no such
+// purge.
 func (w *Worker) beginNow(ctx context.Context, id registry.ID) (begun bool, err error) {
 	err = w.eachWaiting(ctx, func(record registry.Record) (bool, error) {
 		due, err := ledger.Decode[registry.Due](record)

@@ -18,25 +18,26 @@ import (
 const (
 	// AttemptsMax is the number of failures after which a purge is given up.
 	AttemptsMax = 50
-	// BlockedPause is the pause before each worker retries a purge that was given up, once. So an
-	// operator who repairs its storage need do nothing else.
+	// BlockedPause is the pause after which each worker retries a purge that was given up, once. So
+	// an operator who repairs the storage need do nothing else.
 	BlockedPause = time.Hour
 	// CountPause is the interval at which a worker counts the waiting purges.
 	CountPause = 5 * time.Minute
-	// StallMax is the longest time without progress (a byte read or a batch deleted) before a purge
-	// fails. A whole purge has no bound: a retry starts from the beginning, so a large table might
-	// never be finished. Storages over a network mostly give up earlier, with a better reason.
+	// StallMax is the longest time without progress before a purge fails. Progress is a byte read
+	// or a batch deleted. The duration of a whole purge has no bound. A retry starts from the
+	// beginning, so with a bound a large table might never be finished. Storages over a network
+	// mostly give up earlier, with a better reason.
 	StallMax = 2 * time.Minute
-	// AssignmentLife is how long other nodes leave a purge to its node after the last renewal. So a
-	// busy node keeps its purges for that long.
+	// AssignmentLife is how long an assignment of a purge lasts after its last renewal. Until then,
+	// other nodes leave the purge to its node, even if that node is slow to renew.
 	AssignmentLife = time.Minute
 
-	// atOnce is the number of purges at once, and ofWarehouse the number of them in one warehouse.
-	// So a storage that hangs holds up only its own warehouse.
+	// atOnce is how many purges run at once. ofWarehouse is how many of them may be in one
+	// warehouse. So a storage that hangs delays only its own warehouse.
 	atOnce      = 6
 	ofWarehouse = 2
 
-	// operation is the name that change records have for a purge.
+	// operation is the name of a purge in change records.
 	operation = "purge"
 	// taskPrefix begins the names of the assignments of purges.
 	taskPrefix = "purge/"
@@ -45,7 +46,7 @@ const (
 // Tables has what a Worker needs from the catalog.
 type Tables interface {
 	// StorageOf borrows a storage for the files of the table with this record and state, and for
-	// files below also. The caller returns it by calling the function.
+	// the locations in also. The caller gives the storage back by calling the returned function.
 	StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
 		storage.Store, func(), error)
 	// ReadMetadata reads the metadata file of a table's record from its storage. It returns
@@ -74,28 +75,29 @@ type Worker struct {
 	assigner *ledger.Assigner
 	// locations releases the locations of a table that is gone.
 	locations *claims.Claims
-	// transactions identifies the tasks of transactions, which recovery handles.
+	// transactions identifies the tasks that belong to transactions, which package recovery
+	// handles.
 	transactions *txlog.Log
 	now          func() time.Time
 	log          *slog.Logger
 	loop         *worker.Worker
 
-	blockedTried time.Time // when purges that were given up were tried last; only a run touches it
-	counted      time.Time // when those that wait were counted last; only a run touches it
+	blockedTried time.Time // when given-up purges were last tried; only a run uses it
+	counted      time.Time // when waiting purges were last counted; only a run uses it
 
-	mu         sync.Mutex // guards the fields below; leaf
+	mu         sync.Mutex // guards the fields below; no lock is taken under it
 	stats      Stats
-	unreadable map[registry.Key]bool // the tasks that the last look could not read; replaced, never changed
+	unreadable map[registry.Key]bool // tasks that the last search could not read; the map is replaced, never changed
 }
 
 // Stats counts what the Worker of this process has seen and done. Unfinished and Blocked are from
-// its last search, updated by what it did since.
+// its last search, updated by its later work.
 type Stats struct {
-	Unfinished int // purges that are to be done, those that wait for their time included
-	Blocked    int // those that were given up, or whose task cannot be read
+	Unfinished int // purges that must still be done, including those that wait for their time
+	Blocked    int // purges that were given up, or whose task cannot be read
 
-	// Waiting counts the dropped tables with a waiting purge, and WaitingBytes the size of their
-	// files as far as the tables state it. Both are counted every CountPause.
+	// Waiting counts the dropped tables whose purge waits for its time. WaitingBytes is the size of
+	// their files, as far as the tables state it. A worker counts both every CountPause.
 	Waiting      int
 	WaitingBytes int64
 
@@ -134,21 +136,21 @@ func New(config Config) (*Worker, error) {
 	return w, nil
 }
 
-// Start starts the loop with a round at once, because the last process may have left purges. It may
-// be called again after Stop.
+// Start starts the loop. The first round begins at once, because the last process may have left
+// purges. A caller may call Start again after Stop.
 func (w *Worker) Start() {
 	w.loop.Start()
 	w.loop.Kick()
 }
 
-// Stop ends the loop and waits for it. It may be called again.
+// Stop ends the loop and waits for it. A second call does nothing.
 func (w *Worker) Stop() { w.loop.Stop() }
 
 // Kick makes the loop search for tasks now. It never blocks.
 func (w *Worker) Kick() { w.loop.Kick() }
 
-// RunOnce works on every due purge that is not assigned to another node, and returns when all were
-// tried.
+// RunOnce works on every due purge that is not assigned to another node, and returns when it has
+// tried all.
 func (w *Worker) RunOnce(ctx context.Context) error { return w.loop.RunOnce(ctx) }
 
 // Stats returns what the worker has seen and done.
@@ -158,7 +160,7 @@ func (w *Worker) Stats() Stats {
 	return w.stats
 }
 
-// noteFound records the existing tasks with their states, and the unreadable ones.
+// noteFound records the existing tasks with their states, and the unreadable tasks.
 func (w *Worker) noteFound(states map[registry.ID]registry.State, unreadable map[registry.Key]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,44 +12,44 @@ import (
 const (
 	// forgetPage is how many change records one Apply deletes.
 	forgetPage = 1000
-	// keptMin is how long change records and fences are kept at least, whatever the retention. No
-	// process uses one for longer than a quarter of an hour:
+	// keptMin is how long change records and fences are kept at least, however short the retention
+	// is. No process uses a change record or fence for longer than a quarter of an hour:
 	//
 	//   - A change takes until the timeout of its request, or the deadline of its transaction.
-	//     After that its author may search for the change record, until the ledger's settle timeout
+	//     After that, its author may search for the change record until the ledger's settle timeout
 	//     is over.
-	//   - The Apply that a fence excludes was sent before that search. A coordinator meets an
+	//   - A fence excludes an Apply that was sent before that search. A coordinator meets an
 	//     operator's fence by the time of that search at the latest.
-	//   - Recovery uses the records of transactions, not these.
+	//   - Recovery uses the records of transactions, not change records or fences.
 	//
-	// A process that pauses for longer in the middle of a change is safe only within the retention.
-	// The same holds for an Apply that takes as long to arrive.
+	// If a process pauses for longer in the middle of a change, only the retention protects it. The
+	// same holds if an Apply takes longer to arrive.
 	keptMin = 20 * time.Minute
-	// marksMax bounds the number of marks: changes live at most 1/marksMax longer than the
-	// retention.
+	// marksMax bounds the number of marks. So a change stays at most 1/marksMax of the retention
+	// longer than the retention.
 	marksMax = 128
 )
 
-// changes deletes the change records that are older than the retention, oldest first, and the
-// fences among them.
+// changes deletes the change records that are older than the retention, oldest first. It also
+// deletes the fences among them.
 //
-// No clock shows how old a change is: its author's clock may be wrong, and the store's clock may be
-// set. So the rounds of all nodes add up the time between them, in one record. A round adds the
-// time by the store's clock since the last round of any node. It adds at most the time that this
-// process has measured since its own last round, by a clock that cannot be set. It adds nothing if
-// the store's clock was set back.
+// No clock shows how old a change is. The clock of its author may be wrong, and the store's clock
+// may be set. So the rounds of all nodes add up the time between them, in one record. A round adds
+// the time since the last round of any node, by the store's clock. It adds at most the time since
+// its own process's last round, by a clock that cannot be set. It adds nothing if the store's clock
+// was set back.
 //
-// So a clock that was ahead or behind costs at most the time between two rounds, and deletes
-// nothing early. Time in which no process runs does not count.
+// So a wrong clock delays deletions by at most the time between two rounds, and never deletes
+// anything early. Time in which no process runs does not count.
 //
-// A mark records the end of the order of changes at one such time. Every change before that end is
-// at least as old as the mark.
+// A mark has a position: the end of the order of changes at a time of that sum. Every change up to
+// the position is at least as old as the mark.
 type changes struct {
 	ledger *ledger.Ledger
 	store  registry.Store
 	now    func() time.Time
 	kept   time.Duration
-	marked time.Time // when this process began, or last marked the order, by its own clock
+	marked time.Time // when this process began, or last wrote a mark, by its own clock
 	fences fences
 }
 
@@ -94,7 +94,7 @@ func (c *changes) forgetOrdered(ctx context.Context) error {
 	if err != nil {
 		return ledger.StoreError("retention.forgetOrdered", err)
 	}
-	now, err := c.ledger.Time(ctx) // after the head, so that the mark is not older than what it marks
+	now, err := c.ledger.Time(ctx) // read after the head, so that the mark is not older than its changes
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (c *changes) forgetOrdered(ctx context.Context) error {
 	return c.forgetUpTo(ctx, due, records[1], horizon)
 }
 
-// mark records in r that the order has reached head at now, by the store's clock. measured is the
-// most time that can have passed since the last call. mark returns the last position that was
-// reached at least kept ago, and zero if there is none.
+// mark records in r that the order of changes ended at head at the time now, by the store's clock.
+// measured bounds the time that has passed since the last call. mark returns the last position that
+// was reached at least kept ago, or zero if there is no such position.
 func mark(r *registry.Retention, head registry.Position, now time.Time,
 	measured, kept time.Duration) (due registry.Position) {
 	if !r.Time.IsZero() {
@@ -123,7 +123,7 @@ func mark(r *registry.Retention, head registry.Position, now time.Time,
 	for len(r.Marks) > 0 && r.Elapsed-r.Marks[0].Elapsed >= kept {
 		due = r.Marks[0].Position
 		if len(r.Marks) == 1 || r.Elapsed-r.Marks[1].Elapsed < kept {
-			break // it stays until the next one is due: a round that fails deletes nothing
+			break // the mark stays until the next one is due, so a failed round loses nothing
 		}
 		r.Marks = r.Marks[1:]
 	}
@@ -147,7 +147,8 @@ func (c *changes) replace(ctx context.Context, record registry.Record, value reg
 }
 
 // forgetUpTo deletes the changes up to position due, in parts, and writes the horizon with each
-// part. record holds horizon. It leaves changes to another node that deletes them at the same time.
+// part. record has the present horizon. If another node deletes changes at the same time,
+// forgetUpTo stops.
 func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record registry.Record,
 	horizon registry.Horizon) error {
 	const op = "retention.forgetUpTo"
@@ -162,7 +163,7 @@ func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record 
 				break
 			}
 			horizon.Position = change.Position
-			if !change.Change.ID.IsZero() { // its record has a different key from a change's, and stays
+			if !change.Change.ID.IsZero() { // without an id, the change's record has another key, and stays
 				deletes = append(deletes, registry.Delete(registry.ChangeKey(change.Change.ID)))
 			}
 		}
@@ -189,7 +190,7 @@ func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record 
 }
 
 // asRead returns the condition that the record at key is unchanged, even if it did not exist. The
-// batch must write the record.
+// caller's batch must write the record.
 func asRead(key registry.Key, record registry.Record) registry.Condition {
 	if record.ETag.IsZero() {
 		return registry.Absent(key)

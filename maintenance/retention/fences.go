@@ -9,10 +9,10 @@ import (
 	"moorage/registry"
 )
 
-// fences deletes the fences that are older than the retention, by the clocks of their writers, and
-// that this process has seen for keptMin. The second condition matters because a node whose clock
-// is a week behind writes fences that look old at once. If the writer's clock was ahead, the
-// fence's age is the time for which this process has seen it.
+// fences deletes the fences that are older than the retention by the clocks of their writers, and
+// that this process has known for keptMin. The second condition protects the fences of a node whose
+// clock is a week behind, which look old at once. If the writer's clock was ahead, the age of the
+// fence is the time for which this process has known it.
 type fences struct {
 	ledger *ledger.Ledger
 	now    func() time.Time
@@ -21,18 +21,19 @@ type fences struct {
 	seen   map[registry.Key]seenFence // at most forgetPage
 }
 
-// seenFence is a fence that looked old when it was seen.
+// seenFence is a fence that this process has seen and that looked old.
 type seenFence struct {
 	etag registry.ETag
-	// written is by the writer's clock, but no later than the first sight, by the store's clock.
+	// written is the fence's time by the writer's clock. If that is later than the first sight by
+	// the store's clock, written is the time of the first sight.
 	written time.Time
-	// since is by the clock of this process, with the monotonic reading if there is one, which
-	// cannot be set.
+	// since is the time of the first sight by the clock of this process. It has a monotonic reading
+	// if there is one, because that cannot be set.
 	since time.Time
 }
 
-// run deletes the fences that are due at now, by the store's clock. Then it remembers the fences
-// that it meets.
+// run deletes the fences that are due at now, by the store's clock. Then it remembers further
+// fences that it finds.
 func (f *fences) run(ctx context.Context, now time.Time) error {
 	limit := now.Add(-f.kept)
 	if err := f.forget(ctx, limit); err != nil {
@@ -64,8 +65,8 @@ func (f *fences) run(ctx context.Context, now time.Time) error {
 	return unread
 }
 
-// see remembers the fences at keys that look older than limit, or are dated keptMin after now. If
-// there is no room for a fence, a later round meets it again.
+// see remembers the fences at keys that look older than limit, or whose time is more than keptMin
+// after now. If there is no room for a fence, a later round sees it again.
 func (f *fences) see(ctx context.Context, keys []registry.Key, now, limit time.Time) error {
 	if len(keys) == 0 {
 		return nil
@@ -92,8 +93,8 @@ func (f *fences) see(ctx context.Context, keys []registry.Key, now, limit time.T
 	return unread
 }
 
-// forget deletes the remembered fences that are due. It skips a fence that is gone or replaced:
-// once another node has deleted a fence, the change that it excluded may have happened.
+// forget deletes the remembered fences that are due. It skips a fence that is gone or was replaced.
+// Once another node has deleted a fence, the change that the fence excluded may have happened.
 func (f *fences) forget(ctx context.Context, limit time.Time) error {
 	now := f.now()
 	var due []registry.Key
@@ -117,15 +118,15 @@ func (f *fences) forget(ctx context.Context, limit time.Time) error {
 		}
 		old = append(old, record)
 	}
-	deleted, err := deleteAsRead(ctx, f.ledger, old) // nothing if another node deletes them too
+	deleted, err := deleteAsRead(ctx, f.ledger, old) // deletes nothing if another node deletes one of them
 	for _, record := range old[:deleted] {
 		delete(f.seen, record.Key)
 	}
 	return err
 }
 
-// deleteAsRead deletes records if all are unchanged, and returns how many it deleted. It deletes
-// nothing if another node was faster with one of them.
+// deleteAsRead deletes records if all are unchanged, and returns how many it deleted. If another
+// node has changed or deleted one of them, it deletes nothing.
 func deleteAsRead(ctx context.Context, l *ledger.Ledger, records []registry.Record) (deleted int, err error) {
 	if len(records) == 0 {
 		return 0, nil

@@ -9,21 +9,23 @@ import (
 	"moorage/registry"
 )
 
-// folders removes the records of folders that no longer contain a table or view. Then such a folder
-// may be the location of one again. A folder is removed after its subfolders, in later rounds.
+// folders removes the records of folders that no longer contain a table or view. After that, the
+// folder itself can be the location of a table or view. A folder is removed after its subfolders,
+// in later rounds.
 //
-// Whether a folder is empty is a question about a range, and no condition can check a range. So the
-// job uses three steps:
+// To check that a folder is empty, the job must read a range, and no condition can cover a range.
+// So the job uses three steps:
 //
 //	below → dropping → a search below → gone, or below again
 //
-// A claim of a location in the folder requires the version of the record that it read. If the state
-// is dropping, the claim writes below. So the search sees what was claimed before the mark. A later
-// claim removes the mark, and without the mark the folder is not removed. If the node with the mark
-// died, the mark stays until then, or until the next search.
+// A claim of a location in the folder requires that the folder's record is unchanged since the
+// claim read it. If the state is dropping, the claim changes it to below. So the search sees each
+// claim from before the mark dropping. A later claim removes the mark, and a folder without the
+// mark is not removed. If the node that set the mark has died, the mark stays until a claim removes
+// it, or until the next search.
 //
 // A tombstone keeps its location and the folders above it (package claims). The job also removes
-// the tombstones that end by themselves, once the credentials for their locations have ended.
+// those tombstones that end by themselves, after the credentials for their locations have ended.
 type folders struct {
 	ledger     *ledger.Ledger
 	scan       scan
@@ -56,7 +58,7 @@ func (f *folders) run(ctx context.Context) error {
 	}), unread)
 }
 
-// removeEnded removes a tombstone if nothing is left at its location, and no credentials reach the
+// removeEnded removes a tombstone if no file is left at its location, and no credentials reach the
 // location any more.
 func (f *folders) removeEnded(ctx context.Context, record registry.Record, now time.Time) error {
 	tombstone, err := ledger.Decode[registry.Tombstone](record)
@@ -91,9 +93,9 @@ func (f *folders) remove(ctx context.Context, record registry.Record) error {
 	return err
 }
 
-// isEmpty reports whether a folder contains no claim, and neither the folder nor anything below it
-// has a tombstone. It reads the claims first, because a claim that ends after that leaves its
-// tombstone.
+// isEmpty reports whether a folder contains no claim, and no tombstone is at the folder or below
+// it. It reads the claims first. If a claim ends after that, it leaves a tombstone, which isEmpty
+// then sees.
 func (f *folders) isEmpty(ctx context.Context, folder registry.Record) (bool, error) {
 	const op = "retention.isEmpty"
 	beneath, err := f.ledger.ListKeys(ctx, registry.TableLocation, folder.Key.ID+"/", "", 1)
@@ -120,8 +122,8 @@ func (f *folders) write(ctx context.Context, folder registry.Record, state regis
 	return folder, err
 }
 
-// apply writes the record of a folder if it is unchanged, and returns ledger.ErrRetry otherwise.
-// The result of a write without an answer does not matter: a later round checks again.
+// apply writes the record of a folder if it is unchanged, and returns ledger.ErrRetry otherwise. If
+// a write gets no answer, its outcome does not matter: a later round checks again.
 func (f *folders) apply(ctx context.Context, folder registry.Record, write registry.Write) (registry.ETag, error) {
 	etags, err := f.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{ledger.Unchanged(folder)}, Writes: []registry.Write{write},

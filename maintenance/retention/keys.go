@@ -9,25 +9,27 @@ import (
 	"moorage/registry"
 )
 
-// expiredKeysMin is how many keys of a page must have expired so that the round continues with the
-// next page at once, without a bound. With a bound, keys could arrive faster than they are deleted.
+// If at least expiredKeysMin keys of a page have expired, the round continues with the next page at
+// once. The number of such pages has no bound, because keys could otherwise arrive faster than they
+// are deleted.
 const expiredKeysMin = ledger.ScanPage / 10
 
 // keys deletes the outcomes of idempotency keys that have expired.
 //
-// Keys are hashes, so outcomes are not ordered by time, and a pass reads all of them. A pass begins
-// half a lifetime after the first expiry among the outcomes that the last pass left. By then, at a
-// steady rate of keys, a third of them have expired, so each is read about three times. A store
-// that finds expired outcomes itself avoids that. Then a pass reads only outcomes without a time.
+// Keys are hashes, so outcomes are not ordered by time, and a pass reads all of them. The next pass
+// begins half a lifetime after the first expiry among the outcomes that the last pass left. By
+// then, at a steady rate of keys, a third of the outcomes have expired. So each outcome is read
+// about three times. A store that finds expired outcomes itself avoids that. With such a store, a
+// pass reads only outcomes without a time.
 type keys struct {
 	ledger  *ledger.Ledger
-	expirer registry.Expirer // nil if the store does not find what has expired
+	expirer registry.Expirer // nil if the store does not find expired outcomes itself
 	life    time.Duration    // of an outcome
 
 	scan     scan
 	due      time.Time // when the next pass begins, by the store's clock
-	earliest time.Time // the next expiry among the outcomes that the pass has met
-	unread   bool      // the pass has met an outcome that cannot be read
+	earliest time.Time // the earliest expiry among the outcomes that the pass has read and left
+	unread   bool      // the pass has read an outcome that cannot be decoded
 }
 
 func newKeys(config Config, records *ledger.Ledger) *keys {
@@ -65,7 +67,8 @@ func (k *keys) forgetDated(ctx context.Context, now time.Time) error {
 	}
 }
 
-// pass continues the pass through the outcomes, or through the outcomes without a time.
+// pass continues the pass through all outcomes. If the store finds expired outcomes itself, the
+// pass covers only outcomes without a time.
 func (k *keys) pass(ctx context.Context, now time.Time) error {
 	if !k.begin(now) {
 		return nil
@@ -102,12 +105,12 @@ func (k *keys) begin(now time.Time) bool {
 	if k.scan.after != "" {
 		return true
 	}
-	// A pass that is due later than any outcome could require was set when the store's clock was
+	// No outcome could require a pass that late, so that time was set when the store's clock was
 	// ahead.
 	if now.Before(k.due) && k.due.Sub(now) <= 2*k.life {
 		return false
 	}
-	k.earliest, k.unread = now.Add(k.life), false // outcomes from now on expire later
+	k.earliest, k.unread = now.Add(k.life), false // outcomes written from now on expire later
 	return true
 }
 
@@ -120,9 +123,9 @@ func (k *keys) page(ctx context.Context) ([]registry.Record, error) {
 	return page, ledger.StoreError("retention.page", err)
 }
 
-// forgetExpired deletes the expired outcomes of page, and returns how many it deleted. If another
-// node deletes some of them at the same time, the rest stays for the next round. An outcome that
-// cannot be read stays, and is the error if there is no other.
+// forgetExpired deletes the expired outcomes of page, and returns how many have expired. If another
+// node deletes some of them at the same time, the others stay for the next round. An unreadable
+// outcome stays, and is the error if there is no other error.
 func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now time.Time) (expired int, err error) {
 	var old []registry.Record
 	var unread error
@@ -145,7 +148,7 @@ func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now ti
 	return expired, cmp.Or(err, unread)
 }
 
-// live restarts the lifetime of an outcome now. The outcome was written when the clock was ahead.
+// live restarts the lifetime of an outcome that was written when the clock was ahead.
 func (k *keys) live(ctx context.Context, record registry.Record, value registry.Idempotency, now time.Time) error {
 	value.Created = now
 	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, value))

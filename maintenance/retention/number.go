@@ -11,19 +11,20 @@ import (
 
 const (
 	// numberInterval is how often one node gives positions to new changes. Readers of the order see
-	// a change when it has its position.
+	// a change once it has a position.
 	numberInterval = 250 * time.Millisecond
-	// numberLate is how long a change must have waited before other nodes give it a position too:
-	// the node with the assignment has died, or hangs.
+	// numberLate is how long a change must have waited before other nodes give it a position too.
+	// Then the node with the assignment has died, or hangs.
 	numberLate = 500 * time.Millisecond
-	// numberingName is the name of the assignment of that work. numberingLife is how long it holds
-	// without a renewal. It need not be short, because of numberLate. Each renewal is a write.
+	// numberingName is the name of the assignment to give positions. The assignment lasts for
+	// numberingLife without a renewal. It need not be short, because of numberLate. Each renewal is
+	// a write.
 	numberingName = "changes/number"
 	numberingLife = time.Minute
 	// numberingPause is how often the other nodes try to get the assignment.
 	numberingPause = 10 * time.Second
-	// numberReportPause is how often failures are reported. An unavailable store fails four times a
-	// second.
+	// numberReportPause is how often failures are reported. If the store is unavailable, four
+	// rounds a second fail.
 	numberReportPause = 10 * time.Second
 )
 
@@ -33,7 +34,7 @@ type numbering struct {
 	assigner *ledger.Assigner
 	now      func() time.Time
 
-	// By the clock of this node; zero means never.
+	// The times below are by the clock of this node. Zero means never.
 	tried    time.Time // when it last tried to get the assignment
 	reported time.Time // when it last reported a failure
 }
@@ -42,7 +43,7 @@ func newNumbering(config Config, store registry.Numberer) *numbering {
 	return &numbering{store: store, assigner: config.Assigner(), now: config.Now}
 }
 
-// run is one round. It reports a failure if it has reported none for a while.
+// run runs one round. It reports a failure only if it has reported none for a while.
 func (n *numbering) run(ctx context.Context) error {
 	err := n.round(ctx)
 	now := n.now()
@@ -54,8 +55,8 @@ func (n *numbering) run(ctx context.Context) error {
 }
 
 // round gives positions to changes that have waited too long. Then, as long as this node has the
-// assignment, it gives positions to all new changes. The late changes come first, because the
-// assignment is a write, which may be slow.
+// assignment, round gives positions to all new changes. The late changes come first, because taking
+// the assignment is a write, which may be slow.
 func (n *numbering) round(ctx context.Context) error {
 	if err := n.number(ctx, numberLate); err != nil {
 		return err

@@ -4,10 +4,10 @@
 //
 // # What it promises
 //
-// Nothing is removed early, whatever the clocks of nodes show, and everything is removed in the
-// end. While the store's clock is in doubt, nothing is removed because of a time. A record that
-// cannot be read is reported by each round that reads it, and does not stop the removal of others.
-// No file of a table is deleted.
+// Nothing is removed early, even if clocks of nodes are wrong. In the end everything old is
+// removed. While the store's clock is in doubt, nothing is removed because of its age. If a record
+// cannot be read, each round that reads it reports that, and goes on with other records. No file of
+// a table is deleted.
 //
 // # How it works
 //
@@ -42,7 +42,7 @@ import (
 // week is the default of UndropWindow and ChangeRetention.
 const week = 7 * 24 * time.Hour
 
-// ChangesKept returns how long changes are kept: asked, or the default if asked is 0.
+// ChangesKept returns how long changes are kept. That is asked, or the default if asked is 0.
 func ChangesKept(asked, keyLife time.Duration) time.Duration {
 	if asked > 0 {
 		return asked
@@ -57,9 +57,9 @@ type Config struct {
 	KeyLife time.Duration
 	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
 	UndropWindow time.Duration
-	// ChangeRetention is how long change records are kept, counting only time in which a node runs.
-	// It must not be less than KeyLife, and is at least keptMin. Default 7 days, or KeyLife if that
-	// is longer.
+	// ChangeRetention is how long change records are kept. Time in which no node runs does not
+	// count. It must not be less than KeyLife, and is at least keptMin. Default 7 days, or KeyLife
+	// if that is longer.
 	ChangeRetention time.Duration
 	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
 	// the clock is in doubt, nothing is removed because of its age. By default the clock is
@@ -89,14 +89,14 @@ type Retention struct {
 	number  *worker.Worker // nil if the store gives changes their positions when it writes them
 }
 
-// job is one kind of work with its loop. Runs of one job never overlap.
+// job is one kind of work and its loop. Runs of one job never overlap.
 type job struct {
 	name Job
 	loop *worker.Worker
 }
 
-// New returns loops that are not started. It fails if the source of random bits does, or if changes
-// would be removed before the keys that need them.
+// New returns loops that are not started. It fails if the source of random bits does. It also fails
+// if change records would be removed before the idempotency keys that need them.
 func New(config Config) (*Retention, error) {
 	if config.Ledger == nil || config.KeyLife <= 0 {
 		panic("retention: Deps and KeyLife are required")
@@ -119,7 +119,7 @@ func New(config Config) (*Retention, error) {
 		{Staged, r.staged.run},
 	} {
 		run := made.run
-		if made.name != Folders { // folders depend on no time
+		if made.name != Folders { // the removal of folders depends on no time
 			run = unlessInDoubt(config, made.run)
 		}
 		loop, err := newLoop(config, string(made.name), config.Interval, run)
@@ -151,7 +151,7 @@ func setDefaults(config *Config) {
 	}
 }
 
-// unlessInDoubt returns run, which does nothing while the clock is in doubt.
+// unlessInDoubt returns a function that calls run, but does nothing while the clock is in doubt.
 func unlessInDoubt(config Config, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if why, err := config.Doubt(ctx); err != nil || why != "" {
@@ -193,8 +193,8 @@ func (r *Retention) Stop() {
 	}
 }
 
-// RunOnce runs one round of each of these jobs, or of all if there are none. It returns all their
-// errors.
+// RunOnce runs one round of each of the given jobs, or of all jobs if there are none. It returns
+// all their errors.
 func (r *Retention) RunOnce(ctx context.Context, jobs ...Job) error {
 	var failures []error
 	for _, job := range r.jobs {

@@ -10,17 +10,17 @@ import (
 	"moorage/registry"
 )
 
-// scanPages bounds how much of a table one round reads, in pages of ledger.ScanPage records. A
-// round searches for records that are days old, which can wait for the next round. Reading all
-// pointers and a week of changes every minute would cost more than the commits that made them.
+// scanPages bounds how much of a table one round reads, in pages of ledger.ScanPage records. The
+// records that a round searches for are days old, so they can wait for a later round. Reading all
+// pointers and a week of changes every minute would cost more than the commits that wrote them.
 const scanPages = 10
 
-// scan reads a table, or a part of it, repeatedly: one part of it in each round.
+// scan reads a table, or a part of a table, again and again. Each round reads the next pages.
 type scan struct {
 	ledger *ledger.Ledger
 	table  registry.Table
-	prefix string // of the IDs
-	until  string // the first ID that is excluded; empty means none
+	prefix string // the common prefix of the IDs
+	until  string // the first excluded ID; empty means no end
 	after  string // where the last round ended
 }
 
@@ -28,8 +28,9 @@ func newScan(records *ledger.Ledger, table registry.Table) scan {
 	return scan{ledger: records, table: table}
 }
 
-// next visits the records of the next part. After an error, the next round begins with the same
-// page. A record that cannot be read does not stop the scan: it is the error if there is no other.
+// next visits the records of the next pages. After an error, the next round begins with the same
+// page. An unreadable record does not stop the scan. Its error is returned if there is no other
+// error.
 func (s *scan) next(ctx context.Context, visit func(registry.Record) error) error {
 	var unread error
 	for range scanPages {
@@ -55,8 +56,8 @@ func (s *scan) next(ctx context.Context, visit func(registry.Record) error) erro
 	return unread
 }
 
-// isUnread reports whether err may mean that a record cannot be read. Any other failure of this
-// kind recurs at once, and is reported again.
+// isUnread reports whether err may mean that a record cannot be read. If err has another cause of
+// the same kind, the cause fails the next call too, which reports it.
 func isUnread(err error) bool { return err != nil && moorage.KindOf(err) == moorage.KindInternal }
 
 // page returns the next records.
@@ -71,8 +72,8 @@ func (s *scan) page(ctx context.Context) ([]registry.Record, error) {
 	return records, nil
 }
 
-// advance continues after page, and reports whether page was the last one. Then the next round
-// begins again.
+// advance continues after page, and reports whether page was the last one. After the last page, the
+// next round begins at the start.
 func (s *scan) advance(page []registry.Record) (last bool) {
 	if registry.IsLastPage(page, ledger.ScanPage) {
 		s.after = ""

@@ -14,18 +14,18 @@ const (
 	stagedAge = 24 * time.Hour
 	// stagedRemoveMax bounds the wait for the removal of one folder.
 	stagedRemoveMax = 10 * time.Second
-	// stagedMax bounds how many folders are remembered, the youngest; about 20 MB.
+	// stagedMax bounds how many folders are remembered, about 20 MB. The youngest are remembered.
 	stagedMax = 100_000
 )
 
-// staged removes the empty folders that were created for staged tables. Staging stores nothing, so
-// a restart forgets them, and so does a very large number of staged tables. The only remains are
-// then empty folders.
+// staged removes the empty folders that were created for staged tables. The store has no record of
+// staging. So a restart forgets the folders, and so does a very large number of staged tables. Then
+// only empty folders remain.
 type staged struct {
 	now func() time.Time
 
-	mu   sync.Mutex     // guards the field below; a leaf, never held over I/O
-	made []stagedFolder // in the order of the times
+	mu   sync.Mutex     // guards the field below; no lock is taken, and no I/O done, under it
+	made []stagedFolder // in the order of their times
 }
 
 type stagedFolder struct {
@@ -47,13 +47,13 @@ func (r *Retention) RememberStaged(warehouse string, store storage.Folders, loca
 	s.made = append(s.made, stagedFolder{warehouse, store, location, s.now()})
 }
 
-// run removes the folders that are older than stagedAge and still empty. A folder that it cannot
-// remove stays, and does not stop the removal of others. If the storage of a warehouse does not
-// answer, its folders wait for a later round.
+// run removes the folders that are older than stagedAge and still empty. If it cannot remove a
+// folder, it goes on with the others. If the storage of a warehouse does not answer, the
+// warehouse's folders wait for a later round.
 func (s *staged) run(ctx context.Context) error {
 	var failures []error
 	var left []stagedFolder
-	silent := make(map[string]bool) // warehouses
+	silent := make(map[string]bool) // warehouses whose storage does not answer
 	for _, folder := range s.takeOlder(s.now().Add(-stagedAge)) {
 		if silent[folder.warehouse] || ctx.Err() != nil {
 			left = append(left, folder)

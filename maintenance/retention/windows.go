@@ -13,24 +13,26 @@ import (
 // operationEndWindow is the operation in change records for the end of a window.
 const operationEndWindow = "end-undrop-window"
 
-// walkEvery is the time from the end of one walk over all pointers to the begin of the next. Only
-// tables that were dropped while the clock was ahead wait for a walk, and at most that long.
+// walkEvery is the time from the end of one walk over all pointers to the beginning of the next.
+// Only tables that were dropped while the clock was ahead need the walk. They wait at most that
+// long.
 const walkEvery = 24 * time.Hour
 
-// endOfWindow is how a pointer gives up its locations: its files stay.
+// endOfWindow is how a pointer gives up its locations. The files of its table stay.
 var endOfWindow = claims.Ending{How: registry.EndedWindow, Lasting: true}
 
-// windows ends the pointers that were dropped longer ago than the undrop window and do not wait for
-// a purge. The table or view can no longer be restored, and its claims are free. Its files stay.
-// The same holds for a pointer whose purge had begun and was cancelled longer ago.
+// windows ends pointers that were dropped longer ago than the undrop window and do not wait for a
+// purge. After that, the table or view can no longer be restored, and its claims are free. Its
+// files stay. windows also ends a pointer whose purge had begun, if the purge was cancelled longer
+// ago than the window.
 //
-// It finds the pointers by the records that drops write, in the order of their times. So the cost
-// of a round depends on the ended windows, not on the number of tables. Such a record is a hint.
-// Only the pointer decides whether its window is over, in the Apply that ends it. A record is
-// removed if its pointer is gone, was restored, or was dropped at another time.
+// It finds these pointers by the records that drops write, in the order of their times. So the cost
+// of a round depends on the number of ended windows, not on the number of tables. The record of a
+// drop is a hint. Only the pointer decides whether its window is over, in the Apply that ends it. A
+// drop's record is removed if its pointer is gone, was restored, or was dropped at another time.
 //
-// A table that was dropped while the clock was ahead would stay too long. So a walk reads all
-// pointers when the process starts, and once a day.
+// A table that was dropped while the clock was ahead would stay too long. So when the process
+// starts, and then once a day, a walk reads all pointers.
 type windows struct {
 	ledger *ledger.Ledger
 	claims *claims.Claims
@@ -64,16 +66,17 @@ func (w *windows) run(ctx context.Context) error {
 	return cmp.Or(w.walkOn(ctx, now, limit), unread)
 }
 
-// isOver reports whether the window of a pointer in a state is over: it began before limit.
+// isOver reports whether the undrop window of a pointer is over, because it began before limit.
+// state is the state of the pointer's record.
 func isOver(state registry.State, pointer registry.Pointer, limit time.Time) bool {
 	return state.IsDropped() && pointer.Since.Before(limit) && pointer.Task.IsZero()
 }
 
-// endListed ends the pointer that the record of a drop names, if its window is over. It removes a
-// record that does not belong to the pointer's window.
+// endListed ends the pointer that the record of a drop names, if its window is over. If the record
+// does not belong to the pointer's present window, endListed removes the record.
 //
-// The pointer is read after the record. A later drop writes the record of another second, or the
-// same record with another ETag, and the removal requires the listed ETag. So no drop loses its
+// The pointer is read after the record. A later drop writes the record of another second, or this
+// record with another ETag. The removal requires the ETag that was listed. So no drop loses its
 // record.
 func (w *windows) endListed(ctx context.Context, record registry.Record, limit time.Time) error {
 	id, _, err := registry.ParseWindow(record.Key)
@@ -95,7 +98,7 @@ func (w *windows) endListed(ctx context.Context, record registry.Record, limit t
 
 // walkOn continues the walk over all pointers, or begins the next one if it is due.
 func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
-	// A time later than any walk could set was set when the store's clock was ahead.
+	// No walk sets a time that late, so it was set when the store's clock was ahead.
 	if w.pointers.after == "" && now.Before(w.walk) && w.walk.Sub(now) <= walkEvery {
 		return nil
 	}
@@ -119,14 +122,14 @@ func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
 	return err
 }
 
-// dropNow restarts the window of a pointer that was dropped while the clock was ahead. The record
-// by which it is found moves with it. The length of the window stays the same.
+// dropNow restarts the undrop window of a pointer that was dropped while the clock was ahead. It
+// also moves the record of the drop. The length of the window stays the same.
 func (w *windows) dropNow(ctx context.Context, record registry.Record, pointer registry.Pointer,
 	now time.Time) error {
 	before := pointer.EndKey()
 	ends, err := w.ledger.Get(ctx, before)
 	if err != nil || !ends[0].Exists() || before == registry.TaskKey(pointer.Task) {
-		return err // a task has a time of its own
+		return err // the task of a purge has a time of its own
 	}
 	if !pointer.ReachableUntil.IsZero() {
 		pointer.ReachableUntil = now.Add(pointer.ReachableUntil.Sub(pointer.Since))
