@@ -17,29 +17,29 @@ type acquisition struct {
 	leases []*lease // guarded by session.mu: the leases that it uses
 	leads  []*share // guarded by session.mu: shares that it tries to take for all operations
 
-	mu        sync.Mutex // guards the fields below; leaf
-	session   *session   // nil before the first; only the goroutine of the Acquire changes it
-	missed    bool       // it lost a lease before it had them all
+	mu        sync.Mutex // guards the fields below; no other lock is taken under it
+	session   *session   // nil before the operation enters one; only the goroutine of the Acquire changes it
+	missed    bool       // it lost a lease before it had all leases
 	granted   bool
 	grantedAt time.Time
 	over      bool
 }
 
-// newAcquisition returns an acquisition that holds its locks in the process, and no lease yet.
+// newAcquisition returns an acquisition that holds the locks of the node's Local, and no lease yet.
 func newAcquisition(ctx context.Context, node *Distributed, plan []Grant) *acquisition {
 	op := &acquisition{node: node, plan: plan}
 	op.hold, op.lose = NewHold(ctx, op.giveBack)
 	return op
 }
 
-// enter makes s the session of an operation that uses no lease.
+// enter makes s the session of op, which must not use any lease.
 func (op *acquisition) enter(s *session) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.session, op.missed, op.wants = s, false, false
 }
 
-// complete makes the operation's hold. It returns false if a lease has been lost.
+// complete makes op's hold. It returns false if op has lost a lease.
 func (op *acquisition) complete() bool {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -71,8 +71,8 @@ func (op *acquisition) lost(s *session) {
 	op.hold.Release()
 }
 
-// giveBack releases the leases, and then the locks in the process. It is the release of the hold.
-// An operation without a grant does not wait for the store.
+// giveBack releases op's leases, and then its locks in the node's Local. The hold's Release calls
+// it. If op was granted nothing, giveBack does not wait for the store.
 func (op *acquisition) giveBack() {
 	op.mu.Lock()
 	op.over = true

@@ -12,13 +12,13 @@ type announcement struct {
 }
 
 // Announce records the address where this node listens. From now on the node has a session even if
-// it holds nothing, and its sessions have this address. Announce ends the session of another node
-// of the same address and host once, so that operations need not wait for the locks of this
-// process's predecessor.
+// it holds nothing, and its sessions have this address. Once, Announce ends the session that
+// another process left with the same address and host. So operations need not wait for the locks of
+// this process's predecessor.
 //
-// Call it when the node listens: then no other process does. host must be precise enough to make
-// this certain. An empty host ends no session. Announce does not wait: the sweep carries it out at
-// once, and again later if it fails.
+// Call it when the node listens on address: then no other process does. host must identify one
+// machine and network, so that this is certain. An empty host ends no session. Announce does not
+// wait: the node's sweep records the address at once, and tries again later if that fails.
 func (d *Distributed) Announce(address, host string) {
 	d.mu.Lock()
 	d.announced = announcement{address: address, host: host}
@@ -30,8 +30,8 @@ func (d *Distributed) Announce(address, host string) {
 // session, and the next process that listens on its address does not end the node's session.
 // Operations in progress here keep their locks.
 //
-// Call it before the node stops listening. It returns when the store has recorded it, or with an
-// error. In that case the sweep tries again.
+// Call it before the node stops listening. Withdraw returns when the store has recorded this, or
+// with an error. After an error the node's sweep tries again.
 func (d *Distributed) Withdraw(ctx context.Context) error {
 	d.mu.Lock()
 	d.announced = announcement{address: d.announced.address}
@@ -47,14 +47,15 @@ func (d *Distributed) Session() string {
 	return ""
 }
 
-// announcement returns the announcement, or zero if there is none.
+// announcement returns the node's announcement, or zero if there is none.
 func (d *Distributed) announcement() announcement {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.announced
 }
 
-// keepAnnounced makes sure that an announced node has a session, and carries out the announcement.
+// keepAnnounced makes sure that an announced node has a session, and records the announcement in
+// the store.
 func (d *Distributed) keepAnnounced(ctx context.Context) error {
 	a := d.announcement()
 	if a == (announcement{}) {
@@ -71,9 +72,9 @@ func (d *Distributed) keepAnnounced(ctx context.Context) error {
 		return fmt.Errorf("announce %s: %w", a.address, err)
 	}
 	if !alive {
-		// The next session has the address from the start. The node that ended this one may have
-		// announced the same address. Then it is not certain which of the two is older, so this
-		// node ends no session.
+		// The next session has the address from the start. Another node that announced the same
+		// address may have ended this session. It is not certain which of the two nodes is older,
+		// so this node ends no session.
 		d.lose(s, "another node ended it")
 	}
 	if ended > 0 {

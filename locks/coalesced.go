@@ -17,13 +17,13 @@ const (
 )
 
 // Coalesced is a Distributed in which a node takes leases in the modes RA, WA and R once, for all
-// of its operations. That is possible because none of these modes excludes itself. Such a lease is
-// a share.
+// of its operations. That is possible because each of these modes is compatible with itself. Such a
+// lease is a share.
 //
 // The node keeps a share for a second after its last use, so that the next operation takes only its
 // own leases. The node gives up the share when another node wants a lease that the share excludes.
-// Then operations can no longer join it, and its last user releases it. Until then non-blocking
-// takers of other nodes may be refused for an unused share.
+// Then operations can no longer join the share, and its last user releases it. Until the node gives
+// up an unused share, non-blocking requests of other nodes may fail because of it.
 //
 // A Coalesced must be closed. It is safe for concurrent use.
 type Coalesced struct {
@@ -31,8 +31,8 @@ type Coalesced struct {
 	give *worker.Worker
 }
 
-// NewCoalesced returns a Coalesced over a Distributed that has no other user. Close closes the
-// Distributed.
+// NewCoalesced returns a Coalesced that takes its leases through over, which must have no other
+// user. Close closes the Distributed.
 func NewCoalesced(over *Distributed) *Coalesced {
 	c := &Coalesced{Distributed: over}
 	c.give = over.worker("lock shares", wantsInterval, c.giveUp)
@@ -72,14 +72,15 @@ func (c *Coalesced) take(ctx context.Context, op *acquisition, ticket int64) (bl
 	return blocked, nil, err
 }
 
-// join makes op a user of the held shares that it needs. For shares without a holder or leader, op
-// becomes the leader, which tries to take them. It returns the leases to be taken, in the order of
-// the plan.
+// join makes op a user of the held shares that it needs. If a share is neither held nor has a
+// leader, op becomes its leader, and tries to take it. join returns the leases to be taken, in the
+// order of the plan.
 //
 // If op may follow, join may instead return a share that another operation is trying to take. Then
-// op must leave and wait until that is settled. An operation that follows leads no share, so
-// followers form no cycle. An operation in the store's queue must not follow either. Its leader may
-// be newer, and wait for others that wait behind op in the queue.
+// op must leave and wait until that operation has taken the share or failed. An operation that
+// follows leads no share, so followers form no cycle. An operation in the store's queue must not
+// follow either. The leader that it follows may be newer, and wait for operations that wait behind
+// op in the queue.
 func (s *session) join(op *acquisition, mayFollow bool) (leases []*lease, busy *share, alive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *session) join(op *acquisition, mayFollow bool) (leases []*lease, busy *
 		case sh.lease != nil:
 			sh.lease.users[op] = struct{}{}
 			op.leases = append(op.leases, sh.lease)
-		case sh.leader == op: // it waited for this share
+		case sh.leader == op: // op waited for this share
 			leases = append(leases, s.newLeaseLocked(grant, sh))
 		case mayFollow:
 			return nil, sh, true
@@ -112,7 +113,7 @@ func (s *session) join(op *acquisition, mayFollow bool) (leases []*lease, busy *
 	return leases, nil, true
 }
 
-// giveUp gives up the shares that other nodes want, and unused ones.
+// giveUp gives up the shares that other nodes want, and shares that are unused for shareIdleMax.
 func (c *Coalesced) giveUp(ctx context.Context) error {
 	s := c.presentSession()
 	if s == nil || !s.hasShares() {
@@ -136,8 +137,8 @@ func (s *session) hasShares() bool {
 	return len(s.shares) > 0
 }
 
-// retire closes to further users the shares that are wanted, or were not used since idle. Shares
-// without users become unneeded.
+// retire closes shares to further users if their ids are in wanted, or if they were not used since
+// idle. Shares without users become unneeded.
 func (s *session) retire(wanted []int64, idle time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

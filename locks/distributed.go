@@ -14,42 +14,43 @@ import (
 	"moorage/internal/worker"
 )
 
-// Times of leases. A node may miss one heartbeat before others pass it over, and loses only what
-// they need. It may miss many before its session ends, because a slow database is not a reason to
-// lose everything.
+// Times of leases. A node may miss one heartbeat before others take leases from it, and then it
+// loses only the leases that they need. It may miss many heartbeats before its session ends,
+// because a slow database is not a reason to lose every lease.
 const (
-	// SessionTTL is how long a session may be silent before it is ended.
+	// SessionTTL is how long a session may be silent before other nodes end it.
 	SessionTTL = 15 * time.Second
 	// HeartbeatMax is the longest pause between two heartbeats of a node.
 	HeartbeatMax = time.Second
 	// SweepInterval is the mean pause between a node's checks for silent sessions.
 	SweepInterval = 5 * time.Second
-	// SilenceMax is how long a session may be silent before takers pass it over. It is the sum of a
-	// pause, a heartbeat that is abandoned after beatMax, and a second for the next heartbeat,
-	// which follows at once.
+	// SilenceMax is how long a session may be silent before other nodes may take leases from it. It
+	// is the sum of a pause, a heartbeat that is abandoned after beatMax, and a second for the next
+	// heartbeat, which follows at once.
 	SilenceMax = HeartbeatMax + beatMax + time.Second
 
-	// beatMax bounds a heartbeat, unless the previous one took longer: then the database is slow,
-	// and callMax bounds it. A dead connection must leave time for another one.
+	// beatMax bounds a heartbeat. If the previous heartbeat took longer, the database is slow, and
+	// callMax is the bound. A heartbeat on a dead connection must leave time for one on another
+	// connection.
 	beatMax = time.Second
 	// beatSayPause is the shortest pause between two reports of failing heartbeats.
 	beatSayPause = 10 * time.Second
 	// unstatedSilenceMax is SilenceMax for sessions of nodes that do not state theirs. These nodes
-	// send a heartbeat every 5 s. Blocking takers allow them SessionTTL, as these nodes do
+	// send a heartbeat every 5 s. Blocking operations allow them SessionTTL, as these nodes do
 	// themselves.
 	unstatedSilenceMax = 6 * time.Second
 
 	pollPauseMin = 5 * time.Millisecond
 	pollPauseMax = 200 * time.Millisecond
-	// callMax bounds each call to the store. Twice that must be less than SessionTTL, after which
-	// Renew takes unknown leases as orphans.
+	// callMax bounds each call to the store. Twice callMax must be less than SessionTTL, after
+	// which Renew treats unknown leases as orphans.
 	callMax = 5 * time.Second
 	// sessionsMax bounds how many sessions may be lost during one Acquire.
 	sessionsMax = 10
 )
 
 // Distributed is a Manager for one node of a cluster. A Local orders the operations of the node.
-// Each operation then takes its leases from the store, all at once. The package comment explains
+// Each operation then takes all its leases from the store in one call. The package comment explains
 // why that cannot deadlock. A Distributed must be closed. It is safe for concurrent use.
 type Distributed struct {
 	leases   Leases
@@ -65,11 +66,11 @@ type Distributed struct {
 	beats            beats // of the heartbeat
 	background       sync.WaitGroup
 
-	jitterMu sync.Mutex // guards the field below; leaf
+	jitterMu sync.Mutex // guards the field below; no other lock is taken under it
 	jitter   *mathrand.Rand
 
 	mu        sync.Mutex // guards the fields below; comes before session.mu; never held over a call
-	current   *session   // nil before the first
+	current   *session   // nil before the first session
 	opening   *opening   // nil while no session is being opened
 	announced announcement
 	closed    bool
@@ -78,15 +79,15 @@ type Distributed struct {
 // DistributedConfig configures a Distributed. Fields without a default are required.
 type DistributedConfig struct {
 	Leases Leases
-	// Jitter draws pauses. The manager owns it from now on, because it is not safe for concurrent
-	// use.
+	// Jitter draws pauses. Only the manager may use it from now on, because it is not safe for
+	// concurrent use.
 	Jitter *mathrand.Rand
-	// Name is the first part of the names of this node's sessions, for people who read the store.
-	// Default "node".
+	// Name is the first part of the names of this node's sessions, to help people that read the
+	// store. Default "node".
 	Name string
 	// Version is the build that the node runs, recorded with its sessions. It may be empty.
 	Version string
-	// Random is read for the rest of a session's name: 16 bytes. Default crypto/rand.
+	// Random is the source of the rest of a session's name: 16 bytes. Default crypto/rand.
 	Random   io.Reader
 	Now      func() time.Time // default time.Now; measures pauses and the Observer's times
 	Observer Observer         // default: none
@@ -94,7 +95,7 @@ type DistributedConfig struct {
 }
 
 // NewDistributed returns a Distributed without locks. It panics if a required field of config is
-// missing. Before the first Acquire only sweeps call the store.
+// missing. Until the first Acquire only sweeps call the store.
 func NewDistributed(config DistributedConfig) *Distributed {
 	if config.Leases == nil || config.Jitter == nil {
 		panic("locks: Leases and Jitter are required")
@@ -128,7 +129,7 @@ func NewDistributed(config DistributedConfig) *Distributed {
 	return d
 }
 
-// worker returns a loop of this node that is not started.
+// worker returns a background loop of this node. It does not start the loop.
 func (d *Distributed) worker(name string, interval time.Duration, run func(context.Context) error) *worker.Worker {
 	return worker.New(worker.Config{
 		Name: name, Run: run, Interval: interval, Logger: d.log,
@@ -136,7 +137,7 @@ func (d *Distributed) worker(name string, interval time.Duration, run func(conte
 	})
 }
 
-// Stats returns the present state of the locks in the process and of the node's leases.
+// Stats returns the present state of the node's Local and of the node's leases.
 func (d *Distributed) Stats() Stats {
 	stats := d.local.Stats()
 	if s := d.presentSession(); s != nil {
@@ -147,14 +148,14 @@ func (d *Distributed) Stats() Stats {
 	return stats
 }
 
-// Acquire implements Manager. It first waits for other operations of this process, in the order of
-// arrival. Then it polls the store.
+// Acquire implements Manager. It first waits for earlier operations of this process. Then it polls
+// the store.
 func (d *Distributed) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	return d.acquire(ctx, request, options, d.take)
 }
 
-// takeFunc tries once to take what op lacks. blocked is the first unavailable lock, or zero if all
-// were taken. settled, if not nil, is closed when it makes sense to try again.
+// takeFunc tries once to take the leases that op lacks. blocked is the first unavailable lock, or
+// zero if all were taken. settled, if not nil, is closed when op should try again.
 type takeFunc func(ctx context.Context, op *acquisition, ticket int64) (
 	blocked Grant, settled <-chan struct{}, err error)
 
@@ -195,7 +196,7 @@ func (d *Distributed) takeLeases(ctx context.Context, op *acquisition, patience 
 	return fmt.Errorf("%w: %d sessions ended during one operation", ErrUnavailable, sessionsMax)
 }
 
-// takeInSession tries until op has everything. While op waits, it uses no lease.
+// takeInSession tries until op has all its leases. While op waits, it uses no lease.
 func (d *Distributed) takeInSession(ctx context.Context, op *acquisition, patience *patience,
 	take takeFunc) (err error) {
 	nonBlocking := patience.options.NonBlocking
@@ -243,7 +244,7 @@ func (d *Distributed) takeInSession(ctx context.Context, op *acquisition, patien
 	}
 }
 
-// pause waits between half of longest and all of it.
+// pause waits for a random time between longest/2 and longest.
 func (d *Distributed) pause(ctx context.Context, patience *patience, longest time.Duration) error {
 	d.jitterMu.Lock()
 	shortened := time.Duration(d.jitter.Int64N(int64(longest/2) + 1))
@@ -260,7 +261,7 @@ func (d *Distributed) take(ctx context.Context, op *acquisition, ticket int64) (
 	return blocked, nil, err
 }
 
-// try requests leases from the store, and notes for op that it has them unless one is blocked.
+// try requests leases from the store. If no lease is blocked, it records that op has them.
 func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, leases []*lease) (blocked Grant,
 	err error) {
 	if len(leases) == 0 { // all are shares
@@ -279,8 +280,8 @@ func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, le
 	at, alive, err := d.leases.Try(bounded, op.session.name, ticket, asked, silence)
 	switch {
 	case err != nil:
-		// It may have happened, or may still happen. Leases that cannot be released now end as
-		// orphans.
+		// The store may have taken the leases, or may still take them. Leases that cannot be
+		// released now end as orphans.
 		op.session.discard(leases)
 		d.releaseInBackground(op.session)
 		return Grant{}, unavailable(ctx, "try leases", err)
@@ -299,8 +300,8 @@ func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, le
 // errSessionEnded means that an operation must start again in another session.
 var errSessionEnded = errors.New("locks: session ended")
 
-// unavailable returns the error of a call under a bounded ctx. The bound is not the caller's, so
-// its end must not look like the end of the caller's context.
+// unavailable returns the error of a call under a bounded ctx. The caller did not set the bound, so
+// an expired bound must not look like the end of the caller's context.
 func unavailable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("locks: %s: %w", what, ctx.Err())
@@ -317,7 +318,7 @@ type queue struct {
 	since   time.Time
 }
 
-// at notes that the operation waits for blocked.
+// at records that the operation waits for blocked.
 func (q *queue) at(blocked Grant) {
 	if q.blocked == blocked {
 		return
@@ -327,7 +328,7 @@ func (q *queue) at(blocked Grant) {
 	q.observer.LockConflicted(blocked.Path.Level())
 }
 
-// left notes that the operation no longer waits, and why.
+// left records that the operation no longer waits, and why.
 func (q *queue) left(err error) {
 	if q.blocked.Path.IsZero() {
 		return

@@ -29,8 +29,8 @@ type opening struct {
 }
 
 // openSession returns the node's session, and opens one if necessary. An operation that arrives
-// while a session is being opened waits for it, and shares its error. If each called the store
-// again, one after the other, the last of many would wait long.
+// while a session is being opened waits for it, and gets the same error if that fails. If the
+// operations called the store one after the other, the last of many would wait long.
 func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 	for {
 		s, under, mine, err := d.enterOpening()
@@ -46,7 +46,7 @@ func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 			if under.session != nil || errors.Is(under.err, ErrUnavailable) {
 				return under.session, under.err
 			}
-			// The operation that opened it has been cancelled.
+			// The operation that was opening the session has been cancelled.
 		case <-ctx.Done():
 			return nil, fmt.Errorf("locks: open session: %w", ctx.Err())
 		}
@@ -101,7 +101,7 @@ func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, fmt.Errorf("%w: manager closed", ErrUnavailable) // the session ends after a long enough silence
+		return nil, fmt.Errorf("%w: manager closed", ErrUnavailable) // the store's session ends after SessionTTL
 	}
 	s.expires(SessionTTL-d.now().Sub(began), func() {
 		d.safely(func() { d.lose(s, "no heartbeat reached the store") })
@@ -110,9 +110,9 @@ func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// beats is a heartbeat's memory of earlier ones. It belongs to the worker.
+// beats is what a heartbeat must know of earlier heartbeats. Only the heartbeat's worker uses it.
 type beats struct {
-	slow bool      // the last one took longer than beatMax
+	slow bool      // the last heartbeat took longer than beatMax
 	said time.Time // when a failure was last reported
 }
 
@@ -127,7 +127,7 @@ func (d *Distributed) beat(ctx context.Context) error {
 	return err
 }
 
-// renew reports to the store what the session knows, and learns what it has lost.
+// renew sends to the store the ids that the session knows, and learns which of them it has lost.
 func (d *Distributed) renew(ctx context.Context) error {
 	s := d.presentSession()
 	if s == nil || s.isEnded() {
@@ -143,7 +143,7 @@ func (d *Distributed) renew(ctx context.Context) error {
 	lost, alive, err := d.leases.Renew(bounded, s.name, s.known(), SessionTTL)
 	slow := d.now().Sub(began) >= beatMax
 	if err != nil && slow && !d.beats.slow {
-		d.heartbeat.Kick() // the next one may have a working connection
+		d.heartbeat.Kick() // the next heartbeat may have a working connection
 	}
 	d.beats.slow = slow
 	if err != nil {
@@ -153,14 +153,14 @@ func (d *Distributed) renew(ctx context.Context) error {
 		d.lose(s, "another node ended it")
 		return nil
 	}
-	// The store counts from when it received the call, which was after began.
+	// The store measures the silence from when it received the call, which was after began.
 	s.renewed(SessionTTL - d.now().Sub(began))
 	if victims := s.dropLost(lost); len(victims) > 0 {
 		d.log.WarnContext(ctx, "other nodes took leases from this node, which had been silent", "session", s.name,
 			"operations", len(victims))
 		d.tell(s, victims)
 	}
-	d.releaseInBackground(s) // it may have to wait, and the next heartbeat must not
+	d.releaseInBackground(s) // the release may have to wait; the next heartbeat must not
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (d *Distributed) lose(s *session, reason string) {
 	d.inBackground(func() { d.endSession(s) })
 }
 
-// tell ends the holds of operations that lost a lease of s.
+// tell ends the holds of victims, the operations that lost a lease of s.
 func (d *Distributed) tell(s *session, victims []*acquisition) {
 	for _, op := range victims {
 		d.inBackground(func() { op.lost(s) })
@@ -219,7 +219,8 @@ func (d *Distributed) releaseUnneeded(s *session) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
-	// A panic must not keep giveBack, in any goroutine, from releasing the locks in the process.
+	// A panic must not keep giveBack, in any goroutine, from releasing the locks of the node's
+	// Local.
 	err := worker.Safely(ctx, func(ctx context.Context) error { return d.leases.Release(ctx, s.name, ids) })
 	if err != nil {
 		s.keepUnneeded(ids)
@@ -261,9 +262,9 @@ func (d *Distributed) tellPanic(err error) {
 	}
 }
 
-// Close ends the node's session and with it all holds, which must still be released. It waits for
-// at most five seconds for each call in progress. Later calls of Acquire fail with ErrUnavailable.
-// It may be called again.
+// Close ends the node's session, and with it all holds; callers must still release them. It waits
+// for at most five seconds for each call in progress. Later calls of Acquire fail with
+// ErrUnavailable. It may be called again.
 func (d *Distributed) Close() {
 	d.heartbeat.Stop()
 	d.sweep.Stop()

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// NewHold returns a Hold for managers. Its Release ends the context and calls release once. A
-// second caller returns when that is done. lose ends the context with ErrLost. It may be called at
-// any time, and repeatedly.
+// NewHold returns a Hold for managers. Its Release ends the context and calls release once. If
+// Release is called again, it returns when the first call is done. lose ends the context with
+// ErrLost. It may be called at any time, and repeatedly.
 func NewHold(ctx context.Context, release func()) (held Hold, lose func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	h := &hold{ctx: ctx}
@@ -19,8 +19,8 @@ func NewHold(ctx context.Context, release func()) (held Hold, lose func()) {
 	return h, func() { cancel(ErrLost) }
 }
 
-// hold keeps a context. That is an exception in this package, because a Hold's purpose is to
-// provide the context.
+// hold keeps a context. No other type of this package keeps a context; a Hold must, because its
+// purpose is to provide one.
 type hold struct {
 	ctx     context.Context
 	release func()

@@ -13,15 +13,15 @@ type Lease = struct {
 	Mode uint8  // a Mode. Two modes exclude one another if and only if their union is W
 }
 
-// Session is a life of a node in a store of leases. Like Lease it is an alias of an unnamed type.
+// Session is one life of a node in a store of leases. Like Lease it is an alias of an unnamed type.
 // Empty text means unknown.
 type Session = struct {
 	Name    string // never used before
 	Version string // the build that the node runs
 	Address string // where the node listens, for people and other nodes; see Announce
 	Host    string // identifies exactly one machine and one of its networks; see Announce
-	// Silence is how long the session may be silent before takers pass it over. If it is 0, the
-	// taker decides.
+	// Silence is how long the session may be silent before other sessions may take its leases. If
+	// it is 0, the parameter silence of Try decides.
 	Silence time.Duration
 }
 
@@ -34,8 +34,8 @@ type Session = struct {
 //
 // A session is one life of a node. It holds leases and leaves wants. Its silence is the time since
 // its Open or its last Renew, by the store's clock. No other clock is read; durations are
-// parameters. A session ends by End or Reap, and all its leases and wants end with it. Its name
-// never comes back. Leases of one session do not exclude one another: a node orders its own
+// parameters. A session ends by End or Reap, and all its leases and wants end with it. No later
+// session has its name. Leases of one session do not exclude one another: a node orders its own
 // operations.
 //
 // # Wants
@@ -48,8 +48,8 @@ type Session = struct {
 // # Errors
 //
 // An error means that the store could not be reached or did not answer. The call may have happened,
-// and may still happen. Renew repairs the consequences. A session that has ended is not an error:
-// then alive is false.
+// and may still happen. A later Renew repairs the consequences. A session that has ended is not an
+// error: then alive is false.
 //
 // Nothing here needs to be durable: if a store forgets a lease or a session, the lease or session
 // counts as lost.
@@ -59,28 +59,29 @@ type Leases interface {
 
 	// Announce records where the node of session listens, and ends every other session of the same
 	// address on the same host, if both are known. It returns how many it ended. Only one process
-	// at a time can listen there. So the nodes of the other sessions have ended, or no longer
+	// at a time can listen there. So the processes of the other sessions have ended, or no longer
 	// serve. alive is false, and nothing changes, if session has ended.
 	Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error)
 
-	// Renew records that session is alive, and which leases and tickets it still knows. It removes
-	// the session's leases and wants whose ids are not in known and that are at least orphaned old:
-	// they come from a Try whose answer was lost. Renew returns the ids in known, in their order,
-	// for which the session has no lease and no want (any longer).
+	// Renew records that session is alive, and which leases and tickets it still knows. known has
+	// the ids of these leases and tickets. Renew removes the session's other leases and wants if
+	// their age is at least orphaned: they come from a Try whose answer was lost. Renew returns, in
+	// their order, the ids in known for which the session has no lease and no want.
 	Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool,
 		err error)
 
-	// Try takes all of leases or none, at one moment. They are sorted by path, each path once, at
-	// least one. A lease of another session blocks them if it excludes one of them, and so does a
-	// respected want.
+	// Try takes all of leases or none, at one moment. There is at least one; they are sorted by
+	// path, and each path occurs once. A lease of another session blocks them if it excludes one of
+	// them. So does a want of an older ticket of another session.
 	//
-	// Sessions that are silent for longer than their own Silence do not block. For a session
-	// without Silence the limit is silence. Try ignores the wants of such sessions. If all of
-	// leases are available, it takes the blocking leases from them.
+	// Sessions that are silent for longer than their own Silence do not block. For a session whose
+	// Silence is 0 the limit is the parameter silence. Try ignores the wants of such sessions. If
+	// all of leases are available, it takes the blocking leases from them.
 	//
-	// blocked is the index of the first unavailable lease, -1 if all were taken. A blocked Try with
-	// a ticket greater than 0, drawn like ids, leaves wants for all of leases, in addition to its
-	// earlier ones. A Try that is not blocked ends all wants of its ticket.
+	// blocked is the index of the first unavailable lease, -1 if all were taken. If a Try is
+	// blocked and its ticket is greater than 0, it leaves wants for all of leases. They are added
+	// to the ticket's earlier wants. The session draws tickets from the same numbers as the ids of
+	// its leases. A Try that is not blocked ends all wants of its ticket.
 	Try(ctx context.Context, session string, ticket int64, leases []Lease, silence time.Duration) (blocked int,
 		alive bool, err error)
 
@@ -93,8 +94,8 @@ type Leases interface {
 	Wanted(ctx context.Context, session string, silence time.Duration) (ids []int64, err error)
 
 	// Reap ends every session that is silent for longer than ttl and returns how many it ended. If
-	// a session's last sign of life is later than now, because the store's clock was set back, its
-	// silence begins now. Otherwise it would live until the clock has caught up.
+	// the store's clock was set back, a session's last sign of life may be later than now. Then its
+	// silence begins now; otherwise it would live until the clock has caught up.
 	Reap(ctx context.Context, ttl time.Duration) (ended int, err error)
 
 	// End ends a session. An unknown one is ignored.

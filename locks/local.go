@@ -12,21 +12,21 @@ import (
 // Go map keeps the memory of its largest size.
 const nodesKeptMax = 1024
 
-// nodesSpareMax is how many nodes are kept for reuse: more than most transactions need.
+// nodesSpareMax is how many unused nodes a Local keeps for reuse: more than most transactions need.
 const nodesSpareMax = 64
 
 // Local is a Manager for one process. The cost of an Acquire grows with the depth of its paths, not
-// with the number of held locks. A path without holders and waiters costs no memory, except for
-// nodesSpareMax of them. Local never loses a lock. It is safe for concurrent use.
+// with the number of held locks. A path without holders and waiters costs no memory, except that up
+// to nodesSpareMax unused nodes are kept. Local never loses a lock. It is safe for concurrent use.
 type Local struct {
 	now      func() time.Time
 	observer Observer
 
-	mu    sync.Mutex // guards the fields below and everything reachable from them; leaf; never held during a wait
+	mu    sync.Mutex // guards the fields below and their nodes; never held during a wait or with another lock
 	nodes map[Path]*node
 	spare []*node // unused nodes, kept for other paths
 	peak  int     // the most nodes since the map was made
-	steps int64   // nodes and waiters visited: the work done, which the tests bound
+	steps int64   // nodes and waiters visited: the work done, for the tests
 }
 
 // LocalConfig configures a Local. The zero value is usable.
@@ -47,25 +47,25 @@ func NewLocal(config LocalConfig) *Local {
 	return l
 }
 
-// node is the state of one path. It is in nodes while the path has holders or waiters.
+// node is the state of one path. The map nodes has it while the path has holders or waiters.
 type node struct {
-	held  [W + 1]int // how many hold it in each mode
-	wants [W + 1]int // how many of queue wait for each mode
+	held  [W + 1]int // how many operations hold the path in each mode
+	wants [W + 1]int // how many waiters in queue wait for each mode
 	queue list.List  // of *waiter, in the order of arrival
 }
 
 // waiter is one Acquire that waits for one lock.
 type waiter struct {
 	mode    Mode
-	element *list.Element // its place in the queue; nil when it was granted
-	granted chan struct{} // closed when it was granted
+	element *list.Element // its place in the queue; nil after the grant
+	granted chan struct{} // closed by the grant
 }
 
 // Stats has the sizes of a manager's state in memory.
 type Stats struct {
 	Paths   int // paths that are held or waited for
 	Waiters int // Acquires that wait for others in the process
-	Leases  int // rows that are held in a store of leases
+	Leases  int // leases that are held in a store of leases
 }
 
 // Stats returns the present state.
@@ -134,7 +134,8 @@ func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 			l.nodes[grant.Path] = n
 			l.peak = max(l.peak, len(l.nodes))
 		}
-		// An operation that would make an earlier waiter wait longer queues behind it.
+		// An operation queues behind an earlier waiter if its lock would make that waiter wait
+		// longer.
 		if conflicts[grant.Mode]&(modesIn(&n.held)|modesIn(&n.wants)) == 0 {
 			n.held[grant.Mode]++
 			continue
@@ -160,8 +161,8 @@ func (l *Local) newNodeLocked() *node {
 	return n
 }
 
-// wait returns nil when turn was granted. Otherwise the lock is not held, and turn is no longer in
-// the queue.
+// wait returns nil when turn is granted. On an error turn does not hold the lock, and is no longer
+// in the queue.
 func (l *Local) wait(ctx context.Context, grant Grant, turn *waiter, patience *patience) error {
 	began := l.now()
 	err := patience.wait(ctx, turn.granted, nil)
@@ -186,7 +187,7 @@ func (l *Local) abandon(path Path, turn *waiter) {
 	l.settleLocked(path, n)
 }
 
-// release releases the locks of plan, the last first.
+// release releases the locks of plan in reverse order.
 func (l *Local) release(plan []Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,8 +199,8 @@ func (l *Local) release(plan []Grant) {
 }
 
 // settleLocked grants free locks to waiters, in the order of their arrival, and drops an unused
-// node. A waiter that must go on waiting holds back the later waiters that it excludes. mu must be
-// held.
+// node. A waiter that must go on waiting also keeps waiting the later waiters that it excludes. mu
+// must be held.
 func (l *Local) settleLocked(path Path, n *node) {
 	l.steps++
 	var passedOver modeSet
@@ -230,8 +231,8 @@ func (l *Local) settleLocked(path Path, n *node) {
 	}
 }
 
-// canGrant reports whether any waited-for mode could still be granted behind waiters for the modes
-// of passedOver. Without this check a release would walk a long queue in vain.
+// canGrant reports whether a waiter could still be granted its mode, behind waiters for the modes
+// in passedOver. Without this check a release would walk a long queue in vain.
 func (n *node) canGrant(passedOver modeSet) bool {
 	excluding := modesIn(&n.held) | passedOver
 	for _, mode := range [...]Mode{RA, R, WA, W} {

@@ -8,18 +8,19 @@ import (
 
 // Manager grants locks. All methods are safe for concurrent use.
 type Manager interface {
-	// Acquire takes every lock that request names, and the ancestor modes that this implies, in one
-	// sorted pass: see Plan. It returns when all of them are held. On an error no lock is held. The
-	// error is a *ConflictError (non-blocking), ErrTimeout, the context's error, or ErrUnavailable.
-	// Each may be wrapped with the unavailable lock. An empty request is granted at once.
+	// Acquire takes every lock that request names, and the modes that these imply on ancestors, in
+	// one sorted pass: see Plan. It returns when all of them are held. On an error no lock is held.
+	// The error is a *ConflictError (non-blocking), ErrTimeout, the context's error, or
+	// ErrUnavailable. Each may be wrapped with the unavailable lock. An empty request is granted at
+	// once.
 	Acquire(ctx context.Context, request Request, options Options) (Hold, error)
 }
 
 // Hold is a set of held locks. It is safe for concurrent use.
 type Hold interface {
-	// Context is derived from the context of Acquire. It ends when the hold is
-	// released or when one of its locks is lost; the cause is then ErrLost. A hold whose
-	// context has ended must still be released.
+	// Context is derived from the context of Acquire. It ends when the hold is released, or when
+	// one of its locks is lost. Only after a loss its cause is ErrLost. A hold whose context has
+	// ended must still be released.
 	Context() context.Context
 	// Release releases all locks, in reverse order. It may be called again.
 	Release()
@@ -34,14 +35,15 @@ type Request struct {
 
 // Options decide how an Acquire waits. The zero value waits for at most WaitMax.
 type Options struct {
-	// NonBlocking never waits: an unavailable lock is ErrConflict. Timeout is then not used.
+	// NonBlocking makes Acquire fail with ErrConflict, instead of waiting, if a lock is
+	// unavailable. Timeout is then not used.
 	NonBlocking bool
 	// InProcess takes the locks only among the operations of this node, without a call to a store
 	// of leases. It is for operations that would rather lose a race against another node than pay
 	// for a call.
 	InProcess bool
 	// Timeout bounds the total wait of the Acquire, and adapts to the result. Operations of one
-	// class share one. Nil means WaitMax.
+	// class share a Timeout. Nil means WaitMax.
 	Timeout *Timeout
 }
 

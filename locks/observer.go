@@ -22,7 +22,7 @@ type Observer interface {
 	SessionLost()
 }
 
-// noObserver is the default.
+// noObserver is the Observer of a manager that was configured without one.
 type noObserver struct{}
 
 func (noObserver) LockConflicted(Level)                   {}

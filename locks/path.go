@@ -69,9 +69,9 @@ func (p Path) Pointer(id string) Path {
 }
 
 // Attempt returns the path that attempts of one mutation in the warehouse p lock. key identifies
-// the mutation and has letters, digits and dashes. The path is ordered among the pointers and
-// before all of them, whose ids are hexadecimal. So an operation that needs both meets the attempt
-// first if it is held.
+// the mutation and has letters, digits and dashes. The path is ordered directly before the paths of
+// pointers, whose ids are hexadecimal. So an operation that needs both waits for the attempt before
+// it waits for a pointer.
 func (p Path) Attempt(key string) Path { return p.Pointer("!" + key) }
 
 // Namespace returns the path of the namespace called level directly below p, which must be a
@@ -98,8 +98,8 @@ func (p Path) String() string { return p.text }
 // IsZero reports whether p addresses nothing.
 func (p Path) IsZero() bool { return p.text == "" }
 
-// Compare orders paths by the bytes of their String, -1, 0 or +1: ancestors come before
-// descendants.
+// Compare orders paths by the bytes of their String, so ancestors come before descendants. It
+// returns -1, 0 or +1.
 func (p Path) Compare(other Path) int { return strings.Compare(p.text, other.text) }
 
 // Level returns the level of p.
@@ -150,7 +150,7 @@ func (p Path) child(kind, name string) Path {
 }
 
 // escape keeps a name from being read as more than one segment, or as a segment of another type. It
-// does not depend on Unicode tables, so that two releases of Moorage spell a path alike.
+// does not depend on Unicode tables, so that two releases of Moorage write a path alike.
 func escape(name string) string {
 	const hexDigits = "0123456789ABCDEF"
 	plain := func(c byte) bool { return ' ' < c && c < 0x7f && c != '%' && c != '/' && c != '#' && c != '@' }

@@ -20,8 +20,8 @@ func newPatience(options Options, now func() time.Time) *patience {
 	return &patience{options: options, now: now, began: now()}
 }
 
-// wait returns nil when granted or another is ready, ErrTimeout, or the context's error. Only an
-// operation that may wait may call it. A nil channel is never ready.
+// wait returns nil when granted or another is ready. Otherwise it returns ErrTimeout or the
+// context's error. A NonBlocking operation must not call it. A nil channel is never ready.
 func (p *patience) wait(ctx context.Context, granted <-chan struct{}, another <-chan time.Time) error {
 	if p.expired == nil {
 		p.expired = time.After(p.options.Limit())

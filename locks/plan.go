@@ -11,9 +11,9 @@ type Mode uint8
 
 // The modes; the package comment has their matrix. The zero Mode is not a lock.
 const (
-	RA Mode = 0b001      // something below is read
+	RA Mode = 0b001      // something below the path is read
 	R  Mode = 0b010 | RA // the subtree is read
-	WA Mode = 0b100 | RA // something below is written
+	WA Mode = 0b100 | RA // something below the path is written
 	W  Mode = R | WA     // the subtree is written
 )
 

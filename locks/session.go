@@ -13,10 +13,10 @@ import (
 type session struct {
 	name string
 
-	mu       sync.Mutex // guards the fields below and all fields that refer to it; leaf; never held over a call
+	mu       sync.Mutex // guards the fields below and fields that refer to it; no lock or call under it
 	lastID   int64
 	held     map[int64]*lease
-	tickets  map[int64]struct{} // of waiting operations
+	tickets  map[int64]struct{} // the tickets of waiting operations
 	shares   map[Grant]*share   // leases for all operations: see Coalesced
 	unneeded []int64            // leases and tickets that are still to be given back
 	expiry   *time.Timer        // ends the session by this node's clock
@@ -33,11 +33,11 @@ type lease struct {
 	idleSince time.Time                 // guarded by session.mu: when a share lost its last user
 }
 
-// share is a lease that all operations of a node use together. It is held, or an operation tries to
-// take it.
+// share is a lease that all operations of a node use together. Either the node holds the share, or
+// an operation tries to take it.
 type share struct {
 	grant   Grant
-	leader  *acquisition  // guarded by session.mu: the operation that tries; nil when held
+	leader  *acquisition  // guarded by session.mu: the operation that tries to take it; nil when held
 	lease   *lease        // guarded by session.mu: nil while an operation tries
 	settled chan struct{} // closed when it is held, or when the attempt has ended
 	retired bool          // guarded by session.mu: wanted by another node; cannot be joined, its last user releases it
@@ -116,8 +116,8 @@ func (s *session) granted(op *acquisition, leases []*lease) bool {
 }
 
 // detach removes op from all leases that it uses. Leases without users become unneeded, the last
-// taken first. A share that is not retired is kept for its next user, which must come soon after
-// now. op then leads no share, except the one for kept.
+// taken first. A share that is not retired is kept until shareIdleMax after now, for its next user.
+// Afterwards op leads no share, except the share for kept.
 func (s *session) detach(op *acquisition, now time.Time, kept Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,14 +206,14 @@ func (s *session) known() []int64 {
 	}, cmp.Compare)
 }
 
-// expires calls lose in d, unless the session was renewed or ended before.
+// expires calls lose after d, unless the session is renewed or ends earlier.
 func (s *session) expires(d time.Duration, lose func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expiry = time.AfterFunc(d, lose)
 }
 
-// renewed postpones the end of the session: it now ends in d.
+// renewed postpones the end of the session: it now ends after d.
 func (s *session) renewed(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

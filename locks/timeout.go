@@ -8,20 +8,20 @@ import (
 // How a Timeout adapts: after every timeoutWindow waits it evaluates their results.
 const (
 	timeoutWindow = 16
-	// timeoutGrowthMax bounds growth, as a multiple of the initial value, because callers do not
-	// wait for ever either.
+	// timeoutGrowthMax bounds growth, as a multiple of the initial value, because the callers' own
+	// patience is bounded too.
 	timeoutGrowthMax = 4
 )
 
 // Timeout bounds the waits of one class of operations and adapts to them, in windows of 16 waits.
 // When more than a third of a window timed out, it grows by a quarter, to at most four times its
-// initial value. When at most a tenth did, it shrinks, halfway towards twice the longest successful
-// wait, never below its floor. Only Acquires that had to wait are counted: the others are no
-// measure of how long waiting takes. It is safe for concurrent use.
+// initial value. When at most a tenth timed out, it shrinks halfway towards twice the longest
+// successful wait, but never below its floor. Only Acquires that had to wait are counted: the
+// others do not show how long waiting takes. It is safe for concurrent use.
 type Timeout struct {
 	floor, ceiling time.Duration
 
-	mu       sync.Mutex // guards the fields below; leaf
+	mu       sync.Mutex // guards the fields below; no other lock is taken under it
 	current  time.Duration
 	waits    int
 	timeouts int
@@ -39,7 +39,7 @@ func FixedTimeout(d time.Duration) *Timeout {
 	return &Timeout{floor: d, ceiling: d, current: d}
 }
 
-// Timeouts are the classes of operations that wait.
+// Timeouts has one Timeout for each class of operations that wait.
 type Timeouts struct {
 	Structural    *Timeout // create, register, drop, rename: 30 s, floor 5 s
 	NamespaceDrop *Timeout // 45 s, floor 30 s
@@ -68,8 +68,8 @@ func (t *Timeout) Succeeded(waited time.Duration) {
 	t.countLocked()
 }
 
-// TimedOut records an Acquire that waited for the whole Duration in vain. A cancelled Acquire is no
-// measure, and is not recorded.
+// TimedOut records an Acquire that waited for the whole Duration in vain. A cancelled Acquire does
+// not show how long waiting takes, and is not recorded.
 func (t *Timeout) TimedOut() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

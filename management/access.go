@@ -46,7 +46,7 @@ type Access interface {
 // access returns access control for the caller of r.
 func (s *server) access(r *http.Request) Access { return s.config.Access(web.CallerOf(r)) }
 
-// each applies of to the elements of list. It never returns nil.
+// each returns the results of the function of for the elements of list. It never returns nil.
 func each[T, U any](list []T, of func(T) U) []U {
 	made := make([]U, len(list))
 	for i := range list {
@@ -128,7 +128,7 @@ func privilegesOf(texts []string) (access.Privileges, error) {
 	return privileges, nil
 }
 
-// words returns the words of privileges; never nil.
+// words returns the names of privileges; never nil.
 func words(privileges access.Privileges) []string { return append([]string{}, privileges.Words()...) }
 
 func questionOf(q client.Question) (asked grants.Question, err error) {
@@ -168,8 +168,8 @@ func questionOf(q client.Question) (asked grants.Question, err error) {
 	return asked, nil
 }
 
-// asOf returns the owner whose privileges decided: "nobody" for a view without an owner, empty for
-// the caller's own.
+// asOf returns the owner whose privileges decided. It returns "nobody" for a view without an owner,
+// and "" if the caller's own privileges decided.
 func asOf(isOwner bool, owner string) string {
 	if !isOwner {
 		return ""

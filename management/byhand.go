@@ -15,7 +15,7 @@ import (
 	"moorage/management/client"
 )
 
-// sampleMax bounds the files that a plan names.
+// sampleMax bounds the number of files that a plan names.
 const sampleMax = 1000
 
 // The settings of each kind of job that an operator begins.
@@ -48,7 +48,7 @@ func byHandIn(body []byte) (asked client.MaintenanceByHand, err error) {
 	return asked, f.Failure
 }
 
-// settingsIn reads the settings of a kind, and refuses the settings of the other kind.
+// settingsIn reads the settings for a kind of job, and refuses settings for the other kind.
 func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 	for other, names := range settingsByHand {
 		for _, name := range names {
@@ -77,7 +77,7 @@ func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 	}
 }
 
-// byHand returns the job for the settings; the zero value without settings.
+// byHand returns the job that the settings describe, or the zero value if there are no settings.
 func byHand(caller, kind string, sent *client.MaintenanceSettingsByHand) (asked due.JobRequest, err error) {
 	if sent == nil {
 		return asked, nil
@@ -155,8 +155,8 @@ func (s *server) runMaintenance(r *http.Request, body []byte) (any, error) {
 	return begun, nil
 }
 
-// planMaintenance answers with what a job on a table would do now. For orphans and a warehouse it
-// answers with the files that are outside of all tables.
+// planMaintenance answers with the effects that a job on a table would have now. If the kind is
+// orphans and the object a warehouse, it answers with the files that are outside of all tables.
 func (s *server) planMaintenance(w http.ResponseWriter, r *http.Request) error {
 	body, err := s.ReadBody(w, r)
 	if err != nil {
@@ -238,7 +238,7 @@ func pathsOf(files []jobs.Listed) []string {
 }
 
 // listMaintenanceJobFiles answers with a page of the files that a job will delete. The token of a
-// page is the number of files on the previous pages.
+// page is the number of files on all pages before it.
 func (s *server) listMaintenanceJobFiles(w http.ResponseWriter, r *http.Request) error {
 	id, err := web.PathParam(r, "id")
 	if err != nil {
@@ -270,7 +270,7 @@ func (s *server) listMaintenanceJobFiles(w http.ResponseWriter, r *http.Request)
 	})(w, r)
 }
 
-// adoptOrphans makes this store the one that removes orphans in a warehouse.
+// adoptOrphans makes this store the only one that removes orphans in a warehouse.
 func (s *server) adoptOrphans(r *http.Request, body []byte) (any, error) {
 	f, err := web.ParseFields(body, "request")
 	if err != nil {

@@ -55,8 +55,8 @@ func (s *server) diagnose(w http.ResponseWriter, r *http.Request) error {
 // after next, which is empty on the last page.
 type findingSource func(ctx context.Context, after string, limit int) (found []client.Finding, next string, err error)
 
-// findingsOf returns a page of the findings of all sources, one source after the other. The token
-// of a page has the index of a source and a token of that source.
+// findingsOf returns a page of the findings of all sources, one source after the other. A page
+// token has the index of a source and the token of a page of that source.
 func findingsOf(ctx context.Context, sources []findingSource, page moorage.Page) ([]client.Finding, string, error) {
 	at, after := 0, ""
 	if page.After != "" {
@@ -83,7 +83,7 @@ func findingsOf(ctx context.Context, sources []findingSource, page moorage.Page)
 	return all, "", nil
 }
 
-// findNotices returns what the node reports of itself.
+// findNotices returns the findings that the node reports about itself.
 func (s *server) findNotices(context.Context, string, int) ([]client.Finding, string, error) {
 	return s.config.Findings(), "", nil
 }
@@ -142,7 +142,8 @@ func transactionFinding(u recovery.Unfinished) client.Finding {
 	return finding
 }
 
-// blockedFinding describes a purge that was given up, or a task that cannot be read.
+// blockedFinding describes a purge that the servers gave up, or a purge whose record cannot be
+// read.
 func blockedFinding(p purge.Blocked) client.Finding {
 	if p.Unreadable != nil {
 		return client.Finding{
@@ -170,15 +171,16 @@ func waitingFinding(p purge.Waiting) client.Finding {
 	}
 }
 
-// findBlockedMaintenance returns the kinds of job that are blocked. If a job is in progress, the
-// finding has its id.
+// findBlockedMaintenance returns a finding for each table and kind of job whose maintenance is
+// blocked. If a job of that kind is in progress, the finding has the job's id.
 func (s *server) findBlockedMaintenance(ctx context.Context, after string, limit int) (
 	[]client.Finding, string, error) {
 	found, next, err := s.blockedMaintenance(ctx, after, limit)
 	if err == nil || moorage.KindOf(err) != moorage.KindInternal {
 		return found, next, err
 	}
-	// A damaged record must not hide other findings, nor keep a deep examination from naming it.
+	// A damaged record must not hide other findings. It must also not stop a deep examination,
+	// which names the record.
 	return []client.Finding{{
 		Level: client.LevelBad, What: "maintenance", Fact: "what is blocked cannot be read: " + err.Error(),
 		Remedy: "moorage doctor --deep names the record",
@@ -249,8 +251,8 @@ func (s *server) findProblems(ctx context.Context, _ string, _ int) ([]client.Fi
 	)}), "", nil
 }
 
-// givenUp describes why the servers gave something up. unreadable is the reason why the record with
-// the reason cannot be read.
+// givenUp describes why the servers gave something up: after attempts failures, the last of them
+// last. If the record with this reason cannot be read, unreadable is the error.
 func givenUp(attempts int, last string, unreadable error) string {
 	if unreadable != nil {
 		return fmt.Sprintf("given up; the record with the reason cannot be read: %s", unreadable)

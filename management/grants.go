@@ -232,7 +232,8 @@ func questionIn(f *web.Fields) (asked grants.Question) {
 	return asked
 }
 
-// decisions answers with this node's denials of one of its last requests.
+// decisions answers with the denials of one request, which must be among the last requests of this
+// node.
 func (s *server) decisions(w http.ResponseWriter, r *http.Request) error {
 	id, err := web.PathParam(r, "request")
 	if err != nil {

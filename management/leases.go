@@ -24,7 +24,7 @@ type Leases interface {
 }
 
 // FindTable returns the pointer of a table, and its table-uuid, if the caller may take a lease on
-// it.
+// the table.
 type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (
 	table leases.Table, uuid string, err error)
 
@@ -77,7 +77,7 @@ func readLease(body []byte) (ident moorage.Identifier, request leases.Request, e
 	return ident, request, ident.Validate()
 }
 
-// secondsMax keeps a client's duration from overflowing. No allowed duration is as long.
+// secondsMax keeps a client's duration from overflowing. Every allowed duration is shorter.
 const secondsMax = 1 << 30
 
 // secondsIn returns the member called name; zero if it is missing.
@@ -94,7 +94,7 @@ func secondsIn(f *web.Fields, name string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// renewLeases renews leases. The answer lists the lost ones.
+// renewLeases renews leases. The answer lists the leases that were lost.
 func (s *server) renewLeases(r *http.Request, body []byte) (any, error) {
 	f, err := web.ParseFields(body, "renewal")
 	if err != nil {

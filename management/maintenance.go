@@ -83,7 +83,7 @@ func (s *server) maintenanceOperations() []operation {
 	}
 }
 
-// scopes finds the objects of maintenance with the rights of the caller of r.
+// scopes returns the scopes that the caller of r may see or change.
 func (s *server) scopes(r *http.Request) policy.Scopes { return s.config.Scopes(web.CallerOf(r)) }
 
 // objectOfQuery returns the object that the parameters of a request name.
@@ -167,8 +167,8 @@ func (s *server) putMaintenancePolicy(r *http.Request, body []byte) (any, error)
 	return sent, s.config.Policies.Put(r.Context(), s.scopes(r), ident, asked)
 }
 
-// policyOfBody reads a policy for a type of job. It returns the policy as it was sent, and as it is
-// stored.
+// policyOfBody reads a policy for a type of job. It returns the policy in the form of the request,
+// and in the stored form.
 func policyOfBody(r *http.Request, t policy.Type, body []byte) (sent client.MaintenancePolicy, asked policy.Asked,
 	err error) {
 	f, err := web.ParseFields(body, "policy")
@@ -200,7 +200,8 @@ func (s *server) deleteMaintenancePolicy(r *http.Request, _ []byte) (any, error)
 		s.config.Policies.Delete(r.Context(), s.scopes(r), ident, t)
 }
 
-// previewSizes bound a page of a preview. Each table on it costs the reads of its job.
+// previewSizes bound a page of a preview. For each table of a page the server reads as much as the
+// table's job would.
 var previewSizes = web.PageSizes{Default: 10, Max: 100, Always: true}
 
 // previewMaintenancePolicy answers with the effects that putMaintenancePolicy with the same body

@@ -2,9 +2,9 @@
 // describes it, and the server serves that file.
 //
 // Members are spelled in kebab-case, times are in RFC 3339, and ids are 32 hexadecimal digits.
-// Every list is paged: next-page-token of a page is pageToken of the next. A change takes an
-// Idempotency-Key. A failure has the form of the Iceberg operations, and also contains the
-// request's id and advice for the client.
+// Every list is paged: the next-page-token of a page is the parameter pageToken of the request for
+// the next page. A change accepts an Idempotency-Key. A failure has the form of the Iceberg
+// operations, and also contains the request's id and advice for the client.
 //
 // It must not know storage, or the content of tables.
 package management
@@ -30,12 +30,13 @@ import (
 
 // Config has the parts of the API. The fields without a default are required.
 type Config struct {
-	// Recovery and Purges have the work that servers do not end by themselves.
+	// Recovery and Purges have the transactions and purges that the servers do not end without an
+	// operator.
 	Recovery Recovery
 	Purges   Purges
 	// Check checks the whole store, as check.Checker does.
 	Check func(ctx context.Context) (check.Report, error)
-	// Findings returns what this node reports of itself. Default: nothing.
+	// Findings returns the findings that this node reports about itself. Default: no findings.
 	Findings func() []client.Finding
 	// Backup copies the store to a new folder called name, in a folder that Backup chooses, and
 	// returns when the copy is durable. It checks the name. Default: KindUnsupported.
@@ -47,37 +48,37 @@ type Config struct {
 	Work Work
 	// Gate decides which callers may use which operation. Default: gate.Open.
 	Gate gate.Authorizer
-	// Access returns the access control of a caller.
+	// Access returns access control with the rights of a caller.
 	Access func(caller moorage.Caller) Access
-	// Warehouses returns the warehouse management of a caller.
+	// Warehouses returns the management of warehouses with the rights of a caller.
 	Warehouses func(caller moorage.Caller) Warehouses
 	// Health returns this node's view of the storage of a warehouse. Default: there is no view.
 	Health func(warehouse, location string) *client.StorageHealth
 	// RotateSecrets reseals all secrets for a caller. Default: KindUnsupported.
 	RotateSecrets func(ctx context.Context, caller moorage.Caller, rotation client.SecretsRotation) (
 		client.SecretsRotated, error)
-	// Scopes finds the objects of maintenance with the rights of a caller. Policies, Steering and
-	// Jobs are the maintenance of the store.
+	// Scopes finds the objects of maintenance that a caller may see or change. Policies, Steering
+	// and Jobs are the maintenance of the store.
 	Scopes   func(caller moorage.Caller) policy.Scopes
 	Policies Policies
 	Steering Steering
 	Jobs     Jobs
 	// Begun is called after a job on a table began. Default: the workers of the node go on with it.
 	Begun func(ctx context.Context, table moorage.Identifier, kind string)
-	// DrawKey draws a key: a new one if id is empty, else a further secret of that key. Default:
-	// KindUnsupported.
+	// DrawKey draws a secret: for a new key if id is empty, otherwise a further secret for the key
+	// with that id. Default: KindUnsupported.
 	DrawKey func(id string) (Drawn, error)
 	// Authenticates reports that the server authenticates its callers.
 	Authenticates bool
 	// Admins are the principals that are always administrators. Only they may switch access control
 	// on over the network, because the store has no administrator until then.
 	Admins []string
-	// Note writes a line of the audit log, and Denials finds the lines about a denied request.
-	// Default: there is no log.
+	// Note writes a line of the audit log. Denials finds the lines about a denied request. Default:
+	// there is no log.
 	Note    func(line audit.Line)
 	Denials func(requestID string) []audit.Line
-	// Stopping is closed when the server begins to stop. Clients that wait for a lease or for work
-	// are then answered. Default: never closed.
+	// Stopping is closed when the server begins to stop. Then the server answers clients that wait
+	// for a lease or for work. Default: never closed.
 	Stopping <-chan struct{}
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
@@ -147,8 +148,8 @@ func Mount(on *web.Server, config Config) {
 	}
 }
 
-// gated returns the handler of op behind the gate. The handler of a lease asks the gate itself,
-// when it knows the table.
+// gated returns a handler that checks the gate before it calls the handler of op. The handler that
+// takes a lease checks the gate itself, because it must know the table first.
 func (s *server) gated(op operation) web.Handler {
 	if op.verb() == gate.TakeLease {
 		return op.handle
@@ -157,7 +158,7 @@ func (s *server) gated(op operation) web.Handler {
 		request := gate.Request{Caller: web.CallerOf(r), Verb: op.verb()}
 		return gate.Pass(r.Context(), s.config.Gate, request, func() error {
 			if row, _ := request.Verb.Row(); !row.Reads && request.Verb != gate.Backup {
-				return op.handle(w, r) // a change is decided again where it is made
+				return op.handle(w, r) // the code that makes a change checks the caller's rights again
 			}
 			return gate.Recheck(r.Context(), func(ctx context.Context) error {
 				return s.config.Gate.Authorize(ctx, request)
@@ -166,7 +167,7 @@ func (s *server) gated(op operation) web.Handler {
 	}
 }
 
-// operation is one operation of openapi.yaml. Logs and metrics name it by its id.
+// operation is one operation of openapi.yaml. Logs and metrics use its id.
 type operation struct {
 	id, method, path string
 	handle           web.Handler
@@ -226,8 +227,8 @@ func (s *server) backup(r *http.Request, body []byte) (any, error) {
 }
 
 // nearby lets h answer requests from this machine and refuses others. These operations use disk
-// space, and only a caller with an account on this machine can use the result. A request through a
-// proxy on this machine is refused if one of the proxy's headers is present.
+// space, and only a caller with an account on this machine can use the result. If a request has a
+// header that proxies add, h does not get it even if the proxy is on this machine.
 func nearby(h web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		remote, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -262,7 +263,7 @@ func list[T any](s *server, name string, sizes web.PageSizes,
 	}
 }
 
-// pagesOf returns find with its elements in the terms of the API.
+// pagesOf returns find with each element converted to the type of the API.
 func pagesOf[T, U any](find func(context.Context, moorage.Page) ([]T, string, error), of func(T) U) func(
 	context.Context, moorage.Page) ([]U, string, error) {
 	return func(ctx context.Context, page moorage.Page) ([]U, string, error) {

@@ -18,7 +18,7 @@ type made struct {
 	answer  any
 }
 
-// nothing is the answer of a change without a response body: 204.
+// nothing is the answer to a change whose response has no body: 204.
 var nothing any = struct{ none bool }{true}
 
 // Bounds of the remembered changes.
@@ -35,17 +35,17 @@ func newMade() *otter.Cache[string, *made] {
 }
 
 // change returns the handler of a change: do makes the change and returns the answer. A retry with
-// the same Idempotency-Key gets the answer of the first request, and waits for it if that request
-// is still in flight. A failure is not remembered. Only this node remembers keys, and only while
-// its process lives, because making such a change twice does no harm.
+// the same Idempotency-Key gets the answer to the first request, and waits for that answer if the
+// first request is still in progress. Failures are not remembered. Only this node remembers keys,
+// and only while its process runs, because making such a change twice does no harm.
 func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.Handler {
 	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
 	})
 }
 
-// changeThatWaits is change for an operation in which the client may wait. The wait ends when the
-// client disconnects and when the server stops.
+// changeThatWaits is like change, for an operation that the client may let wait. The wait ends when
+// the client disconnects and when the server stops.
 func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, error)) web.Handler {
 	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -60,8 +60,8 @@ func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, err
 	})
 }
 
-// once returns the handler of change. A request with a key runs in the context that lasting derives
-// from the request's context.
+// once is the common part of change and changeThatWaits. It runs a request with a key in the
+// context that lasting derives from the request's context.
 func (s *server) once(do func(r *http.Request, body []byte) (any, error),
 	lasting func(context.Context) (context.Context, context.CancelFunc)) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

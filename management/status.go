@@ -87,8 +87,8 @@ func kindOf(kind due.KindStatus, paused bool) client.MaintenanceKind {
 	return answer
 }
 
-// valueText returns a value as a policy spells it. A table property's value may be no whole number
-// of the setting's units. Such a value is written with its own unit.
+// valueText returns a value in the form of a policy. A value from a table property may not be a
+// whole number of the setting's units. Such a value is written with its own unit.
 func valueText(setting policy.Setting, value policy.Value) string {
 	switch {
 	case value.Text != "":

@@ -206,7 +206,8 @@ func (s *server) changeWarehouse(r *http.Request, body []byte) (any, error) {
 	return warehouseOf(changed), err
 }
 
-// editsIn returns an object whose values are strings or null. Nil if there is no such member.
+// editsIn returns the member called name: an object whose values are strings or null. It returns
+// nil if there is no such member.
 func editsIn(f *web.Fields, name string) map[string]*string {
 	value := f.Typed(name, jsontext.Object)
 	if value.IsZero() {

@@ -25,7 +25,7 @@ type Work interface {
 	Finish(ctx context.Context, caller moorage.Caller, job leases.Table, ended leases.AssignmentResult) error
 }
 
-// noWork hands out nothing.
+// noWork is the Work of a server that hands out no jobs.
 type noWork struct{}
 
 var errNoWork = moorage.Errorf(moorage.KindUnsupported, "This server hands out no work")
@@ -78,7 +78,7 @@ func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 	return piece, nil
 }
 
-// giveBack releases a job that was handed out to a program which disconnected.
+// giveBack releases the job that the server handed out to a program that has disconnected.
 func giveBack(r *http.Request, handed Work, job leases.Table) error {
 	ctx, cancel := moorage.Detached(r.Context(), giveBackTimeout)
 	defer cancel()

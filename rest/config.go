@@ -16,18 +16,18 @@ type configAnswer struct {
 	Defaults  map[string]string `json:"defaults"`
 	Overrides map[string]string `json:"overrides"`
 	Endpoints []string          `json:"endpoints"`
-	// KeyLifetime is an ISO 8601 duration. Clients that get it send an Idempotency-Key with every
-	// change.
+	// KeyLifetime is an ISO 8601 duration. Clients that receive it send an Idempotency-Key with
+	// every change.
 	KeyLifetime string `json:"idempotency-key-lifetime,omitempty"`
 }
 
 // tokenExchange is the Java setting that allows clients to renew a token by an exchange.
 const tokenExchange = "token-exchange-enabled"
 
-// getConfig answers with the configuration that a client needs of a warehouse before anything else.
-// A client that names no warehouse uses the paths without a prefix. The warehouse's properties are
-// defaults. The answer lists only operations of the route table, because clients use the listed
-// ones.
+// getConfig answers with the configuration of a warehouse, which a client requests before anything
+// else. A client that names no warehouse uses the paths without a prefix. The warehouse's
+// properties are defaults. The answer lists only operations of the route table, because clients
+// call every operation that it lists.
 func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	name, _, err := web.QueryOf(r).Text("warehouse")
 	if err != nil {
@@ -39,7 +39,8 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	}
 	defaults := orEmpty(warehouse.Properties)
 	if source := web.CallerOf(r).Source; source != "" && source != moorage.SourceToken {
-		// Only a token of this store can be exchanged for a new one. Java would try with any token.
+		// Only a token of this store can be exchanged for a new one. A Java client would try to
+		// exchange any token.
 		defaults[tokenExchange] = "false"
 	}
 	answer := configAnswer{
@@ -61,8 +62,9 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, answer)
 }
 
-// warehouseOf returns a warehouse with the properties that clients use as defaults: their own
-// settings take precedence. Without a name it returns DefaultWarehouse, if that exists.
+// warehouseOf returns the warehouse called name, with its properties. Clients use the properties as
+// defaults: their own settings take precedence. If name is empty, it returns DefaultWarehouse, if
+// that exists.
 func (s *server) warehouseOf(r *http.Request, name string) (warehouses.Warehouse, error) {
 	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
 	if name == "" && moorage.KindOf(err) == moorage.KindNoSuchWarehouse {

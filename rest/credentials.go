@@ -17,12 +17,12 @@ import (
 	"moorage/internal/web"
 )
 
-// headerDelegation lists the delegations that a client requests with a load, of
+// headerDelegation lists the delegations that a client requests with a load. They are in
 // vending.Delegations.
 const headerDelegation = "X-Iceberg-Access-Delegation"
 
-// Names of the settings for a client's access. Java reads one name for the signing endpoint up to
-// 1.10 and the other from 1.11 on.
+// Names of the settings for a client's access. Java clients up to 1.10 read the signing endpoint
+// from one name, and clients from 1.11 on from the other.
 const (
 	configSigning        = "s3.remote-signing-enabled"
 	configSignerEndpoint = "s3.signer.endpoint"
@@ -48,8 +48,8 @@ func asksFor(r *http.Request) (asked []vending.Delegation) {
 	return asked
 }
 
-// withAccess returns config, a JSON object, with the additions of access, but without the parts of
-// a credential, which are secret. It may write to the memory of config.
+// withAccess returns config, a JSON object, with the settings that access adds. It leaves out the
+// parts of a credential, because they are secret. It may overwrite config's memory.
 func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []byte, access vending.Delegated) (
 	[]byte, error) {
 	query := queryOfViews(access.Through)
@@ -109,8 +109,8 @@ func withMember(object []byte, name, value string) []byte {
 	return append(jsontext.AppendQuoted(object, value), '}')
 }
 
-// pathOfTable returns the path of a table, relative to the catalog's address. So it is valid for a
-// client whatever that address is.
+// pathOfTable returns the path of a table, relative to the catalog's address. So it is valid for
+// every client, even if clients use different addresses.
 func pathOfTable(r *http.Request, ident moorage.Identifier) string {
 	head, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/namespaces/")
 	namespace, _, _ := strings.Cut(rest, "/")
@@ -148,8 +148,8 @@ type credentialsAnswer struct {
 	StorageCredentials json.RawMessage `json:"storage-credentials"`
 }
 
-// loadCredentials answers with new credentials for a table. The parameter planId is for plans,
-// which this server does not create.
+// loadCredentials answers with new credentials for a table. It ignores the parameter planId, which
+// names a scan plan, because this server creates no plans.
 func (s *server) loadCredentials(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 		request, err = signRequestIn(f)
 	}
 	if err != nil {
-		// A caller without the privilege to sign gets that refusal first.
+		// A caller without the privilege to sign must get this refusal before any other.
 		on := moorage.Identifier{Warehouse: ident.Warehouse}
 		return cmp.Or(s.as(r).Refuse(r.Context(), gate.Sign, on, err), err)
 	}
@@ -212,8 +212,8 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Java clients cache cacheable signatures by method, region and URI, for all users of the
-	// process.
+	// Java clients cache a cacheable signature by method, region and URI, and then use it for all
+	// users of their process.
 	w.Header()["Cache-Control"] = []string{"no-cache"}
 	return s.AnswerJSON(w, r, signAnswer{request.URI, signature.Headers})
 }

@@ -15,12 +15,12 @@ import (
 	"moorage/metadata"
 )
 
-// deflated is a text as DEFLATE blocks that end at a byte boundary and refer to no data outside. So
-// they can be in the middle of any gzip member. Every caller's response contains the same document,
-// between its own head and tail. The server compresses a document once, which makes compressed
-// loads cheap.
+// deflated is a text as DEFLATE blocks. They end at a byte boundary and refer only to data of the
+// text, so they can be in the middle of any gzip member. Every caller's response contains the same
+// document, between the head and tail of that response. The server compresses a document once,
+// which makes compressed loads cheap.
 //
-// It is immutable.
+// A deflated is immutable.
 type deflated struct {
 	blocks []byte
 	size   int    // of the text
@@ -68,7 +68,7 @@ func (d *deflated) gzip(head, tail []byte) (before, behind []byte) {
 
 	behind = make([]byte, 0, storedBytesHead+len(tail)+storedBytesHead+trailerBytes)
 	behind = appendStored(behind, tail)
-	behind = append(behind, 1, 0, 0, 0xff, 0xff) // the last block is an empty one
+	behind = append(behind, 1, 0, 0, 0xff, 0xff) // the last block is empty
 	crc := crcMultiply(d.shift, crc32.ChecksumIEEE(head)) ^ d.crc
 	crc = crc32.Update(crc, crc32.IEEETable, tail)
 	behind = binary.LittleEndian.AppendUint32(behind, crc)
@@ -95,9 +95,9 @@ func appendStored(blocks, text []byte) []byte {
 	return blocks
 }
 
-// A CRC is a polynomial over GF(2), its coefficients in the bits from the highest (x^0) to
-// the lowest (x^31), modulo the polynomial crc32.IEEE. The CRC of a text followed by n bytes
-// is the CRC of the text times x^(8n), plus the CRC of the bytes.
+// A CRC is a polynomial over GF(2), its coefficients in the bits from the highest (x^0) to the
+// lowest (x^31), modulo the polynomial crc32.IEEE. The CRC of a text followed by n bytes is the CRC
+// of the text times x^(8n), plus the CRC of the bytes.
 
 // crcMultiply returns a·b.
 func crcMultiply(a, b uint32) (product uint32) {
@@ -127,8 +127,8 @@ func crcShift(size int) uint32 {
 }
 
 // compressedKey identifies the text of a table's or view's document without keeping the document in
-// memory. The location of its file would not suffice: a file that is registered again may have
-// another content.
+// memory. The location of the metadata file would not suffice: a file that is registered again may
+// have new content.
 type compressedKey struct {
 	table weak.Pointer[metadata.Document]
 	refs  bool

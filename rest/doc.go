@@ -7,8 +7,8 @@
 // All routes are in routes.go. The endpoints that GET /v1/config advertises are derived from them.
 // Names are decoded once, from the escaped path (params.go).
 //
-// A load is answered with the bytes that the document keeps, without parsing or encoding them. The
-// server compresses each version of a table or view once (load.go, deflate.go).
+// A load is answered with the bytes of the stored document, which the server neither parses nor
+// encodes. The server compresses each version of a table or view once (load.go, deflate.go).
 //
 // # What it must not know
 //

@@ -9,9 +9,10 @@ import (
 	"moorage/internal/web"
 )
 
-// forwarded is mutate for a commit to the table or view in the path parameter param. Another node
-// may answer the commit. If this node does, the returned key binds the request to anything that the
-// other node may have done. Nil if the other node did nothing.
+// forwarded lets another node answer a commit to the table or view in the path parameter param. If
+// this node must answer it, but the other node may already have made the commit, forwarded returns
+// the key of the request. With this key the commit is made once. The key is nil if the other node
+// did nothing.
 func (s *server) forwarded(w http.ResponseWriter, r *http.Request, param string, body []byte, key *catalog.Key) (
 	*catalog.Key, bool) {
 	if s.config.Router == nil || param == "" {
@@ -30,8 +31,8 @@ func (s *server) forwarded(w http.ResponseWriter, r *http.Request, param string,
 	return key, answered
 }
 
-// requestKey returns the key of r: the client's key, called id, or the internal key with which
-// another node forwarded r. Nil if r has no key.
+// requestKey returns the key of r: the client's key, called id, or the internal key that another
+// node added when it forwarded r. Nil if r has no key.
 func requestKey(r *http.Request, id string, body []byte) *catalog.Key {
 	if id != "" {
 		return bindKey(r, id, body)

@@ -21,8 +21,8 @@ var headerVaryLoad = []string{"Accept-Encoding, X-Iceberg-Access-Delegation"}
 // headerVaryCredential is the Vary of responses with a credential, which belongs to the caller.
 var headerVaryCredential = []string{"Accept-Encoding, X-Iceberg-Access-Delegation, Authorization"}
 
-// answerForm selects what surrounds a table's metadata in a response, and which load the response's
-// ETag belongs to.
+// answerForm selects the parts of a table that a response has, and the kind of load for which its
+// ETag is valid.
 type answerForm struct {
 	refs   bool // only snapshots that a branch or tag names
 	config bool // with the client's configuration
@@ -33,10 +33,10 @@ var (
 	loadAnswer     = answerForm{config: true, tag: true}
 	loadRefsAnswer = answerForm{config: true, tag: true, refs: true}
 	commitAnswer   = answerForm{tag: true}
-	lastAnswer     = answerForm{} // of a table that can no longer be loaded
+	lastAnswer     = answerForm{} // for a table that can no longer be loaded
 )
 
-// loadTable answers with the current version of a table, or 304 if the client has it.
+// loadTable answers with the current version of a table, or 304 if the client already has it.
 func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
@@ -108,10 +108,10 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 type document struct {
 	location string // of the metadata file; empty if there is no file
 	text     []byte // not empty
-	beside   int64  // further bytes that are in memory as long as text
+	beside   int64  // further bytes that stay in memory as long as text does
 	config   []byte // JSON; nil for none
 	// credential has the members of a JSON object, nil for none. It is secret. prefix is the
-	// location prefix that it is for.
+	// location prefix for which the credential is valid.
 	credential []byte
 	prefix     string
 	tag        string        // the ETag; empty for none
@@ -120,10 +120,11 @@ type document struct {
 
 // envelope has the bytes before and after a document in one response. It is made for each response,
 // in reused memory, so no response contains another caller's data. A cache of complete responses
-// would need a bound, and could save little more than this appends.
+// would need a bound, and would save little: head and tail are short.
 type envelope struct{ head, tail []byte }
 
-// envelopeBytesMax is the largest envelope whose memory is reused. The usual one has 200 bytes.
+// envelopeBytesMax is the largest envelope whose memory is reused. Most envelopes have about 200
+// bytes.
 const envelopeBytesMax = 16 << 10
 
 // of makes e the envelope of d.
@@ -135,7 +136,7 @@ func (e *envelope) of(d document) {
 	}
 	e.head = append(e.head, `"metadata":`...)
 	if d.config != nil {
-		e.tail = appendConfig(append(e.tail, `,"config":`...), d.config, d.credential) // some clients read only this
+		e.tail = appendConfig(append(e.tail, `,"config":`...), d.config, d.credential) // some clients read only config
 	}
 	if d.credential != nil {
 		e.tail = appendCredential(append(e.tail, `,"storage-credentials":`...), d.prefix, d.config, d.credential)
@@ -152,7 +153,7 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 			s.envelopes.Put(e)
 		}
 	}()
-	// Other requests may be answered with the same bytes.
+	// Responses to other requests may use the same bytes.
 	if err := s.HoldAnswer(w, r, &d.text[0], int64(len(d.text))+d.beside); err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 		head, tail = compressed.gzip(head, tail)
 		text = compressed.blocks
 	}
-	values := []string{strconv.Itoa(len(head) + len(text) + len(tail)), d.tag} // of two headers
+	values := []string{strconv.Itoa(len(head) + len(text) + len(tail)), d.tag} // the values of two headers
 	header["Content-Length"] = values[:1:1]
 	if d.tag != "" {
 		// Not header.Set, which would spell it Etag: Java clients look for this spelling.
@@ -196,8 +197,8 @@ func encodeConfig(config map[string]string) ([]byte, error) {
 // loadTag returns the ETag of a load. It distinguishes everything that makes responses differ,
 // except their content coding. It is the same on every node and after a restart. The response to a
 // create, register or commit has the tag of a plain load of the new version. The location alone
-// does not identify a version: the owner of a registered file may rewrite it without a new
-// timestamp.
+// does not identify a version: the owner of a registered file may rewrite the file without changing
+// its timestamp.
 func loadTag(r *http.Request, table *catalog.Table, config []byte, credential string, form answerForm) string {
 	text := make([]byte, 0, 512)
 	text = append(text, table.MetadataLocation...)
@@ -219,7 +220,7 @@ func loadTag(r *http.Request, table *catalog.Table, config []byte, credential st
 	}
 	text = append(text, 0)
 	text = append(text, config...)
-	text = append(text, credential...) // identifies a credential as long as that one is returned again
+	text = append(text, credential...) // the ETag changes when the server returns a new credential
 	sum := sha256.Sum256(text)
 	tag := make([]byte, 0, 24)
 	tag = append(tag, '"')

@@ -116,8 +116,8 @@ func (s *server) updateProperties(r *http.Request, body []byte) (change, error) 
 	}, f.Failure
 }
 
-// orEmpty returns properties, or an empty map for nil, because null would mean that the server has
-// no properties.
+// orEmpty returns properties, or an empty map for nil, because null would mean that the server does
+// not support properties.
 func orEmpty(properties map[string]string) map[string]string {
 	if properties == nil {
 		return map[string]string{}

@@ -14,21 +14,21 @@ import (
 	"moorage/internal/web"
 )
 
-// mutation reads a request that changes something. It gets the whole body, and does not call the
-// catalog.
+// mutation reads a request for a change. It gets the whole body, and does not call the catalog.
 type mutation func(r *http.Request, body []byte) (change, error)
 
-// change is a mutation after reading: it makes the change, and returns the handler that answers.
+// change is a change that a mutation has read from a request. It makes the change, and returns the
+// handler that answers.
 type change func(ctx context.Context, c catalog.Verbs) (answer web.Handler, err error)
 
-// silently is a change that answers 204.
+// silently returns a change that calls apply and answers 204.
 func silently(apply func(ctx context.Context, c catalog.Verbs) error) change {
 	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
 		return func(w http.ResponseWriter, _ *http.Request) error { return web.AnswerNothing(w) }, apply(ctx, c)
 	}
 }
 
-// answeringTable is a change that answers with one version of a table.
+// answeringTable returns a change that answers with one version of a table.
 func (s *server) answeringTable(form answerForm,
 	apply func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error)) change {
 	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
@@ -38,8 +38,8 @@ func (s *server) answeringTable(form answerForm,
 }
 
 // mutate returns the handler of a mutation, the operation called id. With an Idempotency-Key the
-// change is made once, and a retry gets the first answer. This includes the refusal of a request
-// that cannot be read.
+// change is made once, and a retry gets the first answer, even if that refused a request that
+// cannot be read.
 //
 // commits is the path parameter with the table or view that a commit changes; another node may
 // answer the commit. It is empty for all other mutations.
@@ -78,9 +78,10 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 
 // admitting returns handle, the handler of the operation called id, for callers that see the
 // warehouse. Other callers are refused before a large body is read, because all requests share the
-// memory for large bodies. A request with an Idempotency-Key may have taken effect while its caller
-// saw the warehouse. Only the body shows that, so such bodies are read. All callers that do not see
-// the warehouse share one caller's memory for them.
+// memory for large bodies. A request with an Idempotency-Key may repeat one that took effect while
+// its caller still saw the warehouse. Only the body shows that, so the server reads the bodies of
+// these requests. For these bodies, all callers that do not see the warehouse together get the
+// memory of one caller.
 func (s *server) admitting(id string, handle web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		warehouse, err := pathWarehouse(r)
@@ -110,7 +111,8 @@ func (s *server) admitting(id string, handle web.Handler) web.Handler {
 // leaseHeader names the lease that the caller must hold when the change happens.
 const leaseHeader = "X-Moorage-Lease"
 
-// leaseOf reads the header; nil if it is absent. An empty or repeated header is an error.
+// leaseOf returns the lease in leaseHeader, or nil if the header is absent. An empty or repeated
+// header is an error.
 func leaseOf(r *http.Request) (*catalog.Lease, error) {
 	values := r.Header.Values(leaseHeader)
 	switch {
@@ -126,7 +128,7 @@ func leaseOf(r *http.Request) (*catalog.Lease, error) {
 // bindKey returns the key id, bound to the parts that distinguish the request r from other requests
 // with the same id.
 func bindKey(r *http.Request, id string, body []byte) *catalog.Key {
-	warehouse, _ := pathWarehouse(r) // a malformed warehouse is in the path, and so is bound too
+	warehouse, _ := pathWarehouse(r) // a malformed warehouse is part of the path, which is bound too
 	path := web.EscapedPath(r.URL)
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery

@@ -44,9 +44,9 @@ const (
 	paramView  = "view"
 )
 
-// pathIdentifier returns the table or view in the path parameter param. Without a namespace it does
-// not exist. The reason: a Java client that gets "not found" for a table ns.files then requests a
-// table ns, which it takes for the owner of a metadata table.
+// pathIdentifier returns the table or view in the path parameter param. Without a namespace the
+// error is "not found". The reason: a Java client that gets "not found" for a table ns.files then
+// requests a table ns, because ns.files could be a metadata table of it.
 func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
 	warehouse, ns, invalid := pathNamespace(r)
 	name, err := web.PathParam(r, param)
@@ -118,7 +118,7 @@ func readNamed(r *http.Request, body []byte, what string) (ident moorage.Identif
 }
 
 // readCommit reads a body that changes the table or view in the path parameter param. It fails if
-// the member "identifier" names another one.
+// the member "identifier" names another table or view.
 func readCommit(r *http.Request, body []byte, param, what string) (moorage.Identifier, *web.Fields, error) {
 	ident, err := pathIdentifier(r, param)
 	if err != nil {
@@ -147,9 +147,9 @@ func metadataLocationIn(f *web.Fields) string {
 	return location
 }
 
-// escapePrefix returns a warehouse's name in the form for clients' paths. Clients use the prefix of
-// the configuration as it is, so escapePrefix escapes it for web.PathParam to decode. Names that
-// would have another meaning as a segment are escaped further.
+// escapePrefix returns a warehouse's name in the form in which clients put it into paths. Clients
+// use the prefix of the configuration as it is, so escapePrefix escapes it for web.PathParam to
+// decode. Names that would have another meaning as a path segment are escaped further.
 func escapePrefix(warehouse string) string {
 	switch warehouse {
 	case "namespaces": // begins the paths without a prefix
@@ -160,7 +160,7 @@ func escapePrefix(warehouse string) string {
 	return strings.ReplaceAll(url.QueryEscape(warehouse), "+", "%20")
 }
 
-// pageSizes are the bounds of pages. Java clients always page, and follow the tokens.
+// pageSizes are the bounds of pages. Java clients always request pages, and follow the tokens.
 var pageSizes = web.PageSizes{Default: 1000, Max: 10_000}
 
 // pageOf returns the page of the catalog's list for the position of pages.

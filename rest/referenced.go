@@ -12,13 +12,14 @@ import (
 // paramReferencedBy lists the views by which an engine reaches a table or view.
 const paramReferencedBy = "referenced-by"
 
-// referencedBy returns the views of the parameter referenced-by, the outermost first; nil if it is
-// not given. They are in the warehouse of the request. Commas separate the views. Each view is a
-// namespace and a name, joined by the namespace separator and percent-encoded. So the value is
-// split before it is decoded: a comma in a name is %2C. Source: REST specification, referenced-by.
+// referencedBy returns the views in the parameter referenced-by, the outermost first, or nil if
+// there is no such parameter. The views are in the warehouse of the request. Commas separate the
+// views. Each view is a namespace and a name, joined by the namespace separator and
+// percent-encoded. So the value is split before it is decoded: a comma in a name is %2C. Source:
+// REST specification, referenced-by.
 //
 // Some programs encode parameters themselves, and so encode the whole value twice. Such a value can
-// be recognised: decoded once it has no separator, but each view has one.
+// be recognised: after one decoding it has no separator, but each view must have one.
 //
 // Errors: KindBadRequest. The catalog bounds the number of views.
 func referencedBy(r *http.Request, warehouse string) (views []moorage.Identifier, err error) {

@@ -31,15 +31,15 @@ type Catalog interface {
 type Config struct {
 	Catalog Catalog
 	// IdempotencyLifetime is the advertised time in which clients may retry a request with the same
-	// Idempotency-Key. It must be the catalog's. The server always accepts keys, but clients send
-	// them only if this is advertised. Default: not advertised.
+	// Idempotency-Key. It must equal the catalog's lifetime of keys. The server always accepts
+	// keys, but clients send them only if it advertises the lifetime. Default: not advertised.
 	IdempotencyLifetime time.Duration
 	// CompressedBytesMax bounds the memory of compressed documents. Default
 	// CompressedBytesMaxDefault.
 	CompressedBytesMax int64
-	// Tokens answers requests for tokens. Default: refuses them all.
+	// Tokens answers requests for tokens. Default: all requests for tokens are refused.
 	Tokens Tokens
-	// Stages issues tokens for staged tables. Default: only this process can read its tokens.
+	// Stages issues tokens for staged tables. Default: tokens that only this process can read.
 	Stages Stages
 	// Router sends commits of tables and views to other nodes. Default: no commit is sent.
 	Router Router

@@ -9,17 +9,17 @@ import (
 	"moorage/internal/web"
 )
 
-// operation is one operation of the Iceberg REST specification. It has either a handler or, if it
-// changes something, a mutation, which takes an Idempotency-Key.
+// operation is one operation of the Iceberg REST specification. It has a handler, or a mutation if
+// it changes something. A mutation accepts an Idempotency-Key.
 type operation struct {
 	id     string // operationId
 	method string
-	path   string // as the specification spells it
+	path   string // as in the specification
 	often  bool   // nearly all requests use it
 	handle web.Handler
 	mutate mutation
-	// commits is the parameter of path with the table or view that the operation commits to. It is
-	// empty for other operations.
+	// commits is the path parameter that names the table or view to which the operation commits. It
+	// is empty for other operations.
 	commits string
 	// offer is the delegation that a warehouse must offer for the operation to be advertised. If it
 	// is empty, the operation is always advertised.
@@ -27,7 +27,7 @@ type operation struct {
 }
 
 // operations returns the supported operations of the specification. Each has a route for its path,
-// and one without {prefix} for the default warehouse.
+// and a route without {prefix} for the default warehouse.
 func (s *server) operations() []operation {
 	const (
 		prefix     = "/v1/{prefix}"

@@ -11,8 +11,8 @@ import (
 	"moorage/metadata"
 )
 
-// list answers with a page of the results of find in the namespace of the path. A page token of one
-// kind is not valid for another kind.
+// list answers with a page of the results of find in the namespace of the path. kind identifies the
+// list: a page token of one kind is not valid for another kind.
 func (s *server) list(kind string,
 	find func(c catalog.Verbs, ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) (
 		[]string, string, error)) web.Handler {
@@ -50,7 +50,7 @@ func identifiersJSON(ns moorage.Namespace, names []string, nextPageToken *string
 		token = jsontext.AppendQuoted(nil, *nextPageToken)
 	}
 	bytes := len(head) + len(tail) + len(token) + len(`}`)
-	for _, name := range names { // their length without escapes
+	for _, name := range names { // counts the length of the names without escapes
 		bytes += len(before) + len(levels) + len(between) + len(name) + len(`""`) + len(after)
 	}
 	text := append(make([]byte, 0, bytes), head...)
@@ -118,7 +118,8 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 	}), err
 }
 
-// rebaseChoice reads the header. An empty or repeated header is an error.
+// rebaseChoice reads the header in which a client allows or forbids that its commit is rebased. An
+// empty or repeated header is an error.
 func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
 	values := r.Header.Values(catalog.RebaseHeader)
 	switch {
@@ -132,8 +133,8 @@ func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
 }
 
 // decodeCommit reads a commit of a table. Both lists are required, though they may be empty or
-// null. A misspelled list must not count as an empty one, because it may have conditions that the
-// client relies on.
+// null. If the name of a list is misspelled, the list must not count as empty, because it may have
+// conditions that the client relies on.
 func decodeCommit(f *web.Fields) (request catalog.CommitRequest, err error) {
 	for _, list := range []string{"requirements", "updates"} {
 		if !f.Has(list) {

@@ -19,7 +19,7 @@ type Tokens interface {
 // tokenBodyBytesMax bounds the form of a request for a token, which may hold two tokens.
 const tokenBodyBytesMax = 64 << 10
 
-// tokenRetryAfter is the Retry-After, in seconds, if the endpoint cannot answer now.
+// tokenRetryAfter is the Retry-After, in seconds, when the token endpoint cannot answer now.
 const tokenRetryAfter = "1"
 
 // tokenError is the body of an error of the token endpoint. Source: RFC 6749, 5.2.
@@ -28,7 +28,7 @@ type tokenError struct {
 	Description string `json:"error_description"`
 }
 
-// noTokens issues no tokens.
+// noTokens is the Tokens of a server that issues no tokens.
 type noTokens struct{}
 
 // Token implements Tokens.
@@ -57,8 +57,8 @@ func (s *server) getToken(w http.ResponseWriter, r *http.Request) error {
 	return writeToken(w, http.StatusOK, text)
 }
 
-// answerTokenError answers with an error of the token endpoint. It returns an error that is the
-// server's own fault.
+// answerTokenError answers with an error of the token endpoint. If the error is the server's own
+// fault, it returns the error.
 func answerTokenError(w http.ResponseWriter, err error) error {
 	refused, ok := errors.AsType[*identity.OAuthError](err)
 	switch kind := moorage.KindOf(err); {

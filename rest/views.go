@@ -81,7 +81,7 @@ func (s *server) registerView(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// answeringView is a change that answers with one version of a view.
+// answeringView returns a change that answers with one version of a view.
 func (s *server) answeringView(apply func(ctx context.Context, c catalog.Verbs) (*catalog.View, error)) change {
 	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
 		view, err := apply(ctx, c)

@@ -1,5 +1,5 @@
-// Package testkit has what the tests of most packages need: a clock that stands still, seeded bits,
-// and the identifiers of the warehouse "w". The folders below have the larger kits.
+// Package testkit helps the tests of most packages: it has a clock that tests move, seeded random
+// bits, and identifiers in the warehouse "w". The packages in its subfolders help special tests.
 package testkit
 
 import (
@@ -25,11 +25,11 @@ func Ident(name string) moorage.Identifier {
 	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
 }
 
-// Clock is a time that stands still until a test moves it. It is safe for concurrent use.
+// Clock is a clock that shows the same time until a test moves it. It is safe for concurrent use.
 type Clock struct {
 	mu     sync.Mutex // guards the fields below; held while follow runs
 	now    time.Time
-	follow func(time.Time) // nil if nothing follows
+	follow func(time.Time) // nil if no other clock follows
 }
 
 // NewClock returns a clock that shows noon of 1 November 2026, UTC.
@@ -55,14 +55,14 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// Follow calls set with the time after each Advance, for a store that has a clock of its own.
+// Follow makes each Advance call set with the new time. It is for a store that has its own clock.
 func (c *Clock) Follow(set func(time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.follow = set
 }
 
-// Bits is a seeded source of bits. It is safe for concurrent use.
+// Bits is a seeded source of random bits. It is safe for concurrent use.
 type Bits struct {
 	mu     sync.Mutex // guards source
 	source *rand.ChaCha8
@@ -85,6 +85,6 @@ func (b *Bits) Read(p []byte) (int, error) {
 // Rand returns a generator whose seed is drawn from b.
 func (b *Bits) Rand() *rand.Rand {
 	var seed [32]byte
-	_, _ = b.Read(seed[:]) // it cannot fail
+	_, _ = b.Read(seed[:]) // cannot fail
 	return rand.New(rand.NewChaCha8(seed))
 }

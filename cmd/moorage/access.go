@@ -17,12 +17,13 @@ import (
 	"moorage/management/client"
 )
 
-// principalPath returns the path of the principal of a command's words, or of something below it.
+// principalPath returns the path of the principal that a command names, followed by the segments
+// below.
 func principalPath(c cli.Config, below ...string) string {
 	return client.Path(append([]string{"principals", c.Access.Principal}, below...)...)
 }
 
-// keyPath returns the path of the key of a command's words, or of something below it.
+// keyPath returns the path of the key that a command names, followed by the segments below.
 func keyPath(below ...string) path {
 	return func(c cli.Config) (string, url.Values) {
 		return principalPath(c, append([]string{"keys", c.Access.Key}, below...)...), nil
@@ -36,7 +37,7 @@ func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 	}
 	return withStore(ctx, c, env, open, func(server *client.Client) error {
 		if c.Admin {
-			// Enable access control first: without it each key can do everything.
+			// Enable access control first: without it every key has all privileges.
 			if err := server.Do(ctx, enabling(), new(client.Access)); err != nil {
 				return err
 			}
@@ -57,7 +58,7 @@ func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 				Body: client.GrantChanges{Changes: []client.GrantChange{grant}},
 			}, new(client.GrantsChanged))
 			if err != nil {
-				// No output contained the key, so it must not stay valid.
+				// The key could not be printed, so it must not stay valid.
 				withdraw := client.Request{Method: http.MethodDelete, Path: principalPath(c, "keys", made.ID)}
 				return errors.Join(err, server.Do(ctx, withdraw, new(client.Done)))
 			}
@@ -84,7 +85,7 @@ type listedKey struct {
 	disabled  bool
 }
 
-// keysOf returns all API keys, the first to end first.
+// keysOf returns all API keys, in the order in which they end.
 func keysOf(ctx context.Context, server *client.Client) (keys []listedKey, err error) {
 	principals := client.Request{Method: http.MethodGet, Path: client.Path("principals")}
 	err = client.Pages(ctx, server, principals, func(page client.PrincipalsPage) bool {
@@ -138,7 +139,7 @@ func withdrawKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 		}
 		fmt.Fprintf(env.Stdout, "withdrew key %s of %s\n", c.Access.Key, c.Access.Principal)
 		keys, err := keysOf(ctx, server)
-		if err != nil { // the key is withdrawn even if the caller may not see the others
+		if err != nil { // the key is withdrawn even if the caller may not see the other keys
 			fmt.Fprintln(env.Stdout,
 				"Keys that were created with it stay valid. An administrator sees them in moorage key list.")
 			return nil
@@ -171,7 +172,7 @@ func printDescendants(out io.Writer, keys []listedKey, id string) {
 	}
 }
 
-// rolePath returns the path of the role of a command's words, or of something below it.
+// rolePath returns the path of the role that a command names, followed by the segments below.
 func rolePath(below ...string) path {
 	return func(c cli.Config) (string, url.Values) {
 		return client.Path(append([]string{"roles", c.Access.Role}, below...)...), nil
@@ -331,7 +332,8 @@ func printExplanation(out io.Writer, _ cli.Config, why client.Explanation) error
 	return nil
 }
 
-// withRightsOf names the owner whose rights decided, if not the caller's own.
+// withRightsOf returns a phrase that names the owner whose rights decided. It is empty if the
+// caller's own rights decided.
 func withRightsOf(owner string) string {
 	if owner == "" {
 		return ""
@@ -365,7 +367,7 @@ func enabling() client.Request {
 	return client.Request{Method: http.MethodPost, Path: client.Path("access", "enable")}
 }
 
-// enableAccess may be the first command on a new store.
+// enableAccess switches access control on. It may be the first command on a new store.
 func enableAccess(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return withStore(ctx, c, env, openNode, func(server *client.Client) error {
 		err := server.Do(ctx, enabling(), new(client.Access))

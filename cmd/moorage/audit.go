@@ -25,7 +25,7 @@ import (
 	"moorage/internal/web"
 )
 
-// openAudit opens the audit log of the settings, not started.
+// openAudit opens the audit log of the settings, and does not start it.
 func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) (*audit.Log, error) {
 	config := audit.Config{
 		Reads: c.AuditReads, Strict: c.AuditStrict, Now: time.Now, Jitter: newJitter(), Logger: logger,
@@ -48,7 +48,7 @@ func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger)
 	return log, nil
 }
 
-// auditBytesMax is how long the file of the audit log becomes before it is renamed.
+// auditBytesMax is the size at which the file of the audit log is renamed.
 const auditBytesMax = 1 << 30
 
 // auditFile is a file that only this process writes.
@@ -60,12 +60,12 @@ type auditFile struct {
 // Close closes the file, and lets another process open it.
 func (f auditFile) Close() error { return errors.Join(f.File.Close(), f.claim.Close()) }
 
-// auditNodesMax bounds how many nodes of one machine share a data folder.
+// auditNodesMax bounds how many nodes on one machine can share a data folder.
 const auditNodesMax = 64
 
 // openAuditFile opens the audit log and returns its path. Nodes with one database may share their
-// data folder. So without --audit the file is named after the machine. Further nodes of the machine
-// add a number.
+// data folder. So without --audit the name of the file contains the machine's name. Further nodes
+// on the machine add a number to it.
 func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
 	names := []string{to}
 	if c.Audit == "" && c.InDatabase() {
@@ -107,7 +107,7 @@ func meterAudit(metrics prometheus.Registerer, stats func() audit.Stats) {
 			func(s audit.Stats) int64 { return int64(s.DroppedReads + s.DroppedLines) }))
 }
 
-// auditNotice returns the fault of an audit log, for /readyz.
+// auditNotice returns a notice for /readyz if the audit log cannot be written.
 func auditNotice(log *audit.Log) map[string]string {
 	if why := log.Trouble(); why != "" {
 		return map[string]string{"audit": "not written: " + why}
@@ -115,8 +115,8 @@ func auditNotice(log *audit.Log) map[string]string {
 	return nil
 }
 
-// withAudit returns ready with a further condition: it fails while a strict audit log cannot be
-// written, because every request is refused then.
+// withAudit returns a check that calls ready. It also fails while a strict audit log cannot be
+// written, because the server then refuses every request.
 func withAudit(ready func(context.Context) error, log *audit.Log) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if why := log.Trouble(); why != "" && log.Strict() {
@@ -126,14 +126,15 @@ func withAudit(ready func(context.Context) error, log *audit.Log) func(context.C
 	}
 }
 
-// audited is an authorizer that records its own decisions and those of another one. It is
+// audited is an authorizer that asks another authorizer, and records the decisions of both. It is
 // safe for concurrent use.
 type audited struct {
 	gate.Authorizer
 	log *audit.Log
 
-	mu sync.Mutex // guards made; leaf
-	// made has the decisions of requests in progress. Each gets a line when its request ends.
+	mu sync.Mutex // guards made; no other lock is taken under it
+	// made has the decisions of requests in progress. When a request ends, audited writes a line
+	// for each of its decisions.
 	made map[request][]gate.Decision
 }
 
@@ -143,8 +144,8 @@ type request struct {
 	verb       gate.Verb
 }
 
-// requestsMax bounds the requests in progress whose decisions are kept. Further requests get their
-// lines before they end.
+// requestsMax bounds the requests in progress whose decisions are kept. For further requests,
+// audited writes the lines before the requests end.
 const requestsMax = 10_000
 
 // newAudited returns an authorizer that refuses nothing until its Authorizer is replaced.
@@ -152,7 +153,8 @@ func newAudited(log *audit.Log) *audited {
 	return &audited{Authorizer: gate.AdmitAll(), log: log, made: make(map[request][]gate.Decision)}
 }
 
-// Authorize refuses what cannot be recorded, if the log is strict.
+// Authorize calls the Authorizer. If the log is strict, it first refuses requests that cannot be
+// recorded.
 func (a *audited) Authorize(ctx context.Context, request gate.Request) error {
 	if err := a.log.Room(); err != nil {
 		return err
@@ -160,8 +162,8 @@ func (a *audited) Authorize(ctx context.Context, request gate.Request) error {
 	return a.Authorizer.Authorize(ctx, request)
 }
 
-// Decided keeps a decision until its request ends. A decision replaces an earlier one about the
-// same object, because the last decision is based on the records that the change requires.
+// Decided keeps a decision until its request ends. It replaces an earlier decision about the same
+// object, because only the last decision is based on the records that the change requires.
 func (a *audited) Decided(ctx context.Context, decision gate.Decision) {
 	of := request{moorage.RequestID(ctx), decision.Caller.Name, decision.Verb}
 	a.mu.Lock()
@@ -249,7 +251,7 @@ func decisionOf(outcome error) string {
 	return access.Allow.String()
 }
 
-// lineFrom returns the part of a line about the caller and the operation.
+// lineFrom returns a line that has only the caller and the operation.
 func lineFrom(ctx context.Context, caller moorage.Caller, v gate.Verb) audit.Line {
 	return audit.Line{
 		Event: audit.Decision, RequestID: moorage.RequestID(ctx), Caller: caller.Name, Via: caller.Via,
@@ -286,7 +288,7 @@ func lineOf(ctx context.Context, d gate.Decision) audit.Line {
 	return line
 }
 
-// namesOf returns views as lines spell them.
+// namesOf returns the names of views in the form of audit lines.
 func namesOf(views []moorage.Identifier) (names []string) {
 	for _, view := range views {
 		names = append(names, view.String())

@@ -26,7 +26,8 @@ type backuper interface {
 		prepare func(context.Context, registry.Store) error) (records int, err error)
 }
 
-// keepFiles keeps a backup from deleting files of the store that it is a copy of.
+// keepFiles makes sure that a server on the backup copied does not delete files of the original
+// store.
 func keepFiles(ctx context.Context, copied registry.Store) error {
 	_, err := cancelDeletions(ctx, copied)
 	return err
@@ -43,7 +44,7 @@ func cancelDeletions(ctx context.Context, store registry.Store) (recovery.Cancel
 	return recovery.CancelDeletions(ctx, deps.Ledger, deps.Now())
 }
 
-// Why some stores have no backups.
+// The reasons why some stores have no backups.
 var (
 	errMemoryBackup = moorage.Errorf(moorage.KindUnsupported,
 		"A store in memory is gone when its server ends; there is nothing to restore a backup to")
@@ -51,8 +52,8 @@ var (
 		"The store is a PostgreSQL database: back it up with its own tools, pg_dump or pg_basebackup")
 )
 
-// newBackups returns the function with which a server makes a backup of store: a folder in the
-// folder of --backups, and only there.
+// newBackups returns the function with which a server makes a backup of store. The function creates
+// backups only in the folder of --backups.
 func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, name string) (client.Backup, error) {
 	return func(ctx context.Context, name string) (client.Backup, error) {
 		if err := cli.CheckBackupName(name); err != nil {
@@ -109,7 +110,7 @@ func printBackup(out io.Writer, _ cli.Config, made client.Backup) error {
 	return err
 }
 
-// makeFolder creates a folder, durably, in one that exists.
+// makeFolder creates a folder durably. The parent folder must exist.
 func makeFolder(name string) error {
 	// The umask decides which other users may read the folder.
 	if err := os.Mkdir(name, 0o777); errors.Is(err, fs.ErrExist) {

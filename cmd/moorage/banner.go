@@ -16,8 +16,8 @@ import (
 // sparkRuntime is the Maven coordinate that the printed Spark line uses.
 const sparkRuntime = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
-// sparkAWS is the coordinate that Spark needs in addition for warehouses in S3. sparkGCP is the
-// coordinate for warehouses in Google Cloud Storage.
+// Spark needs the coordinate sparkAWS in addition for warehouses in S3, and sparkGCP for warehouses
+// in Google Cloud Storage.
 const (
 	sparkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 	sparkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.12.0"
@@ -28,8 +28,8 @@ const (
 // flinkJars are the Maven coordinates in the printed lines for Flink.
 const flinkJars = "org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0, org.apache.hadoop:hadoop-client-runtime:3.4.3"
 
-// flinkAWS is the coordinate that Flink needs in addition for warehouses in S3. flinkGCP is the
-// coordinate for warehouses in Google Cloud Storage.
+// Flink needs the coordinate flinkAWS in addition for warehouses in S3, and flinkGCP for warehouses
+// in Google Cloud Storage.
 const (
 	flinkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.11.0"
 	flinkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.11.0"
@@ -37,9 +37,9 @@ const (
 	flinkAzure = "org.apache.iceberg:iceberg-azure-bundle:1.11.0"
 )
 
-// printedURI is the address for clients of a server that listens on addr. It has the host of
-// --listen. If that host is every address, it has the first name of --host, or else this machine's
-// name.
+// printedURI returns the address for clients of a server that listens on addr. Its host is the host
+// of --listen. If --listen means all addresses, its host is the first name of --host, or this
+// machine's name if there is no --host.
 func printedURI(c cli.Config, addr net.Addr, encrypted bool) string {
 	scheme := "http://"
 	if encrypted {
@@ -62,7 +62,7 @@ func printedURI(c cli.Config, addr net.Addr, encrypted bool) string {
 	return scheme + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
-// shown is the kind of credential that clients send. The banner has a placeholder for it.
+// shown is the kind of credential that clients send: the placeholder for it in the banner.
 type shown string
 
 const (
@@ -91,8 +91,8 @@ func (s shown) property() string {
 }
 
 // writeBanner prints how each client connects to the server. The last line has the address of the
-// ready server, so that it stays visible. config is the access to the warehouse's files for
-// clients.
+// ready server, so that it stays visible. config has the settings with which clients access the
+// warehouse's files.
 func writeBanner(out io.Writer, uri string, warehouse warehouses.Warehouse, config map[string]string, who shown) {
 	name, scheme := warehouse.Name, schemeOf(warehouse.Location)
 	show := func(client string, lines ...string) {
@@ -226,7 +226,7 @@ func duckDBLines(uri, warehouse string, scheme string, who shown) []string {
 		lines = append(lines, fmt.Sprintf("CREATE SECRET moorage_secret (TYPE ICEBERG, TOKEN '%s');", who))
 		options = "SECRET moorage_secret"
 	}
-	if scheme != storage.SchemeFile { // otherwise DuckDB takes the endpoint in the server's answer for credentials
+	if scheme != storage.SchemeFile { // otherwise DuckDB mistakes the endpoint in the server's answer for credentials
 		options += ", ACCESS_DELEGATION_MODE 'none'"
 	}
 	return append(lines, fmt.Sprintf("ATTACH '%s' AS moorage (TYPE ICEBERG, ENDPOINT '%s', "+

@@ -28,8 +28,8 @@ import (
 	"moorage/rest"
 )
 
-// peers is a node's connection to the other nodes, in both directions. A nil *peers is a node on
-// its own.
+// peers connects a node with the other nodes, in both directions. A nil *peers belongs to a node
+// that has no connections to others.
 type peers struct {
 	listener   net.Listener
 	serving    chan error // the error that ended the server; nil until start
@@ -48,7 +48,8 @@ const (
 	peerAuthority   = "ca.crt"
 )
 
-// peerFile returns the path of a file for connections of nodes; empty if there are none.
+// peerFile returns the path of the file called name in the folder of --peer-tls, or "" if there is
+// no such folder.
 func peerFile(c cli.Config, name string) string {
 	if c.PeerTLS == "" {
 		return ""
@@ -56,8 +57,8 @@ func peerFile(c cli.Config, name string) string {
 	return filepath.Join(c.PeerTLS, name)
 }
 
-// openPeers opens the peer listener in c, and returns nil if c has none. The listener answers
-// nothing before start.
+// openPeers opens the peer listener that c describes, or returns nil if c describes none. The
+// listener does not answer requests before start.
 func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prometheus.Registerer,
 	logger *slog.Logger) (*peers, error) {
 	if c.PeerListen == "" {
@@ -108,9 +109,9 @@ func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prome
 	return p, nil
 }
 
-// refuseClientsAsPeers returns why the authority of nodes must not be the authority of clients,
-// which is in the file clientCA, if there is one. Otherwise each client could act as a node, on
-// behalf of any caller.
+// refuseClientsAsPeers returns an error if an authority of nodes, in peerCA, is also an authority
+// of clients, in the file clientCA. Otherwise each client could act as a node, on behalf of any
+// caller. If clientCA is empty, clients have no authority.
 func refuseClientsAsPeers(clientCA string, peerCA []byte) error {
 	if clientCA == "" {
 		return nil
@@ -129,7 +130,7 @@ func refuseClientsAsPeers(clientCA string, peerCA []byte) error {
 	return nil
 }
 
-// keysOfPEM returns the public keys of the certificates in text.
+// keysOfPEM returns the set of public keys of the certificates in text.
 func keysOfPEM(text []byte) map[string]bool {
 	keys := make(map[string]bool)
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -169,7 +170,7 @@ func (p *peers) attach(made *catalog.Catalog, handler http.Handler) {
 	p.server.Handler = unlessGone(cluster.Arrive(handler))
 }
 
-// restRouter returns the router for rest; nil if nothing is forwarded.
+// restRouter returns the router for package rest, or nil if this node forwards no requests.
 func (p *peers) restRouter() rest.Router {
 	if p == nil {
 		return nil
@@ -177,7 +178,7 @@ func (p *peers) restRouter() rest.Router {
 	return p.router
 }
 
-// raceLost returns a function that a catalog calls when a commit lost a race.
+// raceLost returns the function that the catalog must call when a commit lost a race.
 func (p *peers) raceLost(metrics prometheus.Registerer) func(registry.ID) {
 	lost := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "moorage_commit_races_lost_total",
@@ -193,7 +194,7 @@ func (p *peers) raceLost(metrics prometheus.Registerer) func(registry.ID) {
 	}
 }
 
-// start answers other nodes, and joins them.
+// start begins to answer other nodes, and joins the cluster.
 func (p *peers) start() {
 	if p == nil {
 		return
@@ -216,7 +217,8 @@ func (p *peers) leave() {
 	}
 }
 
-// close ends the requests of other nodes, after timeout at the latest. The node must have left.
+// close waits until the requests of other nodes end, for at most timeout. The node must have left
+// the cluster.
 func (p *peers) close(timeout time.Duration) error {
 	if p == nil {
 		return nil
@@ -243,7 +245,7 @@ func (p *peers) abandon() error {
 	return nil
 }
 
-// meterForwards returns a function that counts requests to be forwarded, by result.
+// meterForwards returns a function that counts requests that this node tried to forward, by result.
 func meterForwards(metrics prometheus.Registerer) func(cluster.Result) {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_forwarded_total",
@@ -271,24 +273,25 @@ func meterMembers(metrics prometheus.Registerer, membership *cluster.Membership)
 	)
 }
 
-// nodeLocks orders the operations of a node, and of the other nodes if there can be any.
+// nodeLocks has the locks of a node. They order its operations, and also the operations of other
+// nodes if there can be other nodes.
 type nodeLocks struct {
 	locks.Manager
 	// announce informs the other nodes that this one listens on an address, and ends the session of
 	// the process that listened there before.
 	announce func(address net.Addr)
 	// withdraw revokes the announcement before the node stops listening, so that the next process
-	// on the address leaves this one its locks.
+	// on the address does not end this process's locks.
 	withdraw func()
 	close    func() error
 	// members is the node's view of the sessions of all nodes, and session returns its own session.
-	// Both are nil for a store that has one process.
+	// Both are nil for a store that only one process can use.
 	members cluster.Sessions
 	session func() string
 }
 
-// openLocks returns the locks for a store: local locks if the store has one process, and locks that
-// nodes share for a database. It measures them in metrics.
+// openLocks returns the locks for a store. For a database the nodes share the locks; for other
+// stores the locks are local to the process. It measures them in metrics.
 func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer, logger *slog.Logger,
 ) (nodeLocks, error) {
 	observer := newLockMetrics(metrics)
@@ -316,8 +319,9 @@ func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer,
 	}, nil
 }
 
-// leavePatience is how long a node that ends waits until the others know that it withdraws, and
-// that it releases its locks. If the database hangs, the others find that out by themselves.
+// leavePatience is how long a node that ends waits until the database has recorded that it
+// withdraws and releases its locks. If the database hangs, the other nodes learn it when the
+// session ends.
 const leavePatience = 2 * time.Second
 
 // withdraw revokes what manager has announced.
@@ -330,8 +334,8 @@ func withdraw(manager *locks.Coalesced, logger *slog.Logger) {
 	}
 }
 
-// closeShared calls leave, then shut. After leavePatience it calls shut at once, which ends what
-// leave waits for.
+// closeShared calls leave, then shut. If leave takes longer than leavePatience, closeShared calls
+// shut at once, which makes leave return.
 func closeShared(leave func(), shut func() error) error {
 	var leaving sync.WaitGroup
 	left := make(chan struct{})
@@ -350,20 +354,21 @@ func closeShared(leave func(), shut func() error) error {
 	return err
 }
 
-// nodeName identifies in the store the process that has a lock.
+// nodeName returns the name that the store records for a process that has a lock.
 func nodeName() string {
 	return fmt.Sprintf("%s:%d", hostName(), os.Getpid())
 }
 
-// nodeAddress identifies in the store where a process listens. It contains the name of the machine,
-// because many processes listen on all addresses, or on an address that others have too.
+// nodeAddress returns the address that the store records for a process that listens. It contains
+// the machine's name, because the address alone may mean all addresses, or may exist on other
+// machines too.
 func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
 
-// hostIdentity returns a value that two processes share only on one machine, since one start of it,
-// and in one of its networks. It has the kernel's id of the start, and the id of the network
-// namespace. Containers on one machine differ in the network namespace, machines with the same name
-// differ in the start. Two processes with the same value cannot listen on one address at the same
-// time. The value is empty if the system does not provide it: then nothing is certain.
+// hostIdentity returns a value that identifies one boot of one machine, and one network namespace
+// in it. It has the kernel's id of the boot, and the id of the network namespace. Containers on one
+// machine differ in the network namespace, and machines with the same name differ in the boot. So
+// two processes with the same value cannot listen on one address at the same time. If the system
+// does not provide these ids, the value is empty, and nothing is certain.
 func hostIdentity() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil || strings.TrimSpace(string(boot)) == "" {

@@ -12,8 +12,8 @@ import (
 	"moorage/management/client"
 )
 
-// commands returns what each command does. Most commands are one request to the management API of a
-// server, or of the command's own process: a method, a path, a body and a printer. The other
+// commands returns the action of each command. Most commands are one request to the management API
+// of a server, or of the command's own process: a method, a path, a body and a printer. The other
 // commands take several requests, run programs, or work without a server.
 func commands() map[string]cli.Action {
 	const get, put, post, patch, remove = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch,
@@ -75,13 +75,13 @@ func commands() map[string]cli.Action {
 // path returns the path of a command's request, and its parameters.
 type path func(c cli.Config) (path string, query url.Values)
 
-// at returns the path that segments make, whatever the command's words are.
+// at returns a path with the given segments. It does not depend on the command's words.
 func at(segments ...string) path {
 	return func(cli.Config) (string, url.Values) { return client.Path(segments...), nil }
 }
 
-// call returns the command that sends one request, and prints the answer. Body returns the body
-// of the request; nil for a request without one.
+// call returns the command that sends one request, and prints the answer. The function body returns
+// the body of the request; it is nil for a request without a body.
 func call[A any](method string, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {

@@ -20,17 +20,17 @@ import (
 const (
 	// firstTryMax bounds how long the start waits for the storage of the warehouse default.
 	firstTryMax = 15 * time.Second
-	// firstTryInterval is the mean pause between two attempts to create it.
+	// firstTryInterval is the mean pause between two attempts to create the warehouse.
 	firstTryInterval = 5 * time.Second
-	// firstTriesLogged is how many attempts share one log line: a line every ten minutes or so.
+	// firstTriesLogged is how many attempts share one log line: about one line in ten minutes.
 	firstTriesLogged = 120
 )
 
 // firstWarehouse creates the warehouse default if it does not exist: at --default-location, or in
 // the folder warehouse in the data folder. The locations of --allow-location become allowed
-// locations of its record, which later starts do not change. A storage that fails does not keep the
-// server from other work. The warehouse is created as soon as the storage answers. It is safe for
-// concurrent use.
+// locations in the warehouse's record. Later starts do not change the record. If the storage fails,
+// the server does its other work. The warehouse is created as soon as the storage answers. It is
+// safe for concurrent use.
 type firstWarehouse struct {
 	catalog  *catalog.Catalog
 	location string            // if it is empty, ensure sets the folder in the data folder
@@ -78,7 +78,7 @@ func (f *firstWarehouse) ensure(ctx context.Context) (*warehouses.Warehouse, err
 	return made, nil
 }
 
-// find returns the warehouse default, and nil if there is none. It does not use the storage.
+// find returns the warehouse default, or nil if it does not exist. It does not use the storage.
 func (f *firstWarehouse) find(ctx context.Context) (*warehouses.Warehouse, error) {
 	found, err := f.catalog.Warehouses().Load(ctx, defaultWarehouse)
 	switch {
@@ -121,7 +121,7 @@ func (f *firstWarehouse) try(ctx context.Context) *warehouses.Warehouse {
 	return nil
 }
 
-// again tries until there is a warehouse, or until stop is called.
+// again repeats try in the background until the warehouse exists, or until stop is called.
 func (f *firstWarehouse) again() (stop func()) {
 	if !f.fails.Load() {
 		return func() {}
@@ -142,8 +142,8 @@ func (f *firstWarehouse) again() (stop func()) {
 	return trying.Stop
 }
 
-// with adds to notices, for /readyz, that there is no warehouse default because its storage fails.
-// The reason is only in the log, because every caller may read /readyz.
+// with adds a notice for /readyz to notices if there is no warehouse default because its storage
+// fails. The reason is only in the log, because every caller may read /readyz.
 func (f *firstWarehouse) with(notices map[string]string) map[string]string {
 	if !f.fails.Load() {
 		return notices

@@ -15,7 +15,7 @@ import (
 	"moorage/registry/pebble"
 )
 
-// examine calls visit with each finding, without a deep examination unless deep is true.
+// examine calls visit with each finding. It requests a deep examination if deep is true.
 func examine(ctx context.Context, server *client.Client, deep bool, visit func(client.Finding)) error {
 	asked := client.Request{
 		Method: http.MethodGet, Path: client.Path("doctor"), Query: url.Values{"deep": {strconv.FormatBool(deep)}},
@@ -28,7 +28,7 @@ func examine(ctx context.Context, server *client.Client, deep bool, visit func(c
 	})
 }
 
-// diagnose prints all findings. The answer is no if one is bad.
+// diagnose prints all findings. The answer is no if a finding is bad.
 func diagnose(ctx context.Context, c cli.Config, env cli.Environment) error {
 	bad := 0
 	err := withServer(ctx, c, env, func(server *client.Client) error {
@@ -61,12 +61,13 @@ func printFinding(out io.Writer, found client.Finding) {
 	}
 }
 
-// doctorPath returns the path of an action on the transaction, purge or job of a command's words.
+// doctorPath returns the path of an action on the transaction, purge or job that a command names.
 func doctorPath(action string) path {
 	return func(c cli.Config) (string, url.Values) { return client.Path("doctor", c.Operand, action), nil }
 }
 
-// retry retries one thing, or everything that is bad. A failed retry does not stop the others.
+// retry retries one transaction, purge or job, or every one that is bad. A failed retry does not
+// stop the others.
 func retry(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return withServer(ctx, c, env, func(server *client.Client) error {
 		if c.Operand != cli.Everything {
@@ -131,8 +132,8 @@ func printAborted(out io.Writer, _ cli.Config, a client.Aborted) error {
 	return nil
 }
 
-// forget makes the store forget all files that it planned to delete. It works on the store itself,
-// because no server may run on it, and because a catalog may refuse its records.
+// forget makes the store forget all files that it planned to delete. It changes the store directly:
+// no server may run on the store, and a catalog might refuse the store's records.
 func forget(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	store, err := openStoppedStore(ctx, c, stoppedLogger(env))
 	if errors.Is(err, pebble.ErrLocked) {

@@ -30,10 +30,12 @@ import (
 	"moorage/management"
 )
 
-// whoAuthenticates is the caller name of authentication's reads and writes in the store.
+// whoAuthenticates is the caller's name for the reads and writes that authentication makes in the
+// store.
 const whoAuthenticates = "identity"
 
-// openIdentity returns the authenticator of requests, not started; nil without authentication.
+// openIdentity returns the authenticator of requests, or nil if callers need not authenticate. It
+// does not start the authenticator.
 func openIdentity(c cli.Config, made *catalog.Catalog, log *audit.Log, logger *slog.Logger) (
 	*identity.Authenticator, error) {
 	if !c.Authenticates() {
@@ -56,8 +58,8 @@ func openStages(made *catalog.Catalog) *identity.Stages {
 	return identity.NewStages(identity.StagesConfig{Keys: stageKeys{records}})
 }
 
-// stageKeys are the public keys of a store. A store without access control has none: each of its
-// nodes reads only its own tokens.
+// stageKeys are the public keys of a store. A store without access control has no public keys: each
+// node accepts only tokens that it issued itself.
 type stageKeys struct{ keyRecords }
 
 // Store returns the id of the store; empty if it has none.
@@ -84,7 +86,7 @@ func (k stageKeys) Publish(ctx context.Context, kid string, key identity.PublicK
 	return k.keyRecords.Publish(ctx, kid, key)
 }
 
-// asking returns the authentication function of the HTTP server; nil without authentication.
+// asking returns the authentication function of the HTTP server, or nil if a is nil.
 func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, error) {
 	if a == nil {
 		return nil
@@ -92,7 +94,7 @@ func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, erro
 	return a.Authenticate
 }
 
-// keyRecords are the keys of a store, as package identity needs them.
+// keyRecords has the keys of a store, with the methods that package identity needs.
 type keyRecords struct{ access *grants.Grants }
 
 // APIKey returns the key with an id.
@@ -159,7 +161,7 @@ func noteIssued(ctx context.Context, log *audit.Log, issued identity.Issued) {
 	})
 }
 
-// noteGiven records in the audit log which access to files an engine got.
+// noteGiven records in the audit log the access to files that an engine received.
 func noteGiven(ctx context.Context, log *audit.Log, given vending.Given) {
 	line := lineFrom(ctx, given.Caller, given.Verb)
 	line.Object = audit.Object{
@@ -179,7 +181,7 @@ func noteGiven(ctx context.Context, log *audit.Log, given vending.Given) {
 	log.Note(line)
 }
 
-// drawKey generates an API key, or a further secret of one.
+// drawKey generates an API key, or a further secret for the key with the given id.
 func drawKey(id string) (management.Drawn, error) {
 	made, err := identity.NewAPIKey(rand.Reader, id)
 	if err != nil {
@@ -188,9 +190,9 @@ func drawKey(id string) (management.Drawn, error) {
 	return management.Drawn{ID: made.ID, Text: made.Text, SHA256: made.SHA256}, nil
 }
 
-// refuseOpenStore returns why the store must not be served, and nil if it may. A store with access
+// refuseOpenStore returns an error if the server must not serve the store. A store with access
 // control needs authentication. A store without access control must not be open to every identity
-// of an authority, which may be a whole company.
+// of a token issuer, because these may be a whole company.
 func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) error {
 	vouched := len(c.Issuers) > 0 || c.TLSClientCA != ""
 	if !vouched && c.Authenticates() || !c.Authenticates() && c.InsecureNoAuth || vouched && c.InsecureOpenToIssuer {
@@ -215,24 +217,24 @@ func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) e
 const openStoreInterval = time.Minute
 
 const (
-	// keyWarnBefore and certificateWarnBefore are how long before its end the log warns of a key or
-	// a certificate.
+	// keyWarnBefore and certificateWarnBefore are how long before a key or a certificate ends the
+	// log warns of it.
 	keyWarnBefore         = 14 * 24 * time.Hour
 	certificateWarnBefore = 30 * 24 * time.Hour
-	// expiryInterval is the time between two warnings after the warning at the start.
+	// expiryInterval is the time between two rounds of warnings. The first round is at the start.
 	expiryInterval = 24 * time.Hour
-	// keysToldMax bounds the keys in the warnings of one round. keysMeteredMax bounds the keys in
-	// metrics. Both prefer the keys that end first.
+	// keysToldMax bounds the keys in one round of warnings. keysMeteredMax bounds the keys in
+	// metrics. If there are more keys, the ones that end first are taken.
 	keysToldMax    = 20
 	keysMeteredMax = 1000
-	// keyEndsMax is how long the metrics wait for the keys.
+	// keyEndsMax is how long a request for metrics waits for the store to return the keys.
 	keyEndsMax = time.Second
 )
 
 // expiries finds API keys and certificates that end soon. It is safe for concurrent use.
 type expiries struct {
 	keys         func(ctx context.Context) ([]grants.KeyEnd, error)
-	certificates map[string]string // the files, by their settings
+	certificates map[string]string // paths of the files, by setting
 	now          func() time.Time
 	logger       *slog.Logger
 }
@@ -250,7 +252,7 @@ func newExpiries(c cli.Config, made *catalog.Catalog, logger *slog.Logger) *expi
 	return e
 }
 
-// worker returns the worker that logs warnings at once and each day.
+// worker returns the worker that logs the warnings, at its start and then once a day.
 func (e *expiries) worker() *worker.Worker {
 	w := worker.New(worker.Config{
 		Name: "expiry", Run: e.tell, Interval: expiryInterval, Jitter: newJitter(), Logger: e.logger,
@@ -308,7 +310,7 @@ func (e *expiries) certificateEnd(setting string) (time.Time, error) {
 	return time.Time{}, errors.New(setting + ": it holds no certificate")
 }
 
-// with returns the notices of /readyz, and notices about certificates that end soon.
+// with adds notices about certificates that end soon to notices, for /readyz.
 func (e *expiries) with(notices map[string]string) map[string]string {
 	found := make(map[string]string)
 	maps.Copy(found, notices)
@@ -324,7 +326,8 @@ func (e *expiries) with(notices map[string]string) map[string]string {
 	return found
 }
 
-// Describe implements prometheus.Collector. It describes no metric, because they change.
+// Describe implements prometheus.Collector. It describes no metrics, because the labels of these
+// metrics change.
 func (e *expiries) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// leaseRelease bounds how long a command waits at its end for the release of its lease. The
-	// lease ends by itself in any case.
+	// leaseRelease bounds how long a command waits at its end for the release of its lease. Without
+	// a release the lease ends by itself.
 	leaseRelease = 5 * time.Second
 	// leaseFarewell is how long a program has after SIGTERM before it is killed.
 	leaseFarewell = 10 * time.Second
-	// renewalsInTTL is how often a lease is renewed in one lifetime, so that one renewal may fail.
+	// renewalsInTTL is how many times a lease is renewed during one lifetime, so that one renewal
+	// may fail.
 	renewalsInTTL = 3
 	// levelSeparator joins the levels of a namespace, as in paths of the REST specification.
 	levelSeparator = "\x1f"
 )
 
-// errLeaseLost ends a program because another process may have the lease by now.
+// errLeaseLost is the reason to end a program: another process may have the lease by now.
 var errLeaseLost = errors.New("the lease was lost, and the program was ended; " +
 	"commits that named the lease were refused since")
 
@@ -65,7 +66,7 @@ func leaseRun(ctx context.Context, c cli.Config, env cli.Environment) (err error
 }
 
 // renewLease renews a lease until ctx ends. It ends ctx if the lease is lost, or could not be
-// renewed in time. The present lifetime began at began.
+// renewed in time. The lease's present lifetime began at began.
 func renewLease(ctx context.Context, server *client.Client, lease string, ttl time.Duration, began time.Time,
 	lose context.CancelCauseFunc) {
 	tick := time.NewTicker(ttl / renewalsInTTL)
@@ -100,8 +101,8 @@ type job struct {
 	Lease     string   `json:"lease"`
 }
 
-// runLeased runs the program until it ends or ctx does. The program gets names in its environment
-// and in a file, and never through a shell.
+// runLeased runs the program until it ends or ctx does. The program gets the names of the table and
+// the lease in its environment and in a file, never through a shell.
 func runLeased(ctx context.Context, uri string, words cli.LeaseWords, lease client.Lease,
 	env cli.Environment) (err error) {
 	file, err := os.CreateTemp("", "moorage-job-*.json")

@@ -24,48 +24,50 @@ import (
 // Bounds of the HTTP server. The time to write a whole answer is unbounded, because a load may be
 // large; conn bounds each part of it.
 const (
-	// readHeaderTimeout is more than any client needs that intends to send a request.
+	// readHeaderTimeout is more time than a client needs if it intends to send a request.
 	readHeaderTimeout = 10 * time.Second
-	// idleTimeout is longer than common clients keep an idle connection. So the client closes it,
-	// and no request arrives on a connection that just ended.
+	// idleTimeout is longer than common clients keep an idle connection. So the client closes the
+	// connection, and sends no request on a connection that the server is closing.
 	idleTimeout = 3 * time.Minute
 	// writeStallTimeout is how long a client may fail to receive the next writePartBytes of an
-	// answer. writeStallSlack is the most by which that time can be longer. Within the slack the
-	// deadline does not change, so most answers need not set one.
+	// answer. That time can be longer by up to writeStallSlack: a deadline that is only that much
+	// too late is not changed, so most answers need not set one.
 	writeStallTimeout = time.Minute
 	writeStallSlack   = 5 * time.Second
 	writePartBytes    = 256 << 10
 	// connectionsReserve is how many connections the server accepts beyond --connection-limit. The
-	// server answers each that there is no room, unless it requests health or metrics, and closes
-	// it. Further connections wait in the system's queue.
+	// server answers one request on each of these connections, and then closes it. It serves a
+	// request for health or metrics, and answers any other that there is no room. Further
+	// connections wait in the system's queue.
 	connectionsReserve = 64
-	// addressShare is one address's part of the limit while connections are scarce, but at least
+	// While connections are scarce, one address may have 1/addressShare of the limit, but at least
 	// addressShareMin connections.
 	addressShare    = 8
 	addressShareMin = 8
-	// toldMax is how many connections of an address at a time get the answer that its share is
-	// used.
+	// toldMax is how many connections of one address at a time get the answer that the address has
+	// used its share.
 	toldMax = 8
 )
 
 // boundedListener bounds the number of open connections. Once three quarters of the limit are open,
-// each address has a share of an eighth. An address that exceeds it loses its longest idle
-// connection, or finds no room. At the limit the longest idle connection of all is closed. A
-// connection is idle while no request has begun on it. Proxies have no share, and their idle
-// connections stay, because they serve many clients. It is safe for concurrent use.
+// each address has a share of an eighth. If an address exceeds its share, the listener closes its
+// longest idle connection, or refuses the new connection. At the limit the listener closes the
+// longest idle connection of all addresses. A connection is idle while no request has begun on it.
+// Proxies have no share, and their idle connections stay, because they serve many clients. It is
+// safe for concurrent use.
 type boundedListener struct {
 	net.Listener
 
 	limit   int
 	proxies []netip.Prefix
-	places  chan struct{} // a value for each connection, up to limit and connectionsReserve
+	places  chan struct{} // a value for each connection, up to limit plus connectionsReserve
 	closed  chan struct{}
-	once    sync.Once // closes closed
+	once    sync.Once // closes the channel closed
 
-	mu    sync.Mutex // guards the fields below and some of each conn; leaf
+	mu    sync.Mutex // guards the fields below and some fields of each conn; no other lock is taken under it
 	open  int
 	conns map[netip.Addr]map[*conn]bool // open connections by address, without proxies
-	idle  uint64                        // counts connections that become idle
+	idle  uint64                        // counts how many times a connection became idle
 }
 
 // boundListener bounds listener to limit connections. Connections from proxies have no share.
@@ -105,8 +107,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 }
 
 // admit counts an accepted connection, and records whether it is beyond the bounds. It returns the
-// connection to close: an idle one, c itself, or nil for none. Only some connections of an address
-// beyond its share get an answer about that; meanwhile they use the places of others.
+// connection to close: an idle one, c itself, or nil for none. When an address exceeds its share,
+// only toldMax of its connections get an answer about that, because they use places that other
+// addresses need.
 func (l *boundedListener) admit(c *conn) (goes *conn) {
 	c.from = l.addressOf(c.RemoteAddr())
 	l.mu.Lock()
@@ -182,7 +185,7 @@ func (l *boundedListener) addressOf(remote net.Addr) netip.Addr {
 	if slices.ContainsFunc(l.proxies, func(proxy netip.Prefix) bool { return proxy.Contains(from) }) {
 		return netip.Addr{}
 	}
-	if from.Is6() { // the owner of one address mostly has 2^64 of them
+	if from.Is6() { // the owner of one address usually has 2^64 addresses
 		if prefix, err := from.Prefix(64); err == nil {
 			return prefix.Addr()
 		}
@@ -206,7 +209,7 @@ func noteState(accepted net.Conn, state http.ConnState) {
 	}
 }
 
-// count returns how many connections are open.
+// count returns the number of open connections.
 func (l *boundedListener) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,22 +238,23 @@ func (l *boundedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// conn bounds how long a client may fail to receive an answer, and gives its place back when it is
-// closed. A bound on the whole answer would cut off large loads over slow networks. Without a
-// bound, a client that stopped reading would hold a connection, and its answer, forever.
+// conn is an accepted connection. It bounds how long a client may receive nothing of an answer, and
+// gives its place back when it is closed. A bound on the whole answer would cut off large loads
+// over slow networks. Without a bound, a client that stopped reading would hold a connection, and
+// its answer, forever.
 type conn struct {
 	net.Conn
 
 	listener *boundedListener
 	from     netip.Addr // the result of boundedListener.addressOf
 	isBeyond bool       // beyond the limit
-	// The listener's mu guards these.
+	// The listener's mu guards the next two fields.
 	idle     uint64 // when it became idle, in the order of connections; 0 if it is not idle
 	isClosed bool
 	cancel   context.CancelFunc // ends the context of its requests; nil until there is one
 	once     sync.Once
 
-	deadlines sync.Mutex // guards the fields below; leaf
+	deadlines sync.Mutex // guards the fields below; no other lock is taken under it
 	deadline  time.Time  // of writes, as set by Write
 	due       time.Time  // of writes, as set by SetWriteDeadline; zero if there is none
 }
@@ -265,8 +269,8 @@ func (c *conn) Close() error {
 	return err
 }
 
-// Write writes p in parts. Each part has the whole timeout. Unlike other connections, it allows
-// only one goroutine at a time, which is enough for net/http.
+// Write writes p in parts. Each part has the whole timeout. Unlike the Write of other connections,
+// only one goroutine may call it at a time, which is enough for net/http.
 func (c *conn) Write(p []byte) (written int, err error) {
 	for {
 		part := p[written:min(written+writePartBytes, len(p))]
@@ -281,7 +285,7 @@ func (c *conn) Write(p []byte) (written int, err error) {
 	}
 }
 
-// SetWriteDeadline implements net.Conn. The bound of each part holds too.
+// SetWriteDeadline implements net.Conn. The timeout of each part also applies.
 func (c *conn) SetWriteDeadline(due time.Time) error {
 	c.deadlines.Lock()
 	defer c.deadlines.Unlock()
@@ -303,8 +307,8 @@ func (c *conn) postpone(now time.Time) error {
 	return c.Conn.SetWriteDeadline(c.deadline)
 }
 
-// CloseWrite ends writing and continues reading. The HTTP server calls it when it refuses a body
-// that it has not read, so that the client receives the reason.
+// CloseWrite closes the connection for writing, and leaves it open for reading. The HTTP server
+// calls it when it refuses a body that it has not read, so that the client receives the reason.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -339,9 +343,9 @@ func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
 	return ctx
 }
 
-// unlessGone returns handler for requests whose answers can arrive. If the connection was closed
-// while the request was read, to make room for another, the request does not begin: its client
-// sends it again.
+// unlessGone returns a handler that calls handler only if the answer can reach the client. The
+// listener may have closed the connection, to make room for another, while the server read the
+// request. Then the request does not begin, and its client sends it again.
 func unlessGone(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
@@ -370,10 +374,10 @@ func newServer(handler http.Handler) *http.Server {
 	}
 }
 
-// checkListen finds an unusable listen address before anything is opened, created or migrated. It
-// does not keep the port. So the system refuses clients until the server is ready. Such clients
-// know that nothing happened, and call another node. If another process takes the port in between,
-// listen fails.
+// checkListen refuses an unusable listen address before the command opens, creates or migrates
+// anything. It does not keep the port open, so the system refuses connections until the server is
+// ready. Clients that are refused know that nothing happened, and call another node. If another
+// process takes the port before listen, listen fails.
 func checkListen(ctx context.Context, c cli.Config) error {
 	listener, err := listen(ctx, c)
 	if err != nil {
@@ -424,7 +428,7 @@ func serveDebug(ctx context.Context, c cli.Config, probes http.Handler, logger *
 	})
 	logger.Info("metrics need no key on the port of --debug-listen", "uri", "http://"+listener.Addr().String())
 	return func() {
-		_ = server.Close() // probes can be cut off
+		_ = server.Close() // probes in progress may fail
 		serving.Wait()
 	}, nil
 }
@@ -435,7 +439,7 @@ func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The machine's owner decides the meaning of the name localhost.
+	// The name localhost may have another address: the machine's configuration decides.
 	addr, ok := listener.Addr().(*net.TCPAddr)
 	if !ok || !addr.IP.IsLoopback() {
 		if err := c.RefuseListen(fmt.Sprintf("%s, which is %s,", c.Listen, listener.Addr())); err != nil {

@@ -1,8 +1,8 @@
 // Command moorage runs an Apache Iceberg REST catalog, and manages its store.
 //
 // Only this package wires the parts together, reads the environment, and chooses the clock and the
-// source of randomness. Package internal/cli has the commands and their settings. Each function
-// here that takes a cli.Config carries out one command.
+// source of randomness. Package internal/cli has the commands and their settings. The actions of
+// the commands are functions of this package.
 package main
 
 import (
@@ -43,12 +43,12 @@ func printVersion(_ context.Context, _ cli.Config, env cli.Environment) error {
 type hangups struct {
 	signals chan os.Signal
 
-	mu   sync.Mutex // guards then; leaf
+	mu   sync.Mutex // guards then; no other lock is taken under it
 	then func()     // called for a signal
 }
 
-// heedHangups returns a context that the first SIGHUP ends. The signal does not end it if the
-// process was started to outlive its terminal (nohup), or if do has set another reaction.
+// heedHangups returns a context that ends at the first SIGHUP. SIGHUP does not end it if the
+// process was started with nohup, to outlive its terminal, or if do has set another reaction.
 func heedHangups(ctx context.Context) (context.Context, *hangups) {
 	ctx, end := context.WithCancel(ctx)
 	h := &hangups{signals: make(chan os.Signal, 1), then: end}
@@ -69,7 +69,7 @@ func heedHangups(ctx context.Context) (context.Context, *hangups) {
 	return ctx, h
 }
 
-// do makes each SIGHUP call what, and end nothing.
+// do makes each later SIGHUP call what, instead of ending the context.
 func (h *hangups) do(what func()) {
 	h.mu.Lock()
 	h.then = what
@@ -78,7 +78,7 @@ func (h *hangups) do(what func()) {
 }
 
 // version describes the build in one line: the version of the module, and the version of Go. The
-// first names the commit, and marks whether files had changed since.
+// module's version names the commit, and has a mark if files had changed since the commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -44,7 +44,7 @@ func maintainStatus(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// writeJobs prints the jobs in progress. The answer is no if one is blocked.
+// writeJobs prints the jobs in progress. The answer is no if a job is blocked.
 func writeJobs(ctx context.Context, server *client.Client, out io.Writer) error {
 	count, blocked := 0, 0
 	jobs := client.Request{Method: http.MethodGet, Path: client.Path("maintenance", "jobs")}
@@ -103,10 +103,10 @@ func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
 	}
 }
 
-// writePause prints a pause, after words about what happened to it.
+// writePause prints words, and then the pause. The words describe what happened to the pause.
 func writePause(out io.Writer, words string, pause client.MaintenancePause) {
 	fmt.Fprintf(out, "%s since %s", words, pause.Since.UTC().Format(time.RFC3339))
-	if pause.By != "" { // otherwise the store was restored
+	if pause.By != "" { // otherwise the pause was set by a restore of the store
 		fmt.Fprintf(out, " by %s", pause.By)
 	}
 	fmt.Fprintf(out, " on %s: %s\n", pause.Object, pause.Reason)
@@ -152,7 +152,7 @@ func maintainSet(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// policyType returns the type of job that a policy for a kind of job names.
+// policyType returns the name that policies have for a kind of job.
 func policyType(kind string) string {
 	of, _ := policy.TypeOf(policy.Kind(kind)) // the command line checked the kind
 	return string(of)
@@ -183,8 +183,8 @@ func enableMaintenance(ctx context.Context, server *client.Client, c cli.Config,
 	if err := server.PutMaintenancePolicy(ctx, c.Maintain.Object, of, asked); err != nil {
 		return err
 	}
-	// Earlier settings are gone unless they were given again. A caller that may set the policy may
-	// lack the right to read it.
+	// The new policy lacks earlier settings unless the command repeated them. A caller that may set
+	// the policy may lack the right to read it.
 	status, err := server.MaintenanceStatus(ctx, c.Maintain.Object)
 	switch {
 	case isUnseen(err):
@@ -224,7 +224,8 @@ func maintainResume(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// writePauses prints which pauses around object remain, of the ones before it was resumed.
+// writePauses prints which of pauses remain for object. pauses were in force before the command
+// resumed object.
 func writePauses(out io.Writer, object client.Object, pauses []client.MaintenancePause) {
 	own := object.String()
 	others := slices.DeleteFunc(slices.Clone(pauses), func(pause client.MaintenancePause) bool {
@@ -258,8 +259,8 @@ func maintainRun(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// writePlanned prints what a job would do. The answer of a search for files outside of all tables
-// is no if it could not be whole.
+// writePlanned prints what a job would do. For a search of files outside of all tables, the answer
+// is no if the search could not be complete.
 func writePlanned(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords) error {
 	var plan client.MaintenancePlan
 	err := server.Do(ctx, client.Request{
@@ -278,7 +279,7 @@ func writePlanned(ctx context.Context, server *client.Client, out io.Writer, wor
 	return nil
 }
 
-// adoptOrphans makes the store the one that removes orphans in a warehouse.
+// adoptOrphans makes the store the only one that removes orphans in a warehouse.
 func adoptOrphans(ctx context.Context, server *client.Client, out io.Writer, warehouse string) error {
 	var adopted client.MaintenanceAdopted
 	err := server.Do(ctx, client.Request{
@@ -295,7 +296,7 @@ func adoptOrphans(ctx context.Context, server *client.Client, out io.Writer, war
 	return nil
 }
 
-// runByHand begins a job, and prints it or its outcome.
+// runByHand begins a job, and prints the job or its outcome.
 func runByHand(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords) error {
 	begun, err := server.RunMaintenance(ctx, byHandOf(words))
 	if err != nil {
@@ -325,7 +326,8 @@ func runByHand(ctx context.Context, server *client.Client, out io.Writer, words 
 	return nil
 }
 
-// byHandOf returns the job that a command requests. A job by policy has no settings of its own.
+// byHandOf returns the job that a command requests. A job by policy gets no settings from the
+// command.
 func byHandOf(words cli.MaintainWords) client.MaintenanceByHand {
 	asked := client.MaintenanceByHand{Object: words.Object, Kind: words.Kind, Sample: words.Sample}
 	seconds := func(d time.Duration) *int64 {
@@ -499,7 +501,7 @@ func writeJob(out io.Writer, job client.MaintenanceJob) {
 	if job.State == registry.StateCollecting.String() {
 		files = "files that are being looked for"
 	}
-	if !job.NotBefore.IsZero() { // otherwise it deletes nothing
+	if !job.NotBefore.IsZero() { // otherwise the job deletes no files
 		fmt.Fprintf(out, ", %s to be deleted not before %s", files, job.NotBefore.UTC().Format(time.RFC3339))
 	}
 	fmt.Fprintln(out)

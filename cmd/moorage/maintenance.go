@@ -23,9 +23,9 @@ import (
 	"moorage/storage"
 )
 
-// policiesPause is the pause between two reads of all policies. Other nodes write policies, and a
-// node may not know that its own write succeeded. A policy change in the log makes the monitor read
-// them at once.
+// policiesPause is the pause between two reads of all policies. The reads are necessary because
+// other nodes write policies, and because a node may not learn that its own write succeeded. A
+// policy change in the change log makes the monitor read the policies at once.
 const policiesPause = 30 * time.Second
 
 // whoMaintains is the caller of maintenance jobs.
@@ -47,7 +47,7 @@ type maintenance struct {
 	isOff    bool
 }
 
-// newMaintenance makes the maintenance of a store, not started.
+// newMaintenance returns the maintenance of a store. It does not start it.
 func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *jobs.Clock,
 	metrics *prometheus.Registry) (*maintenance, error) {
 	tables := made.As(moorage.System(whoMaintains)).Tables()
@@ -103,7 +103,8 @@ func (m *maintenance) readPolicies(ctx context.Context) error {
 	return err
 }
 
-// warnOfPauses logs what is paused when the server starts. A restored store is paused.
+// warnOfPauses logs, when the server starts, which objects are paused. The maintenance of a
+// restored store is paused.
 func (m *maintenance) warnOfPauses(ctx context.Context) {
 	pauses, err := m.steering.Pauses(ctx)
 	if err != nil {
@@ -117,7 +118,7 @@ func (m *maintenance) warnOfPauses(ctx context.Context) {
 }
 
 // rules returns the maintenance rules of a table; see work.Config. On a node where maintenance is
-// off, only rules reads the policies.
+// off, no worker reads the policies, so rules reads them.
 func (m *maintenance) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 	rules policy.Rules, unchanged []registry.Condition, err error) {
 	matcher := m.policies.Current()
@@ -163,7 +164,7 @@ func (m *maintenance) stop() {
 // maintenanceMetrics are the metrics that jobs report.
 type maintenanceMetrics struct{ jobSeconds *prometheus.HistogramVec }
 
-// jobBuckets are from a second to a month: most jobs wait a day before they delete.
+// jobBuckets are from a second to a month: most jobs wait a day before they delete files.
 var jobBuckets = []float64{
 	1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600, 26 * 3600, 2 * 24 * 3600, 7 * 24 * 3600, 11 * 24 * 3600, 30 * 24 * 3600,
 }
@@ -225,7 +226,7 @@ var (
 		"How often a storage that asked for fewer requests got half of what it got from maintenance jobs.")
 )
 
-// described is a metric whose values are collected.
+// described is a metric with the function that shows its values.
 type described struct {
 	*prometheus.Desc
 	kind prometheus.ValueType
@@ -284,7 +285,7 @@ func (m maintenanceCounts) Collect(to chan<- prometheus.Metric) {
 	show(slowedTotal, float64(spent.Slowed))
 }
 
-// showEach shows values with their labels.
+// showEach calls show for each value with its label.
 func showEach(show func(d described, value float64, labels ...string), d described, values map[string]int64) {
 	for label, n := range values {
 		show(d, float64(n), label)
@@ -294,11 +295,12 @@ func showEach(show func(d described, value float64, labels ...string), d describ
 const (
 	// clockWait is how long a storage may take to report the time.
 	clockWait = 10 * time.Second
-	// clockStorages bounds how many storages are asked for the time, all at once.
+	// clockStorages bounds how many storages must report the time. All are called at once.
 	clockStorages = 16
 )
 
-// newClock returns the clock of a store. made returns the catalog, whose storages report the time.
+// newClock returns the clock of a store. The function made returns the catalog; its storages report
+// the time.
 func newClock(deps ledger.Deps, made func() *catalog.Catalog) *jobs.Clock {
 	return jobs.NewClock(jobs.ClockConfig{
 		Deps: deps, Boot: sinceBoot(),
@@ -363,7 +365,8 @@ func timeOf(ctx context.Context, tables *catalog.Tables, warehouse string) (time
 	return page.Now, err == nil && !page.Now.IsZero()
 }
 
-// withClock adds to notices, for /readyz, that nothing is deleted because the clock is in doubt.
+// withClock adds a notice for /readyz to notices if jobs delete nothing because the clock is in
+// doubt.
 func withClock(notices map[string]string, clock *jobs.Clock) map[string]string {
 	if clock.Last() == "" {
 		return notices

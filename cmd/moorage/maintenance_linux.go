@@ -12,7 +12,7 @@ func sinceBoot() func() time.Duration {
 	return func() time.Duration {
 		var at unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {
-			panic(err) // Linux has had it since 2.6.39
+			panic(err) // Linux has had this clock since 2.6.39
 		}
 		return time.Duration(at.Nano())
 	}

@@ -16,8 +16,8 @@ import (
 	"moorage/registry"
 )
 
-// callBuckets are the bounds of the latency histograms, in seconds: from a read in memory to a
-// store that is almost given up.
+// callBuckets are the bounds of the latency histograms, in seconds: from a read in memory to a call
+// that almost exceeds its timeout.
 func callBuckets() []float64 { return prometheus.ExponentialBuckets(0.0001, 2.5, 15) }
 
 // newMetrics returns a registry with the standard metrics of a Go process.
@@ -45,7 +45,7 @@ func (m callMetrics) observe(call, ended string, took time.Duration) {
 }
 
 // meteredCall measures one kind of frequent call. It keeps the histogram of successful calls,
-// because to look it up each time would take as long as some of the calls.
+// because looking the histogram up would take as long as some of the calls.
 type meteredCall struct {
 	metrics callMetrics
 	call    string
@@ -154,7 +154,7 @@ func (m *meteredStore) Time(ctx context.Context) (time.Time, error) {
 	return answer, err
 }
 
-// Healthy reports whether the store can be written to. A store without a health check is healthy.
+// Healthy returns nil if the store can be written to. A store without a health check is healthy.
 func (m *meteredStore) Healthy(ctx context.Context) error {
 	if checker, ok := m.Store.(registry.HealthChecker); ok {
 		return checker.Healthy(ctx)
@@ -173,8 +173,8 @@ func meterGroups(metrics prometheus.Registerer) func(commits int) {
 	return func(commits int) { members.Observe(float64(commits)) }
 }
 
-// meterRebased returns a function that counts the appends that a new version put on top of a
-// different snapshot.
+// meterRebased returns a function that counts the appends that were rebased, onto another snapshot,
+// in a new version.
 func meterRebased(metrics prometheus.Registerer) func(appends int) {
 	rebased := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "moorage_commit_rebased_total",
@@ -195,7 +195,7 @@ func meterNotRebased(metrics prometheus.Registerer) func(why metadata.Misfit) {
 	return func(why metadata.Misfit) { refused.WithLabelValues(string(why)).Inc() }
 }
 
-// outcomeConflict is the outcome of a call that conflicted with another.
+// outcomeConflict is the outcome of a call that conflicted with another call.
 const outcomeConflict = "conflict"
 
 // outcome returns the name of a store call's outcome.
@@ -307,7 +307,7 @@ type lockMetrics struct {
 	sessions  prometheus.Counter
 }
 
-// newLockMetrics returns an observer whose counts are in metrics.
+// newLockMetrics returns an observer that registers its counts in metrics.
 func newLockMetrics(metrics prometheus.Registerer) *lockMetrics {
 	return &lockMetrics{
 		conflicts: counter(metrics, "moorage_lock_conflicts_total",
@@ -350,7 +350,7 @@ func (m *lockMetrics) LockLost(level locks.Level) {
 	m.losses.WithLabelValues(level.String()).Inc()
 }
 
-// SessionLost counts a session that ended before its node did.
+// SessionLost counts a session that ended while its node was running.
 func (m *lockMetrics) SessionLost() { m.sessions.Inc() }
 
 // meterRecovery adds the present values of stats to metrics.

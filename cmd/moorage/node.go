@@ -41,12 +41,12 @@ import (
 	"moorage/secrets"
 )
 
-// metricsWait is how long GET /metrics waits for the present policy of the store. After that the
-// policy in memory decides: metrics are needed most while the store does not answer.
+// metricsWait is how long GET /metrics waits for the present access policy of the store. After that
+// the access policy in memory decides: operators need metrics most while the store does not answer.
 const metricsWait = time.Second
 
 // transactionWait is how long a commit of several tables waits for a table that another operation
-// has locked, before it is refused. It holds no table meanwhile.
+// has locked, before the server refuses it. The commit holds no lock on a table while it waits.
 const transactionWait = 2 * time.Second
 
 // node is a catalog with its parts. newNode sets the fields, in this order.
@@ -55,7 +55,7 @@ type node struct {
 	logger  *slog.Logger
 	metrics *prometheus.Registry // the source of the handler's metrics
 	closers closers
-	store   registry.Store // as it was opened
+	store   registry.Store // the store that the node opened, without wrappers
 
 	audit    *audit.Log
 	locks    nodeLocks
@@ -67,7 +67,7 @@ type node struct {
 	gate     *audited
 	guard    *gate.Guard
 	ledger   ledger.Deps
-	healthy  func(context.Context) error // of the store
+	healthy  func(context.Context) error // health check of the store
 	outgrown *outgrown
 	horizon  *worker.Worker // nil without a database
 
@@ -92,13 +92,13 @@ type node struct {
 // defaultWarehouse is the warehouse that the first start creates. Requests without a prefix use it.
 const defaultWarehouse = rest.DefaultWarehouse
 
-// whoServes is the caller of what a node does by itself.
+// whoServes is the caller of a node's own operations.
 const whoServes = "node"
 
 // openNode opens the store and a catalog over it. It creates a store in a folder that has none.
 func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
-	// The folder contains the store and the audit log. Engines that run as other users use a
-	// warehouse elsewhere, or the operator gives them access.
+	// The folder contains the store and the audit log. Engines that run as other users need a
+	// warehouse outside of the folder, or access that the operator gives them.
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
@@ -109,8 +109,8 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 	return newNode(ctx, c, store, logger)
 }
 
-// newNode builds a node over store, which it closes if it fails. Its workers are not started. Each
-// step uses the fields that the steps before it set.
+// newNode builds a node over store, and closes store if it fails. It does not start the node's
+// workers. Each step uses the fields that earlier steps have set.
 func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *slog.Logger) (_ *node, err error) {
 	n := &node{config: c, logger: logger, metrics: newMetrics(), store: store}
 	n.closers.add(store.Close)
@@ -157,7 +157,8 @@ func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *sl
 	return n, nil
 }
 
-// openLedger makes the ledger. The store below it is measured, and watched by the guard of access.
+// openLedger makes the ledger. The ledger uses the store through two wrappers: one measures the
+// calls, and the guard of access control watches them.
 func (n *node) openLedger() (err error) {
 	metered := meterStore(n.store, n.metrics)
 	alone := !n.config.InDatabase()
@@ -178,7 +179,7 @@ func (n *node) openLedger() (err error) {
 	return err
 }
 
-// openCatalog makes the catalog, and the workers that finish what its requests began.
+// openCatalog makes the catalog, and the workers that finish the work that requests began.
 func (n *node) openCatalog() (err error) {
 	c := n.config
 	n.clock = newClock(n.ledger, func() *catalog.Catalog { return n.catalog })
@@ -228,7 +229,7 @@ func (n *node) openCatalog() (err error) {
 	ending := recovery.Config{
 		Deps: n.ledger, Locks: n.locks, DeleteSurplus: n.catalog.DeleteSurplus, RetryPurge: n.purges.Retry,
 	}
-	if !c.InDatabase() { // locks of an earlier process are dead
+	if !c.InDatabase() { // an earlier process cannot hold locks any more
 		checks.Opened = n.ledger.Now()
 		ending.AbandonedBefore = checks.Opened
 	}
@@ -279,7 +280,7 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 	c := n.config
 	drawn := drawKey
 	if !c.APIKeys {
-		drawn = nil // no client could use one
+		drawn = nil // no client could use a key
 	}
 	leased, find := leases.New(n.ledger.Ledger), n.catalog.Pointers().FindForLease
 	return management.Config{
@@ -304,12 +305,12 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 	}
 }
 
-// notices returns the problems that do not keep the node from its work, by subject.
+// notices returns the problems that do not stop the node from working, by subject.
 func (n *node) notices() map[string]string {
 	return n.first.with(n.expiries.with(withClock(auditNotice(n.audit), n.clock)))
 }
 
-// findings returns what the node reports of itself to operators.
+// findings returns the findings that the node reports about itself to operators.
 func (n *node) findings() (found []client.Finding) {
 	notices := n.notices()
 	for _, what := range slices.Sorted(maps.Keys(notices)) {
@@ -361,15 +362,15 @@ func (n *node) shownConfig(ctx context.Context, warehouse string) map[string]str
 	return config
 }
 
-// probeStorage logs in the background which warehouses are not reachable, until stop is called.
-// Other warehouses are usable meanwhile, and these may become reachable later.
+// probeStorage logs in the background which warehouses are not reachable, until stop is called. The
+// other warehouses are usable meanwhile, and the unreachable warehouses may become reachable later.
 func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var probing sync.WaitGroup
 	probing.Go(func() {
 		err := n.catalog.Warehouses().ProbeStorage(ctx, func(warehouse, location string, err error) {
 			if n.health.watch.Fails(warehouse) {
-				return // it has a log line
+				return // the node has already logged it
 			}
 			logger.Warn("the storage of a warehouse cannot be reached: "+
 				"requests for its files are answered 503 until it can",
@@ -385,8 +386,8 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	}
 }
 
-// close closes what newNode opened, as far as it came. The documents come first, because their last
-// deletions need the storages.
+// close closes everything that newNode has opened, even if newNode failed. It closes the documents
+// first, because their last deletions need the storages.
 func (n *node) close() error {
 	if n.catalog != nil {
 		n.catalog.Documents().Close()
@@ -394,7 +395,8 @@ func (n *node) close() error {
 	return n.closers.close()
 }
 
-// leaveCluster ends the locks of this node, and its port for other nodes if it is still open.
+// leaveCluster ends this node's locks. It also closes the node's port for other nodes if that is
+// still open.
 func (n *node) leaveCluster() error { return errors.Join(n.peers.abandon(), n.locks.close()) }
 
 // closers collects what a node must close.
@@ -415,7 +417,8 @@ func (c closers) close() error {
 	return errors.Join(faults...)
 }
 
-// newJitter returns a source of randomness for pauses, so that no two nodes stay in step.
+// newJitter returns a source of randomness for pauses, so that two nodes do not act at the same
+// times.
 func newJitter() *mathrand.Rand {
 	var seed [16]byte
 	rand.Read(seed[:])

@@ -13,18 +13,19 @@ import (
 
 const (
 	// previewPage is how many tables one request of a policy preview covers. previewMax bounds the
-	// tables of a preview: each costs what its job reads.
+	// tables of a preview, because for each table the server reads as much as the table's job
+	// would.
 	previewPage = 10
 	previewMax  = 100
 )
 
-// previewed counts what a policy would do to the checked tables.
+// previewed has the sums of the effects that a policy would have on the checked tables.
 type previewed struct {
 	tables, idle, snapshots, due int
 	files, bytes                 int64
 }
 
-// writePreview prints what a policy would do now, before it is in force.
+// writePreview prints the effects that a policy would have now, before it is in force.
 func writePreview(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords, of string,
 	asked client.MaintenancePolicy) error {
 	fmt.Fprintf(out, "%s of %s, if they were due now:\n", words.Kind, words.Object)
@@ -51,7 +52,7 @@ func writePreview(ctx context.Context, server *client.Client, out io.Writer, wor
 	return nil
 }
 
-// add prints what would happen to a table, if anything would.
+// add counts the effects on a table, and prints them if there are any.
 func (p *previewed) add(out io.Writer, kind string, table client.MaintenancePreview) {
 	p.tables++
 	p.snapshots, p.files, p.bytes = p.snapshots+table.Snapshots, p.files+table.Files, p.bytes+table.Bytes
@@ -77,7 +78,7 @@ func (p *previewed) add(out io.Writer, kind string, table client.MaintenancePrev
 	fmt.Fprintf(out, "  %s: %s\n", table.Object, what)
 }
 
-// write prints the sum.
+// write prints the sums.
 func (p *previewed) write(out io.Writer, kind string) {
 	fmt.Fprintf(out, "  %s, %d of them with nothing to do: ", counted(p.tables, "table"), p.idle)
 	switch kind {

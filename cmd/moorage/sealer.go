@@ -55,7 +55,7 @@ func openKeys(text string) (secrets.Source, error) {
 	}
 }
 
-// schemeOfKey returns the scheme of the address of a key; empty for a file.
+// schemeOfKey returns the scheme of a key's address, or "" if the address is a file.
 func schemeOfKey(address string) string {
 	scheme, _, found := strings.Cut(address, "://")
 	if !found {
@@ -64,8 +64,8 @@ func schemeOfKey(address string) string {
 	return scheme
 }
 
-// rotations returns the function that reseals all secrets for a caller. It is nil if sealer has no
-// keys to choose from.
+// rotations returns the function that reseals all secrets for a caller. It is nil if sealer cannot
+// choose between keys.
 func rotations(made *catalog.Catalog, sealer secrets.Sealer) func(
 	context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
 	keys, ok := sealer.(secrets.Source)
@@ -78,7 +78,8 @@ func rotations(made *catalog.Catalog, sealer secrets.Sealer) func(
 	}
 }
 
-// rotate rotates the key, unless it must stay, and seals all secrets with it, for a caller.
+// rotate draws a new key, unless the present key must stay, and seals all secrets with the key. It
+// acts for a caller.
 func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, caller moorage.Caller,
 	rotation client.SecretsRotation) (rotated client.SecretsRotated, err error) {
 	if rotation.KeepKey {

@@ -91,11 +91,11 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	case <-node.outgrown.noticed:
-		go node.stop() // at once; the deferred call waits for it
+		go node.stop() // begins at once; the deferred call waits for the end
 		node.outgrown.linger(ctx)
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)
-	// At the same time, because each may have to wait for a database that hangs.
+	// Both run at the same time, because each may have to wait for a database that hangs.
 	var leaving sync.WaitGroup
 	leaving.Go(node.peers.leave)
 	node.locks.withdraw()
@@ -113,8 +113,8 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	return node.outgrown.cause()
 }
 
-// warnOpen logs a warning each minute if every caller may do everything, either beyond loopback or
-// in a store with access control. It continues until stop is called.
+// warnOpen logs a warning each minute if every caller has all privileges. It does so if the server
+// listens beyond loopback, or if the store has access control. It continues until stop is called.
 func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func()) {
 	if c.Authenticates() || !c.InsecureNoAuth {
 		return func() {}
@@ -135,25 +135,27 @@ func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func())
 const (
 	// heapFloorBytes is how large the heap may grow before a collection, even if little of it is
 	// live. A server with a small catalog has 4 MiB of live heap. By Go's own rule it would collect
-	// 50 times a second under load, and spend a quarter of its time on that.
+	// 50 times a second under load, and spend a quarter of its time on collections.
 	heapFloorBytes = 64 << 20
-	// goPercent is the runtime's initial value: it collects when the heap is twice the live heap.
+	// goPercent is the runtime's initial percentage: the runtime collects when the heap is twice
+	// the live heap.
 	goPercent = 100
-	// collectPercent is the rule beyond the floor: collect when the heap is 1.5 times the live
-	// heap. By Go's own rule a server with full caches would need 60 MiB more.
+	// collectPercent is the percentage for heaps larger than heapFloorBytes: the runtime collects
+	// when the heap is 1.5 times the live heap. By Go's own rule a server with full caches would
+	// need 60 MiB more.
 	collectPercent = 50
-	// collectPercentMax keeps Go's smallest heap, which is 4 MiB times the percentage, at the
-	// floor.
+	// Go's smallest heap is 4 MiB times the percentage / 100. collectPercentMax keeps it at
+	// heapFloorBytes.
 	collectPercentMax = heapFloorBytes / (4 << 20) * 100
 )
 
 // holdHeapFloor makes the collector wait until the heap has heapFloorBytes, and collect a larger
-// heap by collectPercent. It sets the percentage again after each collection. An unused array would
-// do the same for a small heap. But it would count against GOMEMLIMIT, and make a large heap
-// larger.
+// heap according to collectPercent. It sets the percentage again after each collection. An unused
+// array would do the same for a small heap. But it would count against GOMEMLIMIT, and make a large
+// heap larger.
 //
-// The operator's setting wins: with GOGC in environ nothing is set. The runtime keeps the limit of
-// GOMEMLIMIT whatever the percentage is.
+// The operator's setting has precedence: if environ has GOGC, holdHeapFloor does nothing. The
+// runtime keeps the limit of GOMEMLIMIT whatever the percentage is.
 func holdHeapFloor(environ []string) {
 	chosen := func(variable string) bool { return strings.HasPrefix(variable, "GOGC=") }
 	if slices.ContainsFunc(environ, chosen) {
@@ -192,7 +194,7 @@ func readHeap() heap {
 }
 
 // collectPercentFor returns the percentage with which the next collection begins at heapFloorBytes,
-// or by collectPercent if that is later.
+// or at the size that collectPercent requires if that is larger.
 func collectPercentFor(h heap) int {
 	if h.live >= heapFloorBytes {
 		return collectPercent

@@ -23,13 +23,13 @@ import (
 // who may run them, so access control allows operator everything.
 func operator() moorage.Caller { return moorage.System("operator") }
 
-// withServer runs do with a client of the server at c.URI. Without a URI it opens the store, which
-// no running server may have open, and the management API of this process answers.
+// withServer runs do with a client of the server at c.URI. Without a URI it opens the store, and
+// the management API of this process answers. Then no running server may have the store open.
 func withServer(ctx context.Context, c cli.Config, env cli.Environment, do func(*client.Client) error) error {
 	return withStore(ctx, c, env, openStopped, do)
 }
 
-// withStore is withServer, with open to open the store.
+// withStore is like withServer, but calls open to open the store.
 func withStore(ctx context.Context, c cli.Config, env cli.Environment,
 	open func(context.Context, cli.Config, *slog.Logger) (*node, error), do func(*client.Client) error) (err error) {
 	if c.URI != "" {
@@ -60,7 +60,7 @@ func openStopped(ctx context.Context, c cli.Config, logger *slog.Logger) (*node,
 	return newNode(ctx, c, store, logger)
 }
 
-// tellOperator logs that access control does not bind the command, if it is on.
+// If access control is on, tellOperator logs that it does not restrict the command.
 func (n *node) tellOperator(ctx context.Context, logger *slog.Logger) {
 	on, err := n.catalog.As(operator()).Grants().IsOn(ctx)
 	if err == nil && on {
@@ -78,7 +78,7 @@ func (n *node) operatorHandler(ctx context.Context, c cli.Config, env cli.Enviro
 		return copyStore(ctx, c, n.store, folder)
 	}
 	config.Begun = func(ctx context.Context, table moorage.Identifier, kind string) {
-		// No worker runs in this process.
+		// No worker runs in this process, so the first step of the job must be made here.
 		pointer, err := n.maintenance.jobs.Find(ctx, table)
 		if err == nil {
 			err = n.maintenance.jobs.Step(ctx, registry.JobKey(pointer, kind))

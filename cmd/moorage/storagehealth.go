@@ -25,7 +25,7 @@ import (
 const (
 	// healthInterval is how often the free space of disks is measured.
 	healthInterval = 30 * time.Second
-	// freeLife is how long the last measurement of a disk is reported if the disk stops answering.
+	// freeLife is how long the last measurement is reported when a disk stops answering.
 	freeLife = 3 * time.Minute
 	// foldersMax bounds the folders whose disks are measured.
 	foldersMax = storage.WatchedMax + 1
@@ -39,7 +39,7 @@ type storageHealth struct {
 	measure func(folder string) (bytes uint64, err error)
 	now     func() time.Time
 
-	mu      sync.Mutex // guards the fields below; leaf
+	mu      sync.Mutex // guards the fields below; no other lock is taken under it
 	folders []string
 	free    map[string]freeSpace // by folder
 	asking  map[string]bool      // folders whose disks have not answered yet
@@ -79,7 +79,7 @@ func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.
 	return h
 }
 
-// sawFolder measures the disk of a folder from now on.
+// sawFolder adds a folder to the folders whose disks are measured.
 func (h *storageHealth) sawFolder(folder string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,13 +91,13 @@ func (h *storageHealth) sawFolder(folder string) {
 
 // look measures the free space of each disk. It skips a disk that hangs until the disk answers.
 func (h *storageHealth) look(context.Context) error {
-	h.watch.Failures() // which logs what no longer fails
+	h.watch.Failures() // Failures also logs which storages no longer fail
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, folder := range h.folders {
 		if !h.asking[folder] {
 			h.asking[folder] = true
-			go h.ask(folder) // in the background: nothing ends the system call if it hangs
+			go h.ask(folder) // in the background, because a system call that hangs cannot be cancelled
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func folderOf(location string) string {
 	return filepath.FromSlash(parsed.Path)
 }
 
-// freeOf returns the free space by folder, for recent measurements.
+// freeOf returns the free space by folder, without measurements older than freeLife.
 func (h *storageHealth) freeOf() map[string]uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,7 +150,8 @@ func (h *storageHealth) of(warehouse, location string) *client.StorageHealth {
 	return found
 }
 
-// details returns the storages' part of GET /readyz?verbose. The reason of a failure is in the log.
+// details returns the part about storages of GET /readyz?verbose. It leaves out the reasons of
+// failures, which are in the log.
 func (h *storageHealth) details(named bool) map[string]string {
 	failures := h.watch.Failures()
 	if !named {
@@ -190,7 +191,8 @@ func (h *storageHealth) findings() (found []client.Finding) {
 	return found
 }
 
-// Describe implements prometheus.Collector. It describes no metric, because they change.
+// Describe implements prometheus.Collector. It describes no metrics, because the labels of these
+// metrics change.
 func (h *storageHealth) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

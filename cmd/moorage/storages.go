@@ -24,8 +24,8 @@ import (
 	"moorage/storage/s3"
 )
 
-// storages opens the storage of each place, by the schemes of its roots, and closes what it opened.
-// It is safe for concurrent use.
+// storages opens the storage of each place, according to the schemes of its roots, and closes the
+// storages that it opened. It is safe for concurrent use.
 type storages struct {
 	s3    s3.Options  // defaults for options that a place does not set
 	gcs   gcs.Options // likewise
@@ -38,17 +38,18 @@ type storages struct {
 	sawFolder func(folder string)
 
 	clients sync.Map // an *s3.Client for each s3.Options, likewise for gcs and adls
-	secrets sync.Map // by the id of a secret, the options that it last opened to
+	secrets sync.Map // the client options that each secret was last opened to, by the secret's id
 
-	// mu guards the fields below; a leaf, never held over a call.
+	// mu guards the fields below. No other lock is taken under it, and it is never held over a
+	// call.
 	mu     sync.Mutex
 	opened []io.Closer
-	lent   map[string]*lent // by their roots
+	lent   map[string]*lent // by roots
 }
 
-// lent is a file store that several users share for a while. It stays open as long as its calls
-// hang, because a retry with another store would hang another thread. When the calls no longer
-// hang, the next giveBack closes it.
+// lent is a file store that several users share for a while. It stays open while its calls hang,
+// because a retry with another store would block another thread. When its calls no longer hang, the
+// next giveBack closes it.
 type lent struct {
 	files lentFiles
 	users int
@@ -65,7 +66,7 @@ type lentFiles interface {
 // not read it. The key is for emulators, and cannot make credentials for engines.
 const azureAccountKey = "AZURE_STORAGE_KEY"
 
-// openStorages returns the storages of a node, which seen observes. sealer may be nil.
+// openStorages returns the storages of a node. seen observes them. sealer may be nil.
 func openStorages(c cli.Config, sealer secrets.Sealer, seen *storageHealth, logger *slog.Logger) *storages {
 	s := newStorages(s3.Options{Logger: logger}, gcs.Options{Trusted: c.Trusted()},
 		adls.Options{Trusted: c.Trusted(), AccountKey: os.Getenv(azureAccountKey)}, sealer, seen.watch)
@@ -124,7 +125,8 @@ func (s *storages) open(place storage.Place) (storage.Store, error) {
 	return opened, err
 }
 
-// borrow is open for a while, until giveBack is called. It creates no folders.
+// borrow is like open, but the storage stays open only until giveBack is called. It creates no
+// folders.
 func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack func(), err error) {
 	giveBack = func() {}
 	store, err = s.openSchemes(place, func(roots []string) (files storage.FileStore, err error) {
@@ -138,7 +140,8 @@ func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack fu
 	return store, giveBack, err
 }
 
-// lend returns the files below roots, and the function that gives them back, to be called once.
+// lend returns the files below roots, and the function that gives them back. The caller must call
+// the function once.
 func (s *storages) lend(roots []string) (storage.FileStore, func(), error) {
 	key := strings.Join(roots, "\x00")
 	s.mu.Lock()
@@ -150,7 +153,7 @@ func (s *storages) lend(roots []string) (storage.FileStore, func(), error) {
 	if ok {
 		return shared.files, func() { s.giveBack(key, shared) }, nil
 	}
-	files, err := s.files.NewExisting(roots) // it takes up to some seconds
+	files, err := s.files.NewExisting(roots) // can take some seconds
 	if err != nil {
 		return nil, func() {}, err
 	}
@@ -239,13 +242,13 @@ func (s *storages) openSchemes(
 	return parts, nil
 }
 
-// optionPrefixes begin the names of the options of each kind of storage.
+// optionPrefixes has the prefixes of option names for each kind of storage.
 var optionPrefixes = map[string]string{
 	storage.SchemeS3: "s3.", storage.SchemeGCS: "gcs.", storage.SchemeAzure: "adls.",
 }
 
-// optionsOf returns the options of a place for its storage of one scheme: all options that do not
-// belong to another storage of the place.
+// optionsOf returns the options of a place that apply to its storage of one scheme: all options
+// that do not belong to a storage of another scheme of the place.
 func optionsOf(scheme string, options map[string]string, roots map[string][]string) map[string]string {
 	own := make(map[string]string, len(options))
 	for name, value := range options {
@@ -323,7 +326,8 @@ type clientOptions[O any] interface {
 }
 
 // clientOf returns the client for a place. Places with the same options share one client and its
-// state, such as a token. connect may hang in local files, so it does not block other places.
+// state, such as a token. A call of connect may hang while it reads local files, so it must not
+// block other places.
 func clientOf[O clientOptions[O], C any](s *storages, process O, place storage.Place, connect func(O) (C, error)) (
 	client C, err error) {
 	options, err := process.With(place.Options)
@@ -348,8 +352,8 @@ func clientOf[O clientOptions[O], C any](s *storages, process O, place storage.P
 	return kept.(C), nil
 }
 
-// heed records to which client options a secret was opened. It drops the client of the options that
-// the secret had before it was replaced.
+// heed records the client options that a secret was opened to. If the secret has been replaced, it
+// drops the client with the options of the former secret.
 func (s *storages) heed(secret storage.Secret, options any) {
 	if secret.ID == "" {
 		return
@@ -359,7 +363,7 @@ func (s *storages) heed(secret storage.Secret, options any) {
 	}
 }
 
-// close closes what was opened, all at once: each may hang for a while.
+// close closes all opened storages at the same time, because each may hang for a while.
 func (s *storages) close() error {
 	s.mu.Lock()
 	opened := s.opened
@@ -372,7 +376,7 @@ func (s *storages) close() error {
 	var closing sync.WaitGroup
 	for i, store := range opened {
 		closing.Go(func() {
-			if err := store.Close(); !errors.Is(err, storage.ErrUnavailable) { // which ends with the process
+			if err := store.Close(); !errors.Is(err, storage.ErrUnavailable) { // a storage that hangs ends with the process
 				faults[i] = err
 			}
 		})
@@ -403,7 +407,7 @@ func readSecretFile(path string) (map[string]string, error) {
 	return values, nil
 }
 
-// schemeOf returns the scheme of uri, which was checked.
+// schemeOf returns the scheme of uri, which must be a checked location.
 func schemeOf(uri string) string {
 	location, err := storage.Parse(uri)
 	if err != nil {
@@ -412,7 +416,7 @@ func schemeOf(uri string) string {
 	return location.Scheme
 }
 
-// folderLocation returns a folder's location as the server spells it. It percent-encodes nothing,
+// folderLocation returns a folder's location in the server's form. It percent-encodes nothing,
 // because no engine decodes the part after file://.
 func folderLocation(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
@@ -429,7 +433,7 @@ func folderLocation(dir string) (string, error) {
 type localFolders struct {
 	allowed []string // folders in the settings
 	usual   string   // the folder warehouse in data
-	data    string   // all of it is the server's own, except usual
+	data    string   // belongs to the server itself, except the folder usual
 	own     []string // further folders and files that a warehouse must not touch
 }
 
@@ -461,7 +465,7 @@ func newLocalFolders(c cli.Config) *localFolders {
 	return f
 }
 
-// check returns why a warehouse must not be in the folder, and nil if it may.
+// check returns an error if a warehouse must not be in the folder.
 func (f *localFolders) check(folder string) error {
 	folder = endOf(folder)
 	isOwn := func(path string) bool { return isWithin(folder, path) || isWithin(path, folder) }
@@ -482,7 +486,7 @@ func isWithin(path, root string) bool {
 	return err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
 }
 
-// endOf resolves the symbolic links of path, as far as the files exist.
+// endOf resolves the symbolic links in path, as far as its parts exist.
 func endOf(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

@@ -74,8 +74,8 @@ func openStore(ctx context.Context, c cli.Config, logger *slog.Logger) (registry
 	return store, err
 }
 
-// keepOut removes other users' access to the folder of a store, whatever the parent folder allows:
-// engines of other users may use a warehouse next to it.
+// keepOut removes other users' access to the folder of a store. The parent folder may be open to
+// other users, because their engines may use a warehouse in it.
 func keepOut(folder string, logger *slog.Logger) {
 	info, err := os.Stat(folder)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
@@ -86,8 +86,8 @@ func keepOut(folder string, logger *slog.Logger) {
 	}
 }
 
-// storeReady returns healthy with an answer that is safe for every caller of /readyz. A reason may
-// contain names of files, so it goes to the log.
+// storeReady returns a check that calls healthy. Its error is safe for every caller of /readyz: the
+// reason may contain names of files, so only the log has it.
 func storeReady(healthy func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := healthy(ctx)
@@ -126,16 +126,16 @@ func openDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) (regis
 const (
 	// storeWaitLogged is the time between two log lines of a start that waits for its database.
 	storeWaitLogged = 5 * time.Second
-	// reachPause is the pause between two attempts to reach it, and reachTimeout bounds one
-	// attempt. A server that accepts a connection and does not answer must not keep a start from
-	// its successor.
+	// reachPause is the pause between two attempts to reach the database, and reachTimeout bounds
+	// one attempt. A database server may accept the connection but not answer. Then the start must
+	// soon try again, because another server may have replaced it.
 	reachPause   = 250 * time.Millisecond
 	reachTimeout = 10 * time.Second
 )
 
 // awaitDatabase returns when the database of --store is reachable. If the database does not answer,
-// it waits for at most --store-wait, and logs that. It returns permanent errors of the database at
-// once.
+// awaitDatabase waits for at most --store-wait, and logs that it waits. It returns permanent errors
+// of the database at once.
 func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error {
 	err := reachDatabase(ctx, c)
 	if err == nil || c.StoreWait == 0 || !postgres.IsAway(err) {
@@ -148,13 +148,13 @@ func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error
 	var telling sync.WaitGroup
 	telling.Go(func() { waiting.tell(bounded, c.StoreWait, logger) })
 	defer telling.Wait()
-	defer cancel() // before the wait for tell
+	defer cancel() // must happen before the wait for tell
 	for worker.Sleep(bounded, reachPause) {
 		err := reachDatabase(bounded, c)
 		if err == nil || !postgres.IsAway(err) && bounded.Err() == nil {
 			return err
 		}
-		// A timeout may come from the wait itself. The earlier error is more useful.
+		// A timeout may only mean that the wait is over. Then the earlier error is more useful.
 		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() {
 			waiting.last.Store(&err)
 		}
@@ -178,12 +178,12 @@ type databaseWait struct {
 	last atomic.Pointer[error] // why the database is not reachable
 }
 
-// reason is the last error in one line: the driver puts each host on a separate line.
+// reason returns the last error in one line. In the driver's error each host has its own line.
 func (w *databaseWait) reason() string {
 	return strings.Join(strings.Fields((*w.last.Load()).Error()), " ")
 }
 
-// tell writes a log line at once and then each storeWaitLogged, until ctx ends.
+// tell writes a log line at once, and then one every storeWaitLogged until ctx ends.
 func (w *databaseWait) tell(ctx context.Context, limit time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(storeWaitLogged)
 	defer ticker.Stop()
@@ -207,21 +207,21 @@ func newLogger(c cli.Config, out io.Writer) *slog.Logger {
 }
 
 const (
-	// outgrownInterval is the mean pause between two checks of what the store needs; the longest is
-	// half as much again. A process that raises the store's needs waits longer than that before it
-	// writes records that older nodes cannot read.
+	// outgrownInterval is the mean pause between two checks of the version that the store needs.
+	// The longest pause is 1.5 times as long. A process that raises the needed version waits longer
+	// than that before it writes records that older nodes cannot read.
 	outgrownInterval = 2 * time.Second
-	// outgrownTimeout bounds one check. A store that does not answer reports nothing about its
-	// needs.
+	// outgrownTimeout bounds one check. If the store does not answer, the check has no result.
 	outgrownTimeout = 5 * time.Second
-	// outgrownLinger is how long a server refuses requests before it ends. By then a load balancer
-	// has called /readyz, and clients that were refused know that nothing happened.
+	// outgrownLinger is how long a server refuses requests before it ends. In this time a load
+	// balancer can learn from /readyz that the server is not ready. Clients whose requests are
+	// refused know that nothing happened.
 	outgrownLinger = 5 * time.Second
 )
 
-// outgrown checks whether the store comes to need a newer version. Another node may have raised its
-// format, or run a migration step that this binary does not support. Then this node must not write
-// any more. It is safe for concurrent use.
+// outgrown checks whether the store now needs a newer version of Moorage. Another node may have
+// raised the store's format, or run a migration step that this binary does not support. Then this
+// node must not write any more. It is safe for concurrent use.
 type outgrown struct {
 	look    func(ctx context.Context) error // registry.ErrNewer if the store needs a newer version
 	log     *slog.Logger
@@ -230,7 +230,7 @@ type outgrown struct {
 	noticed chan struct{}         // closed when there is a reason
 }
 
-// watchStore returns the watch over store, not started.
+// watchStore returns the checks of store, and does not start them.
 func watchStore(store registry.Store, logger *slog.Logger) (*outgrown, error) {
 	o := &outgrown{log: logger, noticed: make(chan struct{})}
 	o.look = func(ctx context.Context) error { return registry.CheckFormat(ctx, store) }
@@ -261,7 +261,7 @@ func (o *outgrown) run(ctx context.Context) error {
 	if !errors.Is(err, registry.ErrNewer) {
 		return nil // readiness reports whether the store answers
 	}
-	o.reason.Store(&err) // first: so the log line is already true
+	o.reason.Store(&err) // before the log line, so that the line is true when it appears
 	o.log.ErrorContext(ctx, "the store needs a newer version of moorage: this server refuses requests, "+
 		"and ends when those under way have; start that version",
 		"error", err, "version", version())
@@ -269,8 +269,8 @@ func (o *outgrown) run(ctx context.Context) error {
 	return nil
 }
 
-// refusal returns why a request is refused, once the store was found to need a newer version. It
-// returns nil before that.
+// refusal returns the error for every request if a check found that the store needs a newer
+// version. Until then it returns nil.
 func (o *outgrown) refusal() error {
 	reason := o.reason.Load()
 	if reason == nil {
@@ -289,7 +289,7 @@ func (o *outgrown) linger(ctx context.Context) {
 	}
 }
 
-// cause returns why this node ends. It returns nil if the store is not the reason.
+// cause returns the reason why this node ends, or nil if the store is not the reason.
 func (o *outgrown) cause() error {
 	reason := o.reason.Load()
 	if reason == nil {
@@ -301,15 +301,15 @@ func (o *outgrown) cause() error {
 const (
 	// horizonInterval is the pause between two checks of the database's open transactions.
 	horizonInterval = 15 * time.Second
-	// horizonAge is how long a transaction may stay open. After a minute, commits of a hot table
-	// are a third slower.
+	// horizonAge is how long a transaction may stay open before it is logged. When a transaction
+	// has been open for a minute, commits of a hot table are a third slower.
 	horizonAge = time.Minute
 	// horizonWarning is the time between two log lines about a transaction that stays open.
 	horizonWarning = 10 * time.Minute
 )
 
-// watchHorizon returns a worker that finds long open transactions of the database, and measures the
-// oldest. It returns nil for a store of another kind.
+// watchHorizon returns a worker that finds database transactions that stay open for long, and
+// measures the oldest. It returns nil if the store is not a database.
 func watchHorizon(store registry.Store, metrics prometheus.Registerer, logger *slog.Logger) *worker.Worker {
 	database, ok := store.(*postgres.Store)
 	if !ok {

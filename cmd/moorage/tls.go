@@ -15,17 +15,17 @@ import (
 	"moorage/internal/cli"
 )
 
-// tlsLookInterval is how often the files of TLS are checked.
+// tlsLookInterval is the time between two checks whether the TLS files have changed.
 const tlsLookInterval = 10 * time.Second
 
-// tlsFiles are the server's certificate with its other files, read again when they change. It is
-// safe for concurrent use.
+// tlsFiles has the server's certificate, its key, and the authorities of clients. It reads their
+// files again when they change. It is safe for concurrent use.
 type tlsFiles struct {
 	certificate, key, clientCA string // paths; clientCA may be empty
 	now                        func() time.Time
 	logger                     *slog.Logger
 
-	mu     sync.Mutex // guards the fields below; leaf; held over reads of small local files
+	mu     sync.Mutex // guards the fields below; held over reads of small local files, never with another lock
 	looked time.Time
 	read   [3][]byte // the last contents of the files
 	config *tls.Config
@@ -43,15 +43,15 @@ func openTLS(c cli.Config, now func() time.Time, logger *slog.Logger) (*tls.Conf
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return files.current(), nil },
-		// net/http requires one; clients get the certificate of the other function.
+		// net/http requires this function, but clients get the certificate of GetConfigForClient.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &files.current().Certificates[0], nil
 		},
 	}, nil
 }
 
-// current returns the configuration for a connection. If the files cannot be used, the last one
-// stays: often one of two files is written and the other not yet.
+// current returns the configuration for a connection. If the files cannot be used, the last
+// configuration stays in use: often one of two files is written before the other.
 func (f *tlsFiles) current() *tls.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,7 @@ func (f *tlsFiles) lookLocked() error {
 	}
 	if f.config != nil {
 		f.logger.Info("the files of TLS were read again")
-		if ends := pair.Leaf.NotAfter; ends.Sub(f.now()) < certificateWarnBefore { // the start logs this by itself
+		if ends := pair.Leaf.NotAfter; ends.Sub(f.now()) < certificateWarnBefore { // warn without waiting for the daily round
 			f.logger.Warn("a certificate ends soon or has ended: put another one into its file",
 				"setting", "--tls-cert", "file", f.certificate, "ends", ends)
 		}

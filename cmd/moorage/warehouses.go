@@ -18,7 +18,8 @@ import (
 	"moorage/management/client"
 )
 
-// warehousePath returns the path of the warehouse of a command's words, or of something below it.
+// warehousePath returns the path of the warehouse that a command names, followed by the segments
+// below.
 func warehousePath(below ...string) path {
 	return func(c cli.Config) (string, url.Values) {
 		return client.Path(append([]string{"warehouses", c.Operand}, below...)...), nil
@@ -52,7 +53,7 @@ func listWarehouses(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// printWarehouse prints all about a warehouse.
+// printWarehouse prints everything about a warehouse.
 func printWarehouse(out io.Writer, _ cli.Config, w client.Warehouse) error {
 	fmt.Fprintf(out, "%s at %s\n", w.Name, w.Location)
 	for _, location := range w.AllowedLocations {
@@ -114,7 +115,7 @@ func warehouseChange(c cli.Config) (any, error) {
 	return change, nil
 }
 
-// edits returns the change that sets values and removes others.
+// edits returns the change that sets values and removes the names in removed.
 func edits(values map[string]string, removed []string) map[string]*string {
 	all := make(map[string]*string, len(values)+len(removed))
 	for _, name := range removed {
@@ -131,7 +132,7 @@ func printDroppedWarehouse(out io.Writer, c cli.Config, _ client.Done) error {
 	return err
 }
 
-// printValidation prints the tests of a storage. The answer is no if one failed.
+// printValidation prints the tests of a storage. The answer is no if a test failed.
 func printValidation(out io.Writer, c cli.Config, found client.WarehouseValidation) error {
 	for _, trial := range found.Trials {
 		result := "passed"
@@ -159,7 +160,7 @@ func printTombstones(out io.Writer, page client.TombstonesPage) {
 	}
 }
 
-// describeTombstone describes a tombstone.
+// describeTombstone returns one line about a tombstone.
 func describeTombstone(left client.Tombstone) string {
 	text := fmt.Sprintf("%s until %s, by %s", left.Table, left.Ended.Format(time.RFC3339), left.How)
 	if left.ReachableUntil != nil {

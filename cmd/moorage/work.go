@@ -20,9 +20,9 @@ const (
 	workWait = time.Minute
 	// workRest is the pause after a request that failed.
 	workRest = 5 * time.Second
-	// workReleased is the outcome of returned work.
+	// workReleased is the outcome of work that the program did not finish and the command returns.
 	workReleased = "released"
-	// workErrorMax bounds the error text that the server gets.
+	// workErrorMax bounds the error text that the command sends to the server.
 	workErrorMax = 500
 )
 
@@ -83,7 +83,7 @@ func workOnce(ctx context.Context, server *client.Client, uri string, words cli.
 }
 
 // workOn runs the program for a piece of work, and returns the outcome. If ctx ends before the
-// program does, the work is returned without a failure.
+// program does, the outcome is workReleased, and failure is nil.
 func workOn(ctx context.Context, server *client.Client, uri string, words cli.MaintainWords, env cli.Environment,
 	piece client.Work) (end client.WorkEnd, failure error) {
 	hasRun := false
@@ -100,7 +100,8 @@ func workOn(ctx context.Context, server *client.Client, uri string, words cli.Ma
 			end = client.WorkEnd{Outcome: "failed", Error: text[:min(len(text), workErrorMax)]}
 		}
 	}()
-	// The request may have waited: only a renewal shows when the lifetime of the lease began.
+	// The request for work may have waited, so the start of the lease's lifetime is unknown. A
+	// renewal now makes it known.
 	began := time.Now()
 	if _, err := server.ProgressWork(ctx, piece.Job); err != nil {
 		return end, err

@@ -188,7 +188,7 @@ func allPrivileges() (all access.Privileges) {
 	return all
 }
 
-// wrapped returns the words of privileges in lines of help.
+// wrapped returns the names of privileges, wrapped into lines of help.
 func wrapped(privileges access.Privileges) string {
 	text, column := " ", 1
 	for i, word := range privileges.Words() {

@@ -9,11 +9,11 @@ import (
 	"moorage/management/client"
 )
 
-// AccessWords are the parsed words of a command about access. A command sets only the fields that
-// its help names.
+// AccessWords are the parsed words of a command about access. A command sets only the fields for
+// the words in its help.
 type AccessWords struct {
 	Privileges []string
-	Operation  string // of explain, unless it names privileges
+	Operation  string // of explain, unless the command names privileges
 	Object     client.Object
 	Grantee    string // a principal, a role, or a role of an issuer
 	Principal  string // the key's principal
@@ -21,16 +21,17 @@ type AccessWords struct {
 	Role       string
 	Members    []string
 	Through    []client.Object // the views of explain
-	Engine     string          // that makes the request on behalf of Grantee
+	Engine     string          // the principal that makes the request on behalf of Grantee
 }
 
-// objectWords is how help spells an object.
+// objectWords is the form of an object in help.
 const objectWords = "server|KIND NAME"
 
 // keyAlias is the alias of principals that have API keys.
 const keyAlias = "key:"
 
-// principalOf returns the principal that has the keys of name. The alias in name is optional.
+// principalOf returns the principal called name that can have API keys. name may begin with
+// keyAlias.
 func principalOf(name string) (string, error) {
 	if !strings.Contains(name, ":") {
 		name = keyAlias + name
@@ -158,7 +159,7 @@ func wordsOfRole(c *Config, words []string) error {
 	return c.Access.setRole(words[0])
 }
 
-// wordsOfMembers reads NAME MEMBER....
+// wordsOfMembers reads NAME, then one or more MEMBER.
 func wordsOfMembers(c *Config, words []string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("takes NAME MEMBER...")
@@ -232,7 +233,7 @@ func granteeOf(words []string) (string, error) {
 	return name, nil
 }
 
-// lastIndex returns the last index of word, and -1 if words does not contain it.
+// lastIndex returns the last index of word in words, or -1 if words does not contain it.
 func lastIndex(words []string, word string) int {
 	for i, each := range slices.Backward(words) {
 		if each == word {

@@ -2,7 +2,8 @@
 // One table of settings is the source of flags, environment variables, keys of the YAML file, and
 // the pages in docs/reference.
 //
-// It knows what a user may write. What a command does is left to its Action.
+// It decides what a user may write on the command line. The Action of a command decides what the
+// command does.
 package cli
 
 import (
@@ -23,16 +24,16 @@ import (
 const (
 	ExitDone     = 0
 	ExitFailed   = 1 // the command failed: one sentence on stderr
-	ExitUsage    = 2 // the command line, the environment or the file is wrong: a line for each fault
-	ExitNo       = 3 // the command looked, and the answer is no: not found, or bad findings
+	ExitUsage    = 2 // the command line, the environment or the file has faults: one line on stderr for each
+	ExitNo       = 3 // the command succeeded, and its answer is no: not found, or bad findings
 	ExitConflict = 4 // the request conflicts with the present state: 409 or 412
 	ExitUnknown  = 5 // the change may have happened or not
 )
 
-// errNo is the end of a command that looked, and whose answer is no.
+// errNo ends a command with ExitNo.
 type errNo struct{ error }
 
-// No returns the error of a command that looked, and whose answer is no.
+// No returns the error that ends a command with ExitNo.
 func No(format string, args ...any) error { return errNo{fmt.Errorf(format, args...)} }
 
 // exitOf returns the exit code for the error of an action.
@@ -60,17 +61,17 @@ func exitOf(err error) int {
 type Environment struct {
 	Environ        []string // KEY=value
 	Stdout, Stderr io.Writer
-	// OnHangup registers do for each SIGHUP from now on, which would otherwise end the command. If
-	// it is nil, no signal reaches the command.
+	// OnHangup makes each later SIGHUP call do, instead of ending the process. If OnHangup is nil,
+	// SIGHUP does not reach the command.
 	OnHangup func(do func())
 }
 
 // Action carries out a command. Its error becomes one line on stderr.
 type Action func(ctx context.Context, c Config, env Environment) error
 
-// Run executes one command line and returns the exit code of the process. Actions has the action of
-// each command by its name, except completion. Run returns when the
-// command is done. After ctx has ended, it first finishes what the command had begun.
+// Run executes one command line and returns the exit code of the process. actions has the action of
+// every command except completion, by name. Run returns when the command is done. When ctx ends,
+// the command first finishes the work that it has begun.
 func Run(ctx context.Context, args []string, env Environment, actions map[string]Action) int {
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") && !isHelp(args[0]) && args[0] != "--version" {
 		fmt.Fprintf(env.Stderr, "moorage: a command must stand before %s; see moorage help\n", args[0])
@@ -82,7 +83,7 @@ func Run(ctx context.Context, args []string, env Environment, actions map[string
 	return report(cmd, err, env)
 }
 
-// commandFirst turns "help serve" into "serve --help", and --version into the command.
+// commandFirst turns "help serve" into "serve --help", and --version into "version".
 func commandFirst(args []string) []string {
 	command := slices.Clone(args)
 	for len(command) > 0 && isHelp(command[0]) {
@@ -94,7 +95,7 @@ func commandFirst(args []string) []string {
 	case len(args) > 0 && args[0] == "--version":
 		command[0] = "version"
 	}
-	return append([]string{}, command...) // nil would mean os.Args
+	return append([]string{}, command...) // not nil, for which cobra would use os.Args
 }
 
 func isHelp(arg string) bool {
@@ -127,8 +128,8 @@ func report(cmd *cobra.Command, err error, env Environment) int {
 	return exitOf(err)
 }
 
-// newRoot returns the tree of commands. A command reads its flags with parseLine, because pflag
-// stops at the first fault. pflag reads flags only to complete a command line.
+// newRoot returns the tree of commands. A command parses its flags with parseLine, because pflag
+// stops at the first fault. Only completion uses pflag.
 func newRoot(env Environment, actions map[string]Action, completing bool) *cobra.Command {
 	root := &cobra.Command{Use: "moorage"}
 	for _, c := range commands() {
@@ -189,7 +190,7 @@ func (c command) cobra(name string, env Environment, completing bool) *cobra.Com
 	return made
 }
 
-// runGroup answers a command line without a command, or with only the first word of one.
+// runGroup answers a command line that has no command, or only the first word of a command.
 func runGroup(cmd *cobra.Command, args []string, env Environment) error {
 	switch {
 	case len(args) > 0 && isHelp(args[0]):

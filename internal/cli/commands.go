@@ -18,10 +18,10 @@ type command struct {
 	summary  string // one line
 	text     string // help before the flags: lines that end in a newline
 	settings []setting
-	// validate adds faults of settings, or of an operand, on a command line that load understood.
-	// It may be nil.
+	// validate adds the faults of settings, or of an operand, that are parsed but not valid. It may
+	// be nil.
 	validate func(c Config, faults *usageError)
-	run      Action // of a command about the command line itself; nil for the others
+	run      Action // only of commands about the command line itself; nil for other commands
 }
 
 // commands returns every command.
@@ -103,7 +103,7 @@ Never serve a backup while another server serves the same tables.
 const stoppedText = `Without --uri the command opens the store itself. If that is a folder, its server must be stopped.
 `
 
-// deepSetting selects the examination of every record and metadata file.
+// deepSetting returns the setting that makes a command examine every record and metadata file.
 func deepSetting() setting {
 	return setting{name: "deep", flagOnly: true, usage: "Also read every record and metadata file of the store.",
 		set: func(c *Config, _ []string) error { c.Deep = true; return nil }}
@@ -173,7 +173,7 @@ func validateMigrate(c Config, faults *usageError) {
 	}
 }
 
-// validateStopped validates commands that open the store unless they call a server.
+// validateStopped validates a command that opens the store itself if it does not call a server.
 func validateStopped(c Config, faults *usageError) {
 	validateKeys(c, faults)
 	if c.URI == "" && c.Store == StoreMemory {

@@ -28,25 +28,25 @@ type Config struct {
 	Data          string        // folder for all data of the server; example /var/lib/moorage
 	Store         string        // "memory", a folder, or a database URL; empty means the folder "registry" in Data
 	Migrate       bool          // first migrate the database's tables to this version
-	Listen        string        // host:port; port 0 takes a free one
+	Listen        string        // host:port; port 0 means any free port
 	DebugListen   string        // host:port for probes and metrics without a key; empty if there is none
 	Hosts         []string      // host names that clients may use for a server on loopback
 	APIKeys       bool          // accept the API keys of the store, and issue tokens for them
 	Admins        []string      // principals that are always administrators
-	TokenLifetime time.Duration // how long a token from this server is valid
+	TokenLifetime time.Duration // how long a token that this server issues is valid
 	TLSCert       string        // PEM file: the certificate of the server; empty means plain HTTP
 	TLSKey        string        // PEM file: the key of TLSCert
-	TLSClientCA   string        // PEM file: what signs client certificates; empty if clients have none
-	// These are the risks that --insecure accepts: plain HTTP beyond loopback, no authentication
-	// there, and a store that every identity of an authority can change.
+	TLSClientCA   string        // PEM file: the authorities that sign client certificates; empty if clients have none
+	// These fields have the risks that --insecure accepts. They are plain HTTP beyond loopback, no
+	// authentication beyond loopback, and a store that every identity of a token issuer can change.
 	InsecurePlainHTTP, InsecureNoAuth, InsecureOpenToIssuer bool
 
 	PeerListen          string        // host:port for connections from other nodes; empty if there is no such listener
 	PeerAddress         string        // host:port that other nodes call; empty means PeerListen
-	PeerTLS             string        // folder with the certificate and the key of this node, and the authority of all
+	PeerTLS             string        // folder with this node's certificate and key, and the authority of all nodes
 	AllowLocations      []string      // URIs below which tables may live, in addition to their warehouse's location
 	Audit               string        // a file, AuditStderr or AuditOff; empty: see AuditTo
-	AuditReads          int           // the audit log has one of this many allowed reads; 0 means only their sums
+	AuditReads          int           // 1 of this many allowed reads gets a line in the audit log; 0: only sums
 	AuditStrict         bool          // refuse requests while the audit log cannot be written
 	LogLevel            slog.Level    // the lowest level that is logged
 	LogFormat           string        // "text" or "json"
@@ -61,12 +61,12 @@ type Config struct {
 	HedgeWrites         bool          // write a metadata file again if the first write takes unusually long
 
 	Issuers        []identity.IssuerConfig // external issuers whose tokens are accepted
-	TrustedProxies []netip.Prefix          // their X-Forwarded-For is trusted
+	TrustedProxies []netip.Prefix          // proxies whose X-Forwarded-For is trusted
 
 	DefaultLocation string // location of the warehouse default when it is created; empty means a folder in Data
-	// DefaultStorageOptions are the options of its storage when it is created.
+	// DefaultStorageOptions are the storage options of the warehouse default when it is created.
 	DefaultStorageOptions map[string]string
-	// TrustedStorages are the URLs of servers that may get tokens of the process.
+	// TrustedStorages are the URLs of storage servers that may get tokens of this process.
 	TrustedStorages []string
 
 	// SecretsKey is the address of the keys that seal secrets; empty if there are none. See
@@ -84,12 +84,12 @@ type Config struct {
 	// Delegation and StorageOptions belong to warehouse create and warehouse change.
 	Delegation     []string
 	StorageOptions map[string]string
-	// RemovedOptions and RemovedProperties are names; for warehouse change.
+	// RemovedOptions and RemovedProperties are the names that warehouse change removes.
 	RemovedOptions, RemovedProperties []string
-	// RemovedLocations are URIs of allowed locations; for warehouse change.
+	// RemovedLocations are the URIs that warehouse change removes from the allowed locations.
 	RemovedLocations []string
 
-	URI   string // address of the running server; empty means to open the store
+	URI   string // address of the running server; if empty, the command opens the store itself
 	Token string // authenticates the caller to the server at URI; empty means an anonymous caller
 	// Authorities may sign the certificate of the server at URI. Nil means the system's
 	// authorities.
@@ -119,8 +119,8 @@ type LeaseWords struct {
 }
 
 const (
-	// StoreFolder is the folder of the embedded store in --data, and in a backup. So a server can
-	// run in a backup.
+	// StoreFolder is the name of the embedded store's folder, both in --data and in a backup. So a
+	// backup can be the --data of a server.
 	StoreFolder = "registry"
 	// StoreMemory is the Store of a server that keeps nothing after it ends.
 	StoreMemory = "memory"
@@ -142,7 +142,7 @@ func (c Config) StoreName() string {
 	return c.StoreDir()
 }
 
-// StoreDir is the folder of the embedded store. It does not apply to other stores.
+// StoreDir is the folder of the embedded store. It has no meaning for other stores.
 func (c Config) StoreDir() string {
 	if c.Store != "" {
 		return c.Store
@@ -153,12 +153,12 @@ func (c Config) StoreDir() string {
 // HostNames are the host names that clients may use for the server. Nil means any name.
 func (c Config) HostNames() []string {
 	if (c.Authenticates() || c.InsecureNoAuth) && len(c.Hosts) == 0 {
-		return nil // browser pages have no credentials to send, or the operator wants no protection from them
+		return nil // pages have no credentials to send, or the operator chose no protection
 	}
 	return append([]string{}, c.Hosts...)
 }
 
-// BackupsDir is the folder that the server writes backups to.
+// BackupsDir is the folder to which the server writes backups.
 func (c Config) BackupsDir() string {
 	if c.Backups != "" {
 		return c.Backups
@@ -166,5 +166,5 @@ func (c Config) BackupsDir() string {
 	return filepath.Join(c.Data, "backups")
 }
 
-// Trusted returns TrustedStorages as the storages need them.
+// Trusted returns TrustedStorages in the form of the storages' option.
 func (c Config) Trusted() string { return strings.Join(c.TrustedStorages, " ") }

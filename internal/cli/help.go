@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpColumns is the width that help texts are wrapped to.
+// helpColumns is the width to which help texts are wrapped.
 const helpColumns = 100
 
 // helpGroup is a part of the overview of all commands.
 type helpGroup struct {
 	title string
-	lines [][2]string // the first words of commands, and what they do
+	lines [][2]string // each: the first words of a command, and its effect
 }
 
 // overview returns the groups of commands that moorage help prints on one screen.
@@ -49,8 +49,8 @@ func overview() []helpGroup {
 	}
 }
 
-// writeHelp writes the overview of all commands, or the help of one command and of the commands
-// whose first word it is.
+// writeHelp writes the overview of all commands, or the help of one command. If cmd is the first
+// word of several commands, it writes their help too.
 func writeHelp(out io.Writer, cmd *cobra.Command) {
 	if !cmd.HasParent() {
 		fmt.Fprint(out, "moorage: an Apache Iceberg catalog        moorage COMMAND --help says more\n\n")
@@ -89,7 +89,8 @@ func writeHelp(out io.Writer, cmd *cobra.Command) {
 	}
 }
 
-// flagValue is the name that help gives to the value of a flag. It keeps no value: load does.
+// flagValue is the name of a flag's value in help. It does not keep the value: load reads the
+// values.
 type flagValue string
 
 // String implements pflag.Value.
@@ -135,7 +136,7 @@ func (s setting) addTo(cmd *cobra.Command, completing bool) {
 	}
 	switch s.value {
 	case "DIR":
-		_ = cmd.MarkFlagDirname(s.name) // it fails only for flags that do not exist
+		_ = cmd.MarkFlagDirname(s.name) // fails only for a flag that does not exist
 	case "FILE":
 	default:
 		offer := cobra.FixedCompletions(choices(s.value), cobra.ShellCompDirectiveNoFileComp)
@@ -169,8 +170,8 @@ func complete(_ context.Context, c Config, env Environment) error {
 	return root.GenPowerShellCompletionWithDesc(env.Stdout)
 }
 
-// bashAlone makes the script of cobra work without the package bash-completion. The package's
-// functions handle quotes; these replacements split the line at spaces.
+// bashAlone makes the script of cobra work without the package bash-completion. The functions of
+// bash-completion handle quotes; these replacements only split the line at spaces.
 const bashAlone = `
 if ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
     __moorage_init_completion() {

@@ -17,7 +17,7 @@ var errHelp = errors.New("help")
 // fault is a sentence.
 type usageError struct{ faults []string }
 
-// Error returns the faults, one a line.
+// Error returns the faults, each on its own line.
 func (e *usageError) Error() string { return strings.Join(e.faults, "\n") }
 
 // orNil returns e, or nil if it has no fault.
@@ -32,15 +32,15 @@ func (e *usageError) addf(format string, args ...any) {
 	e.faults = append(e.faults, fmt.Sprintf(format, args...))
 }
 
-// given is a value as the user wrote it, and where.
+// given is a value as the user wrote it, and the place where.
 type given struct {
 	where  string // "--listen", "MOORAGE_LISTEN", "moorage.yaml: listen"
 	values []string
 }
 
-// load reads the settings of cmd. Flags win over the environment, the environment over the file,
-// and the file over the defaults. load reads all of them before it reports every fault as a
-// *usageError. It returns errHelp if the user requested help.
+// load reads the settings of cmd. Flags override the environment, the environment overrides the
+// file, and the file overrides the defaults. load reads everything before it returns all faults in
+// one *usageError. It returns errHelp if the user requested help.
 func load(cmd command, args, environ []string) (Config, error) {
 	faults := &usageError{}
 	line, err := parseLine(cmd, args, faults)
@@ -106,14 +106,14 @@ func firstGiven(name string, sources ...map[string]given) (given, bool) {
 type commandLine struct {
 	flags    map[string]given
 	operands []string
-	// unclear is set if an argument is no flag of the command, or if the last flag has no value.
-	// The unclear argument may then be the seemingly missing one, so a missing one is no extra
-	// fault.
+	// unclear is set if an argument is not a flag of the command, or if the last flag has no value.
+	// The user may have meant that argument as an operand, so a missing operand is then not a
+	// further fault.
 	unclear bool
 }
 
 // parseLine reads the command line. Operands may come before, between or after the flags. pflag
-// would stop at the first fault, and a user sees all of them.
+// would stop at the first fault, but parseLine reports all faults.
 func parseLine(cmd command, args []string, faults *usageError) (line commandLine, err error) {
 	line.flags = make(map[string]given)
 	for len(args) > 0 {
@@ -140,7 +140,7 @@ func parseLine(cmd command, args []string, faults *usageError) (line commandLine
 			}
 			faults.addf("there is no flag %s%s", arg, didYouMean("--", name, namesOf(cmd.settings)))
 			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-				args = args[1:] // its value, which is no fault of its own
+				args = args[1:] // its value, which must not be a second fault
 			}
 			continue
 		case valued:
@@ -191,8 +191,8 @@ func (line *commandLine) checkOperand(cmd command, faults *usageError) {
 	}
 }
 
-// parseEnviron picks the variables of settings. Other variables with the prefix MOORAGE_ are no
-// fault: container platforms set some for a service of that name.
+// parseEnviron picks the variables of settings. Other variables with the prefix MOORAGE_ are not
+// faults: container platforms set such variables for a service called moorage.
 func parseEnviron(settings []setting, environ []string) map[string]given {
 	found := make(map[string]given)
 	for _, s := range settings {

@@ -156,7 +156,7 @@ func unsafe(usage string) setting {
 		set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Maintain.Unsafe })}
 }
 
-// verbose returns the setting --verbose, which -v sets too.
+// verbose returns the setting --verbose, with the short form -v.
 func verbose() setting {
 	return setting{name: "verbose", flagOnly: true, usage: "Name each snapshot and the first files. Also -v.",
 		set: func(c *Config, _ []string) error { c.Maintain.Verbose = true; return nil }}
@@ -266,7 +266,7 @@ func policySettings() []setting {
 	}
 }
 
-// validateSet refuses settings of maintain set that only on takes.
+// validateSet refuses settings of maintain set that are only allowed with the word on.
 func validateSet(c Config, faults *usageError) {
 	validateStopped(c, faults)
 	if words := c.Maintain; words.Set != SetOn && (len(words.Settings) > 0 || words.Unsafe || words.DryRun) {

@@ -13,13 +13,13 @@ import (
 // MaintainWords are the parsed words of a command about maintenance.
 type MaintainWords struct {
 	Object client.Object
-	Named  bool   // of maintain status: there is an Object
+	Named  bool   // of maintain status: the command line names an Object
 	Kind   string // of job: one of the constants below
 	Set    string // of maintain set: SetOn, SetOff or SetInherit
 	Change string // what to do with a job, one of jobChanges; empty to print its files
 	Job    string // id
 
-	Kinds        []string // of work to claim
+	Kinds        []string // the kinds of work to claim
 	Holder, Exec string
 	TTL          time.Duration
 	Once         bool
@@ -31,14 +31,14 @@ type MaintainWords struct {
 	Quarantine                       time.Duration
 	EqualAuthorities, Confirm, Adopt bool
 	Reason                           string
-	Settings                         map[string]string // of a policy, by name
+	Settings                         map[string]string // settings of a policy, by name
 	Unsafe                           bool
 	ByPolicy, DryRun                 bool
 	Sample                           int // maximum number of files in the output of a dry run
 	Verbose                          bool
 }
 
-// Kinds of jobs, as commands name them.
+// The kinds of jobs on command lines.
 const (
 	KindSnapshots  = "snapshots"
 	KindOrphans    = "orphans"
@@ -114,7 +114,7 @@ var jobIDs = regexp.MustCompile(`^[0-9a-f]{32}$`)
 // jobChanges are the actions of maintain job.
 var jobChanges = []string{"cancel", "retry", "quarantine", "pause", "resume"}
 
-// wordsOfJob reads ID, with an action before it or not.
+// wordsOfJob reads ID, or an action and ID.
 func wordsOfJob(c *Config, words []string) error {
 	if len(words) == 2 && slices.Contains(jobChanges, words[0]) {
 		c.Maintain.Change, words = words[0], words[1:]

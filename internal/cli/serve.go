@@ -108,7 +108,7 @@ func auditSettings() []setting {
 	}
 }
 
-// parseShare reads "1/N" and returns N. "summed" is 0, "each" is 1.
+// parseShare reads "1/N" and returns N. It returns 0 for "summed" and 1 for "each".
 func parseShare(v string) (int, error) {
 	switch v {
 	case "summed":
@@ -135,7 +135,7 @@ func (c Config) AuditTo(authenticated bool) string {
 	return AuditOff
 }
 
-// peerSettings returns the settings of serve with which nodes send commits to each other.
+// peerSettings returns the settings of serve that let nodes send commits to each other.
 func peerSettings() []setting {
 	return []setting{
 		{name: "peer-listen", value: "HOST:PORT",
@@ -244,14 +244,14 @@ func validatePeer(c Config, faults *usageError) {
 	}
 }
 
-// validateKeys finds a former key without a present one.
+// validateKeys refuses a former secrets key without a present one.
 func validateKeys(c Config, faults *usageError) {
 	if c.FormerSecretsKey != "" && c.SecretsKey == "" {
 		faults.addf("--former-secrets-key: goes with --secrets-key, which is missing")
 	}
 }
 
-// validateDefaultWarehouse finds options that the storage of --default-location does not have.
+// validateDefaultWarehouse refuses options that the storage of --default-location does not have.
 func validateDefaultWarehouse(c Config, faults *usageError) {
 	if len(c.DefaultStorageOptions) == 0 {
 		return
@@ -262,7 +262,7 @@ func validateDefaultWarehouse(c Config, faults *usageError) {
 		faults.addf("--default-storage-option: goes with a --default-location in a cloud")
 		return
 	case err != nil:
-		return // a fault of --default-location
+		return // --default-location itself has a fault
 	case location.Scheme == storage.SchemeS3:
 		_, err = s3.Options{}.With(c.DefaultStorageOptions)
 	case location.Scheme == storage.SchemeGCS:

@@ -10,8 +10,8 @@ import (
 	"moorage/storage/adls"
 )
 
-// setting is one choice of the user. It is a flag --name. Unless flagOnly is set, it is also the
-// environment variable MOORAGE_NAME and a key of the YAML file.
+// setting is one setting of commands. Its flag is --name. Unless flagOnly is set, users can also
+// set it with the environment variable MOORAGE_NAME and in the YAML file.
 type setting struct {
 	name string
 	// value is the placeholder of the value in help; empty for a switch. Lower-case words between
@@ -21,10 +21,10 @@ type setting struct {
 	list     bool   // may be given more than once
 	flagOnly bool
 	required bool
-	// unless names flags that disable the environment variable.
+	// unless has names of flags. If one of them is given, the environment variable is ignored.
 	unless []string
 	usage  string
-	// set puts values into c; there is exactly one value unless list is set.
+	// set parses values and stores the result in c. There is exactly one value unless list is true.
 	set func(c *Config, values []string) error
 }
 
@@ -54,7 +54,7 @@ func storeSettings() []setting {
 				if c.Store = v[0]; c.InDatabase() {
 					return nil
 				}
-				if isURI(c.Store) { // the message does not repeat it, because it may contain a password
+				if isURI(c.Store) { // the message must not contain the URL, because it may have a password
 					return fmt.Errorf("must be memory, a folder of this machine, or begin with postgres://")
 				}
 				return notEmpty(c.Store)
@@ -99,7 +99,7 @@ func secretsKey() setting {
 			"network. Default: none, and no warehouse can have a secret."}
 }
 
-// formerSecretsKey returns the setting for the former place of those keys.
+// formerSecretsKey returns the setting for the former place of the keys that seal secrets.
 func formerSecretsKey() setting {
 	return setting{name: "former-secrets-key", value: "FILE|URI",
 		set: keyAddress(func(c *Config) *string { return &c.FormerSecretsKey }),
@@ -107,7 +107,7 @@ func formerSecretsKey() setting {
 			"seals them with --secrets-key. Default: none."}
 }
 
-// keyAddress is text for the address of a key.
+// keyAddress is like text, for the address of a key.
 func keyAddress(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		*field(c) = values[0]
@@ -232,9 +232,9 @@ func allowLocation() setting {
 		}}
 }
 
-// askedServer is the flag for the address of a running server.
+// askedServer returns the setting for the address of a running server.
 func askedServer(usage string) setting {
-	unless := []string{"data", "store"} // a user who names a store means that store
+	unless := []string{"data", "store"} // a flag that names a store overrides a server in the environment
 	return setting{name: "uri", value: "URI", unless: unless, usage: usage, set: func(c *Config, v []string) error {
 		u, err := url.Parse(v[0])
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {

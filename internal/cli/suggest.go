@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// nearest returns the word that a mistyped one most likely means, and the empty string if none is
-// near.
+// nearest returns the word that is most similar to typed, or the empty string if no word is
+// similar.
 func nearest(typed string, words []string) (found string) {
 	if strings.HasPrefix(typed, "-") {
-		return "" // an unusual beginning of a flag
+		return "" // begins like a flag, but not with --
 	}
-	least := min(2, (len(typed)-1)/2) + 1 // short words are near to every word
+	least := min(2, (len(typed)-1)/2) + 1 // a short word is similar to every word
 	for _, word := range words {
 		if edits := editsBetween(typed, word); edits < least {
 			found, least = word, edits
@@ -20,8 +20,8 @@ func nearest(typed string, words []string) (found string) {
 	return found
 }
 
-// didYouMean returns the question that ends the message about a mistyped word, and the empty string
-// if no word is near. The question has before in front of the word.
+// didYouMean returns the question at the end of the message about a mistyped word, or the empty
+// string if no word is similar. In the question the word is preceded by before.
 func didYouMean(before, typed string, words []string) string {
 	if word := nearest(typed, words); word != "" {
 		return fmt.Sprintf("; did you mean %s%s?", before, word)

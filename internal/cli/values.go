@@ -27,9 +27,9 @@ func text(field func(*Config) *string) func(*Config, []string) error {
 	}
 }
 
-// program is the set function of a setting that names a program, and looks for the program at once.
-// Otherwise a process would hold a lease or a piece of work before it learns that nothing can do
-// it.
+// program is the set function of a setting that names a program. It looks for the program at once.
+// Otherwise the process would take a lease or a job before it learns that the program does not
+// exist.
 func program(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) (err error) {
 		*field(c), err = exec.LookPath(values[0])
@@ -47,8 +47,8 @@ func notEmpty(v string) error {
 	return nil
 }
 
-// folder is text that accepts no URI: the server would create a folder of that name on this
-// machine.
+// folder is like text, but refuses a URI, because the server would create a folder of that name on
+// this machine.
 func folder(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		if isURI(values[0]) {
@@ -109,7 +109,8 @@ func within[T cmp.Ordered](parse func(string) (T, error), least, most T) func(st
 	}
 }
 
-// parseDays reads a duration: as time.ParseDuration, or a whole number of days of 24 hours.
+// parseDays reads a duration in the form of time.ParseDuration, or a whole number of days of 24
+// hours.
 func parseDays(v string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(v, "d"); ok {
 		n, err := strconv.ParseInt(days, 10, 16)
@@ -118,7 +119,7 @@ func parseDays(v string) (time.Duration, error) {
 	return time.ParseDuration(v)
 }
 
-// parseDuration is parseDays for values that must be more than 0.
+// parseDuration is like parseDays, for values that must be more than 0.
 func parseDuration(v string) (time.Duration, error) {
 	return within(parseDays, 1, math.MaxInt64)(v)
 }
@@ -126,7 +127,7 @@ func parseDuration(v string) (time.Duration, error) {
 // lifetimeMax is far longer than any client waits.
 const lifetimeMax = 365 * 24 * time.Hour
 
-// parseLifetime reads a duration that clients get in seconds.
+// parseLifetime reads a duration that the server sends to clients in whole seconds.
 func parseLifetime(v string) (time.Duration, error) {
 	d, err := within(parseDays, time.Second, lifetimeMax)(v)
 	return d.Round(time.Second), err
@@ -167,7 +168,7 @@ func checkHostPort(v string) error {
 }
 
 // IsLoopback reports whether only this machine can reach a server that listens on hostPort. It
-// trusts no name except localhost, because the meaning of other names may change.
+// accepts no host name except localhost, because the addresses of other names may change.
 func IsLoopback(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -184,8 +185,8 @@ func IsLoopback(hostPort string) bool {
 const locationExamples = "file:///srv/lake, s3://bucket/lake, gs://bucket/lake or " +
 	"abfss://container@account.dfs.core.windows.net/lake"
 
-// CheckLocation returns why a user's location is not valid. Moorage has storage for locations like
-// locationExamples.
+// CheckLocation returns why a user's location is not valid. A valid location has one of the schemes
+// in locationExamples.
 func CheckLocation(uri string) error {
 	location, err := storage.Parse(uri)
 	if err != nil {
@@ -211,7 +212,7 @@ type KeyAddress struct {
 	Place string // path of the file, or URI of the key without its options
 
 	TokenFile string // for a Vault: file with its token
-	CA        string // for a Vault: PEM file with its authorities; empty means the system's
+	CA        string // for a Vault: PEM file with the authorities for its certificate; empty means the system's
 	Endpoint  string // for a cloud: URL of its service; empty means the cloud's own
 }
 

@@ -12,7 +12,7 @@ import (
 	"moorage"
 )
 
-// CompressBytesMin is the shortest body worth compressing: shorter bodies fit into one packet.
+// CompressBytesMin is the shortest body worth compressing: a shorter body fits into one packet.
 const CompressBytesMin = 1200
 
 // AnswerJSON answers 200 with value, compressed if the client requests that.
@@ -24,7 +24,7 @@ func (s *Server) AnswerJSON(w http.ResponseWriter, r *http.Request, value any) e
 	return s.AnswerText(w, r, body)
 }
 
-// AnswerText is AnswerJSON for a value that is already JSON. It does not keep body.
+// AnswerText is like AnswerJSON, for a body that is already JSON. It does not keep body.
 func (s *Server) AnswerText(w http.ResponseWriter, r *http.Request, body []byte) (err error) {
 	if err := s.HoldAnswer(w, r, nil, int64(len(body))); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *Server) AnswerText(w http.ResponseWriter, r *http.Request, body []byte)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client is gone if this fails
+		_, _ = w.Write(body) // if this fails, the client has disconnected
 	}
 	return nil
 }
@@ -52,8 +52,8 @@ func AnswerNothing(w http.ResponseWriter) error {
 	return nil
 }
 
-// Values of Content-Type, Content-Encoding and Vary. All answers share them, and they never change.
-// Every answer that can be compressed has HeaderVary, and possibly more.
+// Values of Content-Type, Content-Encoding and Vary. All answers share these slices, which never
+// change. Every answer that can be compressed has at least the Vary of HeaderVary.
 var (
 	HeaderJSON = []string{"application/json"}
 	HeaderGzip = []string{"gzip"}
@@ -83,8 +83,8 @@ func (s *Server) gzipped(body []byte) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// AcceptsGzip reports whether the client gives gzip at least the weight of a plain body. Without
-// the header, the client does not accept gzip. Source: RFC 9110, 12.5.3.
+// AcceptsGzip reports whether the client's Accept-Encoding gives gzip at least the weight of an
+// uncompressed body. Without the header it returns false. Source: RFC 9110, 12.5.3.
 func AcceptsGzip(r *http.Request) bool {
 	gzipQ, identityQ, anyQ := -1, -1, -1
 	for _, line := range r.Header["Accept-Encoding"] {
@@ -109,8 +109,8 @@ func AcceptsGzip(r *http.Request) bool {
 	return gzipQ > 0 && gzipQ >= identityQ
 }
 
-// quality returns the weight in an item's parameters, in thousandths. It returns 1000 if there is
-// no weight, and 0 if the weight cannot be read.
+// quality returns the weight in the parameters of an Accept-Encoding item, in thousandths. It
+// returns 1000 if there is no weight, and 0 if the weight cannot be read.
 func quality(parameters string) int {
 	for parameters != "" {
 		var parameter string
@@ -120,7 +120,7 @@ func quality(parameters string) int {
 			continue
 		}
 		q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil || !(q >= 0 && q <= 1) { // this form also refuses NaN
+		if err != nil || !(q >= 0 && q <= 1) { // the negated condition also refuses NaN
 			return 0
 		}
 		return int(q * 1000)

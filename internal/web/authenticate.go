@@ -6,8 +6,8 @@ import (
 	"moorage"
 )
 
-// authenticated returns h with authentication before it. A request that another node forwarded is
-// already authenticated.
+// authenticated returns a handler that authenticates the caller and then calls h. It does not
+// authenticate a request that another node forwarded, because that node did.
 func (s *Server) authenticated(h Handler) Handler {
 	if s.config.Authenticate == nil {
 		return h
@@ -24,7 +24,8 @@ func (s *Server) authenticated(h Handler) Handler {
 	}
 }
 
-// CallerOf returns the sender of r. For a forwarded request, the sender comes from the other node.
+// CallerOf returns the sender of r. For a request that another node forwarded, it is the sender
+// that the other node reports.
 func CallerOf(r *http.Request) moorage.Caller {
 	if arrival, forwarded := moorage.ArrivalOf(r.Context()); forwarded {
 		return arrival.Caller

@@ -11,39 +11,41 @@ import (
 	"moorage"
 )
 
-// Memory for a body grows with the bytes that have arrived, whatever the header announces. It
-// doubles, starting at bodyBytesFirst.
+// The memory for a body grows with the bytes that have arrived, whatever length the header
+// announces. The memory starts at bodyBytesFirst and doubles.
 const (
-	// bodyBytesFirst holds a typical commit, and is small for a client that sends only a header.
+	// bodyBytesFirst is enough for a typical commit. It is also small enough to spend on a client
+	// that sends only a header.
 	bodyBytesFirst = 4 << 10
-	// bodyBytesFree is the length up to which a body needs no room. Nearly all bodies are shorter.
+	// bodyBytesFree is the length up to which a body takes no part of the room: see type room.
+	// Nearly all bodies are shorter.
 	bodyBytesFree = 64 << 10
 )
 
-// A body may take as long as an honest client needs. A body that stalls or trickles only occupies a
-// connection.
+// These limits leave an honest client enough time to send its body. A body that stops, or arrives
+// very slowly, would only occupy a connection.
 const (
-	// bodyPatience is how long a body may arrive without progress at first. A client may have to
-	// wait for its own disk or network.
+	// bodyPatience is how long a body may make no progress before bodyRateLeast applies. A client
+	// may have to wait for its own disk or network.
 	bodyPatience = 20 * time.Second
-	// bodyRateLeast is the minimum average rate of a body after that, in bytes a second. A network
-	// of 128 kbit/s reaches it.
+	// bodyRateLeast is the minimum average rate of a body after bodyPatience, in bytes a second. A
+	// network of 128 kbit/s reaches it.
 	bodyRateLeast = 16 << 10
 	// bodyTimeMax bounds the time for the whole body. Each part of a long body must arrive within
-	// its share of the time. The default's longest body must arrive at 220 KiB a second.
+	// its share of the time. A body of BodyBytesMaxDefault must arrive at 220 KiB a second.
 	bodyTimeMax = 5 * time.Minute
 )
 
-// roomWait is how long a large body waits in total for occupied room. Clients wait longer for an
-// answer.
+// roomWait is how long a large body waits in total for room that others occupy. It is shorter than
+// the time that clients wait for an answer.
 const roomWait = 5 * time.Second
 
 // incoming is the body of a request while it arrives.
 type incoming struct {
 	exchange *exchange
 	request  *http.Request
-	wants    int64     // its length; if unknown, the most that it may have and one
-	began    time.Time // later by the time spent waiting for room
+	wants    int64     // its length; if unknown, one more than the maximum
+	began    time.Time // moved later by the time spent waiting for room
 	waited   time.Duration
 	text     []byte
 }
@@ -53,23 +55,24 @@ func HasLargeBody(r *http.Request) bool {
 	return r.ContentLength < 0 || r.ContentLength > bodyBytesFree
 }
 
-// strangers is the common owner of the room for requests under MarkStranger. No caller has this
-// name.
+// strangers is the owner of the room that all requests marked by MarkStranger take. No caller has
+// this name.
 const strangers = " strangers"
 
-// MarkStranger puts the body of a request into one caller's share of the room. All marked requests
-// use that share together.
+// MarkStranger marks a request. All marked requests together get as much room for their bodies as
+// one caller.
 func MarkStranger(w http.ResponseWriter) {
 	if x, ok := w.(*exchange); ok {
 		x.isStranger = true
 	}
 }
 
-// HangUp makes the answer end its connection, and leave before the body has arrived.
+// HangUp makes the server send the answer before the whole body has arrived, and then close the
+// connection.
 func (s *Server) HangUp(w http.ResponseWriter) { s.hangUp(w) }
 
-// ReadBody returns the whole body of r. A body that is longer than allowed is KindTooLarge. A large
-// body without room is KindTooManyRequests.
+// ReadBody returns the whole body of r. A body that is longer than allowed is KindTooLarge. If a
+// large body gets no room, the error is KindTooManyRequests.
 func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return nil, nil
@@ -109,7 +112,7 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	}
 }
 
-// grow makes room for further bytes of in if there is none.
+// grow enlarges the memory for in if it is full.
 func (s *Server) grow(in *incoming) error {
 	was := int64(cap(in.text))
 	if int64(len(in.text)) < was {
@@ -161,14 +164,14 @@ func (s *Server) takeRoom(in *incoming, bytes int64) error {
 // deadline returns the time by which more of the body must have arrived.
 func (in *incoming) deadline() time.Time {
 	earned := time.Duration(len(in.text)) * time.Second / bodyRateLeast
-	if whole := in.request.ContentLength; whole > bodyBytesFree { // it holds room
+	if whole := in.request.ContentLength; whole > bodyBytesFree { // the body holds room
 		earned = min(earned, time.Duration(float64(bodyTimeMax)*float64(len(in.text))/float64(whole)))
 	}
 	return in.began.Add(min(bodyPatience+earned, bodyTimeMax))
 }
 
-// expectBody bounds the time until the body of r begins. The bound also holds for a body that no
-// handler reads: net/http reads it after the answer.
+// expectBody bounds the time until the body of r begins. The bound also applies to a body that no
+// handler reads: net/http reads such a body after the answer.
 func (s *Server) expectBody(x *exchange, r *http.Request) {
 	if r.ContentLength != 0 {
 		s.setReadDeadline(x, s.config.Now().Add(bodyPatience))
@@ -177,12 +180,12 @@ func (s *Server) expectBody(x *exchange, r *http.Request) {
 
 // setReadDeadline bounds the reads of the connection. The zero time ends the bound.
 func (s *Server) setReadDeadline(x *exchange, deadline time.Time) {
-	// Only a connection has a deadline.
+	// An error is ignored: a ResponseWriter that is not a connection, as in tests, has no deadline.
 	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(deadline)
 }
 
-// hangUp makes the answer end the connection, and leave before the rest of the body has arrived.
-// net/http would wait for a part of it.
+// hangUp makes the server send the answer before the rest of the body has arrived, and then close
+// the connection. Otherwise net/http would first wait for a part of the rest.
 func (s *Server) hangUp(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
 	// If this fails, the client only waits longer.

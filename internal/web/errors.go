@@ -18,10 +18,10 @@ import (
 // Failure is the client's view of a failure.
 type Failure struct {
 	Status int
-	// Type is the simple name of the Java exception that clients turn the failure into, if there is
-	// one.
+	// Type is the simple name of the Java exception into which clients turn the failure, if there
+	// is such an exception.
 	Type string
-	// Fallback is the message if the error has none that a client may see.
+	// Fallback is the message if the error has no message that a client may see.
 	Fallback string
 }
 
@@ -70,7 +70,7 @@ var (
 	failureNoHost   = Failure{http.StatusMisdirectedRequest, "MisdirectedRequestException", "No such host"}
 )
 
-// help has one sentence for each status: what a client can do about the failure.
+// help has for each status one sentence with advice for the client.
 var help = map[int]string{
 	http.StatusBadRequest:            "Correct the request as the message says; openapi.yaml describes it.",
 	http.StatusUnauthorized:          "Authenticate with an API key, a token, or a client certificate.",
@@ -87,15 +87,16 @@ var help = map[int]string{
 	http.StatusInternalServerError:   "Find request-id in the server's log, and check the state before repeating.",
 }
 
-// retryAfter is the Retry-After of a 503 and a 429, in seconds. Several clients repeat any request
-// after a 503 with this header, even a commit. So an answer must not have it if the request may
-// have been applied.
+// retryAfter is the Retry-After of a 503 and a 429, in seconds. After a 503 with this header
+// several clients repeat any request, even a commit. So an answer must not have the header if the
+// server may have applied the request.
 const retryAfter = "1"
 
 // messageBytesMax bounds a message, which may quote the refused value.
 const messageBytesMax = 2 << 10
 
-// statusClientGone is the status in logs and metrics if the client closed the connection.
+// statusClientGone is the status in logs and metrics of a request whose client closed the
+// connection.
 const statusClientGone = 499
 
 // errorAnswer is the body of every answer that is not a success.
@@ -107,13 +108,13 @@ type errorModel struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
 	Code    int    `json:"code"`
-	// Only below the prefix of Explain.
+	// RequestID and the help are only in failures below the prefix of Explain.
 	RequestID string `json:"request-id,omitempty"`
 	Help      string `json:"help,omitempty"`
 }
 
-// fail writes the answer to a failure, and logs it if the server caused it. It cuts the connection
-// if the failure can no longer be answered.
+// fail writes the answer to a failure, and logs it if the server caused it. If an answer has
+// already begun, it closes the connection.
 func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		if !x.began() {
@@ -133,7 +134,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 			slog.String("kind", kind.String()), slog.String("error", moorage.Cut(err.Error(), messageBytesMax)))
 	}
 	if x.began() {
-		panic(http.ErrAbortHandler) // a torn answer must not look complete
+		panic(http.ErrAbortHandler) // an incomplete answer must not look complete
 	}
 	message := moorage.MessageOf(err)
 	if message == "" || answer.Status == http.StatusInternalServerError && kind != moorage.KindCommitUnknown {
@@ -186,13 +187,13 @@ func shortened(message string) string {
 	return message[:end] + "…"
 }
 
-// noRoute answers a path that is not in the route table.
+// noRoute answers a request whose path is not in the route table.
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 	s.writeFailure(w.(*exchange), r, failureNoRoute, "No such route: "+r.Method+" "+r.URL.EscapedPath())
 	return nil
 }
 
-// noMethod answers a path that the route table has for other methods.
+// noMethod answers a request whose path is in the route table only for other methods.
 func (s *Server) noMethod(w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {

@@ -19,8 +19,9 @@ import (
 	"moorage"
 )
 
-// exchange is one request with its answer: the ResponseWriter for handlers, and the facts for logs
-// and metrics. It belongs to one request at a time.
+// exchange is one request with its answer. It is the ResponseWriter that handlers get, and has the
+// facts for logs and metrics. Exchanges are reused, but one exchange serves only one request at a
+// time.
 type exchange struct {
 	http.ResponseWriter
 	route     *chi.Context
@@ -29,9 +30,9 @@ type exchange struct {
 	status    int    // 0: no answer yet
 	refusal   string // the error message in the answer
 	bytes     int64
-	room      share // of Server.bodies, returned when the request is answered
+	room      share // of Server.bodies; given back when the request is answered
 	pace      pace  // of a large answer
-	// isStranger: see MarkStranger.
+	// isStranger is set by MarkStranger.
 	isStranger bool
 }
 
@@ -69,8 +70,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes = w, s.unknown, 0, "", 0
 	x.isStranger = false
 	x.requestID = s.requestID(r)
-	// The router would create a route context of its own, copy the request once more, and decode
-	// names that contain %2F before it splits at slashes.
+	// Without this route context the router would create one, and copy the request once more. It
+	// would also decode %2F in names before it splits the path at slashes.
 	x.route.Reset()
 	x.route.Routes = s.router
 	path := EscapedPath(r.URL)
@@ -86,7 +87,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.endPace()
 		s.note(x, r, started)
 		if torn {
-			panic(http.ErrAbortHandler) // cuts the connection; net/http expects it
+			panic(http.ErrAbortHandler) // makes net/http close the connection
 		}
 		x.ResponseWriter = nil
 		s.exchanges.Put(x)
@@ -109,7 +110,7 @@ func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.operation = operation
-		if !probe && operation.name != operationReady && !s.isMine(r.Host) { // probes name a pod's address
+		if !probe && operation.name != operationReady && !s.isMine(r.Host) { // the host of a probe is a pod's address
 			s.writeFailure(x, r, failureNoHost,
 				"This server is not "+r.Host+": use localhost, or start it with --host")
 			return
@@ -127,10 +128,10 @@ func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
 	}
 }
 
-// refuseForeignPage refuses a change that a browser sends on behalf of a page from another origin.
-// Any page may send a POST, even to a server that listens on loopback only and trusts every caller
-// there. Clients that are no browsers send none of the checked headers. A page cannot set the
-// header Authorization of a cross-origin request, so a request with that header is safe.
+// refuseForeignPage refuses a change that a page from another origin makes a browser send. Any page
+// may send a POST, even to a server that listens on loopback only and trusts every caller there.
+// Clients other than browsers send none of the headers that it checks. A page cannot set the header
+// Authorization of a cross-origin request, so a request with that header is safe.
 func (s *Server) refuseForeignPage(r *http.Request) error {
 	if s.config.Authenticate != nil && r.Header["Authorization"] != nil {
 		return nil
@@ -141,8 +142,8 @@ func (s *Server) refuseForeignPage(r *http.Request) error {
 	return nil
 }
 
-// isMine reports whether a client may call this server by host, with or without a port. An empty
-// host is allowed: every browser sends one.
+// isMine reports whether clients may use host as a name of this server, with or without a port. An
+// empty host is allowed, because it cannot come from a browser: every browser sends a host.
 func (s *Server) isMine(host string) bool {
 	if s.config.Hosts == nil || host == "" {
 		return true
@@ -160,8 +161,9 @@ func (s *Server) isMine(host string) bool {
 	})
 }
 
-// recovered answers a request whose handler panicked with reason; nil if it did not panic. It
-// returns true if an answer had begun, which must not look complete.
+// recovered answers a request whose handler panicked with reason. If reason is nil, there was no
+// panic, and it does nothing. It returns true if the handler had begun an answer, because that
+// answer must not look complete.
 func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool) {
 	switch {
 	case reason == nil:
@@ -182,9 +184,9 @@ func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool)
 	return false
 }
 
-// requestID returns the client's id for the request if it is safe for logs and headers, and a new
-// one otherwise. Only a node may send an id that a node has generated. Otherwise a client could
-// hide its request behind another one's id.
+// requestID returns the client's id for the request if it is safe for logs and headers, and
+// otherwise a new id. Only another node may send an id in the form that nodes generate. Otherwise a
+// client could hide its request behind the id of another request.
 func (s *Server) requestID(r *http.Request) string {
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && saneRequestID(given[0]) {
 		if _, forwarded := moorage.ArrivalOf(r.Context()); forwarded || !isDrawn(given[0]) {
@@ -203,7 +205,7 @@ func saneRequestID(id string) bool {
 	return id != "" && len(id) <= requestIDBytesMax && strings.Trim(id, requestIDCharacters) == ""
 }
 
-// The characters of ids from clients, and of the server's own prefix before the number.
+// The characters that ids from clients may have, and the characters of the prefix of generated ids.
 const (
 	requestIDCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:;/+="
 	drawnCharacters     = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -220,8 +222,8 @@ func isDrawn(id string) bool {
 // withoutEmptySegments returns an escaped path without surplus slashes. Clients add them, at the
 // end or twice in a row, when they join a base address and a path. No name is empty, and a slash in
 // a name is %2F, so these slashes have no meaning. The empty namespace of /namespaces//tables/t
-// stays: Java requests a table t without a namespace in that way, and must get the answer that
-// there is none.
+// stays: A Java client that requests a table t without a namespace sends this path, and must get
+// the answer that the table does not exist.
 func withoutEmptySegments(path string) string {
 	if !strings.Contains(path, "//") && (len(path) < 2 || path[len(path)-1] != '/') {
 		return path
@@ -246,8 +248,9 @@ func reSpelled(u *url.URL, path string) *url.URL {
 	return &changed
 }
 
-// EscapedPath returns the path of u as the client spelled it. URL.EscapedPath does so too, with one
-// exception: it encodes a path again if a character should have been escaped, and loses %2F.
+// EscapedPath returns the path of u exactly as the client sent it. URL.EscapedPath is different in
+// one case: if the client did not escape a character that it should have escaped, URL.EscapedPath
+// encodes the path again, and loses %2F.
 func EscapedPath(u *url.URL) string {
 	path := u.RawPath
 	if path == "" {

@@ -18,19 +18,19 @@ type Fields struct {
 	members []jsontext.Member
 
 	room  [membersUsual]jsontext.Member // for members
-	inner *Fields                       // the object inside this one that was read last
+	inner *Fields                       // the inner object that was read last; its memory is reused
 }
 
 // membersUsual is a number of members that objects in requests rarely exceed.
 const membersUsual = 4
 
-// place describes an object and, if it is a part of another, the outer object. It becomes text only
-// for an error.
+// place describes where an object is in a request: its name, and the outer object if there is one.
+// It is converted to text only for an error.
 type place struct {
 	outer  *place // nil if there is none
 	what   string
-	name   string // of a member; otherwise empty
-	number int    // in a list, from 1; otherwise 0
+	name   string // the name of the member; empty if it is not a member
+	number int    // the position in a list, from 1; 0 if it is not in a list
 }
 
 // String returns the place in words, the outermost object first.
@@ -70,8 +70,8 @@ func ParseFields(text []byte, what string) (*Fields, error) {
 	}
 	body, err := jsontext.Check(text)
 	if err != nil {
-		// The cause names the place and the fault, without repeating that the text cannot be
-		// parsed.
+		// The message has the place and the fault from the parser's error, but not its words that
+		// the text cannot be parsed.
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", f.place, errors.Unwrap(err))
 	}
 	f.members = body.AppendMembers(f.room[:0])
@@ -79,7 +79,7 @@ func ParseFields(text []byte, what string) (*Fields, error) {
 }
 
 // Within returns the fields of value, an object in the text of f. The fields have a failure if
-// value is no object. Messages call value by what and name. The fields are valid until the next
+// value is not an object. Messages call value by what and name. The fields are valid until the next
 // call.
 func (f *Fields) Within(value jsontext.Checked, what, name string) *Fields {
 	return f.within(value, place{what: what, name: name})
@@ -108,7 +108,8 @@ func (f *Fields) Fail(format string, args ...any) {
 	}
 }
 
-// Get returns the value of a member; zero if the member is missing or null.
+// Get returns the value of the member called name. It returns zero if the member is missing or
+// null.
 func (f *Fields) Get(name string) jsontext.Checked {
 	for _, m := range f.members {
 		if string(m.Name) == name {
@@ -138,7 +139,8 @@ func (f *Fields) Require(name string) {
 	}
 }
 
-// Typed returns a member; zero if it is missing. A value of another type is a failure.
+// Typed returns the value of the member called name, or zero if the member is missing. It sets a
+// failure if the value has another type than want.
 func (f *Fields) Typed(name string, want jsontext.Type) jsontext.Checked {
 	value := f.Get(name)
 	if value.IsZero() || value.Type() == want {
@@ -205,7 +207,7 @@ func (f *Fields) TextMap(name string) map[string]string {
 
 // Objects calls visit with the fields of each of the first limit objects of a list, and returns how
 // many elements the list has. The fields are valid until visit returns. If one of the first limit
-// elements is no object, f gets a failure and the list ends.
+// elements is not an object, Objects sets a failure in f and stops.
 func (f *Fields) Objects(name, what string, limit int, visit func(inner *Fields)) (length int) {
 	for element := range f.Typed(name, jsontext.Array).Elements() {
 		if length++; length > limit {
@@ -228,9 +230,9 @@ func (f *Fields) Keep(failure error) {
 	}
 }
 
-// Refuse sets the failure to err, the fault of a member's value. In an inner object, the failure
-// also names the object. In the body itself the text stays unchanged, so it matches the text for
-// names in a path.
+// Refuse sets the failure to err, which describes a fault in a member's value. If f is an inner
+// object, the failure also names the object. If f is the body itself, the text of err stays
+// unchanged, so it equals the text for the same fault in a path.
 func (f *Fields) Refuse(err error) {
 	if f.place.outer == nil {
 		f.Keep(err)

@@ -11,18 +11,18 @@ import (
 )
 
 // An answer is in memory until its client has received it. So large answers take room, as large
-// bodies do, and the client must receive them at a minimum pace.
+// request bodies do, and the client must receive them at a minimum pace.
 const (
 	// answerBytesFree is the length up to which an answer needs no room. Nearly all answers are
 	// shorter.
 	answerBytesFree = 256 << 10
-	// answerPatience is how long a client may take before it receives anything of a large answer.
+	// answerPatience is how long a client may take to receive the first part of a large answer.
 	answerPatience = time.Minute
 	// answerTimeMax bounds the time for a whole large answer. The client must receive each part
-	// within its share of the time. An uncompressed load of the longest document must be received
-	// at 900 KiB a second.
+	// within its share of the time. A client must receive an uncompressed load of the longest
+	// document at 900 KiB a second.
 	answerTimeMax = 5 * time.Minute
-	// answerPartBytes is how much is written between two checks of the pace.
+	// answerPartBytes is how many bytes the server writes between two checks of the pace.
 	answerPartBytes = 256 << 10
 )
 
@@ -30,7 +30,7 @@ const (
 type answers struct {
 	room *room
 
-	// mu guards the fields below; leaf.
+	// mu guards the fields below. No other lock is taken under it.
 	mu      sync.Mutex
 	shared  map[any]*heldAnswer // by source
 	waiting int64               // bytes of answers that wait for room
@@ -52,8 +52,8 @@ func newAnswers(bytesMax, bytesOfOne int64) *answers {
 // other answer can share it.
 //
 // If there is no room for a read, the error is KindTooManyRequests. The answer to a change is never
-// refused, because the change has happened. It takes its room even if none is left, and others wait
-// longer.
+// refused, because the change has happened. Such an answer takes its room even if no room is left,
+// and other answers wait longer.
 func (s *Server) HoldAnswer(w http.ResponseWriter, r *http.Request, source any, bytes int64) error {
 	x, isExchange := w.(*exchange)
 	if !isExchange || bytes <= answerBytesFree || r.Method == http.MethodHead {
@@ -78,8 +78,9 @@ func (s *Server) HoldAnswer(w http.ResponseWriter, r *http.Request, source any, 
 }
 
 // hold takes room for source, unless another answer holds it already. It waits for room, at most
-// roomWait. It does not wait if much is waiting already, because waiting answers are in memory too.
-// It gives up and returns false only if mayRefuse is true. release gives the room back.
+// roomWait. It does not wait if many bytes of answers already wait, because waiting answers are in
+// memory too. If there is no room, it returns false if mayRefuse is true, and otherwise takes the
+// room anyway. release gives the room back.
 func (a *answers) hold(ctx context.Context, source any, owner string, bytes int64, mayRefuse bool,
 ) (release func(), ok bool) {
 	a.mu.Lock()
@@ -139,12 +140,12 @@ func (a *answers) release(source any, held *heldAnswer) {
 type pace struct {
 	isKept   bool
 	now      func() time.Time
-	began    time.Time // zero if nothing was written
+	began    time.Time // zero before the first write
 	total    int64     // bytes of the answer
-	releases []func()  // of room
+	releases []func()  // each gives room back
 }
 
-// endPace gives the room of x back, and ends the deadline of its connection.
+// endPace gives back the room of x, and removes the write deadline of its connection.
 func (x *exchange) endPace() {
 	if !x.pace.isKept {
 		return
@@ -158,7 +159,7 @@ func (x *exchange) endPace() {
 	x.pace = pace{}
 }
 
-// writePaced writes a part of an answer that holds room. It cuts the connection of a client that is
+// writePaced writes a part of an answer that holds room. It closes the connection if the client is
 // too slow.
 func (x *exchange) writePaced(text []byte) (written int, err error) {
 	if x.pace.began.IsZero() {
@@ -167,7 +168,7 @@ func (x *exchange) writePaced(text []byte) (written int, err error) {
 	}
 	for len(text) > 0 && err == nil {
 		part := text[:min(len(text), answerPartBytes)]
-		earned := answerTimeMax // for an answer of unknown length
+		earned := answerTimeMax // an answer of unknown length has all the time at once
 		if taken := x.bytes + int64(len(part)); taken < x.pace.total {
 			earned = time.Duration(float64(answerTimeMax) * float64(taken) / float64(x.pace.total))
 		}
@@ -175,7 +176,8 @@ func (x *exchange) writePaced(text []byte) (written int, err error) {
 		if x.pace.now().After(due) {
 			panic(http.ErrAbortHandler)
 		}
-		// Only a connection has a deadline.
+		// An error is ignored: a ResponseWriter that is not a connection, as in tests, has no
+		// deadline.
 		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(due)
 		var n int
 		n, err = x.ResponseWriter.Write(part)

@@ -16,13 +16,14 @@ import (
 // operationUnknown is the operation of a request that matched no route.
 const operationUnknown = "unknown"
 
-// Bounds for a request's own text in a log line. A path may have 1 MiB.
+// Bounds for the parts of a log line that come from the client. Without a bound a path may have 1
+// MiB.
 const (
 	logTextBytesMax   = 512
 	logMethodBytesMax = 20
 )
 
-// metrics are the metrics of requests in GET /metrics.
+// metrics has the metrics of requests that GET /metrics returns.
 type metrics struct {
 	requests *prometheus.CounterVec // operation, status
 	seconds  *prometheus.HistogramVec
@@ -49,8 +50,8 @@ func newMetrics(registry *prometheus.Registry) metrics {
 	return m
 }
 
-// operation is the purpose of a route, with the metrics of its requests. The metrics of common
-// answers are looked up once. It is safe for concurrent use.
+// operation is the operation that a route serves, with the metrics of its requests. The counters of
+// common statuses are looked up only once. It is safe for concurrent use.
 type operation struct {
 	name    string
 	metrics metrics
@@ -76,7 +77,7 @@ func (o *operation) counter(status int) prometheus.Counter {
 	return o.metrics.requests.WithLabelValues(o.name, strconv.Itoa(status))
 }
 
-// count counts a request that was answered with status, elapsed after it arrived.
+// count counts a request that was answered with status, the time elapsed after it arrived.
 func (o *operation) count(status int, elapsed time.Duration) {
 	if i := slices.Index(commonStatuses[:], status); i >= 0 {
 		o.common[i]().Inc()
@@ -86,8 +87,9 @@ func (o *operation) count(status int, elapsed time.Duration) {
 	o.seconds().Observe(elapsed.Seconds())
 }
 
-// note counts the request and logs it. Refusals and failures have info level and the answer's
-// message; the rest has debug level. See SumRefusals for frequent refusals.
+// note counts the request and logs it. Refusals and failures are logged at info level, with the
+// answer's message. Other requests are logged at debug level. See SumRefusals for frequent
+// refusals.
 func (s *Server) note(x *exchange, r *http.Request, started time.Time) {
 	elapsed := s.config.Now().Sub(started)
 	s.metrics.inFlight.Dec()

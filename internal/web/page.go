@@ -11,9 +11,10 @@ import (
 
 // PageSizes are the bounds of a list's pages. A page may be shorter than requested.
 type PageSizes struct {
-	Default int // for clients that page without a page size
+	Default int // page size for clients that send a page token but no size
 	Max     int // bounds the memory of one answer
-	// Always pages a list even without a token. Otherwise a list without a token is one answer.
+	// Always makes the server page a list even if the request has no token. Otherwise a request
+	// without a token gets the whole list in one answer.
 	Always bool
 }
 
@@ -23,7 +24,7 @@ const tokenVersion = 1
 
 const tokenBytesHead = 1 + 8
 
-// Pager is one client's walk through a list.
+// Pager is one client's position in a list.
 type Pager struct {
 	After string // the last name of the previous page; empty means the start
 	Limit int    // names on the page; 0 means all
@@ -33,7 +34,8 @@ type Pager struct {
 
 // PagerOf reads the parameters pageToken and pageSize of r. list names the list: its operation,
 // warehouse and namespace, for example. Without a pageToken, one answer has everything, unless
-// sizes has Always. An empty pageToken begins to page. Source: REST specification, PageToken.
+// sizes has Always. An empty pageToken requests the first page. Source: REST specification,
+// PageToken.
 func PagerOf(r *http.Request, sizes PageSizes, list ...string) (Pager, error) {
 	p := Pager{list: listHash(list)}
 	q := QueryOf(r)
@@ -72,15 +74,16 @@ func listHash(list []string) (hash [8]byte) {
 	return hash
 }
 
-// open returns the name after which a page begins.
+// open returns the name in token, after which the page begins.
 func (p Pager) open(token string) (string, error) {
 	content, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(content) <= tokenBytesHead {
 		return "", errPageToken
 	}
 	after := string(content[tokenBytesHead:])
-	// Sealing again finds another version or list, and spellings that decode to the same value. A
-	// position that begins with a zero byte was sealed by the catalog, and has no meaning here.
+	// The name is sealed again and compared. This finds a token of another version or list, and
+	// another spelling that decodes to the same bytes. A position that begins with a zero byte was
+	// sealed by the catalog, and is not a name.
 	if after[0] != 0 && moorage.ValidateName("name", after) != nil || *p.Seal(after) != token {
 		return "", errPageToken
 	}
@@ -89,7 +92,8 @@ func (p Pager) open(token string) (string, error) {
 
 var errPageToken = moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: it was not made for this list")
 
-// Seal returns the token of the page after the name next; nil if there is no such page.
+// Seal returns the token of the page that begins after the name next, or nil if next is empty
+// because there is no further page.
 func (p Pager) Seal(next string) *string {
 	if next == "" || p.Limit == 0 {
 		return nil

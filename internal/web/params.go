@@ -23,7 +23,8 @@ func PathParam(r *http.Request, name string) (string, error) {
 	return decoded, nil
 }
 
-// Query is a decoded query string. If it is malformed, every parameter is KindBadRequest.
+// Query is a decoded query string. If it is malformed, reading any parameter fails with
+// KindBadRequest.
 type Query struct {
 	values url.Values
 	err    error
@@ -32,7 +33,7 @@ type Query struct {
 // QueryOf decodes the query string of r.
 func QueryOf(r *http.Request) (q Query) {
 	if r.URL.RawQuery == "" {
-		return q // the usual load; spares a map
+		return q // most loads have no query; this saves a map
 	}
 	var err error
 	if q.values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
@@ -41,8 +42,8 @@ func QueryOf(r *http.Request) (q Query) {
 	return q
 }
 
-// Text returns the parameter called name, and whether it was given. A parameter that is given twice
-// is KindBadRequest, because its meaning is unclear.
+// Text returns the parameter called name, and whether it was given. If it was given twice, its
+// meaning is unclear, and the error is KindBadRequest.
 func (q Query) Text(name string) (value string, given bool, err error) {
 	values := q.values[name]
 	switch {
@@ -54,9 +55,9 @@ func (q Query) Text(name string) (value string, given bool, err error) {
 	return "", true, moorage.Errorf(moorage.KindBadRequest, "Parameter %s is given %d times", name, len(values))
 }
 
-// RawText returns the parameter called name of r as it is in the query string, not decoded, and
-// whether it was given. It may be repeated with the same value. A malformed query string is
-// KindBadRequest.
+// RawText returns the parameter called name from the query string of r without decoding it, and
+// whether it was given. A client may repeat the parameter with the same value. A malformed query
+// string is KindBadRequest.
 func RawText(r *http.Request, name string) (value string, given bool, err error) {
 	if r.URL.RawQuery == "" {
 		return "", false, nil
@@ -88,11 +89,11 @@ func (q Query) Boolean(name string) (bool, error) {
 	return false, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %q, want true or false", name, value)
 }
 
-// uuidBytes is the length of a UUID in its usual form, one of the forms that package uuid reads.
+// uuidBytes is the length of a UUID in its usual form. Package uuid also reads other forms.
 const uuidBytes = 36
 
-// IdempotencyKey returns the idempotency key of a request in lower case, and "" if there is none.
-// The version of the UUID does not matter. Source: REST specification, Idempotency-Key.
+// IdempotencyKey returns the idempotency key of a request in lower case, or "" if there is none.
+// The key may be a UUID of any version. Source: REST specification, Idempotency-Key.
 func IdempotencyKey(r *http.Request) (string, error) {
 	given := r.Header["Idempotency-Key"]
 	switch len(given) {

@@ -44,12 +44,13 @@ func (s *Server) Probes() http.Handler {
 	return probes
 }
 
-// probesOnlyContext is the context's key of WithProbesOnly.
+// probesOnlyContext is the key under which WithProbesOnly stores its value in a context.
 type probesOnlyContext struct{}
 
-// WithProbesOnly returns a context for the requests of a connection beyond the server's limit. The
-// server answers requests for health and metrics. Other requests are KindTooManyRequests, and the
-// connection ends after the first of them.
+// WithProbesOnly returns a context for the requests of a connection beyond the server's limit of
+// connections. With this context the server answers only requests for health and metrics. It
+// refuses other requests with KindTooManyRequests. It closes the connection after the first
+// request, whatever that was for.
 func WithProbesOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, probesOnlyContext{}, true)
 }
@@ -68,13 +69,14 @@ func (s *Server) refuseBeyondRoom(x *exchange, r *http.Request) error {
 	return moorage.Errorf(moorage.KindTooManyRequests, "Too many connections are open; nothing was changed")
 }
 
-// health reports only that the process runs: a supervisor restarts a process that fails it.
+// health reports only that the process runs: a supervisor restarts a process that does not answer
+// it.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, map[string]string{"status": "ok"})
 }
 
-// ready reports whether the server can do its work now: a load balancer skips a server that fails
-// it.
+// ready reports whether the server can do its work now: a load balancer sends no requests to a
+// server that cannot.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := s.config.Ready(r.Context()); err != nil {
 		return moorage.E("web.ready", "", moorage.KindUnavailable, err)

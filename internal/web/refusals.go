@@ -15,41 +15,43 @@ const (
 	refusalPathBytesMax = 1000
 )
 
-// refusal is what requests have in common if they share log lines.
+// refusal has the properties that are equal for all requests that share log lines.
 type refusal struct {
 	operation *operation
 	status    int
-	about     string // the path, or the address of a stranger; empty for all requests beyond the bounds
+	about     string // the path, or the client's address; empty for all requests beyond the bounds
 }
 
-// refusals decides which refused requests have a log line at info level. Racing writers are refused
-// thousands of times a second, and each line costs a system call. The zero value is ready. It is
-// safe for concurrent use.
+// refusals decides which refused requests have a log line at info level. The server may refuse
+// racing writers thousands of times a second, and each line costs a system call. The zero value is
+// ready for use. It is safe for concurrent use.
 type refusals struct {
-	mu     sync.Mutex // guards the fields below; leaf
+	mu     sync.Mutex // guards the fields below; no other lock is taken under it
 	lines  map[refusal]*refusalLine
 	pruned time.Time // when lines was last pruned
 }
 
-// refusalLine is the last line about a refusal.
+// refusalLine describes the last log line about a refusal.
 type refusalLine struct {
 	logged  time.Time
-	skipped int // later requests without a line
+	skipped int // requests since then that had no line
 }
 
-// SumRefusals limits the log lines about 409 of these operations to one for each path in a minute.
-// The line has the number of requests that were skipped before it. The skipped requests are logged
-// at debug level. The same holds for 404 of all operations. 401, 421 and 429, and requests that
-// matched no route, have one line for each address, because strangers choose the path. A face must
-// call SumRefusals before the first request.
+// SumRefusals limits the log lines at info level about requests of these operations that were
+// answered 409: one line a minute for each path. The line has the number of requests that were left
+// out since the previous line. These are logged at debug level. The same holds for 404 of all
+// operations. For 401, 421 and 429, and for requests that matched no route, the limit is one line a
+// minute for each client address. A limit for each path would not help, because any client can
+// invent paths. The package that adds the operations must call SumRefusals before the first
+// request.
 func (s *Server) SumRefusals(operations ...string) {
 	for _, name := range operations {
 		s.summed[name] = true
 	}
 }
 
-// refusalOf returns what the request has in common with others that share its log line. It returns
-// false if the request has a line of its own.
+// refusalOf returns the refusal that identifies the log lines of the request. It returns false if
+// the request does not share a line with others.
 func (s *Server) refusalOf(x *exchange, r *http.Request) (refusal, bool) {
 	isOfStranger := x.operation == s.unknown
 	switch x.status {
@@ -70,8 +72,8 @@ func (s *Server) refusalOf(x *exchange, r *http.Request) (refusal, bool) {
 	return refusal{x.operation, x.status, EscapedPath(r.URL)}, true
 }
 
-// next counts a refused request. It returns whether a line is due, and how many requests were
-// skipped since the previous line.
+// next counts a refused request. It returns whether the request gets a line, and how many requests
+// got no line since the previous line.
 func (f *refusals) next(of refusal, now time.Time) (skipped int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +84,7 @@ func (f *refusals) next(of refusal, now time.Time) (skipped int, due bool) {
 	if line == nil && len(f.lines) >= refusalsMax {
 		f.pruneLocked(now)
 		if len(f.lines) >= refusalsMax {
-			of.about = "" // one line for each operation and status
+			of.about = "" // beyond the bounds: one line for each operation and status
 			line = f.lines[of]
 		}
 	}

@@ -6,23 +6,25 @@ import (
 	"sync"
 )
 
-// room is memory that the bodies of all requests share. A request that fits gets memory at once,
-// even while larger requests wait. It is safe for concurrent use.
+// room is a limit on memory, such as the memory for the bodies of all requests. It counts bytes,
+// and allocates no memory. A request that fits gets memory at once, even while larger requests
+// wait. It is safe for concurrent use.
 type room struct {
 	total int64 // bytes; also the limit of one share
-	ofOne int64 // limit for what one owner's shares together hold or wait for
+	ofOne int64 // limit for the bytes that one owner's shares together hold or wait for
 
-	// mu guards the fields below and the fields of all shares and waiters; a leaf.
+	// mu guards the fields below and the fields of all shares and waiters. No other lock is taken
+	// under it.
 	mu      sync.Mutex
 	free    int64
-	shares  uint64           // how many were created
+	shares  uint64           // how many were numbered
 	waiting []*waiter        // the oldest share first
 	stuck   int64            // bytes that waiting shares hold
-	of      map[string]int64 // by owner: what its shares hold, or wait for
+	of      map[string]int64 // by owner: the bytes that its shares hold or wait for
 }
 
-// newRoom returns a room of total bytes. One owner gets at most half of it, or a body of bodyMax
-// bytes if that is more.
+// newRoom returns a room of total bytes. One owner gets at most half of them, or bodyMax bytes if
+// that is more.
 func newRoom(total, bodyMax int64) *room {
 	return &room{total: total, ofOne: max(total/2, bodyMax), free: total, of: make(map[string]int64)}
 }
@@ -39,13 +41,13 @@ type waiter struct {
 	share *share
 	bytes int64
 	over  chan struct{} // closed when the wait is over
-	given bool          // the part was given, before over was closed
+	given bool          // the share got the part before over was closed
 }
 
-// take adds bytes to s, and reports whether it could before ctx ended. It gives up at once if
-// waiting shares hold all of the room, and s is the youngest of them. One share must give up, and
-// the oldest has made the most progress. take also gives up at once if the owner of s would exceed
-// its limit.
+// take adds bytes to s. It waits for free room until ctx ends, and reports whether it got the
+// bytes. It gives up at once if waiting shares hold all of the room, and s is the youngest of them.
+// In that case one share must give up, and older shares have made more progress. take also gives up
+// at once if the owner of s would exceed its limit.
 func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	r.mu.Lock()
 	if s.owner != "" {
@@ -91,7 +93,7 @@ func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	return w.given
 }
 
-// force adds bytes to s, even if there is no room for them. Then others wait until there is room.
+// force adds bytes to s, even if there is no room for them. Other shares then wait longer.
 func (r *room) force(s *share, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +105,8 @@ func (r *room) force(s *share, bytes int64) {
 	r.giveLocked(s, bytes)
 }
 
-// leaveLocked subtracts bytes from what an owner has or waits for. mu must be held.
+// leaveLocked subtracts bytes from the bytes that an owner's shares hold or wait for. mu must be
+// held.
 func (r *room) leaveLocked(owner string, bytes int64) {
 	if owner == "" {
 		return
@@ -126,8 +129,8 @@ func (r *room) giveBack(s *share) {
 	r.settleLocked()
 }
 
-// settleLocked gives waiting shares the room that is free. If no waiting share could ever continue,
-// it ends the wait of the youngest. mu must be held.
+// settleLocked gives free room to waiting shares. If no waiting share could ever continue, it ends
+// the wait of the youngest share. mu must be held.
 func (r *room) settleLocked() {
 	for at := 0; at < len(r.waiting); {
 		if w := r.waiting[at]; w.bytes <= r.free {

@@ -1,13 +1,14 @@
 // Package web is the common part of Moorage's HTTP faces: one server with its routes, request ids,
 // answers and failures, bodies, pages, probes and metrics.
 //
-// A face adds its routes with Server.Handle. Its handlers return an error, which the server turns
-// into a status and a message. One table has the statuses (errors.go). Every failure is answered as
+// A face is a package with HTTP handlers, such as rest and management. It adds its routes with
+// Server.Handle. Its handlers return an error, which the server turns into a status and a message.
+// One table assigns the statuses to kinds of errors (errors.go). Every failure is answered as
 // {"error":{…}}, including a panic and an unknown path. The only exception is a request that
 // net/http refuses before it calls the handler. Every body and page is bounded, and names are
 // decoded once, from the escaped path (params.go).
 //
-// It knows nothing of catalogs.
+// The package must not know catalogs.
 package web
 
 import (
@@ -30,52 +31,55 @@ const (
 	// BodyBytesMaxDefault is generous, because a client that replaces or expires a large table
 	// sends its snapshots and schemas in one request.
 	BodyBytesMaxDefault = 64 << 20
-	// BodiesBytesMaxDefault is room for four bodies of BodyBytesMaxDefault.
+	// BodiesBytesMaxDefault is enough for four bodies of BodyBytesMaxDefault.
 	BodiesBytesMaxDefault = 256 << 20
-	// AnswersBytesMaxDefault is room for four loads of the longest document.
+	// AnswersBytesMaxDefault is enough for four loads of the longest document.
 	AnswersBytesMaxDefault = 1 << 30
 )
 
 // Config configures a Server. The zero value is valid.
 type Config struct {
-	// Logger gets one line for each request, and one for each failure of the server. A request's
-	// line has debug level, and a refused request's line has info level; see SumRefusals. By
-	// default nothing is logged.
+	// Logger gets one line for each request, and one line for each failure of the server. The line
+	// of a refused request has info level, unless SumRefusals limits such lines. The lines of other
+	// requests have debug level. By default nothing is logged.
 	Logger *slog.Logger
 	// Now gives the time for latencies, logs and the deadlines of connections. Default time.Now.
 	Now func() time.Time
 	// Registry is the source of GET /metrics. The server adds its own metrics, so a registry can
-	// serve only one server. Default: a new one.
+	// serve only one server. Default: a new registry.
 	Registry *prometheus.Registry
 	// Ready returns nil if the server can do its work, and the reason if not. GET /readyz calls it.
 	// By default the server is always ready.
 	Ready func(ctx context.Context) error
-	// Notices returns problems that do not keep the server from its work, by subject. GET /readyz
-	// adds them to the status. By default there are none.
+	// Notices returns problems that do not stop the server from working, by subject. GET /readyz
+	// adds them to the status. By default there are no problems.
 	Notices func() map[string]string
-	// Details returns what GET /readyz?verbose adds, by subject. It names warehouses only if named
-	// is true, for callers that may read GET /metrics. By default there are no details.
+	// Details returns the details that GET /readyz?verbose adds, by subject. The details name
+	// warehouses only if named is true. It is true for callers that may read GET /metrics. By
+	// default there are no details.
 	Details func(named bool) map[string]string
-	// Refusal returns why the server refuses every request except /healthz and /metrics, or nil. A
-	// refusal lasts until the server ends. By default nothing is refused.
+	// Refusal returns the reason if the server must refuse every request except /healthz and
+	// /metrics, and nil otherwise. Once it returns a reason, it must return it until the server
+	// ends. By default it returns nil.
 	Refusal func() error
-	// Authenticate returns the sender of a request. The server calls it first, except for the
-	// routes of HandleOpen. The error may have a method Challenge in its chain, which returns the
-	// header WWW-Authenticate. By default every caller is moorage.Anonymous.
+	// Authenticate returns the sender of a request. The server calls it before the handler, except
+	// for the routes of HandleOpen. The error may have a method Challenge in its chain, which
+	// returns the header WWW-Authenticate. By default every caller is moorage.Anonymous.
 	Authenticate func(r *http.Request) (moorage.Caller, error)
 	// Measure returns nil if a caller may read GET /metrics, and the refusal otherwise. By default
 	// every caller may.
 	Measure func(ctx context.Context, caller moorage.Caller) error
 	// Hosts are the host names that clients may use for the server, in addition to localhost and
-	// loopback addresses. Nil means any name. A server that trusts every caller must not answer
-	// other names: a page in a browser can bind a name of its own to the server's address.
+	// loopback addresses. Nil means any name. A server that trusts every caller must refuse all
+	// other names: the author of a page in a browser can point a domain name at the server's
+	// address.
 	Hosts []string
 	// BodyBytesMax is the longest request body that is read. Default BodyBytesMaxDefault.
 	BodyBytesMax int64
 	// BodiesBytesMax bounds the memory of the bodies of all requests in progress, as far as the
 	// bodies have arrived. Bodies of at most 64 KiB do not count. The decoded form of a body takes
-	// up to a few times as much again. A request that finds no room within some seconds is
-	// KindTooManyRequests. Default BodiesBytesMaxDefault; at least BodyBytesMax.
+	// up to a few times as much memory in addition. A request that gets no room within some seconds
+	// fails with KindTooManyRequests. Default BodiesBytesMaxDefault; at least BodyBytesMax.
 	BodiesBytesMax int64
 	// AnswersBytesMax bounds the memory of large answers until their clients have received them;
 	// see HoldAnswer. Default AnswersBytesMaxDefault.
@@ -125,10 +129,10 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	config    Config
 	router    *chi.Mux
-	direct    []directRoute   // bypass the router
-	words     map[string]bool // in the paths of routes
+	direct    []directRoute   // routes that bypass the router
+	words     map[string]bool // the literal segments in the paths of routes
 	metrics   metrics
-	unknown   *operation // of a request that matched no route
+	unknown   *operation // for requests that matched no route
 	origins   *http.CrossOriginProtection
 	bodies    *room           // for large bodies
 	answers   *answers        // for large answers
@@ -141,7 +145,7 @@ type Server struct {
 	requestIDPrefix string
 	requestCount    atomic.Uint64
 
-	// Reused, because each is large or needed for each request.
+	// These objects are reused, because they are large or because every request needs one.
 	exchanges   sync.Pool // of *exchange
 	gzipWriters sync.Pool // of *gzip.Writer
 }
@@ -174,7 +178,7 @@ func New(config Config) *Server {
 	return s
 }
 
-// Handle adds a route. Logs and metrics call its requests operation. A part of path in braces is a
+// Handle adds a route. operation is its name in logs and metrics. A part of path in braces is a
 // parameter.
 func (s *Server) Handle(operation, method, path string, h Handler) {
 	s.add(operation, method, path, s.authenticated(h))
@@ -185,7 +189,7 @@ func (s *Server) HandleOpen(operation, method, path string, h Handler) {
 	s.add(operation, method, path, h)
 }
 
-// add adds a route and returns what the router calls.
+// add adds a route and returns the handler that the router calls.
 func (s *Server) add(operation, method, path string, h Handler) http.HandlerFunc {
 	adapted := s.adapt(s.metrics.operation(operation), h)
 	s.learn(path)
@@ -196,5 +200,5 @@ func (s *Server) add(operation, method, path string, h Handler) http.HandlerFunc
 // Explain adds the request's id and a help sentence to failures below prefix.
 func (s *Server) Explain(prefix string) { s.explained = prefix }
 
-// Metrics is where a face registers metrics of its own.
+// Metrics returns the registry for a face's own metrics.
 func (s *Server) Metrics() prometheus.Registerer { return s.config.Registry }

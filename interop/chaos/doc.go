@@ -1,37 +1,38 @@
-// Package chaos lets engines write tables while maintenance deletes everything as early as it can,
-// and the nodes that do that are killed.
+// Package chaos lets engines write tables while maintenance deletes files as early as possible.
+// Meanwhile it kills the nodes that run the maintenance.
 //
-// Three nodes run over PostgreSQL. A policy of the server lets snapshots expire at age 0, and their
-// files go at once; orphans go after some seconds. A script that the seed decides kills nodes with
-// SIGKILL, starts them again, and takes claims away as if their time were over. Writers change
-// tables: they append, delete, merge, overwrite, compact, write to branches, publish these, roll
-// back to tags. All the time these must hold:
+// Three nodes run over PostgreSQL. A policy of the server lets snapshots expire at age 0.
+// Maintenance deletes their files at once, and orphans after some seconds. A script, which the seed
+// determines, kills nodes with SIGKILL and starts them again. It also takes jobs away from nodes,
+// as if the nodes' time for them were over. Writers change tables: they append, delete, merge,
+// overwrite, compact, write to branches, publish branches, and roll back to tags. At any time these
+// must hold:
 //
-//   - a table has exactly the rows that its writers were acknowledged, as another engine than the
-//     one that wrote reads them: none is lost, none comes back;
-//   - every file that a snapshot of a table reaches is there: lists, manifests, data, deletes and
-//     statistics, and the metadata files that the log names;
+//   - a table has exactly the rows of the acknowledged changes: no row is lost, and no deleted row
+//     comes back. An engine other than the one that wrote the rows reads them;
+//   - every file that a snapshot of a table reaches exists: manifest lists, manifests, data,
+//     deletes and statistics. So do the metadata files that the metadata log names;
 //   - no job is blocked.
 //
-// In the end all else is gone from the folders of the tables, and `moorage doctor --deep` finds
-// nothing.
+// In the end the tables' folders contain no other files, and `moorage doctor --deep` finds nothing.
 //
 // # What a writer knows
 //
-// A change without an answer may have happened. The writer keeps both contents until a later
-// change is acknowledged and a read says which it was. That holds if nothing happens later still,
-// so a writer waits for the engine's answer: engines try again for a minute, on whatever the table
-// is by then. It also keeps the promise that orphan removal asks for, that no writer takes longer
-// than a file has to be old. An engine that does not answer in time ends the run, and so does one
-// whose process ends: such a run shows nothing.
+// A change without an answer may have happened. The writer keeps both possible contents of the
+// table until a later change is acknowledged and a read shows which one is right. This is valid
+// only if the change cannot happen even later. So a writer waits for the engine's answer: engines
+// retry for a minute, on the table's present version. Waiting also fulfils the condition of orphan
+// removal: no writer takes longer than the age at which files may be removed. A run ends if an
+// engine does not answer in time, or if an engine's process ends. Such a run has no result.
 //
 // # Running it
 //
-// The test is `go test ./interop/chaos`, with iceberg-go as both engines. -duration is how long
-// they write (18 s), -engines names two of iceberg-go, pyiceberg, spark, trino, duckdb and flink,
-// which `make maintenance-chaos` installs. -seed repeats the choices. MOORAGE_BINARY names a binary
-// to use instead of building one. With -artifacts the journal of all changes and reads stays, and
-// the logs of nodes and engines; the tables stay in any case if the test fails. An engine in a
-// process of its own makes changes in seconds, so orphans are five minutes old then, and a run
-// lasts as long again.
+// The test is `go test ./interop/chaos`, with iceberg-go as both engines. -duration is how long the
+// engines write (18 s). -engines names two of iceberg-go, pyiceberg, spark, trino, duckdb and
+// flink, which `make maintenance-chaos` installs. -seed repeats the random choices of a run.
+// MOORAGE_BINARY names a binary to test instead of a new build. With -artifacts the test keeps the
+// journal of all changes and reads, and the logs of nodes and engines. If the test fails, it always
+// keeps the tables. An engine that runs in a separate process needs seconds for a change. With such
+// an engine orphans are removed only at the age of five minutes, and a run takes five minutes
+// longer.
 package chaos

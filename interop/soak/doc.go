@@ -1,16 +1,19 @@
-// Package soak lets three nodes over PostgreSQL, and one over an embedded store, work for long
-// under a load of a fixed rate while every fault that a node must survive is injected in turn.
+// Package soak runs three nodes over PostgreSQL, and one over an embedded store, for a long time
+// under a load with a fixed rate. Meanwhile it injects, one after the other, every fault that a
+// node must survive.
 //
 // TestSoak runs for -soak (60 s; `make soak` runs an hour) and prints its seed. The load consists
 // of commits, transactions, creates, renames, drops with a purge, loads, and lists. Half of the
-// changes have an Idempotency-Key and are sent until they are answered. What was acknowledged must
-// be there afterwards, what was refused must not, and `moorage doctor --deep` must find nothing.
+// changes have an Idempotency-Key, and clients send them until they get an answer. Afterwards every
+// acknowledged change must have happened, and no refused change. `moorage doctor --deep` must find
+// nothing.
 //
-// The faults have numbers, by which the test lists them at its end; it fails if one was not
-// injected. Each names what must hold while it lasts, and what must hold soon after it.
+// The faults have numbers. At its end the test lists the faults by number; it fails if one was not
+// injected. For each fault the code has the conditions that must hold during the fault, and the
+// conditions that must hold soon after it.
 //
-// Memory, goroutines, threads, connections, rows and files are sampled all the time. They are flat
-// if the maximum of the last third is at most 1.2 times that of the second third. A run that is too
-// short for that compares its end with its begin, and leaves out what grows until the first
-// retention is over.
+// The test samples memory, goroutines, threads, connections, rows and files all the time. These
+// must not grow: a sampled value's maximum in the last third of the run may be at most 1.2 times
+// its maximum in the second third. A run that is too short for this compares its end with its
+// beginning. It then leaves out the values that grow until the first retention time is over.
 package soak

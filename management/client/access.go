@@ -9,7 +9,7 @@ type Principal struct {
 	Name        string    `json:"name"` // alias:subject
 	Disabled    bool      `json:"disabled"`
 	Description string    `json:"description,omitempty"`
-	SpeaksFor   string    `json:"speaks-for,omitempty"` // alias of the issuer for whose subjects it may act
+	SpeaksFor   string    `json:"speaks-for,omitempty"` // alias of an issuer; it may act for the issuer's subjects
 	Created     time.Time `json:"created,omitzero"`
 	Keys        []Key     `json:"keys"` // never null
 }
@@ -26,20 +26,21 @@ type Key struct {
 	ID          string    `json:"id"`
 	Description string    `json:"description,omitempty"`
 	Generation  uint64    `json:"generation"`
-	Roles       []string  `json:"roles,omitempty"` // that it is narrowed to
+	Roles       []string  `json:"roles,omitempty"` // if not empty, the key has only the privileges of these roles
 	Created     time.Time `json:"created"`
 	By          string    `json:"by"`
-	Ends        time.Time `json:"ends"` // of its newest secret
-	// Parent is the id of the key that authenticated the request for that secret.
+	Ends        time.Time `json:"ends"` // when its newest secret ends
+	// Parent is the id of the key that authenticated the request for the newest secret.
 	Parent string `json:"parent,omitempty"`
 }
 
-// KeySpec specifies a new key, or a further secret of a key.
+// KeySpec specifies a new key, or a further secret for an existing key.
 type KeySpec struct {
 	Description string    `json:"description,omitempty"`
 	Roles       []string  `json:"roles,omitempty"`
 	Ends        time.Time `json:"ends,omitzero"` // default: 90 days from now
-	// GraceSeconds is how much longer the present secret of a key is valid.
+	// GraceSeconds is how much longer the key's present secret remains valid after a further secret
+	// is drawn.
 	GraceSeconds int64 `json:"grace-seconds,omitempty"`
 }
 
@@ -94,7 +95,7 @@ type GrantChange struct {
 	Privileges []string `json:"privileges"`
 }
 
-// GrantChanges are changes that are all made, or none of them.
+// GrantChanges are changes of grants. Either all of them are made, or none is.
 type GrantChanges struct {
 	Changes []GrantChange `json:"changes"`
 }
@@ -102,13 +103,13 @@ type GrantChanges struct {
 // GrantsChanged is the result of changes of grants.
 type GrantsChanged struct {
 	Changes int `json:"changes"`
-	// Unknown reports that a grantee has no record. It may be a typing error, or a principal that
-	// has made no request yet.
+	// Unknown reports that a grantee has no record. The name may be misspelled, or the principal
+	// may not have made a request yet.
 	Unknown         bool     `json:"unknown"`
 	UnknownGrantees []string `json:"unknown-grantees,omitempty"`
 }
 
-// Owner hands an object over.
+// Owner is a request to change the owner of an object.
 type Owner struct {
 	Object Object `json:"object"`
 	Owner  string `json:"owner"` // empty to return it to its creator
@@ -121,21 +122,21 @@ type Managed struct {
 	Managed bool   `json:"managed"`
 }
 
-// Subject is the principal that a question is about.
+// Subject is the principal whose access a question is about.
 type Subject struct {
 	Name  string   `json:"name"`
-	Roles []string `json:"roles,omitempty"` // from an issuer
+	Roles []string `json:"roles,omitempty"` // roles that an issuer's token gives the principal
 }
 
-// Question is about an access decision: on an Operation, as the audit log names it, or on
-// Privileges.
+// Question requests an explanation of an access decision: on an Operation, with its name in the
+// audit log, or on Privileges.
 type Question struct {
-	Caller     *Subject `json:"caller,omitempty"` // default: the sender of the question
+	Caller     *Subject `json:"caller,omitempty"` // default: the caller that sends the question
 	Operation  string   `json:"operation,omitempty"`
 	Privileges []string `json:"privileges,omitempty"`
 	Object     Object   `json:"object"`
 	// Through has the views by which the caller reaches the object, the outermost first. Engine is
-	// the principal that acts in the caller's name, empty if the caller acts itself.
+	// the principal that acts for the caller. Empty if the caller acts itself.
 	Through []Object `json:"through,omitempty"`
 	Engine  string   `json:"engine,omitempty"`
 }
@@ -144,14 +145,15 @@ type Question struct {
 type Explanation struct {
 	Decision string   `json:"decision"` // allow, forbid or hidden
 	Asked    []string `json:"asked"`
-	Has      []string `json:"has"` // implied ones included
+	Has      []string `json:"has"` // including implied privileges
 	Missing  []string `json:"missing"`
-	Steps    []Step   `json:"steps"`    // the object first, the server last
+	Steps    []Step   `json:"steps"`    // for the object first, for the server last
 	Grantors []string `json:"grantors"` // grantees that could grant the missing privileges
-	// Through has the views of the question, up to the one that denied access. If a view denied it,
-	// the fields above are about that view. As is the owner of the view whose privileges decided:
-	// "nobody" if that view has no owner, empty for the caller's own. Ignored reports that the
-	// engine is not trusted, so the views were ignored.
+	// Through has the views of the question, up to the one that denied access. If a view denied
+	// access, the fields above describe the decision on that view. As is the owner of a view, if
+	// this owner's privileges decided. It is "nobody" if that view has no owner, and empty if the
+	// caller's own privileges decided. Ignored reports that the engine is not trusted, so the views
+	// were ignored.
 	Through []Passed `json:"through,omitempty"`
 	As      string   `json:"as,omitempty"`
 	Ignored bool     `json:"ignored,omitempty"`
@@ -165,7 +167,7 @@ type Passed struct {
 	As       string   `json:"as,omitempty"`
 }
 
-// Step is the contribution of one object of the path.
+// Step is the contribution of one object on the path from the object of the question to the server.
 type Step struct {
 	Kind    string    `json:"kind"`
 	Name    string    `json:"name"`
@@ -182,7 +184,7 @@ type Counted struct {
 	Via        []string `json:"via,omitempty"` // the roles between the caller and the grantee
 }
 
-// Checked are the answers to questions, in their order.
+// Checked has the answers to questions, in the order of the questions.
 type Checked struct {
 	Allowed []bool `json:"allowed"`
 }
@@ -229,7 +231,7 @@ type RolesPage struct {
 	NextPage
 }
 
-// GrantsPage is a page of grants, by object.
+// GrantsPage is a page of grants, grouped by object.
 type GrantsPage struct {
 	Grants []ObjectGrants `json:"grants"`
 	NextPage

@@ -35,12 +35,12 @@ type Backup struct {
 	Records int    `json:"records"`
 }
 
-// TypeUnknownOutcome is the Type of an Error if a change may have happened or not.
+// TypeUnknownOutcome is the Type of an Error if it is unknown whether the change happened.
 const TypeUnknownOutcome = "CommitStateUnknownException"
 
 // Error is an error response of a server.
 type Error struct {
-	URI       string `json:"-"`    // of the server; empty if the process itself answered
+	URI       string `json:"-"`    // address of the server; empty if the process itself answered
 	Status    string `json:"-"`    // "404 Not Found"
 	Code      int    `json:"code"` // 404
 	Type      string `json:"type"`
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 // IsMissing reports whether the object of the request does not exist.
 func (e *Error) IsMissing() bool { return e.Code == http.StatusNotFound }
 
-// IsConflict reports whether the present state is in conflict with the request.
+// IsConflict reports whether the request conflicts with the present state.
 func (e *Error) IsConflict() bool {
 	return e.Code == http.StatusConflict || e.Code == http.StatusPreconditionFailed
 }
@@ -75,18 +75,18 @@ type Client struct {
 }
 
 // New returns a client of the server at uri, such as http://127.0.0.1:8181. token identifies the
-// caller: an API key or a token of an issuer. Empty for requests without credentials.
+// caller: an API key or a token of an issuer. If token is empty, requests have no credentials.
 func New(uri, token string) *Client {
 	return &Client{uri: strings.TrimSuffix(uri, "/"), token: token, http: http.DefaultClient}
 }
 
-// Over returns a client of the handler behind transport, in this process.
+// Over returns a client of a handler in this process. transport calls the handler.
 func Over(transport http.RoundTripper) *Client {
 	return &Client{uri: "http://localhost", http: &http.Client{Transport: transport}, isLocal: true}
 }
 
-// Trusting returns a client that trusts servers whose certificates authorities signed. If
-// authorities is nil, it trusts the system's authorities.
+// Trusting returns a copy of c that trusts servers whose certificates were signed by authorities.
+// If authorities is nil, it trusts the system's authorities.
 func (c *Client) Trusting(authorities *x509.CertPool) *Client {
 	if authorities == nil {
 		return c
@@ -115,12 +115,12 @@ func Path(segments ...string) string {
 	return path
 }
 
-// NextPage is the end of a page of a list.
+// NextPage is the last member of a page of a list.
 type NextPage struct {
 	NextPageToken *string `json:"next-page-token"` // null on the last page
 }
 
-// Next returns the token of the next page; empty on the last one.
+// Next returns the token of the next page, or "" on the last page.
 func (p NextPage) Next() string {
 	if p.NextPageToken == nil {
 		return ""
@@ -131,8 +131,8 @@ func (p NextPage) Next() string {
 // PageMax is the maximum size of a page of most lists.
 const PageMax = 1000
 
-// Pages requests a list page by page, and calls visit with each page. Visit ends the list with
-// false. The request may name the size of a page; otherwise it is PageMax.
+// Pages requests a list page by page, and calls visit with each page. If visit returns false, Pages
+// stops. The request may set the size of a page; otherwise it is PageMax.
 func Pages[P interface{ Next() string }](ctx context.Context, c *Client, request Request, visit func(P) bool) error {
 	query := url.Values{"pageSize": {strconv.Itoa(PageMax)}, "pageToken": {""}}
 	maps.Copy(query, request.Query)
@@ -179,7 +179,8 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if asked.Method != http.MethodGet {
-		// net/http repeats a request with a key if the connection turns out to be closed.
+		// If the connection turns out to be closed, net/http repeats a request only if it has a
+		// key.
 		request.Header.Set("Idempotency-Key", uuid.NewString())
 	}
 	response, err := c.http.Do(request)
@@ -205,7 +206,7 @@ var ErrOutcomeUnknown = errors.New("the change may have happened or not: check b
 // unanswered returns the error of a request without a response.
 func (c *Client) unanswered(method string, err error) error {
 	if refused, ok := errors.AsType[*url.Error](err); ok {
-		err = refused.Err // without the address of the request
+		err = refused.Err // the cause, without the address of the request
 	}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("the certificate of the server at %s is not trusted: %w; "+
@@ -221,7 +222,7 @@ func (c *Client) unanswered(method string, err error) error {
 const refusalBytesMax = 8 << 10
 
 // refusal returns the error in a response. If the response does not come from Moorage, the message
-// is its text.
+// is the response's text.
 func (c *Client) refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, refusalBytesMax))
 	var ours struct{ Error Error }

@@ -9,14 +9,14 @@ const (
 	LevelBad  = "bad"  // it does not work until an operator acts
 )
 
-// Finding is one thing that was examined.
+// Finding is the state of one thing that the server examined.
 type Finding struct {
 	// ID names a transaction, a purge or a job, for retry and abort. Empty for other things.
 	ID    string `json:"id,omitempty"`
 	Level string `json:"level"` // ok, warn or bad
 	What  string `json:"what"`  // such as "purge of harbour.ships in warehouse default"
 	Fact  string `json:"fact"`
-	// Remedy is what to do, such as a command. Empty if nothing has to be done.
+	// Remedy is what the operator should do, such as a command. Empty if there is nothing to do.
 	Remedy string `json:"remedy,omitempty"`
 	// Files are the metadata files that a transaction may have written. Until is the time that its
 	// coordinator has for it. Both are absent for other things.
@@ -40,15 +40,16 @@ const (
 // Retried is the result of a retry.
 type Retried struct {
 	Kind   string `json:"kind"`             // transaction, purge or job
-	Ended  bool   `json:"ended"`            // nothing is left to do; else the servers continue to retry
-	Reason string `json:"reason,omitempty"` // why it did not end at once, if that was tried
+	Ended  bool   `json:"ended"`            // nothing is left to do; otherwise the servers continue to retry
+	Reason string `json:"reason,omitempty"` // why it did not end at once, if the server tried to end it
 }
 
 // Aborted is the result of an abort.
 type Aborted struct {
 	Kind string `json:"kind"` // transaction or job
 	Was  string `json:"was"`  // the state before the abort
-	// Forgotten reports that its record is gone. Otherwise the servers first delete its files.
+	// Forgotten reports that the record of the transaction or job is gone. Otherwise the servers
+	// first delete its files.
 	Forgotten bool     `json:"forgotten"`
 	Left      []string `json:"left"` // files that may exist and will never be deleted; not null
 }

@@ -26,7 +26,7 @@ type Lease struct {
 	Principal string    `json:"principal"`
 	Since     time.Time `json:"since"`
 	Expires   time.Time `json:"expires"`
-	TableUUID string    `json:"table-uuid,omitempty"` // only of a newly granted lease
+	TableUUID string    `json:"table-uuid,omitempty"` // only in the answer that grants the lease
 }
 
 // Renewal is the result of a renewal.

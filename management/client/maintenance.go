@@ -13,7 +13,7 @@ type MaintenancePolicy struct {
 	Status string `json:"status"` // enabled or disabled
 	// Settings has one member, with the name of the type: an object of settings.
 	Settings map[string]MaintenanceSettings `json:"settings,omitempty"`
-	// Unsafe allows settings below the values that are safe for readers and writers in progress.
+	// Unsafe allows settings below the values that are safe for running readers and writers.
 	Unsafe bool      `json:"unsafe,omitempty"`
 	Since  time.Time `json:"since,omitzero"` // when the status last changed
 	By     string    `json:"by,omitempty"`
@@ -24,8 +24,8 @@ type MaintenanceSettings map[string]json.RawMessage
 
 // MaintenanceValue is the effective value of a setting, and its source.
 type MaintenanceValue struct {
-	Value string `json:"value"` // as a policy spells it, or with its own unit
-	From  string `json:"from"`  // level and name; also whether a property was raised to a safe value
+	Value string `json:"value"` // in the form of a policy, or with its own unit
+	From  string `json:"from"`  // level and name of the source; also whether the server raised a property to a safe value
 }
 
 // MaintenanceKind is the state of a kind of job of a table.
@@ -55,11 +55,11 @@ type MaintenanceRun struct {
 	Files     int64     `json:"files"`
 	Bytes     int64     `json:"bytes"`
 	Error     string    `json:"error,omitempty"`
-	// Kept counts the files that stayed although they were listed, or could have been listed.
+	// Kept counts the files that the job kept although it listed them, or could have listed them.
 	Kept []MaintenanceKept `json:"kept,omitempty"`
 }
 
-// MaintenanceKept counts files that stay, for a reason.
+// MaintenanceKept counts the files that stay for one reason.
 type MaintenanceKept struct {
 	// Reason is outside, unreadable, named again, look-alike or changed. For a warehouse it can
 	// also be a phrase, such as "too young".
@@ -75,8 +75,8 @@ type MaintenancePause struct {
 	Since  time.Time `json:"since"`
 }
 
-// MaintenanceStatus is the state of the maintenance of a scope. Kinds, Jobs and Runs are about a
-// table.
+// MaintenanceStatus is the state of the maintenance of a scope. Kinds, Jobs and Runs are present
+// only if the scope is a table.
 type MaintenanceStatus struct {
 	Object   Object                       `json:"object"`
 	Policies map[string]MaintenancePolicy `json:"policies"` // of the scope itself, by type
@@ -95,11 +95,11 @@ type MaintenanceJob struct {
 	Principal string    `json:"principal"`
 	Created   time.Time `json:"created"`
 	NotBefore time.Time `json:"not-before,omitzero"`
-	Files     int64     `json:"files"` // that will be deleted, as far as known
+	Files     int64     `json:"files"` // files to be deleted, as far as known
 	Deleted   int64     `json:"deleted"`
 	LastError string    `json:"last-error,omitempty"`
 	Paused    string    `json:"paused,omitempty"` // the pausing caller and the reason; empty if not paused
-	// Kept counts the files that were kept so far.
+	// Kept counts the files that the job has kept so far.
 	Kept []MaintenanceKept `json:"kept,omitempty"`
 }
 
@@ -123,21 +123,21 @@ type MaintenanceSettingsByHand struct {
 	MaxSnapshotAgeSeconds *int64 `json:"max-snapshot-age-seconds,omitempty"` // default 5 days
 	MinSnapshots          *int64 `json:"min-snapshots,omitempty"`            // of each branch; default 1
 	MaxRefAgeSeconds      *int64 `json:"max-ref-age-seconds,omitempty"`      // default 0: refs stay
-	DelaySeconds          *int64 `json:"delay-seconds,omitempty"`            // until files are deleted; default a day
-	KeepFiles             bool   `json:"keep-files,omitempty"`               // no file is deleted
+	DelaySeconds          *int64 `json:"delay-seconds,omitempty"`            // delay until files are deleted; default a day
+	KeepFiles             bool   `json:"keep-files,omitempty"`               // do not delete files
 	// Settings for orphans.
-	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days, for a warehouse 7
+	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days, or 7 days for a warehouse
 	QuarantineSeconds *int64 `json:"quarantine-seconds,omitempty"` // default 10 days
 	EqualAuthorities  bool   `json:"equal-authorities,omitempty"`
 	Confirm           bool   `json:"confirm,omitempty"` // confirms that most files are orphans
-	Adopt             bool   `json:"adopt,omitempty"`   // files from before the table was at this location belong to it
-	Unsafe            bool   `json:"unsafe,omitempty"`  // for a warehouse: files may be younger than 7 days
+	Adopt             bool   `json:"adopt,omitempty"`   // treat files as the table's even if they are older than the table at its location
+	Unsafe            bool   `json:"unsafe,omitempty"`  // for a warehouse: OlderThanSeconds may be less than 7 days
 }
 
-// MaintenanceByHand is a request for the plan of a job, or for the job.
+// MaintenanceByHand is a request to plan a job or to begin it.
 type MaintenanceByHand struct {
-	// Object is a table. A plan for orphans may be for a warehouse: it names the files outside of
-	// all tables and views, which no job deletes.
+	// Object is a table. For a plan of orphans it may also be a warehouse. Such a plan names the
+	// files outside of all tables and views, which no job deletes.
 	Object Object `json:"object"`
 	Kind   string `json:"kind"` // snapshots or orphans
 	// Settings overrides the policies. If it is nil, a plan shows the effects of the policies, and
@@ -150,11 +150,11 @@ type MaintenanceByHand struct {
 type MaintenanceBegun struct {
 	Object Object `json:"object"`
 	Kind   string `json:"kind"`
-	// Outcome is begun, done if no file has to be deleted, nothing if nothing expires, or due if
-	// the server will apply the table's policies.
+	// Outcome is begun if a job began, done if no file has to be deleted, and nothing if no
+	// snapshot expires. It is due if the server will apply the table's policies.
 	Outcome   string `json:"outcome"`
 	Job       string `json:"job,omitempty"` // if Outcome is begun or done
-	Snapshots int    `json:"snapshots"`     // that expired
+	Snapshots int    `json:"snapshots"`     // snapshots that expired
 	Refs      int    `json:"refs"`
 }
 
@@ -172,26 +172,26 @@ type MaintenancePlan struct {
 	Kind    string `json:"kind"`
 	Held    string `json:"held,omitempty"`    // why nothing may be deleted
 	Blocked string `json:"blocked,omitempty"` // why the job would stop until an operator intervenes
-	// Snapshots are all snapshots of the table. Refs are the refs that would be removed.
+	// Snapshots has all snapshots of the table. Refs has the refs that the job would remove.
 	Snapshots []MaintenancePlanSnapshot `json:"snapshots"`
 	Refs      []string                  `json:"refs"`
-	// Reach is how files are found: "full", or empty if there is nothing to find. Manifests and
-	// ReadBytes are the job's reads for that.
+	// Reach is how the job finds its files: "full", or empty if there are no files to find.
+	// Manifests and ReadBytes are what the job reads to find them.
 	Reach     string            `json:"reach,omitempty"`
 	Manifests int64             `json:"manifests"`
 	ReadBytes int64             `json:"read-bytes"`
-	Files     int64             `json:"files"`          // that would be deleted
-	Bytes     int64             `json:"bytes"`          // of orphans
-	More      bool              `json:"more,omitempty"` // for a warehouse: there are more than Files
+	Files     int64             `json:"files"`          // files to be deleted
+	Bytes     int64             `json:"bytes"`          // size of the orphans
+	More      bool              `json:"more,omitempty"` // for a warehouse: there are more files than Files
 	Kept      []MaintenanceKept `json:"kept,omitempty"`
 	LeftOut   []string          `json:"left-out,omitempty"` // folders of other warehouses within this one
-	Sample    []string          `json:"sample"`             // locations of the first of the files
+	Sample    []string          `json:"sample"`             // locations of the first files
 }
 
 // MaintenancePlanSnapshot is a snapshot in a plan.
 type MaintenancePlanSnapshot struct {
 	ID      int64     `json:"snapshot-id"`
-	Time    time.Time `json:"time,omitzero"` // of an expired snapshot
+	Time    time.Time `json:"time,omitzero"` // time of an expired snapshot
 	Expires bool      `json:"expires"`
 	Why     string    `json:"why,omitempty"` // why it stays
 }

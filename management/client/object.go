@@ -10,7 +10,8 @@ import (
 )
 
 // Object is the object of a grant: a warehouse, or a namespace, table, view or function in it. The
-// zero value is the server. In JSON the server is the string "server", and the others are objects.
+// zero value is the server. In JSON the server is the string "server". All other values are
+// objects.
 type Object struct {
 	Warehouse string   `json:"warehouse"`
 	Namespace []string `json:"namespace,omitempty"`
@@ -95,8 +96,8 @@ func (o Object) Query() url.Values {
 	return values
 }
 
-// ObjectOfQuery returns the object that the parameters of a request name. parameter returns the
-// value of one, empty if it is absent.
+// ObjectOfQuery returns the object that the parameters of a request name. The function parameter
+// returns the value of a parameter, or "" if it is absent.
 func ObjectOfQuery(parameter func(name string) string) (Object, error) {
 	o := Object{
 		Warehouse: parameter("warehouse"), Table: parameter("table"), View: parameter("view"),

@@ -7,7 +7,7 @@ type MaintenancePreview struct {
 	// unknown, or why the job would stop.
 	Nothing string `json:"nothing,omitempty"`
 	Failed  string `json:"failed,omitempty"`
-	// Snapshots and Refs are how many would expire.
+	// Snapshots and Refs are how many snapshots and refs would expire.
 	Snapshots int `json:"snapshots"`
 	Refs      int `json:"refs"`
 	// Files is how many files would be deleted, or could be compacted. Bytes is the size of
@@ -18,7 +18,7 @@ type MaintenancePreview struct {
 	Due bool `json:"due"`
 }
 
-// MaintenancePreviewPage is a page of tables. It can be empty without being the last.
+// MaintenancePreviewPage is a page of tables. A page can be empty although it is not the last.
 type MaintenancePreviewPage struct {
 	Tables []MaintenancePreview `json:"tables"`
 	NextPage

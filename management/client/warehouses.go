@@ -21,7 +21,7 @@ type Warehouse struct {
 	Secret           *WarehouseSecret  `json:"secret"`            // null if it has no secret
 	Creator          string            `json:"creator,omitempty"`
 	WaitingPurges    WaitingPurges     `json:"waiting-purges"`
-	// Health is the answering node's view of the storage. Nil if no server has such a view.
+	// Health is the answering node's view of the storage. Nil if it has no such view.
 	Health *StorageHealth `json:"storage-health,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type StorageFailure struct {
 // begin.
 type WaitingPurges struct {
 	Tables int   `json:"tables"`
-	Bytes  int64 `json:"bytes"` // of their files, from the tables' metadata
+	Bytes  int64 `json:"bytes"` // size of their files, from the tables' metadata
 }
 
 // WarehouseSecret describes the secret of a warehouse. The secret itself is never returned.
@@ -54,7 +54,7 @@ type WarehouseSecret struct {
 	By   string    `json:"by"` // the caller that set it
 }
 
-// WarehouseSpec is a request for a new warehouse.
+// WarehouseSpec is a request to create a warehouse.
 type WarehouseSpec struct {
 	Name             string            `json:"name"`
 	Location         string            `json:"location"`
@@ -62,8 +62,8 @@ type WarehouseSpec struct {
 	Storage          map[string]string `json:"storage,omitempty"`
 	Properties       map[string]string `json:"properties,omitempty"`
 	Delegation       []string          `json:"delegation,omitempty"`
-	// Secret has the credentials of the server for the storage. Nil for the credentials of its
-	// process.
+	// Secret has the credentials of the server for the storage. If nil, the server uses the
+	// credentials of its process.
 	Secret map[string]string `json:"secret,omitempty"`
 }
 
@@ -73,12 +73,13 @@ type WarehouseChange struct {
 	// null.
 	Storage    map[string]*string `json:"storage,omitempty"`
 	Properties map[string]*string `json:"properties,omitempty"`
-	// AllowLocations are added to the allowed locations, and RemoveLocations are removed.
+	// AllowLocations are added to the warehouse's allowed locations, and RemoveLocations are
+	// removed from them.
 	AllowLocations  []string `json:"allow-locations,omitempty"`
 	RemoveLocations []string `json:"remove-locations,omitempty"`
-	// Delegation is the new offer of the warehouse. Nil for no change.
+	// Delegation has the delegations that the warehouse offers from now on. Nil for no change.
 	Delegation *[]string `json:"delegation,omitempty"`
-	// Secret is set if it is not nil, and removed if it is empty.
+	// Secret is the new secret. Nil for no change; an empty map removes the secret.
 	Secret *map[string]string `json:"secret,omitempty"`
 }
 
@@ -96,11 +97,11 @@ type WarehouseValidation struct {
 	// Stopped are the delegations that the warehouse no longer offers, because its storage does not
 	// enforce them; never null.
 	Stopped []string `json:"stopped"`
-	// Features are the features that the storage has in its own way, or lacks; never null.
+	// Features are the features that the storage lacks, or implements in its own way; never null.
 	Features []StorageFeature `json:"features"`
 }
 
-// StorageFeature is a feature that not every storage of a kind has.
+// StorageFeature is a feature that only some storages of one kind have.
 type StorageFeature struct {
 	Name  string `json:"name"`
 	Value string `json:"value"` // for human readers
@@ -114,18 +115,19 @@ type WarehousesPage struct {
 
 // SecretsRotation is a request to reseal all secrets.
 type SecretsRotation struct {
-	// KeepKey reseals with the present key instead of a new one.
+	// KeepKey makes the server reseal with the present key instead of a new key.
 	KeepKey bool `json:"keep-key,omitempty"`
 }
 
 // SecretsRotated is the result of resealing the secrets of a store.
 type SecretsRotated struct {
-	Key    string `json:"key"`              // that seals from now on
-	Before string `json:"before,omitempty"` // that sealed before, if a new key was drawn
+	Key    string `json:"key"`              // id of the key that seals from now on
+	Before string `json:"before,omitempty"` // id of the previous key, if a new key was drawn
 	Sealed int    `json:"sealed"`           // how many secrets were resealed
 }
 
-// Tombstone is the location of a dropped table or view, which may have left files there.
+// Tombstone is the location of a dropped table or view. The table or view may have left files
+// there.
 type Tombstone struct {
 	Location  string    `json:"location"`
 	Table     string    `json:"table"` // its last name

@@ -18,7 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 )
 
-// The account of the emulator and its key, the same as in scripts/azureserver.py.
+// The account of the emulator, and the account's key; scripts/azureserver.py has the same values.
 const (
 	AzureAccount    = "moorage"
 	AzureAccountKey = "dGhlIGtleSBvZiB0aGUgYWNjb3VudCBvZiB0ZXN0cywgb2YgNTEyIGJpdHMsIGZvciBub2JvZHkgZWxzZS4uIQ=="
@@ -100,7 +100,7 @@ func startAzure() (*AzureServer, error) {
 	return s, err
 }
 
-// olderVersion sets a version of the API that the emulator supports.
+// olderVersion changes the API version of each request to one that the emulator supports.
 type olderVersion struct{}
 
 // Do implements policy.Policy.
@@ -109,14 +109,15 @@ func (olderVersion) Do(request *policy.Request) (*http.Response, error) {
 	return request.Next()
 }
 
-// azureVersion is a version of the API of Azure Storage.
+// azureVersion is the version of the Azure Storage API that olderVersion sets.
 const azureVersion = "2022-11-02"
 
-// emulatedSecret is the secret from which the emulator makes user delegation keys. It is in its
-// source.
+// emulatedSecret is the secret from which the emulator makes user delegation keys. The emulator's
+// source has it.
 const emulatedSecret = "I17GKLvcJUossaebtsEDZZ2RJ8GNLwLH4m7hRMxbVbkx6wNIRAABj4Rtw0FBhFuEAgmbL4gFMzUw+AStz9Sqdg=="
 
-// EmulatedKey returns the user delegation key that the emulator gives to an identity for a period.
+// EmulatedKey returns the user delegation key that the emulator issues to an identity, valid from
+// start to expiry.
 func EmulatedKey(objectID, tenantID, start, expiry, version string) string {
 	mac := hmac.New(sha256.New, []byte(emulatedSecret))
 	mac.Write([]byte(strings.Join([]string{objectID, tenantID, start, expiry, "b", version}, "\n")))

@@ -28,19 +28,19 @@ import (
 // what Azure documents, in the API of blobs:
 //
 //   - folders are entries, which appear with their first file and are not deleted before their last
-//   - an identity gets a token (AzureToken) and with it a user delegation key
+//   - an identity gets a token (AzureToken), and with the token a user delegation key
 //   - signatures for a directory are verified, and their permissions are enforced
 //
 // It is safe for concurrent use.
 type Lake struct {
 	// Endpoint is the URL of the account's blob service.
 	Endpoint string
-	// Behind is the emulator that keeps the blobs.
+	// Behind is the emulator that stores the blobs.
 	Behind *AzureServer
 
 	front, tokens *httptest.Server
 	emulated      *url.URL
-	allowed       string // the query with which the emulator allows everything
+	allowed       string // the query parameters with which the emulator allows every request
 	client        *http.Client
 }
 
@@ -80,9 +80,9 @@ func startLake() (*Lake, error) {
 	return lake, nil
 }
 
-// Environment returns the environment variables with which a process has an identity for the
-// account and trusts the double. A service of Azure gives its processes the identity in the same
-// way. The environment is valid until tb ends.
+// Environment returns environment variables. A process that has them has an identity for the
+// account, and trusts the double's certificate. Azure's services give an identity to processes in
+// the same way. The environment is valid until tb ends.
 func (l *Lake) Environment(tb testing.TB) map[string]string {
 	tb.Helper()
 	trusted := filepath.Join(tb.TempDir(), "lake.pem")
@@ -102,7 +102,7 @@ const (
 	tokenLife      = time.Hour
 )
 
-// serveToken gives a token to the identity.
+// serveToken issues a token to the identity.
 func serveToken(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-IDENTITY-HEADER") != identityHeader ||
 		!strings.HasPrefix(r.URL.Query().Get("resource"), "https://storage.azure.com") {
@@ -110,7 +110,7 @@ func serveToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{ // the client may be gone
+	_ = json.NewEncoder(w).Encode(map[string]string{ // the client may have disconnected
 		"access_token": AzureToken, "token_type": "Bearer", "resource": "https://storage.azure.com",
 		"expires_on": strconv.FormatInt(time.Now().Add(tokenLife).Unix(), 10),
 	})
@@ -124,7 +124,7 @@ type call struct {
 	query     url.Values
 }
 
-// ServeHTTP answers as an account of Azure does.
+// ServeHTTP answers as an Azure account would.
 func (l *Lake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Azure reads a backslash as a slash.
 	path, found := strings.CutPrefix(strings.ReplaceAll(r.URL.Path, `\`, "/"), "/"+AzureAccount+"/")
@@ -175,10 +175,10 @@ func (l *Lake) serve(w http.ResponseWriter, c call) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body) // the client may be gone
+	_, _ = io.Copy(w, answer.Body) // the client may have disconnected
 }
 
-// makeFolders creates the folders that lead to a blob.
+// makeFolders creates the parent folders of a blob.
 func (l *Lake) makeFolders(c call) {
 	header := http.Header{
 		"X-Ms-Version": {azureVersion}, "X-Ms-Blob-Type": {"BlockBlob"}, "X-Ms-Meta-Hdi_isfolder": {"true"},
@@ -234,7 +234,7 @@ func failAzure(w http.ResponseWriter, status int, code string) {
 	_, _ = fmt.Fprintf(w, "<?xml version=\"1.0\"?><Error><Code>%s</Code></Error>", code)
 }
 
-// serveKey gives a user delegation key to the identity.
+// serveKey issues a user delegation key to the identity.
 func serveKey(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Start, Expiry string }
 	if err := xml.NewDecoder(r.Body).Decode(&asked); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The identity of tests.
+// The identity that tests use.
 const (
 	objectID = "6fd63d7e-0000-4000-8000-000000000001"
 	tenantID = "6fd63d7e-0000-4000-8000-000000000002"
@@ -21,8 +21,8 @@ func signatureParameters() []string {
 	return []string{"sv", "sr", "sdd", "sp", "st", "se", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv", "sig"}
 }
 
-// delegationKey returns the user delegation key of the identity for a period. It is computed from
-// the period, so nothing needs to be kept.
+// delegationKey returns the user delegation key of the identity for a period. The key is computed
+// from the period, so it need not be stored.
 func delegationKey(start, expiry string) string {
 	mac := hmac.New(sha256.New, []byte("what only the account knows"))
 	mac.Write([]byte(start + "\n" + expiry))
@@ -33,7 +33,7 @@ func delegationKey(start, expiry string) string {
 // path. The signature must use a key of the identity.
 //
 // Source: REST API of Azure Storage, "Create a user delegation SAS". The code follows that
-// document, and shares nothing with the code under test.
+// document, and uses no part of the code under test.
 func (c call) isSigned() bool {
 	depth, err := strconv.Atoi(c.query.Get("sdd"))
 	directory, found := cutDirectory(c.named(), depth)
@@ -66,17 +66,17 @@ func (c call) isSigned() bool {
 	return err == nil && hmac.Equal(mac.Sum(nil), given)
 }
 
-// named returns the path of the request: the blob, or the prefix of a listing.
+// named returns the path that the request names: the blob, or the prefix of a listing.
 func (c call) named() string {
 	if c.blob == "" && c.query.Get("comp") == "list" {
-		// Without a slash it would also match siblings of the directory.
+		// Without a slash at its end the prefix would also match siblings of the directory.
 		prefix := c.query.Get("prefix")
 		return prefix[:max(0, strings.LastIndexByte(prefix, '/'))]
 	}
 	return c.blob
 }
 
-// cutDirectory returns the first depth segments of a path.
+// cutDirectory returns the first depth segments of a path, or false if it has fewer.
 func cutDirectory(path string, depth int) (string, bool) {
 	segments := strings.Split(path, "/")
 	if path == "" || depth < 1 || len(segments) < depth {

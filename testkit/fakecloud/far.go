@@ -12,26 +12,27 @@ import (
 	"time"
 )
 
-// Way describes how long requests are on their way to a server. The zero value takes no time.
+// Way describes how much longer requests to a server take. With the zero value they take no longer.
 type Way struct {
 	// Delay is how much longer each request takes.
 	Delay time.Duration
-	// One request of SlowEvery, by chance, takes SlowDelay instead. 0: none does.
+	// On average one request in SlowEvery, chosen at random, takes SlowDelay longer instead. If
+	// SlowEvery is 0, no request does.
 	SlowEvery int
 	SlowDelay time.Duration
-	// Methods are the methods of HTTP whose requests take longer. Empty: all.
+	// Methods are the HTTP methods whose requests take longer. If it is empty, all requests do.
 	Methods []string
 }
 
-// Far is a proxy that puts a long way between a store and a server. It counts requests. It is safe
-// for concurrent use.
+// Far is a proxy that makes a server seem far away from a store: requests take longer. It counts
+// the requests. It is safe for concurrent use.
 type Far struct {
 	// URL is the proxy's address.
 	URL string
 
 	forward http.Handler
 
-	// mu guards the fields below; a leaf.
+	// mu guards the fields below. No other lock is taken under it.
 	mu     sync.Mutex
 	way    Way
 	random *rand.Rand
@@ -54,7 +55,7 @@ func NewFar(tb testing.TB, server string, way Way) *Far {
 		forward: &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
-				r.Out.Host = r.In.Host // it is signed
+				r.Out.Host = r.In.Host // the request's signature covers the host
 			},
 			Transport: transport,
 		},
@@ -66,15 +67,15 @@ func NewFar(tb testing.TB, server string, way Way) *Far {
 	return f
 }
 
-// SetWay changes the way of the requests that begin afterwards.
+// SetWay sets how much longer the requests that begin afterwards take.
 func (f *Far) SetWay(way Way) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.way = way
 }
 
-// TakeSeen returns the requests since the last call, by method. A request that lists objects is a
-// LIST.
+// TakeSeen returns the requests since the last call, by method. The method of a request that lists
+// objects is LIST.
 func (f *Far) TakeSeen() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +84,7 @@ func (f *Far) TakeSeen() map[string]int {
 	return seen
 }
 
-// ServeHTTP answers as the server does, later.
+// ServeHTTP waits, and then answers as the server does.
 func (f *Far) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-time.After(f.note(r)):

@@ -19,19 +19,20 @@ import (
 )
 
 // GoogleAccount is the account whose key a GoogleCloud accepts. GoogleImpersonated is an account
-// that it can impersonate.
+// that GoogleAccount can impersonate.
 const (
 	GoogleAccount      = "moorage@test.iam.gserviceaccount.com"
 	GoogleImpersonated = "engines@test.iam.gserviceaccount.com"
 )
 
-// googleKey is generated once, because that is slow.
+// googleKey is generated only once, because the generation is slow.
 var googleKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// GoogleCloud is a double of the services around the storage, at one URL. It gives tokens for a key
-// (/token), tokens of other accounts (IAM credentials API), and downscoped tokens (security token
-// service). In front of a GoogleServer it is a gate. The gate requires a token, and allows what the
-// token's boundary allows, by evaluating its conditions. It is safe for concurrent use.
+// GoogleCloud is a double of the services around the storage, at one URL. It issues tokens for a
+// key (/token), tokens of other accounts (IAM credentials API), and downscoped tokens (security
+// token service). It is also a gate in front of a GoogleServer. The gate requires a token with each
+// request. It evaluates the conditions of the token's boundary, and forwards the request if the
+// boundary allows it. It is safe for concurrent use.
 type GoogleCloud struct {
 	URL    string
 	Server *GoogleServer
@@ -45,7 +46,7 @@ type GoogleCloud struct {
 	proxy *httputil.ReverseProxy
 	key   *rsa.PrivateKey
 
-	// mu guards the fields below; a leaf.
+	// mu guards the fields below. No other lock is taken under it.
 	mu     sync.Mutex
 	tokens map[string]*grant
 	count  int
@@ -55,7 +56,7 @@ type GoogleCloud struct {
 type grant struct {
 	ends  time.Time
 	scope string
-	// gates are the rules of its boundary; nil means no boundary.
+	// gates are the compiled rules of the token's boundary; nil if it has no boundary.
 	gates []gate
 }
 
@@ -126,7 +127,7 @@ func (c *GoogleCloud) KeyText(tb testing.TB) string {
 	return string(text)
 }
 
-// issue makes a token.
+// issue returns a new token with the rights of made.
 func (c *GoogleCloud) issue(made *grant) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +137,7 @@ func (c *GoogleCloud) issue(made *grant) string {
 	return token
 }
 
-// Issued returns how many tokens were made.
+// Issued returns how many tokens were issued.
 func (c *GoogleCloud) Issued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +152,7 @@ func (c *GoogleCloud) ScopeOf(token string) string {
 	return ""
 }
 
-// bearer returns what the token of a request allows; nil if the request has no valid token.
+// bearer returns the grant of a request's token, or nil if the request has no valid token.
 func (c *GoogleCloud) bearer(r *http.Request) *grant {
 	value, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return c.grantOf(value)
@@ -167,7 +168,7 @@ func (c *GoogleCloud) grantOf(token string) *grant {
 	return found
 }
 
-// giveToken gives a token for an assertion that is signed with the key.
+// giveToken issues a token in exchange for an assertion that is signed with the key.
 func (c *GoogleCloud) giveToken(w http.ResponseWriter, r *http.Request) {
 	claims, err := verify(r.FormValue("assertion"), &c.key.PublicKey)
 	if err != nil || claims.Issuer != GoogleAccount {
@@ -178,7 +179,7 @@ func (c *GoogleCloud) giveToken(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]any{"access_token": made, "token_type": "Bearer", "expires_in": int(c.Life.Seconds())})
 }
 
-// impersonate gives a token of GoogleImpersonated to GoogleAccount.
+// impersonate issues a token of GoogleImpersonated to a caller with a token of GoogleAccount.
 func (c *GoogleCloud) impersonate(w http.ResponseWriter, r *http.Request) {
 	asker := c.bearer(r)
 	var asked struct {
@@ -209,7 +210,8 @@ func (c *GoogleCloud) impersonate(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// narrow gives a token that is restricted to a boundary and ends with its source token.
+// narrow issues a token that is restricted to a boundary. It ends when the token in the request
+// ends.
 func (c *GoogleCloud) narrow(w http.ResponseWriter, r *http.Request) {
 	root := c.grantOf(r.FormValue("subject_token"))
 	if root == nil || root.gates != nil || !strings.HasSuffix(root.scope, "/cloud-platform") {
@@ -243,7 +245,7 @@ func (c *GoogleCloud) narrow(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, document any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(document) // the client may be gone
+	_ = json.NewEncoder(w).Encode(document) // the client may have disconnected
 }
 
 func refuse(w http.ResponseWriter, status int, message string) {

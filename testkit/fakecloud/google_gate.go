@@ -28,8 +28,8 @@ import (
 // forbiddenObject is the gate's answer to a request that a token does not allow.
 const forbiddenObject = "The caller does not have access to the Google Cloud Storage object."
 
-// permissions returns the permissions of a role in a boundary. Source: GoogleCloud Storage, "IAM
-// roles".
+// permissions returns the permissions of a role in a boundary. Source: documentation of Google
+// Cloud Storage, "IAM roles".
 func permissions(role string) []string {
 	read := []string{"storage.objects.get", "storage.objects.list"}
 	switch role {
@@ -41,11 +41,11 @@ func permissions(role string) []string {
 	return nil
 }
 
-// gate is a compiled rule.
+// gate is a compiled rule of a boundary.
 type gate struct {
 	bucket      string
 	permissions []string
-	condition   cel.Program // nil if there is none
+	condition   cel.Program // nil if the rule has no condition
 }
 
 // need is a permission that a request needs.
@@ -167,7 +167,7 @@ func (c *GoogleCloud) pass(w http.ResponseWriter, r *http.Request) {
 	c.proxy.ServeHTTP(w, r)
 }
 
-// passBatch treats each call of a batch as a separate request.
+// passBatch checks and forwards each call of a batch as a separate request.
 func (c *GoogleCloud) passBatch(w http.ResponseWriter, r *http.Request, holder *grant, body []byte) {
 	_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -206,11 +206,11 @@ func (c *GoogleCloud) passBatch(w http.ResponseWriter, r *http.Request, holder *
 	}
 	_ = answers.Close()
 	w.Header().Set("Content-Type", "multipart/mixed; boundary="+answers.Boundary())
-	_, _ = w.Write(answered.Bytes()) // the client may be gone
+	_, _ = w.Write(answered.Bytes()) // the client may have disconnected
 }
 
-// needsOf returns the permissions that a request needs. It returns none for an unknown request,
-// which is refused.
+// needsOf returns the permissions that a request needs. It returns no permissions for an unknown
+// request; the gate then refuses it.
 func needsOf(r *http.Request, body []byte) []need {
 	upload := false
 	path := r.URL.EscapedPath()
@@ -235,7 +235,8 @@ func needsOf(r *http.Request, body []byte) []need {
 		return nil
 	}
 	object, err := url.PathUnescape(strings.TrimPrefix(rest, "/"))
-	// A slash that is not percent-encoded begins another part, such as the target of a copy.
+	// A slash in the path that is not percent-encoded begins another part, such as the target of a
+	// copy.
 	if err != nil || object == "" || strings.Contains(rest[1:], "/") {
 		return nil
 	}
@@ -287,7 +288,7 @@ type claims struct {
 	Scope  string `json:"scope"`
 }
 
-// verify returns the claims of an assertion that is signed with RS256.
+// verify returns the claims of an assertion that is signed with RS256 by the key by.
 func verify(assertion string, by *rsa.PublicKey) (found claims, err error) {
 	signed, signature, ok := cutLast(assertion, ".")
 	_, payload, two := strings.Cut(signed, ".")

@@ -18,15 +18,15 @@ type Process struct {
 	// URL is the server's address, without a slash at the end.
 	URL string
 
-	// alive keeps the server running. If it is lost, even to the garbage collector, the server
-	// ends.
+	// alive is the pipe that keeps the server running. If it is closed, even by the garbage
+	// collector, the server ends.
 	alive io.Closer
 }
 
 // StartProcess runs a script in the folder scripts, such as s3server.py, and returns when its
 // server answers. The server ends with this process, even after a panic or a signal: the script
-// ends when the pipe to it does, and the system closes the pipe. So tests that share a server need
-// not stop it.
+// ends when the pipe to it is closed, and the system closes the pipe when this process ends. So
+// tests that share a server need not stop it.
 func StartProcess(script string) (*Process, error) {
 	root, err := repository()
 	if err != nil {

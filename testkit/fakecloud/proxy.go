@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Proxy is between a store and a server, and injects the faults of a plan. It is safe for
-// concurrent use.
+// Proxy forwards requests from a store to a server, and injects the faults of a plan. It is safe
+// for concurrent use.
 type Proxy struct {
 	// URL is the proxy's address.
 	URL string
@@ -20,14 +20,14 @@ type Proxy struct {
 	server string
 	client *http.Client
 
-	// mu guards the fields below; a leaf.
+	// mu guards the fields below. No other lock is taken under it.
 	mu   sync.Mutex
 	plan Plan
 	seen []string // methods of the requests, in order
 }
 
-// Plan returns the fault for a request, which is number call of its run; nil means none. One
-// goroutine at a time calls it.
+// Plan returns the fault for a request, or nil for no fault. call is the number of the request in
+// its run: see Follow. Only one goroutine at a time calls the Plan.
 type Plan func(call int, r *http.Request) Fault
 
 // Fault answers a request instead of the proxy.
@@ -47,14 +47,15 @@ func NewProxy(tb testing.TB, server string) *Proxy {
 	return p
 }
 
-// Follow begins a new run, with plan.
+// Follow begins a new run of requests, whose faults plan decides. The numbers of requests begin
+// again.
 func (p *Proxy) Follow(plan Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.plan, p.seen = plan, nil
 }
 
-// Requests returns the methods of the requests of the run.
+// Requests returns the methods of the current run's requests.
 func (p *Proxy) Requests() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,8 +77,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	do(w, r, p.forward)
 }
 
-// forward sends a request to the server. The server must not see the difference, because a
-// signature may cover path and host. If the server is gone, forward cuts the connection.
+// forward sends a request to the server. It must not change path or host, because a signature may
+// cover them. If the server is not reachable, forward closes the connection to the client.
 func (p *Proxy) forward(r *http.Request) *http.Response {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -101,7 +102,7 @@ func AnswerWith(w http.ResponseWriter, answer *http.Response, body []byte) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = w.Write(body) // the client may be gone
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 // ReadBody returns the body of an answer, which must arrive completely.
@@ -114,7 +115,7 @@ func ReadBody(answer *http.Response) []byte {
 	return body
 }
 
-// Pass changes nothing.
+// Pass is the Fault that answers as the server does.
 func Pass(w http.ResponseWriter, r *http.Request, forward Forward) {
 	answer := forward(r)
 	AnswerWith(w, answer, ReadBody(answer))
@@ -125,7 +126,8 @@ func Cut(http.ResponseWriter, *http.Request, Forward) {
 	panic(http.ErrAbortHandler)
 }
 
-// CutAfter calls do and then ends the connection, before the server sees the request.
+// CutAfter returns a Fault that calls do, and then ends the connection before the server sees the
+// request.
 func CutAfter(do func()) Fault {
 	return func(http.ResponseWriter, *http.Request, Forward) {
 		do()
@@ -165,8 +167,8 @@ func Silent(_ http.ResponseWriter, r *http.Request, _ Forward) {
 	<-r.Context().Done()
 }
 
-// SilentInAnswer sends half of the answer's body and then nothing. It sends nothing at all of an
-// answer without a body.
+// SilentInAnswer sends half of the answer's body, and then nothing more. If the answer has no body,
+// it sends nothing.
 func SilentInAnswer(w http.ResponseWriter, r *http.Request, forward Forward) {
 	answer := forward(r)
 	body := ReadBody(answer)
@@ -180,7 +182,8 @@ func SilentInAnswer(w http.ResponseWriter, r *http.Request, forward Forward) {
 	<-r.Context().Done()
 }
 
-// Answer answers with a status and a body of a type, and does not forward the request.
+// Answer returns a Fault that answers with the given status and body, and does not forward the
+// request.
 func Answer(status int, contentType, body string) Fault {
 	return func(w http.ResponseWriter, r *http.Request, _ Forward) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -192,7 +195,7 @@ func Answer(status int, contentType, body string) Fault {
 	}
 }
 
-// Edit changes the body of the answer, and its header accordingly.
+// Edit returns a Fault that changes the body of the answer, and adapts the header.
 func Edit(change func(body []byte) []byte) Fault {
 	return func(w http.ResponseWriter, r *http.Request, forward Forward) {
 		answer := forward(r)
@@ -202,7 +205,7 @@ func Edit(change func(body []byte) []byte) Fault {
 	}
 }
 
-// Nth injects a fault into the request number k of a run.
+// Nth returns a Plan that injects a fault into the request number k of a run.
 func Nth(k int, do Fault) Plan {
 	return func(call int, _ *http.Request) Fault {
 		if call == k {
@@ -212,10 +215,10 @@ func Nth(k int, do Fault) Plan {
 	}
 }
 
-// Always injects a fault into every request.
+// Always returns a Plan that injects a fault into every request.
 func Always(do Fault) Plan { return func(int, *http.Request) Fault { return do } }
 
-// FirstN injects a fault into the first n requests of a run.
+// FirstN returns a Plan that injects a fault into the first n requests of a run.
 func FirstN(n int, do Fault) Plan {
 	return func(call int, _ *http.Request) Fault {
 		if call < n {
@@ -225,7 +228,7 @@ func FirstN(n int, do Fault) Plan {
 	}
 }
 
-// Every injects a fault into each request with method.
+// Every returns a Plan that injects a fault into each request with the given method.
 func Every(method string, do Fault) Plan {
 	return func(_ int, r *http.Request) Fault {
 		if r.Method == method {

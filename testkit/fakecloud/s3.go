@@ -12,7 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// The credentials of clients, the same as in scripts/s3server.py. The server refuses all others.
+// The credentials of clients; scripts/s3server.py has the same values. The server refuses all other
+// credentials.
 const (
 	S3Region          = "us-east-1"
 	S3AccessKeyID     = "moorage-test"
@@ -21,7 +22,7 @@ const (
 
 // S3Server is a running server. It is safe for concurrent use.
 type S3Server struct {
-	// Endpoint is its URL.
+	// Endpoint is the server's URL.
 	Endpoint string
 
 	client  *s3.Client
@@ -45,7 +46,7 @@ func StartS3(tb testing.TB) *S3Server {
 	return startedS3(tb, shared)
 }
 
-// StartMinIO is StartS3 for MinIO, which interop/setup.sh minio builds.
+// StartMinIO is like StartS3, but starts MinIO, which interop/setup.sh minio builds.
 func StartMinIO(tb testing.TB) *S3Server {
 	tb.Helper()
 	return startedS3(tb, sharedMinIO)
@@ -70,7 +71,8 @@ func (s *S3Server) NewBucket(tb testing.TB) string {
 	return name
 }
 
-// MakeBucket is NewBucket for a goroutine that must not end its test.
+// MakeBucket is like NewBucket, but returns an error. It is for goroutines that must not end the
+// test.
 func (s *S3Server) MakeBucket(ctx context.Context) (name string, err error) {
 	name = fmt.Sprintf("bucket-%d", s.buckets.Add(1))
 	if _, err := s.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name}); err != nil {
@@ -89,7 +91,7 @@ func (s *S3Server) Keys(tb testing.TB, bucket string) []string {
 	return keys
 }
 
-// ListKeys is Keys for a goroutine that must not end its test.
+// ListKeys is like Keys, but returns an error. It is for goroutines that must not end the test.
 func (s *S3Server) ListKeys(ctx context.Context, bucket string) (keys []string, err error) {
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &bucket})
 	for pages.HasMorePages() {
@@ -104,7 +106,7 @@ func (s *S3Server) ListKeys(ctx context.Context, bucket string) (keys []string, 
 	return keys, nil
 }
 
-// startS3 runs a script of the folder scripts.
+// startS3 runs a script in the folder scripts.
 func startS3(script string) (*S3Server, error) {
 	process, err := StartProcess(script)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// S3Holder is a client with credentials from a catalog. It is safe for concurrent use.
+// S3Holder is a client of an S3 server, with credentials from a catalog. It is safe for concurrent
+// use.
 type S3Holder struct{ client *s3.Client }
 
 // As returns a client with the credentials in the configuration of a loaded table.

@@ -25,10 +25,10 @@ const (
 	Load       Action = "load"
 	Exists     Action = "exists"
 	List       Action = "list"
-	Refresh    Action = "refresh"    // a commit without updates returns the present version
-	Set        Action = "set"        // properties, of any table with the name
-	SetPinned  Action = "set-pinned" // properties, of the table with the table-uuid
-	Append     Action = "append"     // a snapshot, if no other commit was faster
+	Refresh    Action = "refresh"    // a commit without updates, which returns the present version
+	Set        Action = "set"        // sets properties of whatever table has the name
+	SetPinned  Action = "set-pinned" // sets properties of the table with the table-uuid
+	Append     Action = "append"     // appends a snapshot, if no other commit was faster
 	Create     Action = "create"
 	Drop       Action = "drop"
 	Unregister Action = "unregister"
@@ -37,10 +37,11 @@ const (
 	DropNS     Action = "drop-namespace"
 )
 
-// commits reports whether the action changes a table as a commit does.
+// commits reports whether the action is a commit that changes a table.
 func (a Action) commits() bool { return a == Set || a == SetPinned || a == Append }
 
-// Writes reports whether an acknowledged call makes a version of a table, alone or with others.
+// Writes reports whether an acknowledged call makes a version of a table, alone or together with
+// other calls.
 func (a Action) Writes() bool { return a == Create || a.commits() }
 
 // reads reports whether the action changes nothing.
@@ -48,29 +49,30 @@ func (a Action) reads() bool { return a == Load || a == Exists || a == List || a
 
 // Call is one call of a client.
 type Call struct {
-	ID       string // "7.113": the client and its call; the property PropClient of the version that it makes
+	ID       string // "7.113": call 113 of client 7; also the value of PropClient in the version that it makes
 	Client   int
 	Action   Action
 	Group    int
 	Name, To int    // To is the other name of a rename
 	Table    string // the required table-uuid
 	Parent   int64  // the head of main that an append requires, 0 if there is none
-	Snapshot int64  // of an append
-	Sequence int64  // the snapshot's
+	Snapshot int64  // the snapshot that an append adds
+	Sequence int64  // the sequence number of Snapshot
 }
 
 // TableName returns the name of the n-th table in a group.
 func TableName(n int) string { return "t" + string(rune('0'+n)) }
 
-// propClientPrefix begins the properties with the calls that made a version.
+// propClientPrefix is the prefix of the properties that name the calls that made a version.
 const propClientPrefix = "client-"
 
-// PropClient returns the property for the last call of a client that changed a table. A create sets
-// it too.
+// PropClient returns the name of the property that has a client's last call among the calls that
+// changed or created the table.
 func PropClient(client int) string { return fmt.Sprintf("%s%d", propClientPrefix, client) }
 
-// Authors returns the calls that made a version of base, in the order of their clients' properties.
-// There are several if commits shared the version. base is nil if the version is the first.
+// Authors returns the calls that together made a version on top of the version base, in the order
+// of their clients' properties. There are several if commits shared the version. made is that
+// version's document. base is nil if it is the first version.
 func Authors(base, made *metadata.Document) (calls []string) {
 	before := map[string]string{}
 	if base != nil {
@@ -85,21 +87,21 @@ func Authors(base, made *metadata.Document) (calls []string) {
 	return calls
 }
 
-// Version is the version of a table with a name; zero if there is no such table.
+// Version is the version of the table that has a name, or zero if no table has it.
 type Version struct{ Table, Location string }
 
-// Answer is the answer to a call. Its version is set if the answer has a table.
+// Answer is the answer to a call. Its Version is set if the answer contains a table.
 type Answer struct {
 	Err error
 	Version
-	Base   string            // the location of the version before it, "" if it is the first
+	Base   string            // the location of the previous version, "" if there is none
 	Sum    [sha256.Size]byte // of the document
-	Head   int64             // of main in it, 0 if there is none
+	Head   int64             // the head of main in the document, 0 if there is none
 	Next   int64             // the sequence number of its next snapshot
 	Listed [Names]bool
 }
 
-// Found returns the answer with a table.
+// Found returns an answer that contains a table.
 func Found(location string, document *metadata.Document) Answer {
 	answer := Answer{Version: Version{document.UUID(), location}, Sum: sha256.Sum256(document.Raw()),
 		Head: Head(document), Next: 1}
@@ -112,16 +114,16 @@ func Found(location string, document *metadata.Document) Answer {
 	return answer
 }
 
-// Unknown reports whether it is unknown if the call happened, or still can.
+// Unknown reports whether the outcome is unknown: the call may have happened, or may still happen.
 func (a Answer) Unknown() bool {
 	return a.Err != nil && moorage.KindOf(a.Err) == moorage.KindCommitUnknown
 }
 
-// Event is a call with its answer, and its place in time.
+// Event is a call with its answer, and the times when it began and ended.
 type Event struct {
 	Call     Call
 	Answer   Answer
-	From, To int64 // in a count of all begins and ends
+	From, To int64 // positions in the count of all begins and ends of calls
 }
 
 // Committed reports whether a new version of a table was acknowledged.
@@ -155,7 +157,7 @@ func describe(call Call, answer Answer) string {
 // History is all calls and answers of all clients.
 type History struct {
 	Events  []Event
-	Failure error // of the workload itself
+	Failure error // a failure of the workload itself
 }
 
 // Summary counts the calls by outcome.
@@ -181,11 +183,12 @@ type Recorder struct {
 	commits atomic.Int64
 	unknown atomic.Int64
 
-	mu      sync.Mutex // guards history; a leaf
+	mu      sync.Mutex // guards history; no other lock is taken under it
 	history History
 }
 
-// Do makes a call with ask and records it. A read without an answer shows nothing and is left out.
+// Do makes a call with ask and records it. It leaves out a read without an answer, because that
+// shows nothing.
 func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 	from := r.count.Add(1)
 	answer := ask()
@@ -225,8 +228,9 @@ func (r *Recorder) History() History {
 	return r.history
 }
 
-// Commit returns the requirements and the updates of a call that commits, as JSON. A snapshot has
-// the time now, in milliseconds since 1970, and a manifest list below folder.
+// Commit returns the requirements and the updates of a call that commits, as JSON. If the call adds
+// a snapshot, the snapshot's time is now, in milliseconds since 1970, and its manifest list is
+// below folder.
 func (c Call) Commit(now int64, folder string) (requirements, updates string) {
 	updates = fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q}}`, PropClient(c.Client), c.ID)
 	if c.Table != "" {

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// checkTimeout bounds the search for an order. A search that does not end in time has shown
-	// nothing.
+	// checkTimeout bounds the search for an order. A search that does not end in time has no
+	// result.
 	checkTimeout = 5 * time.Minute
-	// problemsMax is how many problems are printed.
+	// problemsMax bounds how many problems are printed.
 	problemsMax = 20
 )
 
-// version is a version of a table, as its file describes it.
+// version is a version of a table, read from its metadata file.
 type version struct {
 	Version
 	base     string   // the previous file, "" for the first
-	authors  []string // the calls that made it; empty if the previous file is missing
+	authors  []string // the calls that made the version; empty if the previous file is missing
 	document *metadata.Document
 }
 
@@ -41,8 +41,8 @@ type Checker struct {
 	faults   bool
 }
 
-// NewChecker reads all metadata files that were ever created, by their locations. With faults, a
-// refusal as unavailable is allowed.
+// NewChecker returns a Checker. files has all metadata files that were ever created, by location.
+// If faults is true, calls may fail with KindUnavailable.
 func NewChecker(files map[string][]byte, faults bool) (*Checker, error) {
 	k := &Checker{files: map[string]version{}, authored: map[string][]version{}, faults: faults}
 	for location, body := range files {
@@ -65,7 +65,7 @@ func NewChecker(files map[string][]byte, faults bool) (*Checker, error) {
 	return k, nil
 }
 
-// Head returns the snapshot of main, 0 if there is none.
+// Head returns the id of main's snapshot, or 0 if there is none.
 func Head(document *metadata.Document) int64 {
 	id, ok := document.CurrentSnapshotID()
 	if !ok {
@@ -74,8 +74,8 @@ func Head(document *metadata.Document) int64 {
 	return id
 }
 
-// Judge returns the problems of the versions in events, and whether there is an order of the calls
-// of each group.
+// Judge returns the problems of the versions in events. It also returns whether the calls of each
+// group can be put into an order that explains the answers.
 func (k *Checker) Judge(events []Event) (problems []string, result porcupine.CheckResult) {
 	result = porcupine.Ok
 	for _, v := range k.judgeGroups(events) {
@@ -105,9 +105,9 @@ func (k *Checker) judgeGroups(events []Event) []verdict {
 	return verdicts
 }
 
-// sightings returns the locations of the versions that certainly were current once, with the end of
-// the first call that shows it. These are the versions in answers, and the versions on which they
-// were made.
+// sightings returns the locations of the versions that were certainly current once. These are the
+// versions in answers, and the versions on which those were made. The value is the end of the first
+// call that shows it.
 func (k *Checker) sightings(events []Event) map[string]int64 {
 	events = slices.Clone(events)
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.To, b.To) })
@@ -126,8 +126,8 @@ func (k *Checker) sightings(events []Event) map[string]int64 {
 	return seen
 }
 
-// Shared returns how many versions from commits were current once, and how many of them several
-// commits made together.
+// Shared returns how many of the versions that were current once come from commits. It also returns
+// how many of these versions several commits made together.
 func (k *Checker) Shared(events []Event) (versions, shared int) {
 	for location := range k.sightings(events) {
 		v := k.files[location]
@@ -141,9 +141,9 @@ func (k *Checker) Shared(events []Event) (versions, shared int) {
 	return versions, shared
 }
 
-// contents returns the problems of the versions that were current once. Each answer must equal the
-// file, and contain the effect of the call. Each version must be the previous version plus the
-// changes of all its authors.
+// contents returns the problems of the versions that were current once. Each answer must equal its
+// version's file, and contain the effect of its call. Each version must be the previous version
+// with the changes of all the calls that made it.
 func (k *Checker) contents(events []Event) []string {
 	var problems []string
 	calls := map[string]Event{}
@@ -164,7 +164,7 @@ func (k *Checker) contents(events []Event) []string {
 		}
 	}
 	seen := k.sightings(events)
-	happened := map[string]string{} // the location, by call
+	happened := map[string]string{} // the location of the version that a call made, by call
 	for _, location := range slices.Sorted(maps.Keys(seen)) {
 		made, ok := k.files[location]
 		if !ok {
@@ -238,8 +238,8 @@ func snapshotIDs(document *metadata.Document) []int64 {
 	return ids
 }
 
-// Check fails the test if the events have a problem. With -artifacts it keeps a picture of such
-// events.
+// Check fails the test if the events have a problem. With -artifacts it then writes a picture of
+// the events.
 func (k *Checker) Check(t testing.TB, events []Event) {
 	t.Helper()
 	for i, problem := range k.contents(events) {

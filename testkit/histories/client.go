@@ -15,10 +15,10 @@ type Client struct {
 	ask      func(Call) Answer
 	habits   Habits
 	calls    int
-	seen     map[place]Answer // the last version of each name that it saw
+	seen     map[place]Answer // the last answer that it saw for each name
 }
 
-// Habits are the calls of a client in addition to reads, creates and commits.
+// Habits select the calls that a client makes in addition to reads, creates and commits.
 type Habits struct {
 	Moves      bool // drops, unregisters and renames tables
 	Namespaces bool // drops and creates namespaces
@@ -26,8 +26,8 @@ type Habits struct {
 
 type place struct{ group, name int }
 
-// NewClient returns the client with a number of its own, whose choices the seed decides. ask makes
-// a call and returns the answer; recorder records both.
+// NewClient returns a client. No other client may have its number. The seed determines its random
+// choices. The function ask makes a call and returns the answer; recorder records both.
 func NewClient(number int, seed uint64, habits Habits, recorder *Recorder, ask func(Call) Answer) *Client {
 	return &Client{
 		number: number, random: rand.New(rand.NewPCG(seed, uint64(number))), recorder: recorder, ask: ask,
@@ -39,7 +39,7 @@ func NewClient(number int, seed uint64, habits Habits, recorder *Recorder, ask f
 // IntN returns a random number below n.
 func (c *Client) IntN(n int) int { return c.random.IntN(n) }
 
-// Write makes a call or a few in a group, and reports whether one of them was a commit.
+// Write makes one or a few calls in a group, and reports whether one of them was a commit.
 func (c *Client) Write(group int) (committed bool) {
 	name := c.random.IntN(Names)
 	if !c.knows(group, name) && c.random.IntN(2) == 0 && c.Do(c.Call(Load, group, name)).Table == "" {
@@ -70,7 +70,7 @@ func (c *Client) Write(group int) (committed bool) {
 	return false
 }
 
-// create creates a table, and its namespace if that was dropped.
+// create creates a table. If the namespace was dropped, it first creates the namespace.
 func (c *Client) create(group, name int) {
 	answer := c.Do(c.Call(Create, group, name))
 	if c.habits.Namespaces && moorage.KindOf(answer.Err) == moorage.KindNoSuchNamespace {
@@ -78,7 +78,7 @@ func (c *Client) create(group, name int) {
 	}
 }
 
-// clear drops a namespace, and most of the time first all tables in it.
+// clear drops a namespace. Most of the time it first drops all tables in it.
 func (c *Client) clear(group int) {
 	for name := range Names {
 		if c.random.IntN(8) > 0 {
@@ -108,7 +108,7 @@ func (c *Client) commit(group, name int) {
 	}
 }
 
-// AppendTo begins a call that appends to the version in an answer.
+// AppendTo returns a new call that appends to the version in the answer known.
 func (c *Client) AppendTo(known Answer, group, name int) Call {
 	call := c.Call(Append, group, name)
 	call.Table, call.Parent, call.Sequence = known.Table, known.Head, known.Next
@@ -124,11 +124,11 @@ func (c *Client) readOne(group, name int) {
 	c.Do(c.Call(actions[c.random.IntN(len(actions))], group, name))
 }
 
-// settlesMax bounds how often Settle makes one call.
+// settlesMax bounds how often Settle repeats a call.
 const settlesMax = 100
 
-// Settle reads the last state of a group. It repeats each call until it gets an answer, a bounded
-// number of times. Only faults justify a refusal as unavailable.
+// Settle reads the last state of a group. It repeats a call that fails with KindUnavailable, at
+// most settlesMax times. Such a failure is allowed only if the test injects faults.
 func (c *Client) Settle(group int) {
 	calls := []Call{c.Call(List, group, 0)}
 	for name := range Names {
@@ -149,7 +149,7 @@ func (c *Client) Settle(group int) {
 
 func (c *Client) knows(group, name int) bool { return c.seen[place{group, name}].Table != "" }
 
-// Call begins a call for Do.
+// Call returns a new call for Do.
 func (c *Client) Call(action Action, group, name int) Call {
 	c.calls++
 	return Call{

@@ -12,24 +12,26 @@ import (
 
 // judge searches for an order of the calls of one group.
 //
-// A call whose outcome is unknown may happen at any time after it began, or never. To try each of
-// them at each place takes forever once there are a dozen. So the search, which is porcupine's,
-// sees little of them:
+// A call whose outcome is unknown may happen at any time after it began, or never. If there are a
+// dozen such calls, trying each of them at each place would take too long. So the search (package
+// porcupine does it) handles them specially:
 //
-//   - A call whose version was seen has happened before that. It is like any other call that ends
-//     then.
-//   - A call whose version was not seen matters only by what else it may explain: an effect.
-//   - Calls with the same effect are interchangeable, so they are counted, from when each began.
+//   - A call whose version was seen happened before the version was seen. The search handles it
+//     like a call that ended at that time.
+//   - A call whose version was not seen matters only by its effect, which may explain other
+//     answers.
+//   - Calls with the same effect are interchangeable. So the search only counts how many of them
+//     have begun.
 //
-// The calls that have happened are a part of the model's state. So that state is a set: the states
-// in which a group may be. If two differ only in how much may still happen, the state with less is
-// left out: the other explains everything that it could explain.
+// It is unknown which of these calls have happened. So the model's state is a set: the states in
+// which a group may be. If two of these states differ only in the calls that may still happen, the
+// state with fewer calls is left out. The other state explains every answer that it could explain.
 //
-// It belongs to one goroutine.
+// Only one goroutine may use a judge.
 type judge struct {
 	*Checker
-	// followed has the locations on which another version was certainly made. A table cannot have
-	// been dropped with one of them, because no location is used twice.
+	// followed has the locations of the versions on which another version was certainly made. A
+	// table cannot have been dropped at one of these versions, because no location is used twice.
 	followed map[string]bool
 	required map[string]bool // the tables that calls require by their table-uuid
 	effects  []effect
@@ -40,17 +42,17 @@ type judge struct {
 type effect struct {
 	action Action
 	name   int
-	to     int     // of a rename
+	to     int     // the other name of a rename
 	base   Version // for an append: the version on which it was made
-	made   Version // by a create
+	made   Version // for a create: the version that it made
 }
 
-// begun marks, in the order of a group, where a call with an effect began. Its value is the
-// effect's number.
+// begun is an operation that marks, in the order of a group, where a call with an effect began. Its
+// value is the effect's number.
 type begun int
 
-// Versions that no client loaded. It is only known that a name exists, or that an append is
-// refused.
+// These constants replace the parts of versions that no client loaded. Such versions only explain
+// that a name exists, or that an append was refused.
 const (
 	unseenTable  = "a table that nobody loaded"
 	unseenAppend = "an append that nobody loaded"
@@ -80,7 +82,7 @@ func (k *Checker) judgeGroup(events []Event) verdict {
 }
 
 // operations returns the operations to put into an order. possible is false if a version was seen
-// before it can have been made: then there is no order, and no search is needed.
+// before it could have been made. Then there is no order, and no search is needed.
 func (j *judge) operations(events []Event) (operations []porcupine.Operation, possible bool) {
 	seen := j.sightings(events)
 	for location := range seen {
@@ -96,7 +98,7 @@ func (j *judge) operations(events []Event) (operations []porcupine.Operation, po
 	}
 	for _, event := range events {
 		switch {
-		case j.faults && moorage.KindOf(event.Answer.Err) == moorage.KindUnavailable: // shows nothing
+		case j.faults && moorage.KindOf(event.Answer.Err) == moorage.KindUnavailable: // a failure that shows nothing
 		case !event.Answer.Unknown():
 			event = times.narrow(event)
 			add(event, event.Answer, event.To)
@@ -116,7 +118,7 @@ func (j *judge) operations(events []Event) (operations []porcupine.Operation, po
 }
 
 // madeBy returns the version that a call with an unknown outcome made, and when it was first seen.
-// A call that made two seen versions has happened twice, which contents finds.
+// If a call made two seen versions, it happened twice; the method contents reports that.
 func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64, ok bool) {
 	for _, v := range j.authored[call.ID] {
 		if at, was := seen[v.Location]; was && (!ok || at < to) {
@@ -126,8 +128,9 @@ func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64
 	return made, to, ok
 }
 
-// effectsOf returns the possible effects of a call whose version was not seen. A call that makes a
-// version has no effect without a file, and unseen properties explain nothing.
+// effectsOf returns the possible effects of a call whose version was not seen. If a call should
+// make a version, but there is no file of it, the call had no effect. Properties that no client saw
+// explain nothing.
 func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 	made := j.authored[call.ID]
 	switch call.Action {
@@ -149,7 +152,7 @@ func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 		for _, v := range made {
 			base := v.base
 			for _, was := seen[base]; !was && j.files[base].base != ""; _, was = seen[base] {
-				base = j.files[base].base // made by another commit that was not seen
+				base = j.files[base].base // another commit that was not seen made it
 			}
 			effects = append(effects, effect{action: Append, base: Version{v.Table, base}})
 		}
@@ -157,7 +160,7 @@ func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 	return effects
 }
 
-// number returns the index of an effect in the group's effects.
+// number returns the index of an effect in the group's effects, and adds the effect if it is new.
 func (j *judge) number(e effect) int {
 	i := slices.Index(j.effects, e)
 	if i < 0 {
@@ -167,7 +170,7 @@ func (j *judge) number(e effect) int {
 	return i
 }
 
-// apply returns the state after an effect; s if it has no effect there.
+// apply returns the state after effect e, or s if e changes nothing in s.
 func (j *judge) apply(s state, e effect) state {
 	now := s.names[e.name]
 	switch e.action {
@@ -197,7 +200,7 @@ func (j *judge) apply(s state, e effect) state {
 	return s
 }
 
-// spareMax is how many calls with one effect are counted. More make no difference.
+// spareMax bounds the count of calls with one effect. More calls make no difference.
 const spareMax = 255
 
 // count returns how many calls with the i-th effect may still happen.
@@ -219,7 +222,8 @@ func (s state) counted(i, change int) state {
 	return s
 }
 
-// covers reports whether everything that can follow other can also follow s.
+// covers reports whether every answer that is possible after the state other is also possible after
+// s.
 func (s state) covers(other state) bool {
 	if s.gone != other.gone || s.names != other.names {
 		return false
@@ -240,13 +244,14 @@ func joined(states []state, s state) []state {
 	return append(slices.DeleteFunc(states, func(other state) bool { return s.covers(other) }), s)
 }
 
-// closure returns the states that a group in state s may reach by pending effects, including s.
+// closure returns the states that a group can reach from state s by effects that may still happen.
+// They include s.
 func (j *judge) closure(s state) []state {
 	if found, ok := j.closures[s]; ok {
 		return found
 	}
 	reached := []state{s}
-	for i := 0; i < len(reached); i++ { // what has happened grows, so no later state covers an earlier one
+	for i := 0; i < len(reached); i++ { // later states have fewer calls left, so they cover no earlier state
 		for n, e := range j.effects {
 			now := reached[i]
 			if now.count(n) == 0 {
@@ -280,8 +285,8 @@ func (j *judge) stepAll(states []state, call Call, answer Answer) (bool, []state
 	return len(after) > 0, after
 }
 
-// begin returns the states after the begin of a call with an unknown outcome: its effect may happen
-// from now on.
+// begin returns the states after a call with an unknown outcome has begun: from then on its effect
+// may happen.
 func (j *judge) begin(states []state, effect begun) []state {
 	after := make([]state, len(states))
 	for i, s := range states {
@@ -290,7 +295,7 @@ func (j *judge) begin(states []state, effect begun) []state {
 	return after
 }
 
-// model describes a group as a single client sees it.
+// model returns porcupine's model of a group that only one client uses.
 func (j *judge) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return []state{{}} },

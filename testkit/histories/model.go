@@ -7,14 +7,14 @@ import (
 )
 
 // state is the model's state of a group: whether its namespace is gone, the version of each name,
-// and how many calls of each effect may still happen (see judge).
+// and how many calls with each effect may still happen (see judge).
 type state struct {
 	gone  bool
 	names [Names]Version
 	spare string // a count for each of judge.effects, 0 for effects beyond its end
 }
 
-// find returns the name of the table, -1 if it has none.
+// find returns the index of the table's name, or -1 if the table has no name.
 func (s state) find(table string) int {
 	return slices.IndexFunc(s.names[:], func(v Version) bool { return v.Table == table })
 }
@@ -69,12 +69,13 @@ func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 	return j.commit(s, call, Version{answer.Table, answer.Base}, answer.Version)
 }
 
-// commit reports whether a commit could make next out of base, and returns the state after it. If
-// commits shared next, the first of them in the order makes it. The others find it there already.
+// commit reports whether a commit could make the version next on top of base, and returns the state
+// after the commit. If several commits made next together, the first of them in the order makes it.
+// For the others next is already the current version.
 func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	at := call.Name
 	if call.Table != "" {
-		at = s.find(call.Table) // it follows the table to its new name
+		at = s.find(call.Table) // the call follows the table to its new name
 	}
 	switch {
 	case at < 0, s.names[at] != base && s.names[at] != next:
@@ -85,10 +86,11 @@ func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	return slices.Contains(j.files[next.Location].authors, call.ID), s.with(at, next)
 }
 
-// mayEnd reports whether a table can have been dropped with its version v.
+// mayEnd reports whether v can have been a table's version when the table was dropped.
 func (j *judge) mayEnd(v Version) bool { return v != Version{} && !j.followed[v.Location] }
 
-// head returns the head of main in a version, 0 if there is none, -1 if it is unknown.
+// head returns the head of main in a version. It returns 0 if there is no head, and -1 if it is
+// unknown.
 func (j *judge) head(v Version) int64 {
 	if v.Location == unseenAppend {
 		return -1
@@ -100,12 +102,12 @@ func (j *judge) head(v Version) int64 {
 	return Head(f.document)
 }
 
-// mayRefuse reports whether a call could be refused for such a reason.
+// mayRefuse reports whether a call in state s could fail with an error of the given kind.
 func (j *judge) mayRefuse(s state, call Call, kind moorage.Kind) bool {
 	now := s.names[call.Name]
 	switch kind {
 	case moorage.KindUnavailable:
-		return false // refusals that faults explain were left out
+		return false // the history leaves out failures that faults explain
 	case moorage.KindNoSuchNamespace:
 		return s.gone
 	case moorage.KindNamespaceNotEmpty:
@@ -123,7 +125,7 @@ func (j *judge) mayRefuse(s state, call Call, kind moorage.Kind) bool {
 		return now == Version{} || call.Table != "" && s.find(call.Table) < 0
 	case moorage.KindCommitFailed:
 		if call.Table == "" {
-			return false // it required nothing
+			return false // the call required nothing
 		}
 		at := s.find(call.Table)
 		return now != Version{} && now.Table != call.Table ||

@@ -2,19 +2,19 @@ package histories
 
 import "math"
 
-// period is what a history shows of the time in which a version was current. It became current
-// between from and to, and was current no longer than until.
+// period bounds the time in which a version was current, as far as a history shows it. It became
+// current between from and to, and was current no longer than until.
 type period struct{ from, to, until int64 }
 
 // periods are the periods of the versions that certainly were current once, by location. The search
-// for an order is short only if each call can have few places. A commit that waits for others is in
-// progress for long, so its period narrows its places.
+// for an order is short only if each call has few possible places. A commit that waits for others
+// is in progress for long, so the period of its version leaves fewer places for it.
 type periods map[string]period
 
 // periods returns the periods of the versions that were seen.
 func (k *Checker) periods(events []Event, seen map[string]int64) periods {
 	calls := map[string]Event{}
-	last := map[string]int64{} // when the last call began whose answer had a version
+	last := map[string]int64{} // by version: when the last call began whose answer had it
 	for _, event := range events {
 		calls[event.Call.ID] = event
 		if event.Answer.Err == nil {
@@ -52,7 +52,7 @@ func (k *Checker) periods(events []Event, seen map[string]int64) periods {
 	return all
 }
 
-// arePossible reports whether each version was seen no sooner than it can have been made.
+// arePossible returns false if a version was seen before it can have been made.
 func (p periods) arePossible() bool {
 	for _, made := range p {
 		if made.from > made.to {
@@ -62,8 +62,8 @@ func (p periods) arePossible() bool {
 	return true
 }
 
-// narrow returns event with the part of its time in which it can have happened, as far as the
-// version in its answer shows that. If no time remains, it returns event unchanged.
+// narrow returns event with a shorter time: the part in which the call can have happened according
+// to the period of the version in its answer. If no time remains, it returns event unchanged.
 func (p periods) narrow(event Event) Event {
 	answered, ok := p[event.Answer.Location]
 	if !ok {

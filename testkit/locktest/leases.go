@@ -16,21 +16,21 @@ import (
 type MemoryLeases struct {
 	now func() time.Time
 
-	mu       sync.Mutex // guards the fields below; leaf
+	mu       sync.Mutex // guards the fields below; no other lock is taken under it
 	sessions map[string]life
 	leases   []entry
-	wants    []entry // sorted by age of their tickets, the oldest first
+	wants    []entry // in the order of their tickets' ages, the oldest first
 	tickets  int64
 }
 
 // entry is a lease, or a want.
 type entry struct {
 	session string
-	id      int64 // of the lease, or the ticket
+	id      int64 // the id of the lease; for a want: its ticket
 	path    string
 	mode    uint8
 	since   time.Time
-	age     int64 // of a want: the index of its ticket in the order of all tickets
+	age     int64 // for a want: the index of its ticket in the order of all tickets
 }
 
 // life is a session that has not ended.
@@ -123,8 +123,8 @@ func (m *MemoryLeases) Session(name string) (locks.Session, bool) {
 	return known.Session, ok
 }
 
-// isSilentLocked reports whether takers that allow silence may pass over a session; mu must be
-// held.
+// isSilentLocked reports whether a session is silent for so long that others may take its leases.
+// silence is the limit for a session without its own limit. mu must be held.
 func (m *MemoryLeases) isSilentLocked(session string, silence time.Duration) bool {
 	life := m.sessions[session]
 	return m.now().Sub(life.renewed) > cmp.Or(life.Silence, silence)

@@ -8,19 +8,20 @@ import (
 	"moorage/locks"
 )
 
-// LeasesAround is a locks.Leases that can count, delay or refuse every call, or drop its answer. It
-// is as safe for concurrent use as the Leases behind it.
+// LeasesAround is a locks.Leases that counts every call to another Leases. It can also delay or
+// refuse calls, or drop their answers. It is as safe for concurrent use as the Leases behind it.
 type LeasesAround struct {
 	leases locks.Leases
 
-	mu    sync.Mutex // guards the fields below; leaf
+	mu    sync.Mutex // guards the fields below; no other lock is taken under it
 	hook  Hook
 	calls map[string]int
 	rows  map[string]int
 }
 
-// Hook wraps a call. method is the name of the method, and call makes the call. If Hook returns an
-// error, it replaces the call's error. Many goroutines may call it at once.
+// Hook is called instead of a method of Leases. method is the name of the method, and call makes
+// the call. If Hook returns an error, this error replaces the call's error. Many goroutines may
+// call it at once.
 type Hook func(ctx context.Context, method string, call func()) error
 
 // NewLeasesAround returns a LeasesAround without a hook.
@@ -28,7 +29,7 @@ func NewLeasesAround(leases locks.Leases) *LeasesAround {
 	return &LeasesAround{leases: leases, calls: make(map[string]int), rows: make(map[string]int)}
 }
 
-// SetHook makes hook wrap every later call. Nil removes the hook.
+// SetHook makes LeasesAround use hook for every later call. Nil removes the hook.
 func (a *LeasesAround) SetHook(hook Hook) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

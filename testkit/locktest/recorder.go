@@ -8,12 +8,12 @@ import (
 	"moorage/locks"
 )
 
-// Recorder is a Manager that records every Acquire and passes it on, for tests that compare the
-// locks of an operation with the expected ones. It is safe for concurrent use.
+// Recorder is a Manager that records every Acquire, and then calls another Manager. It is for tests
+// that compare the locks of an operation with the expected locks. It is safe for concurrent use.
 type Recorder struct {
 	manager locks.Manager
 
-	mu    sync.Mutex // guards the field below; leaf
+	mu    sync.Mutex // guards the field below; no other lock is taken under it
 	calls []Call
 }
 
@@ -21,10 +21,10 @@ type Recorder struct {
 type Call struct {
 	Request locks.Request
 	Options locks.Options
-	Grants  []locks.Grant // the result of locks.Plan for Request, ancestors included, in the order of taking
+	Grants  []locks.Grant // the result of locks.Plan for Request, with ancestors, in the order of taking
 	Err     error         // the error of Acquire
-	// Nested is true if the caller's context belongs to a hold that was not released. The order of
-	// locks forbids such a second Acquire while holding.
+	// Nested is true if the caller's context belongs to a hold that was not released. The rules of
+	// package locks forbid such a second Acquire.
 	Nested bool
 }
 
@@ -40,7 +40,7 @@ func (c Call) Named() []string {
 	return named
 }
 
-// NewRecorder returns a Recorder over manager.
+// NewRecorder returns a Recorder that calls manager.
 func NewRecorder(manager locks.Manager) *Recorder { return &Recorder{manager: manager} }
 
 // Calls returns the recorded calls, in the order in which they returned.
@@ -79,7 +79,7 @@ func (r *Recorder) Acquire(ctx context.Context, request locks.Request, options l
 
 type recordedKey struct{}
 
-// recordedHold is a Hold whose context can be distinguished from others.
+// recordedHold is a Hold whose context marks the operations under it.
 type recordedHold struct{ locks.Hold }
 
 func (h *recordedHold) Context() context.Context {

@@ -48,7 +48,7 @@ func (a *Authority) Sign(t testing.TB) (certificate, key []byte) {
 	return a.SignFor(t, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 }
 
-// SignFor returns a certificate for these uses and its key, as PEM.
+// SignFor returns a certificate for the given uses and its key, as PEM.
 func (a *Authority) SignFor(t testing.TB, uses ...x509.ExtKeyUsage) (certificate, key []byte) {
 	t.Helper()
 	private := newKey(t)

@@ -2,5 +2,5 @@
 // connections, ports for servers that are killed and restarted, and certificates for nodes that
 // call each other.
 //
-// It must not know the meaning of the bytes.
+// The package must not know the meaning of the bytes on connections.
 package loopback

@@ -10,12 +10,12 @@ import (
 )
 
 // portMin and portEnd bound the ports of FreePort. They are below the ports that systems assign to
-// a process that requests any port.
+// processes that request any free port.
 const portMin, portEnd = 10_000, 30_000
 
-// FreePort returns a free port of 127.0.0.1. No connection and no listener gets it by chance,
-// neither before a server listens there nor while that server is dead. So a server that is killed
-// and restarted can keep it.
+// FreePort returns a free port of 127.0.0.1. The system assigns it to no other connection or
+// listener, neither before a server listens on it nor while that server is dead. So a server that
+// is killed and restarted can keep it.
 func FreePort() (int, error) {
 	for {
 		var drawn [2]byte
@@ -31,7 +31,7 @@ func FreePort() (int, error) {
 	}
 }
 
-// FreeAddress returns FreePort as a host and a port.
+// FreeAddress returns an address, host:port, with a port from FreePort.
 func FreeAddress() (string, error) {
 	port, err := FreePort()
 	return address(port), err

@@ -12,14 +12,14 @@ type Proxy struct {
 	listener net.Listener
 	tasks    sync.WaitGroup
 
-	mu     sync.Mutex // guards the fields below; a leaf
+	mu     sync.Mutex // guards the fields below; no other lock is taken under it
 	conns  map[net.Conn]bool
 	cut    bool
 	closed bool
-	gates  [2]chan struct{} // of each direction: closed while bytes may move
+	gates  [2]chan struct{} // one for each direction; closed while bytes may move
 }
 
-// direction is the direction of bytes.
+// direction is the direction in which bytes move.
 type direction int
 
 const (
@@ -45,8 +45,8 @@ func NewProxy(target string) (*Proxy, error) {
 // Addr returns the host and the port where the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut breaks all connections, and new ones at once, until Restore. Bytes that were sent before may
-// still arrive.
+// Cut breaks all connections. Until Restore it also breaks new connections at once. Bytes that were
+// sent before Cut may still arrive.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,8 +54,8 @@ func (p *Proxy) Cut() {
 	p.breakLocked()
 }
 
-// Stall holds back all bytes in both directions until Restore. Both sides see only silence.
-// NewProxy connections are accepted and stall too.
+// Stall holds back all bytes in both directions until Restore. Both sides receive nothing
+// meanwhile. The proxy still accepts new connections, and holds back their bytes too.
 func (p *Proxy) Stall() { p.hold(toTarget, fromTarget) }
 
 // Mute holds back the target's answers until Restore. Bytes to the target pass. Cut loses the bytes
@@ -74,7 +74,7 @@ func (p *Proxy) hold(directions ...direction) {
 	}
 }
 
-// Restore undoes Cut, Stall and Mute. Held back bytes move on.
+// Restore undoes Cut, Stall and Mute. The bytes that were held back move on.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *Proxy) Close() error {
 // breakLocked closes all connections. mu must be held.
 func (p *Proxy) breakLocked() {
 	for conn := range p.conns {
-		_ = conn.Close() // to break the connection
+		_ = conn.Close() // breaks the connection
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Bouncer is a running PgBouncer, which pools transactions: each transaction uses any free one of
-// its few connections to the server. It accepts every role of the server. It is safe for concurrent
-// use, except for Kill, Restart and Stop.
+// Bouncer is a running PgBouncer in the mode transaction pooling: each transaction uses any free
+// connection among a few connections to the server. It accepts every role of the server. It is safe
+// for concurrent use, except for Kill, Restart and Stop.
 type Bouncer struct {
 	port     int
 	folder   string
@@ -26,8 +26,8 @@ type Bouncer struct {
 }
 
 // StartBouncer starts a PgBouncer in front of the server at dsn (Server.DSN, or the DSN of a
-// proxy). settings (name = value) are added to the kit's own in its section [pgbouncer]. The
-// program is searched in PATH and in Debian's folder. Stop it with Stop.
+// proxy). settings (name = value) are added to this package's settings in the section [pgbouncer].
+// StartBouncer searches the program in PATH and in Debian's folder. Stop it with Stop.
 func StartBouncer(dsn string, settings ...string) (*Bouncer, error) {
 	program, err := findBouncer()
 	if err != nil {
@@ -57,8 +57,8 @@ func findBouncer() (string, error) {
 	return "", errors.New("PgBouncer is not installed")
 }
 
-// BouncerPrepares reports whether the installed PgBouncer supports prepared statements, by its
-// setting max_prepared_statements: from 1.21 on.
+// BouncerPrepares reports whether the installed PgBouncer supports prepared statements. It does
+// from version 1.21 on, with the setting max_prepared_statements.
 func BouncerPrepares() (bool, error) {
 	program, err := findBouncer()
 	if err != nil {
@@ -103,7 +103,7 @@ func (b *Bouncer) configure() error {
 
 func (b *Bouncer) file(name string) string { return filepath.Join(b.folder, name) }
 
-// Restart starts PgBouncer on its port, also after Kill, and waits until it answers.
+// Restart starts PgBouncer again on its port, for example after Kill, and waits until it answers.
 func (b *Bouncer) Restart() error {
 	if err := b.configure(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (b *Bouncer) Restart() error {
 	return nil
 }
 
-// DSN returns a connection string through b, like Server.DSN without b.
+// DSN returns a connection string through b. It is like Server.DSN, which bypasses b.
 func (b *Bouncer) DSN() string {
 	return connectionString(b.port)
 }
@@ -138,7 +138,7 @@ func (b *Bouncer) Kill() error {
 		return nil
 	}
 	err := b.process.Process.Kill()
-	_ = b.process.Wait() // the error is that it was killed
+	_ = b.process.Wait() // the error only reports that it was killed
 	b.process = nil
 	return err
 }

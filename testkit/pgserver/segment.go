@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segmentLine is the line of postmaster.pid with a server's segment of System V memory: its key and
-// its id.
+// segmentLine is the index of the line in postmaster.pid with the key and the id of a server's
+// System V shared memory segment.
 const segmentLine = 6
 
-// removeSegment removes the segment of a killed server. The segment has a few bytes, by which a
-// server detects another server with the same files. A server that ends in order removes it itself.
-// The system allows some thousand of them, and then no server starts.
+// removeSegment removes the segment of a killed server. The segment has a few bytes; with it a
+// server detects another server on the same files. A server that shuts down normally removes its
+// segment. The system allows a few thousand segments; when there are more, no server can start.
 func (s *Server) removeSegment() error {
 	key, id, err := s.segment()
 	if err != nil || id < 0 {
@@ -25,7 +25,7 @@ func (s *Server) removeSegment() error {
 	var found unix.SysvShmDesc
 	_, err = unix.SysvShmCtl(id, unix.IPC_STAT, &found)
 	switch {
-	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EIDRM): // it does not exist
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EIDRM): // the segment does not exist
 		return nil
 	case err != nil:
 		return fmt.Errorf("look at the memory segment %d: %w", id, err)
@@ -38,7 +38,8 @@ func (s *Server) removeSegment() error {
 	return nil
 }
 
-// segment returns the key and the id of the server's segment; a negative id if it has none.
+// segment returns the key and the id of the server's segment. The id is negative if it has no
+// segment.
 func (s *Server) segment() (key int32, id int, err error) {
 	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -49,7 +50,7 @@ func (s *Server) segment() (key int32, id int, err error) {
 	}
 	lines := strings.Split(string(text), "\n")
 	if len(lines) <= segmentLine || strings.TrimSpace(lines[segmentLine]) == "" {
-		return 0, -1, nil // it was killed before it had one
+		return 0, -1, nil // the server was killed before it had a segment
 	}
 	var number uint64 // the server writes the key as this type
 	if _, err := fmt.Sscan(lines[segmentLine], &number, &id); err != nil {

@@ -25,13 +25,14 @@ import (
 )
 
 const (
-	// startTimeout bounds how long the server may take until it answers; only a server that hangs
-	// takes so long.
+	// startTimeout bounds how long a start may take until the server answers. Only a server that
+	// hangs takes longer.
 	startTimeout = 3 * time.Minute
-	// startsMax bounds the starts of a server on another port after it ended by itself.
+	// startsMax bounds how often a start is tried. If the server ends by itself, the next try uses
+	// another port.
 	startsMax = 3
-	// options are part of all connection strings. A connection takes that long only if something
-	// hangs.
+	// options are part of all connection strings. Opening a connection takes 60 seconds only if
+	// something hangs.
 	options = "sslmode=disable&connect_timeout=60"
 )
 
@@ -46,8 +47,8 @@ type Server struct {
 	extra   []string
 }
 
-// Start starts a server with settings (name=value), which are added to the kit's own. The server's
-// programs are searched in Debian's folder, then in PATH. Stop it with Stop.
+// Start starts a server with settings (name=value), which are added to this package's settings.
+// Start searches the server's programs in Debian's folder, then in PATH. Stop it with Stop.
 func Start(settings ...string) (*Server, error) {
 	binary, err := findPrograms()
 	if err != nil {
@@ -84,7 +85,8 @@ func (s *Server) begin(fill func() *exec.Cmd) error {
 	return nil
 }
 
-// launch starts a server on a free port, and on another one if a different process took it first.
+// launch starts a server on a free port. If another process takes the port first, it tries another
+// port.
 func launch(port *int, server interface {
 	Restart() error
 	Kill() error
@@ -96,7 +98,7 @@ func launch(port *int, server interface {
 		if err = server.Restart(); !errors.Is(err, errEnded) {
 			return err
 		}
-		_ = server.Kill() // it has ended
+		_ = server.Kill() // the server has ended
 	}
 	return err
 }
@@ -151,11 +153,13 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Restart starts the server on its files and its port, also after Kill, and waits until it answers.
+// Restart starts the server again on its files and its port, for example after Kill, and waits
+// until it answers.
 func (s *Server) Restart() error {
 	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c",
 		"max_connections=200",
-		// In the data folder, so that a killed server leaves nothing in memory.
+		// Shared memory in files of the data folder, so that a killed server leaves nothing in
+		// memory.
 		"-c", "dynamic_shared_memory_type=mmap"}
 	for _, setting := range s.extra {
 		args = append(args, "-c", setting)
@@ -180,8 +184,8 @@ func (s *Server) Restart() error {
 // errEnded means that a server's process ended before it answered.
 var errEnded = errors.New("the server ended by itself")
 
-// await returns when the server at dsn answers, which is the process pid, or after startTimeout. It
-// returns errEnded when the process has ended.
+// await returns when the server at dsn answers, or with an error after startTimeout. The server is
+// the process pid. It returns errEnded when the process has ended.
 func await(dsn string, pid int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -226,18 +230,18 @@ func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err er
 	return s.DSN() + "&search_path=" + name, nil
 }
 
-// Kill ends the server and all its processes at once, as a power cut of its machine would. It waits
-// until the processes and their shared memory are gone.
+// Kill ends the server and all its processes at once, as if its machine lost power. It waits until
+// the processes and their shared memory are gone.
 func (s *Server) Kill() error {
 	if s.process == nil {
 		return nil
 	}
 	pid := s.process.Process.Pid
-	// Stopped first, so that it starts no other processes.
+	// Stop the main process first, so that it starts no other processes.
 	err := s.process.Process.Signal(syscall.SIGSTOP)
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	err = errors.Join(err, s.process.Process.Kill())
-	_ = s.process.Wait() // the error is that it was killed
+	_ = s.process.Wait() // the error only reports that it was killed
 	s.process = nil
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -246,7 +250,7 @@ func (s *Server) Kill() error {
 		if parseErr != nil {
 			return errors.Join(err, parseErr)
 		}
-		_ = syscall.Kill(child, syscall.SIGKILL) // it may be gone already
+		_ = syscall.Kill(child, syscall.SIGKILL) // the process may have ended already
 		for alive(child) && ctx.Err() == nil {
 			worker.Sleep(ctx, time.Millisecond)
 		}
@@ -254,7 +258,8 @@ func (s *Server) Kill() error {
 	return errors.Join(err, ctx.Err(), s.removeSegment())
 }
 
-// alive reports whether a process runs. A process that ended and was not waited for does not.
+// alive reports whether a process runs. It returns false for a zombie: a process that has ended but
+// that its parent has not waited for.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, found := strings.Cut(string(stat), ") ")

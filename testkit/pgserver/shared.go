@@ -15,8 +15,8 @@ import (
 )
 
 // Shared is a server that the tests of a package share. The first test that needs a schema starts
-// it. It loses acknowledged writes in a power cut, which makes it fast. Main stops it. It is safe
-// for concurrent use.
+// it. It does not sync its writes to disk, so it is fast, but would lose acknowledged writes in a
+// power cut. Main stops it. It is safe for concurrent use.
 type Shared struct {
 	once   sync.Once
 	server *Server
@@ -30,7 +30,8 @@ func (s *Shared) start() (*Server, error) {
 	return s.server, s.err
 }
 
-// Main runs the tests of a package, stops the server, and ends the process: it is TestMain.
+// Main runs the tests of a package, stops the server, and ends the process. A package's TestMain
+// calls it.
 func (s *Shared) Main(m *testing.M) {
 	code := m.Run()
 	if err := s.Stop(); err != nil {
@@ -51,8 +52,8 @@ func (s *Shared) Schema(ctx context.Context) (dsn string, err error) {
 
 func randomName() string { return "test_" + strings.ToLower(rand.Text()) }
 
-// SchemaWithClock is Schema with a fixed clock_timestamp(): it returns now, until set moves it. set
-// panics if the server does not accept the time.
+// SchemaWithClock is like Schema, but clock_timestamp() returns a fixed time in the schema: now,
+// until set changes it. set panics if the server does not accept the time.
 func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string, set func(time.Time), err error) {
 	server, err := s.start()
 	if err != nil {
@@ -62,7 +63,8 @@ func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string
 	if dsn, err = server.NewSchema(ctx, name); err != nil {
 		return "", nil, err
 	}
-	// The function has a schema of its own: migrations refuse a schema with foreign objects.
+	// The function is in a separate schema, because migrations refuse a schema with objects that
+	// are not theirs.
 	clock := pgx.Identifier{name + "_clock"}.Sanitize()
 	exec := func(ctx context.Context, sql string, args ...any) error {
 		conn, err := pgx.Connect(ctx, server.DSN())
@@ -84,7 +86,8 @@ func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string
 			panic("pgserver: set the clock of " + name + ": " + err.Error())
 		}
 	}
-	// A schema that is listed before pg_catalog hides the function of that name there.
+	// A function in a schema that is listed before pg_catalog hides the function of the same name
+	// in pg_catalog.
 	path := url.QueryEscape(name + "," + name + "_clock,pg_catalog")
 	return strings.Replace(dsn, "search_path="+name, "search_path="+path, 1), set, nil
 }

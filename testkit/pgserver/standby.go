@@ -13,12 +13,12 @@ import (
 	"moorage/internal/worker"
 )
 
-// standbyName is the name of a standby at its primary.
+// standbyName is the name under which a primary knows its standby.
 const standbyName = "standby"
 
-// Standby starts a standby of s, which connects to s at dsn (s.DSN(), or the DSN of a proxy). When
-// it returns, s acknowledges a commit only when the standby has it on disk too. Stop it with Stop.
-// A server has at most one standby.
+// Standby starts a standby of s, which connects to s at dsn (s.DSN(), or the DSN of a proxy). From
+// then on s acknowledges a commit only when the standby also has the commit on disk. Stop it with
+// Stop. A server has at most one standby.
 func (s *Server) Standby(dsn string) (*Server, error) {
 	folder, err := os.MkdirTemp("", "moorage-pg-")
 	if err != nil {
@@ -38,7 +38,8 @@ func (s *Server) Standby(dsn string) (*Server, error) {
 	return standby, nil
 }
 
-// awaitStandby makes s wait for its standby from now on, and returns when that is in effect.
+// awaitStandby makes s wait for its standby with each commit from now on, and returns when that is
+// in effect.
 func (s *Server) awaitStandby() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -67,8 +68,8 @@ func (s *Server) awaitStandby() error {
 	}
 }
 
-// Promote makes a standby a primary, and returns when it accepts writes. Its old primary must be
-// dead.
+// Promote makes a standby a primary, and returns when it accepts writes. The standby's old primary
+// must be dead.
 func (s *Server) Promote() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -13,15 +13,15 @@ import (
 
 const (
 	// oldXID is the oldest transaction id after NearWraparound, and newXID the next one. Then fewer
-	// than 40 million ids are left, and the server warns with each new one.
+	// than 40 million ids are left, and the server logs a warning for each new id.
 	oldXID, newXID = 716, 2_107_490_000
 	// xidsPerSegment and segmentBytes describe a file of pg_xact, which has two bits for each
 	// transaction id.
 	xidsPerSegment, segmentBytes = 1 << 20, 1 << 18
 )
 
-// NearWraparound restarts s as a server that has used almost all of its transaction ids. A
-// forgotten replication slot keeps it from reusing old ones. s needs wal_level=logical.
+// NearWraparound restarts s as a server that has used almost all of its transaction ids. An
+// abandoned replication slot prevents it from reusing old ids. s needs wal_level=logical.
 func (s *Server) NearWraparound(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.DSN())
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Server) NearWraparound(ctx context.Context) error {
 	return s.Restart()
 }
 
-// Shutdown ends the server in order, so that its files need no recovery, and waits until it has
-// ended. Connections are closed.
+// Shutdown ends the server normally, so that its files need no recovery. It closes connections, and
+// waits until the server has ended.
 func (s *Server) Shutdown() error {
 	if err := s.process.Process.Signal(syscall.SIGINT); err != nil {
 		return err

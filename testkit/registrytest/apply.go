@@ -174,7 +174,7 @@ func applyFirstFailed(h *harness) {
 		h.refuse(registry.Batch{Conditions: conditions, Writes: writes}, len(holds))
 		h.refuse(registry.Batch{Conditions: conditions, Writes: writes, Change: change(1)}, len(holds))
 	}
-	// The order is the batch's, with the change's condition last.
+	// Conditions are checked in the batch's order, and the change's condition last.
 	h.refuse(registry.Batch{Conditions: []registry.Condition{fails[2], fails[0], fails[1]}, Writes: writes}, 0)
 	h.refuse(registry.Batch{Conditions: holds, Writes: writes, Change: change(1)}, len(holds))
 	h.wantRecord(h.get(key("a")), key("a"), etag, registry.StateOwner, "1")
@@ -303,7 +303,7 @@ func applyLongestKey(h *harness) {
 	h.wantIDs(h.list(registry.TableLocation, string(id[:registry.KeyBytesMax-1]), "", 2), string(id))
 }
 
-// applyFormat raises the format to the newest version, and expects it raised.
+// applyFormat raises the format to the newest version, and checks that the store has that version.
 func applyFormat(h *harness) {
 	before := h.get(registry.FormatKey())
 	for version, bad := range map[int]bool{

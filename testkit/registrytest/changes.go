@@ -166,7 +166,7 @@ func changesFence(h *harness) {
 	h.refuse(fence(2), 0)
 	h.wantChanges(h.changes(0), 2)
 
-	// A commit and its fence meet: exactly one of them happens.
+	// A commit and its fence race: exactly one of them must happen.
 	for round := range contentionRounds {
 		n := 10 + round
 		var won [2]bool
@@ -198,7 +198,7 @@ func changesDeleted(h *harness) {
 		registry.Delete(registry.ChangeKey(id(4))), registry.Delete(registry.ChangeKey(id(77)))}})
 	h.wantChanges(h.changes(0), 0, 2, 3)
 	h.wantMissing(registry.ChangeKey(id(4)))
-	// The id is free again. Its change takes a new place.
+	// The id is free again, and a change with it takes a new place.
 	h.applyChange(4)
 	h.wantChanges(h.changes(0), 0, 2, 3, 4)
 	if got := h.changes(last); len(got) != 1 {
@@ -255,8 +255,8 @@ func changesKeyOrder(h *harness) {
 	}
 }
 
-// changesCausalOrder lets each goroutine record in its change the version of its neighbour's record
-// that it has seen. The change that wrote that version must come before it.
+// changesCausalOrder lets each goroutine record, in its change, which version of its neighbour's
+// record it has seen. The change that wrote that version must come before the goroutine's change.
 func changesCausalOrder(h *harness) {
 	h.together(contenders, func(i int) error {
 		for round := range contentionRounds {
@@ -328,7 +328,7 @@ func changesFollow(h *harness) {
 }
 
 // changesClocksSetBack applies changes whose writers' clocks are set back between changes. Each
-// change has seen the one before it.
+// writer has seen the previous change.
 func changesClocksSetBack(h *harness) {
 	const count = 20
 	var want []int
@@ -345,8 +345,8 @@ func changesClocksSetBack(h *harness) {
 	h.wantChanges(h.changes(0), want...)
 }
 
-// changesHorizon deletes the first changes and writes the horizon in one batch, as a reader must
-// see both.
+// changesHorizon deletes the first changes and writes the horizon in one batch. A reader must see
+// both effects together.
 func changesHorizon(h *harness) {
 	for n := range 4 {
 		h.applyChange(n)

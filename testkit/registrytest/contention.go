@@ -108,8 +108,9 @@ func applyCounters(h *harness) {
 	}
 }
 
-// writeSkew lets two batches race: each closes its own door on condition that the other's is open,
-// without writing the other's record. At most one may succeed.
+// writeSkew lets two batches race over two records, the doors. Each batch closes one door on
+// condition that the other door is open, and does not write the other door's record. At most one
+// may succeed.
 func writeSkew(h *harness, isOpen func(k registry.Key, etag registry.ETag) registry.Condition) {
 	doors := [2]registry.Key{key("a"), key("b")}
 	for round := range contentionRounds {
@@ -143,8 +144,8 @@ func applyWriteSkewState(h *harness) {
 
 func applyWriteSkewETag(h *harness) { writeSkew(h, registry.ETagIs) }
 
-// applyWriteSkewMadeAgain is writeSkew by state with doors that are deleted and made again, open,
-// until one is closed.
+// applyWriteSkewMadeAgain is like writeSkew with conditions on the state. Meanwhile other
+// goroutines delete the doors and make them again, open, until one is closed.
 func applyWriteSkewMadeAgain(h *harness) {
 	const lives, tries = 4, 8
 	for round := range contentionRounds {
@@ -204,9 +205,9 @@ func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error
 }
 
 // applyStateOfNewLife deletes a record and makes it again, several times, while batches require its
-// state and write records of their own. Then it closes the record. A reader that saw it closed must
-// have seen all writes that required it open. So a batch that met the record between two of its
-// lives must also lock it.
+// state and write records of their own. Then it closes the record. A reader that saw the record
+// closed must see all writes that required it open. So a batch that finds the record deleted must
+// also lock it.
 func applyStateOfNewLife(h *harness) {
 	const lives = 4
 	for round := range contentionRounds {
@@ -325,7 +326,7 @@ func closeUnderWay(h *harness) {
 			<-running
 			return h.store.Close()
 		}
-		defer isRunning() // also after a failure
+		defer isRunning() // after a failure too
 		for round := 0; ; round++ {
 			_, err := h.store.Apply(h.ctx, registry.Batch{
 				Writes: []registry.Write{registry.Put(key(fmt.Sprint(i)), registry.StateOwner, fmt.Append(nil, round))},

@@ -9,7 +9,7 @@ import (
 
 // ReadsBehindDamage compares a store with the contract of Changes for unreadable records. damage
 // must replace the content of the record at key by value, without the store's knowledge. The store
-// need not see that before its next Apply.
+// need not notice the damage before its next Apply.
 func ReadsBehindDamage(t *testing.T, store registry.Store, damage func(key registry.Key, value []byte)) {
 	h := newHarness(t, store)
 	other, err := change(1).Encode()
@@ -26,7 +26,7 @@ func ReadsBehindDamage(t *testing.T, store registry.Store, damage func(key regis
 	}
 	h.applyChange(2 * len(damages))
 
-	all := h.changes(0) // a few at a time, so that pages begin after damaged ones
+	all := h.changes(0) // a few at a time, so that pages begin after damaged records
 	var numbers []int
 	for n := range 2*len(damages) + 1 {
 		numbers = append(numbers, n)

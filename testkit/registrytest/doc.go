@@ -1,5 +1,4 @@
-// Package registrytest is the contract of registry.Store as tests, and a store that fails on
-// purpose.
+// Package registrytest tests the contract of registry.Store, and has a store that fails on purpose.
 //
 // Run checks any store against the contract: each sentence of the contract names a sub-test.
 // RunDurable adds the contract of a reopened store. Faulty wraps a store for the tests of its

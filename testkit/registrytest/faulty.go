@@ -13,13 +13,13 @@ import (
 // Action is what happens to one call of a FaultyStore.
 type Action uint8
 
-// The actions. A call that fails before it happened returns ErrUnavailable, and so does a read
-// whose answer is lost. An Apply whose answer is lost returns ErrUnknown.
+// The actions. A call that fails before it happened returns ErrUnavailable. So does a read whose
+// answer is lost. An Apply whose answer is lost returns ErrUnknown.
 const (
 	Pass     Action = iota // the call goes through
 	Fail                   // the call fails and nothing happens
 	Lose                   // the call goes through and its answer is lost
-	Delay                  // as Lose, but an Apply happens only when Release is called; a read fails
+	Delay                  // like Lose, but an Apply happens only when Release is called; a read fails
 	Die                    // the process dies before the call: nothing happens, now or later
 	DieAfter               // the process dies after the call, which goes through
 )
@@ -33,12 +33,12 @@ const (
 	MethodTime    = "Time"
 )
 
-// Plan decides what happens to a call. Calls are counted from 0 over all methods. A Plan is called
-// for one call at a time, and not after the process died. If other ports must fail in one sequence
-// with the store's calls, their plans can share a counter.
+// Plan returns the action for a call. Calls are counted from 0 over all methods. A Plan is called
+// for one call at a time, and not after the process died. If the faults of a store and of other
+// ports must be in one sequence, their plans can share a counter.
 type Plan func(call int, method string) Action
 
-// Nth is the plan that applies action to call k and lets all others pass.
+// Nth returns the plan that applies action to call k and lets all other calls pass.
 func Nth(k int, action Action) Plan {
 	return func(call int, _ string) Action {
 		if call == k {
@@ -48,8 +48,8 @@ func Nth(k int, action Action) Plan {
 	}
 }
 
-// NthApply is the plan that applies action to the k-th Apply, counted from 0, and lets all other
-// calls pass.
+// NthApply returns the plan that applies action to the k-th Apply, counted from 0, and lets all
+// other calls pass.
 func NthApply(k int, action Action) Plan {
 	applies := 0
 	return func(_ int, method string) Action {
@@ -72,13 +72,13 @@ var ErrInjected = errors.New("registrytest: injected fault")
 type FaultyStore struct {
 	store registry.Store
 
-	// mu guards the fields below; leaf; held while plan is called.
+	// mu guards the fields below. No other lock is taken under it. It is held while plan is called.
 	mu      sync.Mutex
 	plan    Plan
 	calls   int
 	dead    bool
 	delayed []registry.Batch
-	// malformed makes the plan apply to malformed batches too.
+	// malformed makes Apply accept malformed batches instead of panicking.
 	malformed bool
 }
 
@@ -98,15 +98,15 @@ func (f *FaultyStore) TakeMalformed() *FaultyStore {
 	return f
 }
 
-// Calls returns how many calls were made before the process died, including the last.
+// Calls returns how many calls were made until the process died. The call at which it died counts.
 func (f *FaultyStore) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// Dead reports whether the process died. A test that simulates its death makes other ports refuse
-// their calls from then on.
+// Dead reports whether the process died. A test that simulates the death of a process must also
+// make other ports refuse their calls from then on.
 func (f *FaultyStore) Dead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,8 +176,8 @@ func (f *FaultyStore) Time(ctx context.Context) (time.Time, error) {
 	return times[0], nil
 }
 
-// Apply implements registry.Store. If the answer is lost, so is a failed condition. A malformed
-// batch panics, except after TakeMalformed.
+// Apply implements registry.Store. If the answer is lost, the caller does not learn of a failed
+// condition either. A malformed batch panics, except after TakeMalformed.
 func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	call, action, err := f.next(MethodApply)
 	if err != nil {
@@ -206,7 +206,7 @@ func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 func (f *FaultyStore) Close() error { return f.store.Close() }
 
 // mustBeWellFormed panics if the store refused a batch as malformed, unless f accepts such batches.
-// Tests with injected faults expect errors, and would not notice this one.
+// Tests with injected faults expect errors, and would not notice that a batch is malformed.
 func (f *FaultyStore) mustBeWellFormed(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"moorage/registry"
 )
 
-// filler fills all parts of a value, except one slot.
+// filler fills all parts of a value, except one. The parts are called slots.
 type filler struct {
-	zeroed int // the slot that stays empty; beyond the last, all are filled
-	slots  int // slots met so far
+	zeroed int // index of the slot that stays empty; if there is no such slot, all are filled
+	slots  int // number of slots visited so far
 }
 
 func (f *filler) fill(v reflect.Value) {
@@ -58,7 +58,7 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-// fillSlice makes v two elements long or, for the slot behind it, empty.
+// fillSlice makes v two elements long. The slice itself is one more slot, for which v is empty.
 func (f *filler) fillSlice(v reflect.Value) {
 	slot := f.slots
 	f.slots++

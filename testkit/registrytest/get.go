@@ -36,7 +36,7 @@ func getMissing(h *harness) {
 	}
 }
 
-// momentRounds is how often the tests of one moment write.
+// momentRounds is how often a test writes if it checks that a read shows one moment.
 const momentRounds = 200
 
 // whileWriting writes all keys with one new value at a time, repeatedly. Meanwhile it calls read in
@@ -66,7 +66,7 @@ func (h *harness) whileWriting(keys []registry.Key, read func() error) {
 	})
 }
 
-// oneValue returns an error unless all n records exist and have one value.
+// oneValue returns an error unless all n records exist and have the same value.
 func oneValue(records []registry.Record, n int) error {
 	if len(records) != 0 && len(records) != n {
 		return fmt.Errorf("%d records of %d were seen", len(records), n)

@@ -17,15 +17,15 @@ import (
 	"moorage/registry"
 )
 
-// harness is one test's store, with calls that fail the test on an error. Its methods must be
-// called from the test's own goroutine unless their comment allows others.
+// harness is the store of one test, with methods that fail the test on an error. Only the test's
+// own goroutine may call them, except methods whose comment allows other goroutines.
 type harness struct {
 	*testing.T
 	ctx   context.Context
 	store registry.Store
 }
 
-// testTimeout is far beyond the duration of any test here: a store that hangs fails.
+// testTimeout is much longer than any test here takes, so it only fails stores that hang.
 const testTimeout = 5 * time.Minute
 
 func newHarness(t *testing.T, store registry.Store) *harness {
@@ -101,7 +101,7 @@ func (h *harness) list(table registry.Table, prefix, after string, limit int) []
 	return records
 }
 
-// listKeys is list without values.
+// listKeys is like list, but reads no values.
 func (h *harness) listKeys(table registry.Table, prefix, after string, limit int) []registry.Record {
 	h.Helper()
 	records, err := h.store.ListKeys(h.ctx, table, prefix, after, limit)
@@ -178,8 +178,8 @@ func (h *harness) random() *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// together calls f(0) to f(n-1), each in its own goroutine, which starts when all are ready. It
-// waits for them and fails on their errors.
+// together calls f(0) to f(n-1), each each in its own goroutine. The calls begin when all
+// goroutines are ready. together waits for them, and fails the test if one returns an error.
 func (h *harness) together(n int, f func(i int) error) {
 	h.Helper()
 	start := make(chan struct{})
@@ -198,7 +198,7 @@ func (h *harness) together(n int, f func(i int) error) {
 	}
 }
 
-// describe describes a record.
+// describe returns a record in one line, for messages.
 func describe(r registry.Record) string {
 	if !r.Exists() {
 		return "no record"

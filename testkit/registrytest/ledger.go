@@ -11,9 +11,9 @@ import (
 	"moorage/registry"
 )
 
-// LedgerDeps returns the ledger of a process over config.Store, and the rest of its Deps. By
-// default it uses the clock and the random bits of this machine, and a logger that discards. It
-// panics without a store.
+// LedgerDeps returns ledger.Deps for a process, with a ledger over config.Store. By default they
+// use the clock and the random bits of this machine, and a logger that discards. LedgerDeps panics
+// without a store.
 func LedgerDeps(config ledger.Config) ledger.Deps {
 	if config.Now == nil {
 		config.Now = time.Now

@@ -47,7 +47,7 @@ func historyKey(n int) registry.Key { return key(fmt.Sprintf("history/%d", n)) }
 
 func historyIndex(k registry.Key) int { return int(k.ID[len(k.ID)-1] - '0') }
 
-// historyModel describes a store in one thread.
+// historyModel returns porcupine's model of a store that only one thread uses.
 func historyModel() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return historyState{} },
@@ -91,8 +91,9 @@ func historyModel() porcupine.Model {
 }
 
 // applyLinearizable lets clients read and write a few keys at random, with conditions on the
-// versions that they saw last, and checks the history. There must be an order of all calls that a
-// single thread could have made. In it each call happens at a moment between its start and its end.
+// versions that they saw last, and checks the history. There must be an order of all calls in which
+// one thread alone would have got the same answers. Each call must have its place in the order at a
+// moment between its start and its end.
 func applyLinearizable(h *harness) {
 	random := h.random()
 	seeds := make([]uint64, historyClients)

@@ -8,11 +8,11 @@ import (
 	"moorage/registry"
 )
 
-// historyClient is one thread of a history. It is not safe for concurrent use.
+// historyClient makes the calls of one thread of a history. It is not safe for concurrent use.
 type historyClient struct {
 	h      *harness
 	random *rand.Rand
-	seen   historyState // the versions that it saw last
+	seen   historyState // the versions that the client saw last
 }
 
 func newHistoryClient(h *harness, seed uint64) *historyClient {

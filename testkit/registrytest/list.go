@@ -10,8 +10,8 @@ import (
 	"moorage/registry"
 )
 
-// oddIDs are IDs that break if bytes are treated as text, terminated, escaped, or not compared byte
-// by byte.
+// oddIDs returns IDs for which a store fails that treats bytes as text, terminates or escapes them,
+// or does not compare them byte by byte.
 func oddIDs() []string {
 	return []string{
 		"\x00", "\x00\x00", "\x00\xff", "\x01", " ", "%", "%00", "/", "A", "Z", "a", "a\x00", "a\x00\x00", "a\x00\x01",
@@ -24,7 +24,7 @@ func oddIDs() []string {
 	}
 }
 
-// denseID returns an incompressible ID of so many bytes.
+// denseID returns an incompressible ID of the given number of bytes.
 func denseID(bytes int) string {
 	var dense []byte
 	for sum := sha256.Sum256(nil); len(dense) < bytes; sum = sha256.Sum256(sum[:]) {
@@ -103,7 +103,7 @@ func listPages(h *harness) {
 	h.wantIDs(h.list(registry.TableLocation, "p", "p24", limit))
 }
 
-// listLongValues reads values that exceed one page together, and one that exceeds a page alone.
+// listLongValues reads values that together exceed a page, and one value that alone exceeds a page.
 func listLongValues(h *harness) {
 	var want []string
 	for n, bytes := range []int{registry.ListBytesMax / 2, registry.ListBytesMax / 2, 1, registry.ListBytesMax - 1,

@@ -6,8 +6,8 @@ import (
 	"moorage/registry"
 )
 
-// Open returns a new, empty store for one test, which closes it. Open may register t.Cleanup to
-// remove the rest. Tests run in parallel.
+// Open returns a new, empty store for one test, which closes it. Open may register a t.Cleanup that
+// removes what the store leaves. Tests run in parallel.
 type Open func(t *testing.T) registry.Store
 
 // Run tests the stores that open returns against the contract of registry.Store.
@@ -92,8 +92,8 @@ func Run(t *testing.T, open Open) {
 }
 
 // RunDurable tests a store that outlives its process. It calls place once for each test. place
-// returns a function that opens the store at one place repeatedly, each time after the previous one
-// was closed.
+// returns an Open for one place. The test calls this Open repeatedly, each time after it has closed
+// the previous store.
 func RunDurable(t *testing.T, place func(t *testing.T) Open) {
 	tests := []struct {
 		name string

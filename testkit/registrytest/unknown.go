@@ -13,7 +13,7 @@ import (
 )
 
 // KeepsUnknown fails t unless reading and writing a T keeps the members without a field. It checks
-// the value itself, and every object within it that is a struct of T.
+// T itself, and every struct within T.
 func KeepsUnknown[T registry.Value](t *testing.T) {
 	t.Helper()
 	sample, added := laterSample(reflect.TypeFor[T](), 0)
@@ -26,7 +26,7 @@ func KeepsUnknown[T registry.Value](t *testing.T) {
 	if err != nil {
 		t.Fatalf("decode %s: %v", value, err)
 	}
-	changed := read // as an operation that changes what it read
+	changed := read // like an operation that changes the value that it read
 	written, err := registry.Encode(changed)
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +54,11 @@ func KeepsUnknown[T registry.Value](t *testing.T) {
 	}
 }
 
-// laterName is the prefix of the members of a later version.
+// laterName is the prefix of the names of the members that a later version might add.
 const laterName = "member of a later version"
 
-// laterSample returns the JSON form of a value of type t, with a member of a later version in every
-// struct, and the number of such members. n makes values differ.
+// laterSample returns the JSON form of a value of type t. Every struct in it has a member of a
+// later version; added is the number of these members. Different n give different values.
 func laterSample(t reflect.Type, n int) (sample any, added int) {
 	if t.Kind() == reflect.Pointer {
 		return laterSample(t.Elem(), n)
@@ -83,7 +83,7 @@ func laterSample(t reflect.Type, n int) (sample any, added int) {
 	return n%200 + 1, 0
 }
 
-// laterObject is laterSample of a struct.
+// laterObject is laterSample for a struct.
 func laterObject(t reflect.Type, n int) (sample map[string]any, added int) {
 	sample = map[string]any{
 		fmt.Sprint(laterName, n):      map[string]any{"a": []any{1.5, nil, true, "]}", map[string]any{}}, "b": `"\`},
@@ -99,7 +99,7 @@ func laterObject(t reflect.Type, n int) (sample map[string]any, added int) {
 	return sample, added
 }
 
-// textOf returns a text that t, which decodes itself, accepts.
+// textOf returns a text that t accepts. t must be a type that decodes itself.
 func textOf(t reflect.Type, n int) string {
 	value := reflect.New(t).Elem()
 	filled := filler{zeroed: -1, slots: n}

@@ -9,8 +9,8 @@ import (
 )
 
 // WellFormed wraps a store so that a test fails when the store refuses a call as malformed
-// (registry.ErrBadBatch). Such a refusal is a fault of the code that planned the call. The client
-// gets an internal error, which a test easily mistakes for an expected failure.
+// (registry.ErrBadBatch). Such a refusal means that the code that made the call has a fault. The
+// client would get an internal error, which a test easily mistakes for an expected failure.
 //
 // The store has only the methods of registry.Store. It is safe for concurrent use.
 func WellFormed(tb testing.TB, store registry.Store) registry.Store { return wellFormed{store, tb} }

@@ -5,8 +5,8 @@ package scale
 // On reports whether the test binary has the race detector.
 const On = false
 
-// Factor is the divisor for workloads with the race detector, which makes them slower.
+// Factor is the divisor for workloads, because the race detector makes them slower.
 const Factor = 1
 
-// MemoryFactor is the factor for the memory limit of a process with the race detector.
+// MemoryFactor is the factor for memory limits, because the race detector needs more memory.
 const MemoryFactor = 1

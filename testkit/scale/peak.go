@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// AboveIdleMax bounds the memory, in addition to idle memory, for the content of one client.
+// AboveIdleMax bounds the memory that the content of one client may need in addition to the memory
+// of an idle process.
 const AboveIdleMax = (200 << 20) * MemoryFactor
 
 const (
@@ -20,10 +21,10 @@ const (
 	peakPrefix    = "peak above idle: "
 )
 
-// Peak runs work in a separate process, which runs the calling test alone. It returns the peak
-// memory of work in addition to the memory before it, as the kernel counts it. prepare makes what
-// work needs; memory that remains from it counts as idle. Only in the first process does Peak
-// return.
+// Peak runs the calling test alone in a separate process, and runs work there. It returns how much
+// the peak memory of work exceeded the memory before work, as the kernel counts it. prepare creates
+// what work needs; the memory that prepare leaves in use counts as idle. In the separate process
+// Peak does not return.
 func Peak(t *testing.T, prepare func(t *testing.T) (work func())) int64 {
 	t.Helper()
 	if os.Getenv(childVariable) == t.Name() {
@@ -38,7 +39,7 @@ func Peak(t *testing.T, prepare func(t *testing.T) (work func())) int64 {
 		if !t.Failed() {
 			fmt.Printf("\n%s%d\n", peakPrefix, status(t, "VmHWM")-idle)
 		}
-		t.FailNow() // the rest is for the first process, which does not check how this one ended
+		t.FailNow() // only the first process continues; it ignores how this process ended
 	}
 	arguments := append([]string{"-test.run=^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"}, os.Args[1:]...)
 	arguments = append(arguments, "-test.count=1", "-test.parallel=1", "-test.v=false")

@@ -9,10 +9,10 @@ import (
 )
 
 // Sample returns a function that reports whether a test runs the next case of an enumeration. With
-// the race detector it draws one case in Factor, by the seed in the environment variable
-// MOORAGE_SEED or by a new seed, and logs the seed. Otherwise, and with -every, the test runs all
-// cases. The names of the tests that call Sample or Steps are in test.sh, so that its step "plain"
-// runs all their cases.
+// the race detector the test runs one case in Factor, chosen at random. The seed is in the
+// environment variable MOORAGE_SEED, or new; Sample logs it. Otherwise, and with -every, the test
+// runs all cases. The names of the tests that call Sample or Steps are in test.sh, so that its step
+// "plain" runs all their cases.
 func Sample(tb testing.TB) (drawn func() bool) {
 	tb.Helper()
 	if !On || Every() {
@@ -22,9 +22,9 @@ func Sample(tb testing.TB) (drawn func() bool) {
 	return func() bool { return chance.IntN(Factor) == 0 }
 }
 
-// Steps returns the first of the calls that meet a fault in an enumeration, and the distance
-// between them: 0 and 1, but a drawn one and Factor with the race detector. See Sample for the
-// seed.
+// Steps returns which calls meet a fault in an enumeration: the first of them, and the distance
+// between two of them. Without the race detector these are 0 and 1. With it the first call is drawn
+// at random and the distance is Factor. See Sample for the seed.
 func Steps(tb testing.TB) (first, stride int) {
 	tb.Helper()
 	if !On || Every() {

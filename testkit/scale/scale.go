@@ -1,10 +1,9 @@
-// Package scale sizes tests by whether their binary has the race detector, and measures the memory
-// of work.
+// Package scale decides the size of tests, which depends on whether their binary has the race
+// detector. It also measures the memory that work needs.
 //
-// The suite runs twice. With the race detector it finds unguarded memory, for which a sample of
-// each enumeration is enough. Without the detector it enumerates every call over the store in
-// memory, and a sample of the calls over the other stores. With -every it enumerates everything
-// everywhere.
+// The suite runs twice. With the race detector it finds data races, for which a sample of each
+// enumeration is enough. Without the detector it enumerates every call over the store in memory,
+// and a sample of the calls over the other stores. With -every it enumerates everything everywhere.
 package scale
 
 import "flag"
@@ -22,8 +21,8 @@ const (
 
 // Stride returns the distance between the calls of an enumeration with faults: 1 means every call.
 // store is "memory", "pebble" or "postgres". drawn is the result for PostgreSQL, where each call is
-// slow, and depends on the number of calls. Callers choose the first call by a seed that they
-// print.
+// slow. The caller computes drawn from the number of calls. Callers choose the first call by a seed
+// that they print.
 func Stride(store string, drawn int) int {
 	switch {
 	case *every:

@@ -33,19 +33,19 @@ type Amazon struct {
 
 	server *httptest.Server
 
-	// keysMu guards the field below; a leaf.
+	// keysMu guards the field below. No other lock is taken under it.
 	keysMu sync.Mutex
 	keys   map[string]*amazonKey // by their resource names
-	mute   bool                  // answers omit the materials' names
+	mute   bool                  // answers omit the names of key materials
 }
 
-// amazonKey has its materials by their ids, and the id of the material that seals.
+// amazonKey has a key's materials by id, and the id of the material that seals.
 type amazonKey struct {
 	materials map[string]cipher.AEAD
 	present   string
 }
 
-// NewAmazon returns an Amazon without keys.
+// NewAmazon returns an Amazon that has no keys.
 func NewAmazon(tb testing.TB) *Amazon {
 	tb.Helper()
 	a := &Amazon{keys: make(map[string]*amazonKey)}
@@ -69,7 +69,7 @@ func (a *Amazon) NewKey(tb testing.TB) string {
 	return name
 }
 
-// Mute omits the names of materials from answers.
+// Mute makes later answers omit the names of key materials.
 func (a *Amazon) Mute() {
 	a.keysMu.Lock()
 	defer a.keysMu.Unlock()
@@ -95,7 +95,8 @@ type amazonRequest struct {
 	EncryptionContext map[string]string
 }
 
-// blobOf returns a ciphertext with the names of its key and material. Each of its bytes matters.
+// blobOf returns a ciphertext with the names of its key and material. A change of any byte makes
+// the ciphertext invalid.
 func blobOf(key, material string, sealed []byte) []byte {
 	return append([]byte(key+"\n"+material+"\n"), sealed...)
 }
@@ -111,7 +112,7 @@ func (a *Amazon) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(refusal.Status)
 		answer = map[string]string{"__type": refusal.Kind, "message": refusal.Words}
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+	_ = json.NewEncoder(w).Encode(answer) // the client may have disconnected
 }
 
 // answer returns the answer to a request, or its refusal.
@@ -135,7 +136,7 @@ func (a *Amazon) answer(r *http.Request, body []byte) (any, *Refusal) {
 	if key == nil {
 		return nil, &Refusal{http.StatusBadRequest, "NotFoundException", "Key '" + asked.KeyID + "' does not exist"}
 	}
-	// The service accepts the pairs in any order.
+	// The service accepts the pairs of the encryption context in any order.
 	bound, err := json.Marshal(asked.EncryptionContext)
 	if err != nil {
 		return nil, invalid("%v", err)
@@ -190,7 +191,7 @@ func (k *amazonKey) decrypt(asked amazonRequest, bound []byte) (map[string]any, 
 	}, nil
 }
 
-// strict reads JSON with only known members.
+// strict decodes JSON, and refuses unknown members.
 func strict(content []byte, document any) error {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.DisallowUnknownFields()

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// signatureAlgorithm begins the header of a signed request.
+	// signatureAlgorithm is the first word of a signed request's Authorization header.
 	signatureAlgorithm = "AWS4-HMAC-SHA256"
-	// signatureAgeMax is how old a signature may be, or how far ahead.
+	// signatureAgeMax is how far in the past or in the future the time of a signature may be.
 	signatureAgeMax = 5 * time.Minute
 )
 

@@ -31,14 +31,14 @@ type Google struct {
 	server *httptest.Server
 	cloud  *fakecloud.GoogleCloud
 
-	// keysMu guards the fields below; a leaf.
+	// keysMu guards the fields below. No other lock is taken under it.
 	keysMu   sync.Mutex
-	keys     map[string][]cipher.AEAD // versions, by the resource names of keys; the last version is the primary one
+	keys     map[string][]cipher.AEAD // each key's versions, by resource name; the last version is the primary
 	disabled map[string]bool          // by the resource names of versions
-	damage   int                      // answers to corrupt in transit
+	damage   int                      // how many of the next answers to corrupt in transit
 }
 
-// NewGoogle returns a Google without keys.
+// NewGoogle returns a Google that has no keys.
 func NewGoogle(tb testing.TB) *Google {
 	tb.Helper()
 	g := &Google{
@@ -53,7 +53,7 @@ func NewGoogle(tb testing.TB) *Google {
 // Close stops the server.
 func (g *Google) Close() { g.server.Close() }
 
-// CredentialsFile returns the path of a file for GOOGLE_APPLICATION_CREDENTIALS.
+// CredentialsFile creates a file for GOOGLE_APPLICATION_CREDENTIALS, and returns its path.
 func (g *Google) CredentialsFile(tb testing.TB) string {
 	tb.Helper()
 	key := g.cloud.Key(tb)
@@ -83,7 +83,7 @@ func (g *Google) NewKey(tb testing.TB) string {
 	return name
 }
 
-// Rotate creates another version of a key, the new primary one.
+// Rotate creates a new version of a key, and makes it the primary version.
 func (g *Google) Rotate(tb testing.TB, name string) {
 	tb.Helper()
 	drawn := newCipher(tb)
@@ -92,14 +92,15 @@ func (g *Google) Rotate(tb testing.TB, name string) {
 	g.keys[name] = append(g.keys[name], drawn)
 }
 
-// Disable disables a version of a key, counted from 1: it opens nothing any more.
+// Disable disables a version of a key, counted from 1: values that it sealed can no longer be
+// opened.
 func (g *Google) Disable(name string, version int) {
 	g.keysMu.Lock()
 	defer g.keysMu.Unlock()
 	g.disabled[versionName(name, version)] = true
 }
 
-// Damage corrupts the next answers in transit.
+// Damage corrupts the given number of next answers in transit.
 func (g *Google) Damage(answers int) {
 	g.keysMu.Lock()
 	defer g.keysMu.Unlock()
@@ -133,7 +134,7 @@ func (g *Google) serve(w http.ResponseWriter, r *http.Request) {
 			"code": refusal.Status, "message": refusal.Words, "status": refusal.Kind,
 		}}
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+	_ = json.NewEncoder(w).Encode(answer) // the client may have disconnected
 }
 
 // answer returns the answer to a request, or its refusal.
@@ -208,7 +209,7 @@ func (g *Google) decryptLocked(name string, asked googleRequest) (map[string]any
 		"plaintext": plain, "plaintextCrc32c": fmt.Sprint(sumOf(plain)), "protectionLevel": "SOFTWARE",
 	}
 	if version == len(versions) {
-		answer["usedPrimary"] = true // false is omitted
+		answer["usedPrimary"] = true // the service omits the member if it is false
 	}
 	if g.damagesLocked() {
 		plain[0] ^= 1
@@ -216,7 +217,8 @@ func (g *Google) decryptLocked(name string, asked googleRequest) (map[string]any
 	return answer, nil
 }
 
-// damagesLocked reports whether to corrupt an answer. g.keysMu must be held.
+// damagesLocked reports whether the next answer must be corrupted, and counts it. g.keysMu must be
+// held.
 func (g *Google) damagesLocked() bool {
 	if g.damage == 0 {
 		return false

@@ -24,9 +24,9 @@ type Refusal struct {
 // trouble holds the refusals that a double returns instead of answers. It is safe for concurrent
 // use.
 type trouble struct {
-	// mu guards the fields below; a leaf.
+	// mu guards the fields below. No other lock is taken under it.
 	mu      sync.Mutex
-	left    int // requests; below 0: all further requests
+	left    int // how many requests to refuse; below 0: all further requests
 	refusal Refusal
 	asked   int
 }
@@ -39,7 +39,7 @@ func (t *trouble) Fail(requests int, refusal Refusal) {
 	t.left, t.refusal = requests, refusal
 }
 
-// Asked returns how many requests there were.
+// Asked returns how many requests the double has received.
 func (t *trouble) Asked() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +60,7 @@ func (t *trouble) next() (Refusal, bool) {
 	return t.refusal, true
 }
 
-// newCipher returns a cipher with a key of its own.
+// newCipher returns a cipher with a new key.
 func newCipher(tb testing.TB) cipher.AEAD {
 	tb.Helper()
 	key := make([]byte, 32)

@@ -13,24 +13,25 @@ import (
 	"moorage/secrets"
 )
 
-// Fixture is the Source under test, with what the suite needs.
+// Fixture has the Source under test, and everything else that the suite needs.
 type Fixture struct {
-	// Source has a key, and Other has another key of the same form. Other is nil at a real service,
-	// where no such key exists.
+	// Source has a key, and Other has another key of the same form. Other is nil for a real
+	// service, because there is no second key there.
 	Source, Other secrets.Source
-	// Refused is the error for a value that another key of the form sealed: secrets.ErrNoKey, or
-	// secrets.ErrOpen if the service is not specific.
+	// Refused is the error for a value that another key of the same form sealed. It is
+	// secrets.ErrNoKey, or secrets.ErrOpen if the service does not distinguish the reasons.
 	Refused error
-	// PlainBytesMax is the longest secret.
+	// PlainBytesMax is the length of the longest secret that the source can seal.
 	PlainBytesMax int
-	// Text reports that a sealed value holds base64 text, some of whose bits have no meaning.
+	// Text is true if a sealed value contains base64 text. Some bits of such a text have no
+	// meaning.
 	Text bool
-	// Foreign reports that the service is real, so it is unknown which bytes of its values have no
+	// Foreign is true if the service is real. Then it is unknown which bytes of its values have no
 	// meaning.
 	Foreign bool
-	// Turn rotates the key, as its administrator does. Nil at a real service.
+	// Turn rotates the key, as the key's administrator would. Nil for a real service.
 	Turn func(t *testing.T)
-	// Fail makes the service answer as many requests as given with a status; a negative number
+	// Fail makes the service answer the given number of requests with a status. A negative number
 	// means all further requests. Close makes the service stop answering. Both are nil for a Source
 	// without a service.
 	Fail  func(requests, status int)
@@ -176,7 +177,8 @@ func atOnce(t *testing.T, f Fixture) {
 	group.Wait()
 }
 
-// otherFormsAreNamed gives the source a value of each other form.
+// otherFormsAreNamed lets the source open a value of each other form, and checks that the error
+// names that form.
 func otherFormsAreNamed(t *testing.T, f Fixture) {
 	sealed := mustSeal(t, f.Source)
 	for _, form := range []secrets.Form{secrets.FormFile, secrets.FormVault, secrets.FormAWS, secrets.FormGoogle} {
@@ -200,7 +202,7 @@ func otherKey(t *testing.T, f Fixture) {
 	move(t, secrets.Succeed(f.Other, f.Source), f.Other, sealed)
 }
 
-// move moves a value with a succession. Afterwards present alone opens it.
+// move reseals a value with the Succession both. Afterwards present alone must open the value.
 func move(t *testing.T, both *secrets.Succession, present secrets.Source, sealed []byte) {
 	t.Helper()
 	wantOpen(t, both, sealed)
@@ -219,8 +221,8 @@ func move(t *testing.T, both *secrets.Succession, present secrets.Source, sealed
 	}
 }
 
-// turnedKey checks that old values still open after a rotation, and that Rewrap seals each of them
-// with the new key, once.
+// turnedKey checks that old values can still be opened after a rotation of the key. It also checks
+// that Rewrap seals each of them with the new key, and does so only once.
 func turnedKey(t *testing.T, f Fixture) {
 	sealed := mustSeal(t, f.Source)
 	if again, changed, err := f.Source.Rewrap(sealed, Owner); err != nil || changed || !bytes.Equal(again, sealed) {
@@ -263,8 +265,8 @@ func succeedAFile(t *testing.T, f Fixture) {
 	move(t, secrets.Succeed(file, f.Source), file, mustSeal(t, f.Source))
 }
 
-// service checks that a request is retried after a transient failure, and that a service which
-// keeps failing or is gone is secrets.ErrAway.
+// service checks that a request is retried after a transient failure, and that the error is
+// secrets.ErrAway if the service keeps failing or is not reachable.
 func service(t *testing.T, f Fixture) {
 	if f.Fail == nil {
 		return
@@ -280,7 +282,7 @@ func service(t *testing.T, f Fixture) {
 	}
 	for _, status := range []int{
 		http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusForbidden, http.StatusNotFound,
-		http.StatusOK, // with a document that is not the expected answer
+		http.StatusOK, // the body is not the expected document
 	} {
 		f.Fail(-1, status)
 		wantRefused(t, f.Source, sealed, Owner, secrets.ErrAway)

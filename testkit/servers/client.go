@@ -21,7 +21,7 @@ type Outcome uint8
 // The outcomes.
 const (
 	Acknowledged Outcome = iota
-	Refused              // it has certainly not happened and will not
+	Refused              // the request has certainly not happened and will not happen
 	Unknown              // the answer did not arrive, or states that the outcome is unknown
 )
 
@@ -30,12 +30,12 @@ type Answer struct {
 	Outcome Outcome
 	Status  int         // 0 if there was no response
 	Header  http.Header // nil if there was no response
-	Text    string      // the body, or why there was no response
-	Err     error       // why there was no response
-	Table   Loaded      // for answers with a table
+	Text    string      // the body, or the reason why there was no response
+	Err     error       // the reason why there was no response
+	Table   Loaded      // set if the answer contains a table
 }
 
-// Loaded is a version of a table, as answers and metadata files contain it.
+// Loaded is a version of a table, read from an answer or a metadata file.
 type Loaded struct {
 	Location string   `json:"metadata-location"`
 	Metadata Document `json:"metadata"`
@@ -57,7 +57,7 @@ type Document struct {
 	} `json:"metadata-log"`
 }
 
-// Head returns the head of main, 0 if there is none.
+// Head returns the snapshot id of main, or 0 if there is none.
 func (d Document) Head() int64 {
 	if d.Current == nil || *d.Current < 0 {
 		return 0
@@ -65,14 +65,15 @@ func (d Document) Head() int64 {
 	return *d.Current
 }
 
-// Client talks to one server. It is safe for concurrent use.
+// Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
 	uri   string
 	http  *http.Client
 	token string // empty for an anonymous client
 }
 
-// NewClient returns a client of the server at uri. timeout bounds a request with its whole answer.
+// NewClient returns a client of the server at uri. timeout bounds the time for a request and its
+// whole answer.
 func NewClient(uri string, timeout time.Duration) *Client {
 	return &Client{uri: uri, http: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: idleConnectionsMax},
@@ -136,7 +137,7 @@ func (c *Client) Metrics(ctx context.Context, prefix string) ([]string, error) {
 	return found, nil
 }
 
-// Ready returns why the server cannot do its work now, and nil if it can.
+// Ready returns an error with the reason if the server cannot do its work now.
 func (c *Client) Ready(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.uri+"/readyz", nil)
 	if err != nil {
@@ -154,18 +155,18 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// Send makes one request. path comes after /v1/.
+// Send sends one request. path is relative to /v1/.
 func (c *Client) Send(ctx context.Context, method, path string, body any) Answer {
 	return c.SendOnce(ctx, "", method, path, body)
 }
 
-// SendOnce is Send with an Idempotency-Key, unless key is empty. However often the request is sent
-// with the key, it happens once.
+// SendOnce is like Send, with the Idempotency-Key key unless key is empty. If the request is sent
+// several times with the key, it happens only once.
 func (c *Client) SendOnce(ctx context.Context, key, method, path string, body any) Answer {
 	return c.send(ctx, key, method, "/v1/"+path, body)
 }
 
-// Manage is Send for paths after /management/v1/.
+// Manage is like Send, for paths relative to /management/v1/.
 func (c *Client) Manage(ctx context.Context, method, path string, body any) Answer {
 	return c.send(ctx, "", method, "/management/v1/"+path, body)
 }
@@ -252,7 +253,7 @@ func (c *Client) Rename(ctx context.Context, namespace, from, to string) Answer 
 	return c.Send(ctx, http.MethodPost, "tables/rename", Object{"source": ident(from), "destination": ident(to)})
 }
 
-// Set sets properties of the table that then has the name.
+// Set sets properties of whatever table has the name when the request happens.
 func (c *Client) Set(ctx context.Context, namespace, name string, properties map[string]string) Answer {
 	return c.Send(ctx, http.MethodPost, TablePath(namespace, name), Object{
 		"requirements": []Object{},
@@ -282,7 +283,7 @@ func (c *Client) Append(ctx context.Context, namespace, name string, base Docume
 	})
 }
 
-// List returns the names of the tables in a namespace, ordered.
+// List returns the sorted names of the tables in a namespace.
 func (c *Client) List(ctx context.Context, namespace string) ([]string, error) {
 	a := c.Send(ctx, http.MethodGet, TablesPath(namespace), nil)
 	if a.Outcome != Acknowledged {

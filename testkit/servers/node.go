@@ -19,7 +19,7 @@ import (
 )
 
 // startTimeout bounds how long a server takes to be ready, including recovery. stopTimeout bounds
-// how long it takes to stop. Only a server that hangs takes so long.
+// how long it takes to stop. Only a server that hangs takes longer.
 const (
 	startTimeout = 3 * time.Minute
 	stopTimeout  = 2 * time.Minute
@@ -45,7 +45,7 @@ func Build(t testing.TB) string {
 
 // Node is a process of the real binary. Only Stderr and PID are safe for concurrent use.
 type Node struct {
-	URI     string // its address: http://HOST:PORT
+	URI     string // the server's address: http://HOST:PORT
 	process *exec.Cmd
 	stderr  *output
 	ended   chan struct{} // closed when the process has ended
@@ -53,7 +53,7 @@ type Node struct {
 
 // output is the text that a process writes. It is safe for concurrent use.
 type output struct {
-	mu   sync.Mutex // guards text; a leaf
+	mu   sync.Mutex // guards text; no other lock is taken under it
 	text bytes.Buffer
 }
 
@@ -100,7 +100,7 @@ func Start(binary string, args ...string) (*Node, error) {
 				ready <- found[1]
 			}
 		}
-		_ = n.process.Wait() // its state shows how it ended
+		_ = n.process.Wait() // the process's state shows how it ended
 	}()
 	select {
 	case n.URI = <-ready:
@@ -113,7 +113,7 @@ func Start(binary string, args ...string) (*Node, error) {
 	}
 }
 
-// MustStart is Start for a test that cannot continue without the node.
+// MustStart is like Start, but fails the test if the node does not start.
 func MustStart(t testing.TB, binary string, args ...string) *Node {
 	t.Helper()
 	n, err := Start(binary, args...)
@@ -123,7 +123,7 @@ func MustStart(t testing.TB, binary string, args ...string) *Node {
 	return n
 }
 
-// PID returns the number of the process.
+// PID returns the id of the process.
 func (n *Node) PID() int { return n.process.Process.Pid }
 
 // Stderr returns what the process has written to its log.
@@ -138,19 +138,19 @@ func (n *Node) Ended() <-chan struct{} { return n.ended }
 // State returns how the process ended. The process must have ended.
 func (n *Node) State() *os.ProcessState { return n.process.ProcessState }
 
-// Kill ends the process as a crash does. The process may have ended already.
+// Kill ends the process at once, as a crash would. The process may have ended already.
 func (n *Node) Kill() {
-	_ = n.process.Process.Kill() // an error means that it has ended
+	_ = n.process.Process.Kill() // an error means that the process has ended
 	<-n.ended
 }
 
-// Pause suspends the process, as if its machine paused, until Resume.
+// Pause suspends the process until Resume, as if its machine had paused.
 func (n *Node) Pause() error { return n.process.Process.Signal(syscall.SIGSTOP) }
 
 // Resume continues the process.
 func (n *Node) Resume() error { return n.process.Process.Signal(syscall.SIGCONT) }
 
-// Stop ends the process as an operator does.
+// Stop ends the process with the signal that an operator would send.
 func (n *Node) Stop() error {
 	if err := n.process.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop the server: %w", err)
@@ -167,7 +167,7 @@ func (n *Node) Stop() error {
 	return nil
 }
 
-// Key creates an API key and returns it. args come after `moorage key create`.
+// Key creates an API key and returns it. args are the arguments of `moorage key create`.
 func Key(ctx context.Context, binary string, args ...string) (key string, err error) {
 	command := exec.CommandContext(ctx, binary, append([]string{"key", "create"}, args...)...)
 	var complaint bytes.Buffer
@@ -180,7 +180,7 @@ func Key(ctx context.Context, binary string, args ...string) (key string, err er
 	return lines[len(lines)-1], nil
 }
 
-// Check runs `moorage doctor --deep` with args, on a store that no process locks.
+// Check runs `moorage doctor --deep` with args. No other process may have the store open.
 func Check(ctx context.Context, binary string, args ...string) error {
 	out, err := exec.CommandContext(ctx, binary, append([]string{"doctor", "--deep"}, args...)...).CombinedOutput()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// View is a view, as answers contain it.
+// View is a view, read from an answer.
 type View struct {
-	UUID    string   // its view-uuid
-	Queries []string // of all versions that were current, the present one last
+	UUID    string   // the view-uuid
+	Queries []string // the queries of all versions that were ever current, the present version last
 }
 
 // View returns the view in an answer. It is an error if a version was current more than once.
@@ -69,8 +69,8 @@ func viewVersion(namespace, query string) Object {
 	}
 }
 
-// NewView is the body of a POST to ViewsPath. It creates a view of one column that keeps all its
-// versions.
+// NewView returns the body of a POST to ViewsPath that creates a view of one column that keeps all
+// its versions.
 func NewView(namespace, name, query string) Object {
 	return Object{
 		"name": name, "view-version": viewVersion(namespace, query),
@@ -81,8 +81,8 @@ func NewView(namespace, name, query string) Object {
 	}
 }
 
-// NewVersion is the body of a POST to ViewPath. It gives a view another query, only if the view has
-// this view-uuid, unless uuid is empty.
+// NewVersion returns the body of a POST to ViewPath. The request gives a view another query. Unless
+// uuid is empty, it requires that the view has this view-uuid.
 func NewVersion(namespace, uuid, query string) Object {
 	requirements := []Object{}
 	if uuid != "" {

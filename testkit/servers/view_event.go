@@ -10,13 +10,13 @@ import (
 // ViewEvent is what a client knows about a call on a view.
 type ViewEvent struct {
 	Name    string
-	Query   string // of the version that it makes, unique to this call; "" if it makes none
-	Creates bool   // it makes the first version of a view
+	Query   string // query of the version that the call makes, unique to the call; "" if it makes no version
+	Creates bool   // the call makes the first version of a view
 	Drops   bool
-	Absent  bool // it was refused because there is no view
+	Absent  bool // the call was refused because there is no view
 	Outcome Outcome
-	Seen    View          // the answer of an acknowledged call; empty for a drop
-	From    time.Duration // when it was first sent, since a common moment
+	Seen    View          // the view in the answer to an acknowledged call; empty for a drop
+	From    time.Duration // when the call was first sent, since a moment common to all events
 	To      time.Duration // when the answer arrived
 }
 
@@ -33,7 +33,7 @@ func (e ViewEvent) String() string {
 	return fmt.Sprintf("%s %s, %s to %s, %s", verb, e.Name, e.From, e.To, outcome)
 }
 
-// Take records the answer to the call. It returns an error if no server may give that answer,
+// Take records the answer to the call. It returns an error if a server must never give that answer,
 // whatever other clients do.
 func (e *ViewEvent) Take(a Answer) error {
 	e.Outcome = a.Outcome
@@ -55,7 +55,7 @@ func (e *ViewEvent) Take(a Answer) error {
 	return fmt.Errorf("%s: %d %s", e, a.Status, a.Text)
 }
 
-// Undecided reports whether an answer leaves the outcome of a request with a key open.
+// Undecided reports whether the outcome of a request with a key is still unknown after an answer.
 func Undecided(a Answer) bool {
 	return a.Outcome == Unknown || a.Status == http.StatusServiceUnavailable
 }

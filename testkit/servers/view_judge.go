@@ -7,15 +7,17 @@ import (
 	"time"
 )
 
-// JudgeViews returns the problems of what clients saw of views that keep all their versions.
+// JudgeViews returns the problems in what clients saw of views. The views must keep all their
+// versions.
 //
-// For each view there must be an order of its versions that all answers agree with. Every
-// acknowledged version is in it once, and no refused version. An answer must have all versions that
-// were acknowledged or seen before its request was sent, and no version that was requested after it
-// arrived.
+// For each view there must be an order of its versions that agrees with all answers. The order must
+// contain every acknowledged version once, and no refused version. An answer must have all versions
+// that were acknowledged or seen before its request was sent, and no version that was requested
+// after it arrived.
 //
-// Between two sights of a view, no client got an acknowledged drop of its name, and no client saw
-// another view or no view there. If one did after the last sight, a drop explains it.
+// Between two answers that contain a view, no drop of its name may be acknowledged. No client may
+// see another view, or no view, with its name in that time. If this happens after the last answer
+// that contains the view, there must be a drop that explains it.
 func JudgeViews(events []ViewEvent) (problems []string) {
 	problem := func(format string, arguments ...any) { problems = append(problems, fmt.Sprintf(format, arguments...)) }
 	makers := map[string]ViewEvent{}
@@ -52,8 +54,8 @@ func JudgeViews(events []ViewEvent) (problems []string) {
 	return slices.Concat(problems, judgeLosses(events), judgeSpans(events), judgeEnds(events))
 }
 
-// longest returns the longest list of versions that was seen of each view. Every other list must be
-// a prefix of it.
+// longest returns, for each view, the longest list of its versions that a client saw. Every other
+// list must be a prefix of it.
 func longest(events []ViewEvent, problem func(string, ...any)) map[string][]string {
 	views := map[string][]string{}
 	for _, e := range events {
@@ -70,7 +72,8 @@ func longest(events []ViewEvent, problem func(string, ...any)) map[string][]stri
 }
 
 // judgeLosses returns the answers that lack versions. An answer must have the versions of each
-// answer that arrived before its request. A client that makes a version gets it in the answer.
+// answer that arrived before its request. The answer to a client that makes a version must contain
+// that version.
 func judgeLosses(events []ViewEvent) (problems []string) {
 	began := slices.DeleteFunc(slices.Clone(events), func(e ViewEvent) bool { return e.Seen.UUID == "" })
 	ended := slices.Clone(began)
@@ -92,8 +95,8 @@ func judgeLosses(events []ViewEvent) (problems []string) {
 	return problems
 }
 
-// judgeSpans returns what happened to names while views certainly existed: from the end of the
-// first call that saw a view to the beginning of the last.
+// judgeSpans returns the drops and the absences of names while their views certainly existed. A
+// view certainly existed from the end of the first call that saw it to the beginning of the last.
 func judgeSpans(events []ViewEvent) (problems []string) {
 	type span struct {
 		name     string
@@ -128,7 +131,7 @@ func judgeSpans(events []ViewEvent) (problems []string) {
 
 // judgeEnds returns the views that are gone or replaced although no client can have dropped them.
 func judgeEnds(events []ViewEvent) (problems []string) {
-	last := map[string]ViewEvent{} // sights
+	last := map[string]ViewEvent{} // the last event that saw each view
 	for _, e := range events {
 		if l, known := last[e.Seen.UUID]; e.Seen.UUID != "" && (!known || e.From > l.From) {
 			last[e.Seen.UUID] = e

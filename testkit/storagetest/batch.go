@@ -38,7 +38,7 @@ func testCreateAll(t *testing.T, store batchStore, root string) {
 	}
 }
 
-// testCreateAllAnswersEach mixes files that cannot be made with files that can.
+// testCreateAllAnswersEach creates files in one call, some of which cannot be created.
 func testCreateAllAnswersEach(t *testing.T, store batchStore, root string) {
 	mustCreate(t, store, storage.Join(root, "taken"), "as it was")
 	files := batchOf(root, "one", "taken", "two", "twice", "twice")

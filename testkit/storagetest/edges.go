@@ -60,8 +60,8 @@ func testDeleteGoesOn(t *testing.T, store storage.Store, root string) {
 	mustMiss(t, store, b)
 }
 
-// testOpenSurvivesDelete reads a file that is deleted meanwhile. A reader gets an error or the
-// whole file.
+// testOpenSurvivesDelete reads a file that is deleted meanwhile. The reader must get an error or
+// the whole file.
 func testOpenSurvivesDelete(t *testing.T, store storage.Store, root string) {
 	location := storage.Join(root, "a")
 	mustCreate(t, store, location, "body")

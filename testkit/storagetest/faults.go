@@ -15,44 +15,47 @@ import (
 )
 
 const (
-	// requestsMax is more than any call of the suite sends.
+	// requestsMax is more requests than any call of the suite sends.
 	requestsMax = 10
 	// triesMax is how often a store sends a request that fails each time.
 	triesMax = 5
-	// shortStall is a store's patience with a silent server. It is more than a working server
-	// needs.
+	// shortStall is how long a store waits for a silent server in some tests. A working server
+	// answers sooner.
 	shortStall = time.Second
-	// contentBytes is the length of the suite's files: several reads of a connection.
+	// contentBytes is the length of the suite's files. Reading one takes several reads from the
+	// connection.
 	contentBytes = 16 << 10
 )
 
-// Cloud describes stores that use a server over HTTP to the suite of faults, and the answers of the
-// service behind them. The stores also implement storage.Lister.
+// Cloud describes stores to RunFaults. The stores use a server over HTTP. Cloud also has the error
+// answers of the service that the server imitates. The stores also implement storage.Lister.
 type Cloud struct {
 	// Open returns a store for one test, as Open does, and the proxy that it uses.
 	Open func(t *testing.T, patience Patience) (proxy *fakecloud.Proxy, store storage.Store, root string)
 	// Throttles are the answers by which the service demands fewer requests, by name.
 	Throttles map[string]fakecloud.Fault
-	// Failures are its other answers that are worth a retry.
+	// Failures are the other answers of the service after which a retry makes sense.
 	Failures map[string]fakecloud.Fault
-	// Settles lists the methods of a Create's requests when its first answer is lost.
+	// Settles lists the methods of the requests that Create sends if the answer to its first
+	// request is lost.
 	Settles string
 }
 
 // Patience is how long a store waits.
 type Patience struct {
-	// Stall is how long its server may be silent before the store abandons a try.
+	// Stall is how long the server may be silent before the store abandons a request.
 	Stall time.Duration
-	// Pause bounds the pause between two tries.
+	// Pause bounds the pause between two requests.
 	Pause time.Duration
 }
 
-// hurry is the patience of stores that must retry at once. A slow machine must not look like a
-// silent server.
+// hurry returns the patience of stores that must retry at once. Its Stall is long, so that a slow
+// machine does not look like a silent server.
 func hurry() Patience { return Patience{Stall: time.Minute, Pause: time.Millisecond} }
 
-// RunFaults checks that the stores of a cloud work in spite of temporary faults, and report what
-// they know after permanent ones.
+// RunFaults checks the stores of a cloud under faults. After temporary faults their calls must
+// succeed. After permanent faults they must return errors that do not claim more than the store
+// knows.
 func RunFaults(t *testing.T, cloud Cloud) {
 	t.Helper()
 	for name, run := range map[string]func(*testing.T, Cloud){
@@ -77,7 +80,7 @@ type call struct {
 	make func(ctx context.Context, store storage.Store, location string) error
 	// before and after are true if the file exists before the call, and after it.
 	before, after bool
-	// reads is true if the call reads the body of its answer.
+	// reads is true if the call reads the body of the server's answer.
 	reads bool
 }
 
@@ -150,7 +153,8 @@ func (c Cloud) open(t *testing.T, patience Patience) cloudStore {
 	return cloudStore{store, proxy, root}
 }
 
-// prepare returns the location of the file with which a call begins, in a new folder of that name.
+// prepare creates the file for a call if it must exist before, in a new folder called folder, and
+// returns its location.
 func (s cloudStore) prepare(t *testing.T, c call, folder string) (location string) {
 	t.Helper()
 	s.proxy.Follow(nil)
@@ -160,7 +164,7 @@ func (s cloudStore) prepare(t *testing.T, c call, folder string) (location strin
 			t.Fatal(err)
 		}
 	}
-	s.proxy.Follow(nil) // its counts begin here
+	s.proxy.Follow(nil) // the proxy counts requests from here on
 	return location
 }
 
@@ -191,8 +195,8 @@ func (c Cloud) forEachCall(t *testing.T, fault string, patience Patience,
 	})
 }
 
-// testPassingFaults injects each fault into each request of each call, until a run has no such
-// request. Every call must succeed and have its effect.
+// testPassingFaults injects each fault into the first request of each call, then into the second,
+// and so on until a call sends fewer requests. Every call must succeed and have its effect.
 func testPassingFaults(t *testing.T, cloud Cloud) {
 	faults := map[string]fakecloud.Fault{
 		"cut":              fakecloud.Cut,
@@ -239,7 +243,7 @@ func testLastingThrottle(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testLastingFailure uses a server that always fails in another way.
+// testLastingFailure uses a server that answers every request with one of the other failures.
 func testLastingFailure(t *testing.T, cloud Cloud) {
 	for name, do := range cloud.Failures {
 		cloud.forEachCall(t, name, hurry(), func(t *testing.T, s cloudStore, c call) {
@@ -250,8 +254,8 @@ func testLastingFailure(t *testing.T, cloud Cloud) {
 	}
 }
 
-// lasting makes a call to a server with one constant answer, and returns its error. After triesMax
-// tries the error must leave the state of the file open.
+// lasting makes a call to a server with one constant answer, and returns its error. The call must
+// end after triesMax requests, with an error that leaves open whether the file exists.
 func (s cloudStore) lasting(t *testing.T, c call, do fakecloud.Fault) error {
 	t.Helper()
 	location := s.prepare(t, c, "usual")
@@ -303,8 +307,8 @@ func testDeadline(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testLostAnswer loses the answer to a write whose repetition is refused. The file is the caller's
-// own.
+// testLostAnswer loses the answer to a write, so that the server refuses its repetition. Create
+// must report that the caller made the file.
 func testLostAnswer(t *testing.T, cloud Cloud) {
 	s := cloud.open(t, hurry())
 	location := storage.Join(s.root, "a")
@@ -320,8 +324,8 @@ func testLostAnswer(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testLostToAnother cuts off a write, while another writer makes the same file with the same bytes.
-// The repetition is refused, and the file is not the caller's.
+// testLostToAnother cuts off a write while another writer makes the same file with the same bytes.
+// The server refuses the repetition, and Create must report that the file is another writer's.
 func testLostToAnother(t *testing.T, cloud Cloud) {
 	s := cloud.open(t, hurry())
 	location := storage.Join(s.root, "a")

@@ -11,8 +11,8 @@ import (
 	"moorage/storage"
 )
 
-// Action is what happens to one call of a FaultyStore. The values equal those of the same names in
-// package registrytest, where they exist there.
+// Action is what happens to one call of a FaultyStore. Actions that package registrytest has too
+// have the same values there.
 type Action uint8
 
 // The actions. A read whose answer is lost fails.
@@ -36,12 +36,12 @@ const (
 	MethodList              = "List"
 )
 
-// Plan decides what happens to a call. Calls are counted from 0 over all methods. A Plan is called
-// for one call at a time, and not after the process died. If other ports must fail in one sequence
-// with the store's calls, their plans can share a counter.
+// Plan returns the action for a call. Calls are counted from 0 over all methods. A Plan is called
+// for one call at a time, and not after the process died. If the faults of a store and of other
+// ports must be in one sequence, their plans can share a counter.
 type Plan func(call int, method string) Action
 
-// Nth is the plan that applies action to call k and lets all others pass.
+// Nth returns the plan that applies action to call k and lets all other calls pass.
 func Nth(k int, action Action) Plan {
 	return func(call int, _ string) Action {
 		if call == k {
@@ -59,7 +59,7 @@ var ErrInjected = errors.New("storagetest: injected fault")
 type FaultyStore struct {
 	store storage.Store
 
-	// mu guards the fields below; leaf; held while plan is called.
+	// mu guards the fields below. No other lock is taken under it. It is held while plan is called.
 	mu    sync.Mutex
 	plan  Plan
 	calls int
@@ -73,13 +73,13 @@ var (
 	_ storage.Local   = (*FaultyStore)(nil)
 )
 
-// Faulty wraps store so that its calls meet the faults of plan. Calls of storage.Folders do
-// nothing, but are counted, if store has no folders.
+// Faulty wraps store so that its calls meet the faults of plan. If store has no folders, calls of
+// the methods of storage.Folders do nothing, but are counted.
 func Faulty(store storage.Store, plan Plan) *FaultyStore {
 	return &FaultyStore{store: store, plan: plan}
 }
 
-// Calls returns how many calls were made before the process died, including the last.
+// Calls returns how many calls were made until the process died. The call at which it died counts.
 func (f *FaultyStore) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,8 +98,8 @@ func (f *FaultyStore) Create(ctx context.Context, location string, body []byte) 
 	return f.do(MethodCreate, func() error { return f.store.Create(ctx, location, body) })
 }
 
-// CreateAll implements storage.Batcher: each file is a call of Create, one after the other, so that
-// each has its own fault.
+// CreateAll implements storage.Batcher: it calls Create for one file after the other, so that each
+// file can have its own fault.
 func (f *FaultyStore) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
 	for i, file := range files {

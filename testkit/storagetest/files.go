@@ -42,8 +42,9 @@ func testCreateOnly(t *testing.T, store storage.Store, root string) {
 	mustHold(t, store, location, "first")
 }
 
-// testCreateRace lets many goroutines create one file. One succeeds, the others get ErrExists, and
-// the file is the winner's. Readers see the whole file or no file.
+// testCreateRace lets many goroutines create one file. One must succeed, and the others must get
+// ErrExists. The file must have the content of the successful call. Readers must see the whole file
+// or no file.
 func testCreateRace(t *testing.T, store storage.Store, root string) {
 	const writers = 16
 	location := storage.Join(root, "raced", "a.json")
@@ -152,7 +153,7 @@ func testBodies(t *testing.T, store storage.Store, root string) {
 	}
 }
 
-// testNames creates files whose names differ only in ways that a store might lose.
+// testNames creates files whose names differ only in ways that a store might not distinguish.
 func testNames(t *testing.T, store storage.Store, root string) {
 	names := []string{
 		"a b", "a%20b", "a+b", "a%2Fb", "a%2fb", "100%", "%", "%%", "é", "e\u0301", "日本語", "🦆", "a:b", "a=b", "a&b",
@@ -161,7 +162,7 @@ func testNames(t *testing.T, store storage.Store, root string) {
 		"<a>", "%2E%2E", " a", "a ",
 		storage.Escape("../?#\x00"),
 	}
-	// A scheme has names that its storages may confuse with others.
+	// Storages of some schemes may confuse some names with other names.
 	names = slices.DeleteFunc(names, func(name string) bool {
 		location := storage.Join(root, "names", name, name)
 		_, refused := storage.Parse(location)
@@ -182,7 +183,7 @@ func testNames(t *testing.T, store storage.Store, root string) {
 	mustMiss(t, store, storage.Join(root, "names", "a%20b", "a%20b"))
 }
 
-// testSpellings reads a file by other spellings of its location.
+// testSpellings reads a file at other spellings of its location.
 func testSpellings(t *testing.T, store storage.Store, root string) {
 	mustCreate(t, store, storage.Join(root, "a", "b"), "body")
 	normal, err := storage.Normalise(root)
@@ -212,7 +213,7 @@ func mustCreate(t *testing.T, store storage.Store, location, body string) {
 	}
 }
 
-// mustHold checks the file at location.
+// mustHold checks that the file at location has the content body.
 func mustHold(t *testing.T, store storage.Store, location, body string) {
 	t.Helper()
 	content, err := storage.ReadAll(t.Context(), store, location, int64(len(body)))

@@ -33,7 +33,7 @@ type listStore interface {
 	storage.Lister
 }
 
-// listAll returns the names below folder in a listing with pages of limit.
+// listAll returns the names that a listing of folder contains, read in pages of limit names.
 func listAll(t *testing.T, store listStore, folder string, limit int) []string {
 	t.Helper()
 	names := []string{}
@@ -152,8 +152,8 @@ func testListIsOfOneFolder(t *testing.T, store listStore, root string) {
 	mustList(t, store, root+"/t/a", 10)
 }
 
-// By List's clock, a file is not older than the time before it was made, nor newer than the time
-// after.
+// testListDates checks the times in a listing. By List's clock, the time of a file must not be
+// before the time when its creation began, nor after the time when it ended.
 func testListDates(t *testing.T, store listStore, root string) {
 	mustCreate(t, store, root+"/a", "body")
 	page, err := store.List(t.Context(), root, "", 10)
@@ -168,7 +168,7 @@ func testListDates(t *testing.T, store listStore, root string) {
 	if err != nil || described.Modified.Truncate(second).After(page.Files[0].Modified.Add(second)) {
 		t.Errorf("Stat says %v, %v, and List %v", described.Modified, err, page.Files[0].Modified)
 	}
-	mustList(t, store, root, 10, "a") // List's own file must be gone
+	mustList(t, store, root, 10, "a") // the file that List itself made must be gone
 }
 
 func testListMissing(t *testing.T, store listStore, root string) {

@@ -1,7 +1,7 @@
 // Package storagetest has the suite that every storage.Store must pass, and a wrapper that injects
 // faults.
 //
-// It must not know any particular store.
+// The package must not know any particular store.
 package storagetest
 
 import (
@@ -10,9 +10,9 @@ import (
 	"moorage/storage"
 )
 
-// Open returns a store for one test, empty below root, the location of a folder that the store may
-// use. Every location that is not at or below root must be outside. Stores of different tests share
-// nothing.
+// Open returns a store for one test, and root, the location of an empty folder that the store may
+// use. Every location that is not at or below root must be outside of the store. Stores of
+// different tests share nothing.
 type Open func(t *testing.T) (store storage.Store, root string)
 
 // Run tests that the stores that open returns keep the contract of storage.Store.
@@ -62,7 +62,7 @@ func RunFolders(t *testing.T, open Open) {
 }
 
 // RunLocal tests that the stores that open returns, which must implement storage.Local, keep its
-// contract. Looking for a file below their roots must be cheap.
+// contract. A search for a file below the stores' roots must be cheap.
 func RunLocal(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[localStore]{

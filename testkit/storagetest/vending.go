@@ -16,8 +16,9 @@ import (
 // ErrDenied is the error of an Engine if the storage refused a request because of the credential.
 var ErrDenied = errors.New("storagetest: denied by the storage")
 
-// Engine uses a credential as an engine would, without the store. It returns ErrDenied if the
-// storage refuses because of the credential. Other errors are the storage's.
+// Engine uses a credential as an engine would, without the store. Its methods return ErrDenied if
+// the storage refuses a request because of the credential. They return other errors of the storage
+// unchanged.
 type Engine interface {
 	Read(ctx context.Context, location string) error
 	Write(ctx context.Context, location string) error
@@ -33,12 +34,12 @@ type Vending struct {
 		storage.Store
 		storage.Vender
 	}
-	// Root is a location that the store reaches, with nothing below it.
+	// Root is a location that the store can use, with no files below it.
 	Root string
 	// Engine returns an Engine that uses credential.
 	Engine func(t *testing.T, credential storage.Credential) Engine
-	// Refuses reports whether the store may refuse a name because no policy can express it, or
-	// because this storage cannot have it.
+	// Refuses reports whether the store may refuse a name. It may if no policy can express the
+	// name, or if this storage cannot have an object with the name.
 	Refuses func(name string) bool
 	// Impossible reports whether no object of the storage can have the name.
 	Impossible func(name string) bool
@@ -109,8 +110,8 @@ func RunVending(t *testing.T, open func(t *testing.T) Vending) {
 	}
 }
 
-// testLookAlikes makes a table of each odd name. Its credentials must work there, or be refused up
-// front. The storage must deny them each sibling.
+// testLookAlikes makes a table of each odd name. The table's credentials must work there, or the
+// store must refuse to issue them. The storage must deny access to each sibling with them.
 func testLookAlikes(t *testing.T, v Vending) {
 	for _, name := range lookAlikes() {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +122,7 @@ func testLookAlikes(t *testing.T, v Vending) {
 }
 
 func (v Vending) testName(t *testing.T, name string) {
-	// A separate folder for each name, so that names do not share siblings.
+	// Each name has its own folder, so that names do not share siblings.
 	place := storage.Join(v.Root, "of-"+storage.EscapeBelow(v.Root, name))
 	location := storage.Join(place, name)
 	scope := storage.Scope{Locations: []string{location}, Write: true, Session: "suite"}
@@ -255,7 +256,7 @@ func testSeveralLocations(t *testing.T, v Vending) {
 	v.mustReach(t, engine, first)
 	v.mustDeny(t, engine, storage.Join(v.Root, "m", "uu"))
 
-	// Too many for a policy: the first is included in any case.
+	// These are too many locations for a policy, but a policy always includes the first.
 	many := []string{first}
 	for i := range 200 {
 		many = append(many, storage.Join(v.Root, strings.Repeat("long", 8), strings.Repeat("x", 1+i%50), "u"))
@@ -278,7 +279,7 @@ func testProtectedMetadata(t *testing.T, v Vending) {
 	if !v.ProtectsMetadata {
 		return
 	}
-	elsewhere := storage.Join(location, "own", "00001-a.metadata.json") // the present or a former write.metadata.path
+	elsewhere := storage.Join(location, "own", "00001-a.metadata.json") // as if in a write.metadata.path, present or former
 	mustCreate(t, v.Store, elsewhere, "body")
 	for what, err := range map[string]error{
 		"write over one elsewhere": engine.Write(t.Context(), elsewhere),
@@ -307,7 +308,8 @@ func testDetours(t *testing.T, v Vending) {
 		if err := engine.Read(t.Context(), location+detour); err == nil {
 			t.Errorf("read %q: no error", location+detour)
 		}
-		// The server decides whether these have an effect of their own.
+		// The server decides whether these requests succeed; the suite only checks that they have
+		// no effect elsewhere.
 		_ = engine.Write(t.Context(), location+detour)
 		_ = engine.Delete(t.Context(), location+detour)
 	}

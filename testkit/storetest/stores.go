@@ -1,5 +1,5 @@
-// Package storetest gives tests stores of every kind. The PostgreSQL stores share one server. The
-// first test that needs one starts the server, and Main stops it.
+// Package storetest opens stores of every kind for tests. The PostgreSQL stores share one server.
+// The first test that needs one starts the server, and Main stops it.
 package storetest
 
 import (
@@ -19,14 +19,14 @@ import (
 // Stores opens the stores of the tests of a package. Its zero value is ready to use. It is safe for
 // concurrent use.
 type Stores struct {
-	// Database is the server of the PostgreSQL stores, once a test needs one.
+	// Database is the server of the PostgreSQL stores. It starts when a test first needs it.
 	Database pgserver.Shared
 }
 
-// Main is TestMain of the package.
+// A package's TestMain calls Main.
 func (s *Stores) Main(m *testing.M) { s.Database.Main(m) }
 
-// Each runs a test over every kind of store, each new.
+// Each runs a test over every kind of store. Each store is new.
 func (s *Stores) Each(t *testing.T, test func(t *testing.T, store registry.Store)) {
 	t.Helper()
 	for name, open := range map[string]func(testing.TB) registry.Store{
@@ -57,7 +57,7 @@ func (s *Stores) NewDatabase(t testing.TB) string {
 	return dsn
 }
 
-// OpenPostgres returns a store over a database, as one node has it.
+// OpenPostgres returns a store over a database, for one node.
 func OpenPostgres(t testing.TB, dsn string) registry.Store {
 	t.Helper()
 	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8",

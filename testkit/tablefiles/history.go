@@ -15,8 +15,8 @@ import (
 // Version is the format version of the tables.
 const Version = 2
 
-// entry is a file that a snapshot reads. Two entries of one path are two vectors in a Puffin file,
-// or a file that was added twice.
+// entry is a file that a snapshot reads. Two entries with the same path are two deletion vectors in
+// one Puffin file, or a file that was added twice.
 type entry struct {
 	path    string
 	deletes bool
@@ -37,7 +37,7 @@ type stored struct {
 	live    []entry
 }
 
-// History makes one table. It belongs to one goroutine.
+// History makes the snapshots and files of one table. Only one goroutine may use it.
 type History struct {
 	tb       testing.TB
 	store    storage.Store
@@ -46,10 +46,10 @@ type History struct {
 	clock    int64
 
 	Snapshots []*Snapshot
-	Heads     map[string]*Snapshot // branches
+	Heads     map[string]*Snapshot // the head of each branch
 	Tags      map[string]*Snapshot
 	Files     []string // all files that were made
-	added     []entry  // at any time
+	added     []entry  // every entry that was ever added
 	serial    int
 }
 
@@ -131,17 +131,17 @@ func (h *History) append(branch string, entries []entry) []string {
 	})
 }
 
-// again adds a file that was there before and may be gone from the branch.
+// again adds a file that was added before. The branch may have lost the file since.
 func (h *History) again(branch string) []string {
 	return h.append(branch, []entry{h.pick(h.added, false)})
 }
 
-// AddAgain adds the data file at path, which was there before, to a branch.
+// AddAgain adds to a branch the data file at path, which was added before.
 func (h *History) AddAgain(branch, path string) []string {
 	return h.append(branch, []entry{{path, false}})
 }
 
-// twice adds a file that is there already.
+// twice adds a file that the branch already has.
 func (h *History) twice(branch string) []string {
 	return h.append(branch, []entry{h.pick(h.Heads[branch].live(), false)})
 }
@@ -164,7 +164,8 @@ func (h *History) removeVector(branch string) []string {
 	})
 }
 
-// remove removes up to count files from the whole branch, and adds others.
+// remove removes up to count files from all manifests of a branch. It also adds new files; adds is
+// their number.
 func (h *History) remove(branch string, count, adds int) []string {
 	return h.commit(branch, func(s *Snapshot) {
 		gone := map[entry]bool{}
@@ -253,7 +254,7 @@ func (h *History) commit(branch string, change func(*Snapshot)) []string {
 	if err := iceberg.WriteManifestList(Version, &body, s.ID, parentID, &s.Sequence, 0, files); err != nil {
 		h.tb.Fatal(err)
 	}
-	listed, err := iceberg.ReadManifestList(bytes.NewReader(body.Bytes())) // with sequence numbers
+	listed, err := iceberg.ReadManifestList(bytes.NewReader(body.Bytes())) // reads the list back, for the sequence numbers
 	h.must(err)
 	for i := range s.manifests {
 		s.manifests[i].file = listed[i]
@@ -322,7 +323,7 @@ func (e entry) content() iceberg.ManifestEntryContent {
 
 func (h *History) data() entry { return entry{h.create("data", "parquet"), false} }
 
-// pick returns one of entries, and a new data file if there is none of the kind.
+// pick returns one of entries, or a new data file if entries has no suitable one.
 func (h *History) pick(entries []entry, deletes bool) entry {
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.deletes != deletes })
 	if len(entries) == 0 {

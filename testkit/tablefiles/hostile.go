@@ -39,8 +39,8 @@ const (
 			{"name":"split_offsets","field-id":132,"type":["null",{"type":"array","items":"long"}]}]}}]}`
 )
 
-// HostileList returns a manifest list with the given number of manifests. Each claims to have one
-// file.
+// HostileList returns a manifest list with the given number of manifests. In the list each manifest
+// has one file.
 func HostileList(tb testing.TB, manifests int, name func(i int) string) []byte {
 	tb.Helper()
 	header := []string{"avro.schema", listSchema, "avro.codec", "deflate", "format-version", "2"}

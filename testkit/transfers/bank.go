@@ -13,21 +13,21 @@ import (
 const (
 	// openingCounter is the initial counter of each table.
 	openingCounter = "1000"
-	// readsMax bounds how often Read loads all tables.
+	// readsMax bounds how many times Read loads all tables.
 	readsMax = 100
 )
 
-// Bank is a namespace whose tables have counters. Many goroutines may use its fields, but only one
-// at a time its methods.
+// Bank is a namespace whose tables have counters. Many goroutines may read its fields, but only one
+// at a time may call its methods.
 type Bank struct {
 	Namespace string
-	Folder    string // contains the files of its tables
+	Folder    string // the folder with the files of the tables
 	Tables    []string
 	Book      *Book
 	Recorder  *Recorder
 }
 
-// Open creates a namespace with some tables, whose files will be in folder.
+// Open creates a namespace and some tables in it. The tables' files are in folder.
 func Open(ctx context.Context, client *servers.Client, namespace, folder string, tables int) (*Bank, error) {
 	b := &Bank{Namespace: namespace, Folder: folder, Book: NewBook(), Recorder: &Recorder{}}
 	made := []servers.Answer{client.CreateNamespace(ctx, namespace)}
@@ -45,7 +45,7 @@ func Open(ctx context.Context, client *servers.Client, namespace, folder string,
 }
 
 // Read adds the present versions of all tables to the book, including tables that transfers have
-// created. They are the versions of one moment, even if late transfers still happen.
+// created. These versions were all current at one moment, even if late transfers still happen.
 func (b *Bank) Read(ctx context.Context, client *servers.Client) error {
 	var before map[string]string
 	for range readsMax {
@@ -56,7 +56,7 @@ func (b *Bank) Read(ctx context.Context, client *servers.Client) error {
 		now := map[string]string{}
 		for _, table := range names {
 			if !slices.Contains(b.Tables, table) && b.Book.chains[table] != nil {
-				continue // made by a transfer, and never changed
+				continue // a transfer made the table, and nothing changes it
 			}
 			a := client.Load(ctx, b.Namespace, table)
 			if a.Outcome != servers.Acknowledged {
@@ -77,8 +77,8 @@ func (b *Bank) Read(ctx context.Context, client *servers.Client) error {
 	return errors.New("the tables do not come to rest")
 }
 
-// Leftovers returns the metadata files that only transactions can have written and that no table is
-// known to name or to have named.
+// Leftovers returns the metadata files that only transactions can have written, and that are not a
+// present or former version of a known table.
 func (b *Bank) Leftovers() ([]string, error) {
 	left, err := b.Book.Leftovers(b.Folder)
 	return slices.DeleteFunc(left, madeBySingle), err

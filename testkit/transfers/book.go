@@ -13,13 +13,13 @@ import (
 	"moorage/testkit/servers"
 )
 
-// Version is a version of a table, as its file describes it.
+// Version is a version of a table, read from its metadata file.
 type Version struct {
 	Location string
-	Base     string // the version before it, "" for the first
-	Head     int64  // of main, 0 if there is none
+	Base     string // location of the previous version, "" for the first version
+	Head     int64  // snapshot id of main, 0 if there is none
 	Counter  int
-	Transfer string // that made it, "" for the first
+	Transfer string // the transfer that made the version, "" for the first version
 }
 
 // fileScheme is the scheme of file locations.
@@ -45,8 +45,8 @@ func readVersion(location string) (Version, error) {
 	return v, nil
 }
 
-// Book has the versions of tables that were current, in their order, as the last files list them.
-// It is not safe for concurrent use.
+// Book has the versions of tables that were current, in their order. It reads them from the
+// metadata logs of the latest files. It is not safe for concurrent use.
 type Book struct {
 	chains map[string][]Version
 	known  map[string]bool // the locations of all versions, including forgotten ones
@@ -78,7 +78,7 @@ func (b *Book) Extend(table, location string) error {
 	}
 	slices.Reverse(added)
 	if len(chain) == 0 && added[0].Transfer != "" {
-		chain = []Version{{}} // a transfer made the table
+		chain = []Version{{}} // a transfer made the table, so the chain begins empty
 	}
 	b.chains[table] = append(chain, added...)
 	return nil
@@ -98,7 +98,8 @@ func (b *Book) Forget() {
 // Knows reports whether the version at location was current once.
 func (b *Book) Knows(location string) bool { return b.known[location] }
 
-// Leftovers returns the metadata files below folder that no table names or named.
+// Leftovers returns the metadata files below folder that are not a present or former version of a
+// table in the book.
 func (b *Book) Leftovers(folder string) (locations []string, err error) {
 	err = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if os.IsNotExist(err) {
@@ -113,7 +114,7 @@ func (b *Book) Leftovers(folder string) (locations []string, err error) {
 }
 
 // madeBySingle reports whether a commit to one table has written the file at location. Only such a
-// commit, cut off, may leave a file behind. It is false for a file that is gone.
+// commit may leave a file behind, if it was cut off. It returns false if the file no longer exists.
 func madeBySingle(location string) bool {
 	v, err := readVersion(location)
 	return err == nil && strings.HasSuffix(v.Transfer, singleSuffix)

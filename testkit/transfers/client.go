@@ -19,29 +19,30 @@ const (
 	tablesMin, tablesMax = 2, 5
 	// changeMax bounds the amount that one transfer moves into or out of a table.
 	changeMax = 9
-	// sendsMax is how often a transfer with a key is sent, whatever the answers are.
+	// sendsMax bounds how many times a transfer with a key is sent, whatever the answers are.
 	sendsMax = 3
 	// repeatDelayMax bounds the time before a transfer is sent again.
 	repeatDelayMax = 40 * time.Millisecond
 	// impatience bounds the time after which an impatient client stops waiting for an answer.
 	impatience = 30 * time.Millisecond
-	// resolvesMax bounds how often Resolve sends a transfer, and resolveDelay is the time between.
+	// resolvesMax bounds how many times Resolve sends a transfer. resolveDelay is the time between
+	// two of these requests.
 	resolvesMax  = 200
 	resolveDelay = 100 * time.Millisecond
 )
 
-// singleSuffix ends the id of a transfer that is a commit to one table.
+// singleSuffix is the end of the id of a transfer that is a commit to one table.
 const singleSuffix = ".single"
 
 // Config configures a Client.
 type Config struct {
-	Number int // unique
+	Number int // no other client has this number
 	Seed   uint64
 	Bank   *Bank
 	Nodes  func() []*servers.Client // the present servers; at least one
 
 	Keyed     int  // percentage of transfers that are sent with a key, up to three times and to several servers
-	Impatient int  // percentage of requests that are given up before they can be answered
+	Impatient int  // percentage of requests whose answer the client does not wait for
 	Faults    bool // servers may be unavailable or may not know the outcome
 }
 
@@ -54,17 +55,17 @@ type Client struct {
 	silent    map[int]bool // the servers that did not answer the last request
 }
 
-// attempt is a transfer that was sent.
+// attempt is a transfer that the client sends, with the answers.
 type attempt struct {
 	Transfer
 	from    int64
-	mu      sync.Mutex // guards the fields below; a leaf
-	done    string     // an answer that means that it has happened
-	refused string     // an answer that means that it has not, and will not
+	mu      sync.Mutex // guards the fields below; no other lock is taken under it
+	done    string     // an answer that means that the transfer has happened
+	refused string     // an answer that means that the transfer has not happened and will not
 	unsure  bool       // an answer is missing
 }
 
-// NewClient returns a client whose choices the seed decides.
+// NewClient returns a client. The seed determines its random choices.
 func NewClient(config Config) *Client {
 	return &Client{Config: config, random: rand.New(rand.NewPCG(config.Seed, uint64(config.Number))),
 		silent: map[int]bool{}}
@@ -103,7 +104,8 @@ func (c *Client) load(ctx context.Context, table string) (servers.Loaded, bool) 
 	return servers.Loaded{}, false
 }
 
-// silentAsked is the percentage of requests to a server that did not answer the last one.
+// silentAsked is the probability, in percent, that a request goes to a drawn server although the
+// server did not answer its last request.
 const silentAsked = 5
 
 // node draws a server. It avoids paused servers, because waiting for them would leave too little
@@ -123,7 +125,8 @@ func (c *Client) node() (number int, node *servers.Client) {
 	return number, nodes[number]
 }
 
-// mayFail reports whether a server may give such an answer, which is not a refusal.
+// mayFail reports whether a is an answer that servers may give under faults, and that does not
+// refuse the transfer itself.
 func (c *Client) mayFail(a servers.Answer) bool {
 	return c.Faults && (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusInternalServerError)
 }
@@ -140,7 +143,7 @@ func (c *Client) Transfer(ctx context.Context) bool {
 	return answered
 }
 
-// plan loads some tables and draws a transfer of them.
+// plan loads some tables, and draws a random transfer between them.
 func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 	c.transfers++
 	t := Transfer{ID: fmt.Sprintf("%d.%d", c.Number, c.transfers)}
@@ -162,7 +165,7 @@ func (c *Client) plan(ctx context.Context) (Transfer, bool) {
 		case kind == 2 && n == count-1 && count > 2:
 			p.Mode = Requires
 		case kind == 3 && n == count-1:
-			// The table gets no amount: readers do not count it.
+			// The new table gets no amount, because readers do not load it.
 			p.Mode, p.Table = Creates, fmt.Sprintf("made-%d-%d", c.Number, c.transfers)
 		default:
 			p.Change = 1 + c.random.IntN(changeMax)
@@ -197,11 +200,11 @@ func (c *Client) newUUID() string {
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", high>>32, high>>16&0xffff, high&0xfff, low>>52, low&(1<<48-1))
 }
 
-// sending is when and where a request is sent.
+// sending describes when a request is sent, and to which server.
 type sending struct {
 	node    *servers.Client
 	delay   time.Duration
-	timeout time.Duration // 0 means no timeout of its own
+	timeout time.Duration // 0 means only the client's usual timeout
 }
 
 func (c *Client) draw() sending {
@@ -304,8 +307,8 @@ func (c *Client) conclude(made *attempt) {
 	c.Bank.Recorder.note(func(h *History) { h.Events = append(h.Events, event) })
 }
 
-// Resolve repeats every transfer with a key and an unknown outcome until it gets an answer. The
-// transfer then happens if it has not before. Servers must be up.
+// Resolve repeats every transfer with a key and an unknown outcome until it gets an answer. If the
+// transfer has not happened before, it then happens. Servers must be running.
 func (c *Client) Resolve(ctx context.Context) {
 	open := c.open
 	c.open = nil

@@ -8,12 +8,12 @@ import (
 	"moorage/testkit/servers"
 )
 
-// problemsMax is how many problems of one kind are reported.
+// problemsMax bounds how many problems of one kind are reported.
 const problemsMax = 20
 
 // judge compares a history with the versions of the tables.
 type judge struct {
-	chains map[string][]Version // of each table, the first is the version before the history
+	chains map[string][]Version // by table; the first version is the version before the history
 	events map[string]Event     // by transfer
 	places map[string]place     // by location
 
@@ -26,9 +26,9 @@ type place struct {
 	index int
 }
 
-// Judge returns the problems of a history. For each table it takes all versions that were current,
-// from the version before the history to the last. The chain of a table that was created begins
-// with an empty version.
+// Judge returns the problems of a history. chains has, for each table, all versions that were
+// current, from the version before the history to the last version. The chain of a table that was
+// created begins with an empty version.
 func Judge(chains map[string][]Version, history History) []string {
 	j := &judge{chains: chains, events: map[string]Event{}, places: map[string]place{}, problems: history.Failures}
 	for _, event := range history.Events {
@@ -55,7 +55,7 @@ func (j *judge) report(format string, args ...any) {
 // tables returns the names of all tables, in order.
 func (j *judge) tables() []string { return slices.Sorted(maps.Keys(j.chains)) }
 
-// versions compares each version with the previous one and with its transfer.
+// versions compares each version with the previous version, and with the transfer that made it.
 func (j *judge) versions() {
 	for _, table := range j.tables() {
 		chain := j.chains[table]
@@ -76,7 +76,7 @@ func (j *judge) versions() {
 	}
 }
 
-// transfers checks in which of its tables each transfer is.
+// transfers checks in which of their tables the transfers are.
 func (j *judge) transfers() {
 	made := map[string]map[string]int{}
 	for table, chain := range j.chains {
@@ -120,9 +120,9 @@ func (j *judge) sums(sweeps []Sweep) {
 	if begin != end {
 		j.report("the sum of all counters was %d and is %d", begin, end)
 	}
-	last := map[int]map[string]string{} // by client
+	last := map[int]map[string]string{} // each client's last locations, by table
 	for _, sweep := range sweeps {
-		if maps.Equal(last[sweep.Client], sweep.Tables) { // so nothing has changed in between
+		if maps.Equal(last[sweep.Client], sweep.Tables) { // no table has changed in between
 			sum := 0
 			for table, location := range sweep.Tables {
 				if at, known := j.places[location]; known {
@@ -137,8 +137,8 @@ func (j *judge) sums(sweeps []Sweep) {
 	}
 }
 
-// moved returns the index of the first version after a place whose head differs. If there is none,
-// it returns the length of the chain.
+// moved returns the index of the first version after a place that has another head than the version
+// at the place. If there is none, it returns the length of the chain.
 func (j *judge) moved(at place) int {
 	chain := j.chains[at.table]
 	for i := at.index + 1; i < len(chain); i++ {

@@ -8,23 +8,23 @@ import (
 	"moorage/testkit/servers"
 )
 
-// node is an event with one moment: a transfer that has happened, or a load.
+// node is an event that happened at one moment: a transfer that has happened, or a load.
 type node struct {
 	name     string
-	from, to int64 // the moment is between
+	from, to int64 // the moment is between from and to
 	later    []int // nodes whose moments are later
 
-	waits int // how many nodes before it have no moment yet
-	// earliest is the earliest moment that the node can have. cause is the node before it that
-	// prevents an earlier moment, or -1 if the moment may be the node's own begin.
+	waits int // how many nodes that must be before this one have no moment yet
+	// earliest is the earliest moment that the node can have. cause is the node that must be before
+	// it and prevents an earlier moment. It is -1 if earliest is the node's own begin.
 	earliest int64
 	cause    int
 }
 
 // order searches for a moment for each transfer and each load. The order of a table's versions is
-// known, and so is the order of the events that made or saw them. Each event gets the earliest
-// moment that the events before it allow. If that is too late for one of them, no other choice
-// would help.
+// known. So the order of the events that made or saw them is known too. Each event gets the
+// earliest moment that the events before it allow. If that moment is too late for an event, there
+// is no valid order.
 func (j *judge) order(loads []Load) {
 	nodes, makers := j.makers()
 	for _, load := range loads {
@@ -50,7 +50,7 @@ func (j *judge) order(loads []Load) {
 	j.schedule(nodes)
 }
 
-// precede records that one node's moment is before another's.
+// precede records that the moment of node before must precede the moment of node after.
 func precede(nodes []node, before, after int) {
 	if before != after {
 		nodes[before].later = append(nodes[before].later, after)
@@ -64,7 +64,7 @@ func (j *judge) makers() (nodes []node, makers map[string][]int) {
 	makers = map[string][]int{}
 	at := map[string]int{}
 	for _, table := range j.tables() {
-		made := []int{-1} // the first has no maker
+		made := []int{-1} // the first version has no maker
 		for i, v := range j.chains[table][1:] {
 			n, known := at[v.Transfer]
 			if !known {
@@ -87,7 +87,7 @@ func (j *judge) makers() (nodes []node, makers map[string][]int) {
 		for _, p := range j.events[id].Parts {
 			base, known := j.places[p.Base]
 			if p.Mode == Stamps || p.Mode == Creates || !known {
-				continue // it required nothing, or built on a version before the history
+				continue // the transfer required nothing, or its base is from before the history
 			}
 			if base.index > 0 {
 				precede(nodes, makers[p.Table][base.index], n)
@@ -117,7 +117,7 @@ func (j *judge) schedule(nodes []node) {
 			if late++; late <= problemsMax {
 				j.report("%s", explain(nodes, n))
 			}
-			nodes[n].earliest = nodes[n].to // report its consequences only once
+			nodes[n].earliest = nodes[n].to // so that its consequences are reported only once
 		}
 		for _, next := range nodes[n].later {
 			if nodes[n].earliest > nodes[next].earliest {
@@ -133,7 +133,7 @@ func (j *judge) schedule(nodes []node) {
 	}
 }
 
-// explain describes why a node's moment cannot be before its end.
+// explain describes why a node cannot have a moment before its end.
 func explain(nodes []node, n int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s ended at %d, but", nodes[n].name, nodes[n].to)
@@ -146,13 +146,15 @@ func explain(nodes []node, n int) string {
 	return text.String()
 }
 
-// circle names nodes. Each must be before the next, and the last before the first.
+// circle names nodes that form a circle: each must be before the next, and the last before the
+// first.
 func circle(nodes []node) string {
 	at := 0
 	for nodes[at].waits == 0 {
 		at++
 	}
-	// Every waiting node has a waiting node before it. So, going back, some node comes twice.
+	// Before every waiting node there must be another waiting node. So a walk back from node to
+	// node reaches some node twice.
 	before := make([]int, len(nodes))
 	for n := range nodes {
 		for _, next := range nodes[n].later {

@@ -8,18 +8,18 @@ import (
 	"moorage/testkit/servers"
 )
 
-// Load is an answer to a reader with a version.
+// Load is a reader's load of a table, with the version in the answer.
 type Load struct {
 	Client          int
 	Table, Location string
-	From, To        int64 // in a count of all begins and ends
+	From, To        int64 // positions in the count of all begins and ends
 }
 
 // Event is a transfer with its outcome.
 type Event struct {
 	Transfer
 	Outcome  servers.Outcome
-	From, To int64 // in a count of all begins and ends
+	From, To int64 // positions in the count of all begins and ends
 }
 
 // Sweep is a reader's loads of all tables, one after the other: the locations of their versions.
@@ -32,7 +32,7 @@ type Sweep struct {
 type History struct {
 	Loads    []Load
 	Events   []Event
-	Sweeps   []Sweep  // of one client in their order
+	Sweeps   []Sweep  // the sweeps of one client are in their order
 	Failures []string // answers that no server may give
 }
 
@@ -56,11 +56,11 @@ func (h History) count(outcome servers.Outcome) (n int) {
 type Recorder struct {
 	count atomic.Int64
 
-	mu      sync.Mutex // guards history; a leaf
+	mu      sync.Mutex // guards history; no other lock is taken under it
 	history History
 }
 
-// Now returns the next place in the order of all begins and ends.
+// Now returns the next position in the count of all begins and ends.
 func (r *Recorder) Now() int64 { return r.count.Add(1) }
 
 func (r *Recorder) note(change func(*History)) {
@@ -80,7 +80,8 @@ func (r *Recorder) Acknowledged() int {
 	return r.history.count(servers.Acknowledged)
 }
 
-// Take returns what was recorded since the last Take. Calls in progress come later.
+// Take returns what was recorded since the last Take. Calls in progress are returned by a later
+// Take.
 func (r *Recorder) Take() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

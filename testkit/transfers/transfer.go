@@ -11,7 +11,7 @@ import (
 // The properties of every version.
 const (
 	PropCounter  = "counter"
-	PropTransfer = "transfer" // the transfer that made it
+	PropTransfer = "transfer" // the transfer that made the version
 )
 
 // Mode is what a transfer does with a table.
@@ -20,7 +20,7 @@ type Mode uint8
 // The modes.
 const (
 	Moves    Mode = iota // changes the counter, and requires that it is unchanged since the load
-	Stamps               // writes only its name, over anything
+	Stamps               // writes only the transfer's id, whatever the version is
 	Requires             // only requires that no transfer moved the table since the load
 	Creates              // creates the table, with a counter
 )
@@ -29,15 +29,15 @@ const (
 type Part struct {
 	Table  string
 	Mode   Mode
-	Change int    // of the counter
+	Change int    // change of the counter
 	Base   string // the location of the loaded version
 
 	change servers.Object
 }
 
-// Transfer is one request of a client, however often it is sent.
+// Transfer is one request of a client. The client may send it several times.
 type Transfer struct {
-	ID     string // "3.17": the client and its request
+	ID     string // "3.17": request 17 of client 3
 	Parts  []Part
 	Single bool   // sent as a commit to its one table
 	Key    string // the Idempotency-Key, "" if there is none
@@ -78,8 +78,8 @@ func (t Transfer) request(namespace string) (path string, body servers.Object) {
 // snapshotsKept is how many snapshots a table keeps, so that its metadata does not grow.
 const snapshotsKept = 3
 
-// plan fills in the request for a table that was loaded as base. A new snapshot, with the id
-// snapshot, moves the table, so that others can require that it did not move.
+// plan fills in the request for a table that was loaded as base. The request adds a new snapshot
+// with the id snapshot. So other transfers can require that the table's head has not changed.
 func (p *Part) plan(id string, base servers.Loaded, snapshot int64) error {
 	p.Base = base.Location
 	requirements := []servers.Object{{"type": "assert-table-uuid", "uuid": base.Metadata.UUID}}
@@ -128,7 +128,7 @@ func (p *Part) planCreate(id, uuid, location string) {
 	}
 }
 
-// moveUpdates returns the updates that put a snapshot on top of base, and remove the oldest
+// moveUpdates returns the updates that add a snapshot on top of base's head, and remove the oldest
 // snapshots.
 func moveUpdates(base servers.Document, snapshot int64) []servers.Object {
 	added := servers.Object{
