@@ -115,7 +115,8 @@ func transactionFinding(u recovery.Unfinished) client.Finding {
 		}
 	}
 	finding := client.Finding{
-		ID: id, Level: client.LevelOK, What: "transaction in warehouse " + u.Warehouse, Files: u.Files, Until: u.Deadline,
+		ID: id, Level: client.LevelOK, What: "transaction in warehouse " + u.Warehouse,
+		Files: u.Files, Until: u.Deadline,
 	}
 	began := fmt.Sprintf("%s, began %s", u.State, u.Began.Format(time.RFC3339))
 	if u.Principal != "" {
