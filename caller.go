@@ -7,35 +7,37 @@ import (
 
 // Caller is the sender of a request. A Caller without a name is denied everything.
 //
-// A Caller is set once, where a request arrives. Nothing changes it or its slices afterwards. Nodes
-// send it to each other as JSON, with all its fields.
+// The node that receives a request makes its Caller. Afterwards nothing changes the Caller or its
+// slices. Nodes send it to each other as JSON, with all its fields.
 type Caller struct {
-	// Name is the alias of the caller's issuer, a colon, and the caller's name there:
-	// "corp:248289761001", "key:etl", "cert:spiffe://lake/etl". So no issuer can speak for another.
-	// Anonymous and System have names of their own.
+	// Name is the alias of the caller's issuer, a colon, and the caller's name at that issuer:
+	// "corp:248289761001", "key:etl", "cert:spiffe://lake/etl". So an issuer cannot issue a name
+	// that belongs to another issuer. For the names without an issuer see Anonymous and System.
 	Name string
-	// Via are the names of the programs that act in the caller's name, such as an engine, the
-	// nearest to the server first. It is empty if the caller acts itself.
+	// Via are the names of the programs that act in the caller's name, such as an engine. The
+	// program nearest to the server comes first. Via is empty if the caller acts itself.
 	Via []string
-	// Roles are the caller's roles from its issuer: "corp/analysts". They do not include the roles
-	// in the store.
+	// Roles are the roles that the caller's issuer gave it: "corp/analysts". They do not include
+	// roles that the catalog's store assigns to the caller.
 	Roles []string
-	// Only are the roles that the caller's credential is narrowed to, nil for no such limit. An
-	// empty slice that is not nil leaves the caller no privileges.
+	// Only are the roles to which the caller's credential is limited. It is nil if there is no such
+	// limit. An empty slice that is not nil leaves the caller no privileges.
 	Only []string
-	// Source is how the caller authenticated; empty for Anonymous and System.
+	// Source is how the caller authenticated. It is empty for Anonymous and System.
 	Source Source
-	// KeyID and KeyGeneration name the API key in the request, or the one that its token was issued
-	// for. A decision checks that the key is still valid. KeyID is empty if there is no key.
+	// KeyID and KeyGeneration name the API key in the request, or the API key for which the
+	// request's token was issued. Each access decision checks that the key is still valid. KeyID is
+	// empty if there is no key.
 	KeyID         string
 	KeyGeneration uint64
-	// Ends is when the credential expires, and the request with it. Zero if that is unknown.
+	// Ends is when the credential expires. The request ends at that time too. It is zero if that
+	// time is unknown.
 	Ends time.Time
-	// Address is the IP address of the request's sender, as reported by a trusted proxy if there is
-	// one. It is for the audit log and does not affect decisions.
+	// Address is the IP address of the request's sender. Behind a trusted proxy, it is the address
+	// that the proxy reports. It is for the audit log and does not affect access decisions.
 	Address string
-	// Client is the User-Agent of the caller's program, at most ClientBytesMax. It does not affect
-	// decisions.
+	// Client is the User-Agent of the caller's program, at most ClientBytesMax long. It does not
+	// affect access decisions.
 	Client string
 }
 
@@ -65,9 +67,10 @@ func (c Caller) IsNobody() bool { return c.Name == "" }
 // IsActing reports whether another program acts in the name of c.
 func (c Caller) IsActing() bool { return len(c.Via) > 0 }
 
-// IdentityOf returns the identity, in records, of the principal or role that has a name now.
-// generation is how many deleted ones had that name before. So a record about a deleted one no
-// longer has an effect. The first identity is the name itself.
+// IdentityOf returns the identity of the principal or role that has a name now. Records refer to it
+// by this identity. generation is how many deleted principals or roles had that name before. So a
+// record about a deleted principal does not affect a new principal of the same name. For generation
+// 0 the identity is the name itself.
 func IdentityOf(name string, generation uint64) string {
 	if generation == 0 {
 		return name
@@ -75,12 +78,12 @@ func IdentityOf(name string, generation uint64) string {
 	return strconv.FormatUint(generation, 10) + "#" + name
 }
 
-// AnyIdentityOf returns the identity of every principal that has a name, now or later. The
-// configuration means that one.
+// AnyIdentityOf returns an identity that means every principal with a name, now or later. A name in
+// the server's configuration has this meaning.
 func AnyIdentityOf(name string) string { return "#" + name }
 
-// NameOf returns the name in an identity. No name has digits and a # before its colon, so a name
-// and an identity cannot be confused.
+// NameOf returns the name in an identity. A name never begins with digits and a #, so a name and an
+// identity cannot be confused.
 func NameOf(identity string) string {
 	for i, r := range identity {
 		switch {

@@ -18,7 +18,7 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey, id)
 }
 
-// RequestID returns the id of the request of ctx, "" if there is none.
+// RequestID returns the id of the request of ctx, or "" if ctx has no id.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
@@ -39,9 +39,10 @@ func CallerOf(ctx context.Context) (caller Caller, found bool) {
 
 // Arrival is another node's information about a request that it forwarded to this one.
 type Arrival struct {
-	From   string // the address of that node
-	Caller Caller // the caller that sent the request to it
-	// Key is the internal idempotency key of a request without a client's key, else empty.
+	From   string // the address of the node that forwarded the request
+	Caller Caller // the caller that sent the request to that node
+	// Key is the idempotency key that the other node gave to a request without a client's key.
+	// Otherwise it is empty.
 	Key string
 }
 
@@ -57,8 +58,8 @@ func ArrivalOf(ctx context.Context) (arrival Arrival, found bool) {
 	return arrival, found
 }
 
-// Detached returns a context for the part of an operation that must not end because its client
-// disconnected. It has the values of ctx and ends after timeout.
+// Detached returns a context for work that must continue when the client of ctx disconnects. It has
+// the values of ctx and ends after timeout.
 func Detached(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }

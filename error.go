@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Kind is the sort of failure of an error. It alone decides the HTTP response (package rest,
-// errors.go) and whether the request may be retried. The text of an error never does.
+// Kind is the kind of a failure. Only the Kind decides the HTTP response (package rest, errors.go)
+// and whether the request may be retried. The text of an error decides neither.
 type Kind uint8
 
-// The kinds of failure. The comment has the name of the exception in Iceberg clients.
+// The kinds of failure. Each comment has the name of the exception in Iceberg clients.
 const (
 	KindInternal          Kind = iota // a fault of the server, of unknown nature
 	KindBadRequest                    // BadRequestException: the request cannot be read
-	KindIllegalArgument               // IllegalArgumentException: readable, but never acceptable
+	KindIllegalArgument               // IllegalArgumentException: the request can be read, but never be accepted
 	KindValidation                    // ValidationException: the resulting table would not be valid
 	KindNotAuthorized                 // NotAuthorizedException
 	KindForbidden                     // ForbiddenException
@@ -31,7 +31,7 @@ const (
 	KindTooLarge                      // the request exceeds a bound of the server
 	KindTooManyRequests               // TooManyRequestsException: nothing was applied; a later retry may succeed
 	KindUnavailable                   // ServiceUnavailableException: nothing was or will be applied
-	KindCommitUnknown                 // CommitStateUnknownException: it may have been applied
+	KindCommitUnknown                 // CommitStateUnknownException: the commit may have been applied
 )
 
 var kindNames = [...]string{
@@ -77,9 +77,9 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown kind of failure: %q", text)
 }
 
-// Final reports whether a failure of this kind is permanent. Such a request is refused for its
-// content, however often it is sent. Other failures are the server's own, or concern a caller that
-// may get access later.
+// Final reports whether a failure of this kind is permanent. The server refuses such a request
+// because of its content, however often a client sends it. Other failures are faults of the server,
+// or may end when the caller gets access.
 func (k Kind) Final() bool {
 	switch k {
 	case KindInternal, KindUnavailable, KindCommitUnknown, KindNotAuthorized, KindForbidden, KindTooManyRequests:
@@ -88,20 +88,21 @@ func (k Kind) Final() bool {
 	return int(k) < len(kindNames)
 }
 
-// Error is a failure with a kind. Make it with Errorf if the text is for a client, or with E to
-// give an error of a lower layer its meaning.
+// Error is a failure with a kind. Errorf makes an Error whose text is for a client. E gives a kind
+// to an error of a lower layer.
 type Error struct {
 	Op      string // the exported method that failed, "catalog.Commit"; may be empty
-	Ident   string // its object, "ns.table"; may be empty
+	Ident   string // the object on which Op failed, "ns.table"; may be empty
 	Kind    Kind
 	Message string // safe for clients; empty if the cause is not
 	Err     error  // the cause, for logs; may be nil
-	// Hidden reports that an object exists but the caller must not see it: the response is that for
-	// an object that does not exist. It does not affect the response.
+	// Hidden reports that an object exists but the caller must not see it. The response is the same
+	// as for a missing object, whatever the value of Hidden.
 	Hidden bool
 }
 
-// Errorf returns an error whose text a client may see. %w keeps a cause, and includes its text.
+// Errorf returns an error whose text a client may see. %w keeps a cause, and includes the cause's
+// text in the message.
 func Errorf(kind Kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
@@ -143,8 +144,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of the outermost Error in err's chain. An error without one is
-// KindInternal.
+// KindOf returns the kind of the outermost Error in err's chain. It returns KindInternal if the
+// chain has no Error.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -153,7 +154,8 @@ func KindOf(err error) Kind {
 }
 
 // IsHidden reports whether err states that an object does not exist because its caller must not see
-// it. Such an answer may change, so it is not stored.
+// it. The server does not store such an answer for repeated requests, because the caller may get
+// access later.
 func IsHidden(err error) bool {
 	var e *Error
 	for errors.As(err, &e) {
@@ -165,8 +167,8 @@ func IsHidden(err error) bool {
 	return false
 }
 
-// MessageOf returns the text that a client may see: the message of the outermost Error in the chain
-// that has one, "" if there is no such message.
+// MessageOf returns the text that a client may see. It is the message of the outermost Error in the
+// chain that has a message, or "" if no Error has a message.
 func MessageOf(err error) string {
 	var e *Error
 	for errors.As(err, &e) {
@@ -178,8 +180,8 @@ func MessageOf(err error) string {
 	return ""
 }
 
-// linesShown is how many faults of a failure OneLine returns. The faults of many files are mostly
-// similar.
+// linesShown is how many lines of a failure OneLine keeps. If many files cause a failure, their
+// faults are mostly similar.
 const linesShown = 3
 
 // OneLine returns the text of a failure as one line, for a log, a record or a terminal. Some

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of names. The store keeps a name inside a key, and every cache holds keys in memory, so
-// both are limited.
+// Bounds of names. Keys in the store contain names, and caches hold many keys in memory. So names
+// must be short.
 const (
 	// NameBytesMax is the longest table name or namespace level, in bytes of UTF-8.
 	NameBytesMax = 1024
@@ -50,7 +50,7 @@ func (n Namespace) Name() string {
 	return n[len(n)-1]
 }
 
-// Equal reports whether both have the same levels.
+// Equal reports whether n and other have the same levels.
 func (n Namespace) Equal(other Namespace) bool { return slices.Equal(n, other) }
 
 // Validate reports a KindBadRequest error if n is empty, too deep, or has a level that
@@ -87,7 +87,7 @@ func (i Identifier) String() string {
 	return i.Namespace.String() + "." + i.Name
 }
 
-// Equal reports whether both are the same identifier.
+// Equal reports whether i and other are the same identifier.
 func (i Identifier) Equal(other Identifier) bool {
 	return i.Warehouse == other.Warehouse && i.Name == other.Name && i.Namespace.Equal(other.Namespace)
 }
@@ -100,8 +100,8 @@ func (i Identifier) Validate() error {
 	return ValidateName("name", i.Name)
 }
 
-// ValidateWarehouse reports a KindNoSuchWarehouse error if name, of a warehouse, is empty, and the
-// errors of ValidateName.
+// ValidateWarehouse checks the name of a warehouse. It returns a KindNoSuchWarehouse error if name
+// is empty, and the errors of ValidateName.
 func ValidateWarehouse(name string) error {
 	if name == "" {
 		return Errorf(KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
@@ -111,7 +111,7 @@ func ValidateWarehouse(name string) error {
 
 // ValidateName reports a KindBadRequest error if name is empty, longer than NameBytesMax, not
 // UTF-8, or contains NUL or LevelSeparator. Every other character is legal, slashes, dots and
-// percent signs included. The message uses what as the term for the name.
+// percent signs included. In the message, what describes the name.
 func ValidateName(what, name string) error {
 	switch {
 	case name == "":

@@ -17,15 +17,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// codec compresses the payload of blocks. Both functions append to out, and return out also with an
-// error. unpack appends at most bytesMax bytes, or returns ErrTooLarge.
+// codec compresses and decompresses the payload of blocks. Both functions append to out and return
+// it, even with an error. unpack returns ErrTooLarge instead of appending more than bytesMax bytes.
 type codec struct {
 	pack   func(out, text []byte) ([]byte, error)
 	unpack func(out []byte, payload string, bytesMax int) ([]byte, error)
 }
 
-// codecNamed returns the codec with the name from a header; "" is the null codec. The error is
-// ErrForeign.
+// codecNamed returns the codec with a name from a header; "" is the null codec. It returns
+// ErrForeign for an unknown name.
 func codecNamed(name string) (codec, error) {
 	switch name {
 	case "", "null":
@@ -40,10 +40,11 @@ func codecNamed(name string) (codec, error) {
 	return codec{}, fmt.Errorf("codec %.20q: %w", name, ErrForeign)
 }
 
-// Unpack decompresses the payload of a block, which the codec of that name compressed. It returns
-// at most bytesMax bytes. The result shares no memory with packed.
+// Unpack decompresses the payload of a block. name is the name of the codec that compressed it.
+// Unpack returns at most bytesMax bytes. The result shares no memory with packed.
 //
-// Errors: ErrTooLarge, before that much is in memory; ErrDamaged; ErrForeign for an unknown codec.
+// Errors: ErrTooLarge, before more than bytesMax bytes are in memory; ErrDamaged; ErrForeign for an
+// unknown codec.
 func Unpack(name string, packed []byte, bytesMax int) ([]byte, error) {
 	c, err := codecNamed(name)
 	if err != nil {
@@ -65,7 +66,7 @@ func unpackNull(out []byte, payload string, bytesMax int) ([]byte, error) {
 	return append(out, payload...), nil
 }
 
-// Deflate readers and writers have tables of 40 KiB to 1 MiB, so they are reused.
+// Pools of deflate readers and writers. They are reused because their tables have 40 KiB to 1 MiB.
 var (
 	deflateReaders = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 	deflateWriters = sync.Pool{New: func() any {
@@ -89,8 +90,8 @@ func packDeflate(out, text []byte) ([]byte, error) {
 	return packed.text, err
 }
 
-// unpackDeflate ignores bytes after the end of the stream. Some writers leave a part of a checksum
-// there.
+// unpackDeflate decompresses payload. It ignores bytes after the end of the stream, because some
+// writers leave a part of a checksum there.
 func unpackDeflate(out []byte, payload string, bytesMax int) ([]byte, error) {
 	reader := deflateReaders.Get().(io.Reader)
 	defer deflateReaders.Put(reader)
@@ -106,7 +107,7 @@ func unpackDeflate(out []byte, payload string, bytesMax int) ([]byte, error) {
 	return unpacked.text, nil
 }
 
-// bounded appends to text, at most left further bytes.
+// bounded is a writer that appends at most left more bytes to text.
 type bounded struct {
 	text []byte
 	left int
@@ -162,7 +163,7 @@ func packZstandard(out, text []byte) ([]byte, error) {
 	return writer.EncodeAll(text, out), writer.Close()
 }
 
-// zstandardWindowMax is the window that a reader has to allow any writer, even for few bytes.
+// zstandardWindowMax is the window that every reader should support, even for short content.
 // Source: RFC 8878, 3.1.1.1.2.
 const zstandardWindowMax = 8 << 20
 

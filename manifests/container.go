@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// FileBytesMax bounds the unpacked size of one file. Engines begin another manifest at 8 MiB, and a
-// list of that size has some 500,000 manifests.
+// FileBytesMax bounds the unpacked size of one file. Engines begin another manifest at 8 MiB. A
+// list that unpacks to FileBytesMax has some 500,000 manifests.
 const FileBytesMax = 64 << 20
 
 var (
 	// ErrDamaged means that the bytes are not a file of the expected kind.
 	ErrDamaged = errors.New("damaged")
-	// ErrTooLarge means that a file takes more memory than the caller or FileBytesMax allow.
+	// ErrTooLarge means that a file would take more memory than the caller or FileBytesMax allows.
 	ErrTooLarge = errors.New("too large")
-	// ErrForeign means that a file is valid, but has something that this package or another list
-	// cannot carry: an unknown codec, or a value whose field the other schema lacks.
+	// ErrForeign means that a file is valid, but that this package cannot use it: it has an unknown
+	// codec, or a value for which the schema of the new list has no field.
 	ErrForeign = errors.New("cannot be carried over")
 )
 
 const (
 	magic       = "Obj\x01"
 	markerBytes = 16
-	// pairsMax bounds the header. Known writers write up to ten pairs.
+	// pairsMax bounds the number of pairs in the header. Known writers write up to ten.
 	pairsMax = 64
 	// blockBytes is the size, before compression, at which this package ends a block. It is the
 	// default of Java's writer.
@@ -42,7 +42,7 @@ func damaged(format string, arguments ...any) error {
 // pair is an item of the header.
 type pair struct{ key, value string }
 
-// container is an Avro file before unpacking.
+// container is an Avro file whose blocks are not unpacked yet.
 type container struct {
 	header []pair // in the order of the file
 	marker string
@@ -51,7 +51,7 @@ type container struct {
 	blocks string // the bytes after the header
 }
 
-// open reads the header of a file. Only blocks shares memory with text.
+// open reads the header of a file. Of the result, only blocks shares memory with text.
 func (r *Reader) open(text string) (*container, error) {
 	c := cursor{text: text}
 	if start, err := c.take(int64(len(magic))); err != nil || start != magic {
@@ -111,13 +111,13 @@ func (f *container) value(key string) string {
 
 // block is a block after unpacking.
 type block struct {
-	records int64 // from the block's head; at least 0
+	records int64 // number of records, from the block's head; at least 0
 	text    string
 }
 
-// unpacked yields the blocks in order, and at most one error, as the last. It subtracts their bytes
-// from left. It yields at most left bytes, and at most FileBytesMax. Unless scratch is nil, it has
-// the memory of every block, so that a block is valid until the next one.
+// unpacked yields the blocks in order. If it yields an error, it ends. It yields at most left
+// bytes, and at most FileBytesMax, and subtracts the yielded bytes from left. If scratch is not
+// nil, all blocks use its memory, so a block is valid only until the next block.
 func (f *container) unpacked(left *int, scratch *[]byte) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
 		c := cursor{text: f.blocks}
@@ -159,7 +159,7 @@ func (f *container) next(c *cursor, left int, scratch *[]byte) (block, error) {
 }
 
 // records yields a cursor for each record of the file, in order. The loop must read the whole
-// record with it. There is at most one error, as the last. For left and scratch see unpacked.
+// record with the cursor. If records yields an error, it ends. For left and scratch see unpacked.
 func (f *container) records(left *int, scratch *[]byte) iter.Seq2[*cursor, error] {
 	return func(yield func(*cursor, error) bool) {
 		for b, err := range f.unpacked(left, scratch) {
@@ -219,7 +219,8 @@ func (f *container) encode(records iter.Seq[string]) ([]byte, error) {
 	return out, err
 }
 
-// with returns the header with value under key: in the place of the old value, or else at the end.
+// with returns the header with value under key. The value replaces an old value in its place;
+// otherwise the pair comes last.
 func with(header []pair, key, value string) []pair {
 	if at := slices.IndexFunc(header, func(p pair) bool { return p.key == key }); at >= 0 {
 		header[at].value = value

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// same reports whether values of both types have the same bytes and the same meaning. If there are
-// ids, names and comments do not matter.
+// same reports whether values of types a and b have the same bytes and the same meaning. For fields
+// with ids, names and comments do not matter.
 func same(a, b *schema) bool {
 	if a == b {
 		return true
@@ -20,10 +20,11 @@ func same(a, b *schema) bool {
 // sameID compares the ids of items, which some writers leave out.
 func sameID(a, b int) bool { return a == b || a == noID || b == noID }
 
-// matches reports whether both are the same field: by id, or else by name.
+// matches reports whether f and g are the same field. Fields with ids are compared by id, others by
+// name.
 func (f field) matches(g field) bool { return f.id == g.id && (f.id != noID || f.name == g.name) }
 
-// like returns the field of record s that is the same as f.
+// like returns the field of record s that matches f.
 func (s *schema) like(f field) (at int, ok bool) {
 	at = slices.IndexFunc(s.fields, f.matches)
 	return at, at >= 0
@@ -53,8 +54,8 @@ func (s *schema) ids(all map[int]bool) {
 	}
 }
 
-// convert reads a value of type from at c, and appends it to out as a value of type to. The error
-// is ErrForeign if to cannot hold the value.
+// convert reads a value of type from at c, and appends it to out as a value of type to. It returns
+// ErrForeign if type to cannot hold the value.
 func convert(out []byte, to, from *schema, c *cursor) ([]byte, error) {
 	switch {
 	case same(to, from), from.kind == kindInt && to.kind == kindLong:
@@ -161,8 +162,8 @@ func appendNumber(out []byte, s *schema, n int64) ([]byte, error) {
 	return appendLong(out, n), nil
 }
 
-// appendAbsent appends the substitute for a value whose field the other list lacks: null, or the
-// number that the specification gives to lists of format version 1.
+// appendAbsent appends the value of a field f that the source record lacks. The value is null, or
+// the number that the specification defines for lists of format version 1.
 func appendAbsent(out []byte, f field) ([]byte, error) {
 	if f.schema.kind == kindUnion {
 		if at := slices.IndexFunc(f.schema.inner, func(s *schema) bool { return s.kind == kindNull }); at >= 0 {

@@ -22,15 +22,15 @@ const (
 // Status is what a manifest did to a file.
 type Status int64
 
-// The states. A reader of the manifest reads Existing and Added files.
+// The states. A reader of the table reads Existing and Added files.
 const (
 	Existing Status = iota
 	Added
 	Deleted
 )
 
-// File is an entry of a manifest with its own numbers. A reader takes a number that is null from
-// the manifest list.
+// File is an entry of a manifest, with the numbers in the entry itself. For a null number, a reader
+// of the table uses the number in the manifest list.
 type File struct {
 	Status                             Status
 	SnapshotID                         Number
@@ -41,13 +41,13 @@ type File struct {
 	Rows                               int64
 }
 
-// Files yields the files that the manifest of e names, in its order. raw is the manifest. There is
-// at most one error, as the last. Files subtracts the unpacked size of raw from left, so that a
-// caller can bound several manifests together. It holds one block at a time in memory. A path keeps
-// its block in memory.
+// Files yields the files that the manifest of e names, in the manifest's order. raw is the content
+// of the manifest. If Files yields an error, it ends. It subtracts the unpacked size of raw from
+// left, so that a caller can bound several manifests together. It holds one block at a time in
+// memory. A path refers to the memory of its whole block.
 //
-// Errors: ErrDamaged, also if the length of raw differs from the list's; ErrTooLarge if it unpacks
-// to more than left or FileBytesMax; ErrForeign for an unknown codec.
+// Errors: ErrDamaged, also if raw does not have the length in e; ErrTooLarge if raw unpacks to more
+// than left or FileBytesMax; ErrForeign for an unknown codec.
 func (r *Reader) Files(e *Entry, raw []byte, left *int) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		if int64(len(raw)) != e.Length {

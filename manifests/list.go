@@ -27,7 +27,7 @@ const (
 	idFirstRowID        = 520
 )
 
-// Sets of fields, in the form of Entry.found.
+// Sets of fields, as bits of Entry.found.
 const (
 	required = 1<<(idLength-idPath) | 1<<(idSpec-idPath) | 1<<(idSnapshot-idPath)
 	counted  = 1<<(idAddedFiles-idPath) | 1<<(idExistingFiles-idPath) | 1<<(idDeletedFiles-idPath) |
@@ -43,20 +43,20 @@ type Number struct {
 // Content is the content of a manifest's files, or of one file.
 type Content int64
 
-// The contents. A manifest of deletes has both kinds of delete files.
+// The contents. A manifest with the content Deletes has both kinds of delete files.
 const (
 	Data Content = iota
 	Deletes
 	EqualityDeletes // of single files only
 )
 
-// Counts are the files and rows of each status in a manifest, from its list.
+// Counts are the numbers of files and rows of each status in a manifest, from the manifest list.
 type Counts struct {
 	AddedFiles, ExistingFiles, DeletedFiles int64
 	AddedRows, ExistingRows, DeletedRows    int64
 }
 
-// LiveFiles returns how many files of the manifest a reader must read.
+// LiveFiles returns how many files of the manifest a reader of the table must read.
 func (c Counts) LiveFiles() int64 { return c.AddedFiles + c.ExistingFiles }
 
 // LiveRows returns how many rows the live files have.
@@ -71,8 +71,8 @@ type Entry struct {
 	Content Content
 	// SequenceNumber and MinSequenceNumber are 0 in lists of format version 1.
 	SequenceNumber, MinSequenceNumber int64
-	SnapshotID                        int64 // that added the manifest
-	// Counts are 0 if the list lacks them; Sum reports that.
+	SnapshotID                        int64 // snapshot that added the manifest
+	// Counts are 0 if the list lacks them. Then Sum returns ok as false.
 	Counts
 	FirstRowID Number // format version 3
 	// Raw is the record in the list, unpacked.
@@ -81,7 +81,7 @@ type Entry struct {
 	schema  *schema // of the record
 	hash    uint64  // of Path
 	found   uint32  // the bit id-idPath for each field that is present and not null
-	holders int32   // lists with the entry that are held; see List.Hold
+	holders int32   // how many lists with this entry are held; see List.Hold
 }
 
 // List is a manifest list. It is immutable, and safe for concurrent use.
@@ -89,8 +89,8 @@ type List struct {
 	file    *container // blocks are empty
 	entries []*Entry
 	index   []uint32 // a hash table of the entries by path: the position + 1; 0 is free
-	size    int      // of what the list does not share
-	whole   int      // as if the list shared nothing
+	size    int      // bytes of what the list does not share
+	whole   int      // bytes of everything in the list
 }
 
 const (
@@ -99,7 +99,8 @@ const (
 	listNodesMax = 256
 	// entryBytes is the overhead of an entry in addition to its record and its slot.
 	entryBytes = int(unsafe.Sizeof(Entry{})) + 16
-	// slotBytes is the place of an entry in a list: a pointer, and up to four items of the index.
+	// slotBytes is the size of an entry's place in a list: a pointer, and up to four items of the
+	// index.
 	slotBytes = 8 + 4*4
 	// nodeBytes is the size of each node of a schema.
 	nodeBytes = int(unsafe.Sizeof(schema{}) + unsafe.Sizeof(field{}))
@@ -115,7 +116,7 @@ func newList(file *container, count int) *List {
 	return l
 }
 
-// take adds e to the list. shared reports whether another list has e.
+// take adds e to the list. shared is true if another list has e too.
 func (l *List) take(e *Entry, shared bool, bytesMax int) error {
 	if l.whole += slotBytes + e.bytes(); l.whole > bytesMax {
 		return ErrTooLarge
@@ -127,10 +128,10 @@ func (l *List) take(e *Entry, shared bool, bytesMax int) error {
 	return nil
 }
 
-// bytes returns the memory of e without its place in a list.
+// bytes returns the memory of e, without its place in a list.
 func (e *Entry) bytes() int { return len(e.Raw) + entryBytes }
 
-// complete checks that e has what each manifest has, and hashes its path.
+// complete checks that e has the fields that each manifest must have, and hashes its path.
 func (e *Entry) complete() error {
 	if e.Path == "" || e.found&required != required {
 		return damaged("path, length, spec or snapshot is missing")
@@ -139,7 +140,7 @@ func (e *Entry) complete() error {
 	return nil
 }
 
-// own copies the memory of e.
+// own copies the memory to which e refers, so that e does not keep a block in memory.
 func (e *Entry) own() {
 	at := strings.Index(e.Raw, e.Path)
 	e.Raw = strings.Clone(e.Raw)
@@ -166,7 +167,8 @@ func (l *List) seal() error {
 	return nil
 }
 
-// slot returns where the index has the entry with the path of e, or where it would have it.
+// slot returns the place in the index of the entry with the path of e, or the place where it would
+// be.
 func (l *List) slot(e *Entry) (slot int, found bool) {
 	mask := len(l.index) - 1
 	for slot = int(e.hash) & mask; l.index[slot] != 0; slot = (slot + 1) & mask {
@@ -229,7 +231,7 @@ func (e *Entry) set(id int, v value) (err error) {
 // Entries returns the entries in the order of the list. The slice must not be changed.
 func (l *List) Entries() []*Entry { return slices.Clip(l.entries) }
 
-// Match returns the entry with the path of e, which is an entry of any list.
+// Match returns the entry of l with the path of e. e may be an entry of any list.
 func (l *List) Match(e *Entry) (*Entry, bool) {
 	at, ok := l.find(e)
 	if !ok {
@@ -238,12 +240,12 @@ func (l *List) Match(e *Entry) (*Entry, bool) {
 	return l.entries[at], true
 }
 
-// Size returns the bytes of memory that the list holds, without the entries that it shares with the
-// lists that it was read like or made from.
+// Size returns the bytes of memory that the list holds. It does not count entries that l shares
+// with the list it was modelled on, or with the lists from which NewList made it.
 func (l *List) Size() int { return l.size }
 
-// Hold counts the list as held by a cache, and returns the bytes that no list held before. Calls of
-// Hold and Release for lists that share entries must not overlap.
+// Hold records that a cache holds the list. It returns the bytes of the list that no held list
+// shared before. Calls of Hold and Release for lists that share entries must not overlap.
 func (l *List) Hold() (bytes int) {
 	bytes = l.whole
 	for _, e := range l.entries {
@@ -254,7 +256,7 @@ func (l *List) Hold() (bytes int) {
 	return bytes
 }
 
-// Release undoes a call of Hold, and returns the bytes that no list holds any longer.
+// Release undoes a call of Hold. It returns the bytes of the list that no held list has any longer.
 func (l *List) Release() (bytes int) {
 	bytes = l.whole
 	for _, e := range l.entries {

@@ -12,7 +12,8 @@ import (
 	"github.com/twmb/avro/ocf"
 )
 
-// Manifest is a manifest as named in a snapshot. It is immutable, and safe for concurrent use.
+// Manifest is a reference to a manifest, from a snapshot or its manifest list. It is immutable, and
+// safe for concurrent use.
 type Manifest struct {
 	path    string
 	deletes bool
@@ -28,16 +29,16 @@ func Unlisted(path string) Manifest { return Manifest{path: path} }
 // Path returns the location of the manifest.
 func (m Manifest) Path() string { return m.path }
 
-// Deletes reports whether it names delete files instead of data files.
+// Deletes reports whether the manifest names delete files instead of data files.
 func (m Manifest) Deletes() bool { return m.deletes }
 
 // NamedFile is one file in a manifest.
 type NamedFile struct {
 	Path    string
-	Removed bool // the snapshot that added the manifest removed the file; else it is live
+	Removed bool // the snapshot that added the manifest removed the file; otherwise the file is live
 }
 
-// namedEntry has the members of an entry that are read.
+// namedEntry has the members of an entry that this package reads.
 type namedEntry struct {
 	Status int32 `avro:"status"`
 	File   struct {
@@ -46,10 +47,10 @@ type namedEntry struct {
 	} `avro:"data_file"`
 }
 
-// Entries yields the files that the manifest in body names, with their status. It yields at most
-// one error, as the last. This is the error of body, or ErrTooMuch for a manifest of more than
-// EntriesMax files. A manifest that is damaged, or whose content differs from its list's, is an
-// error too.
+// Entries yields the files that the manifest in body names, with their status. If it yields an
+// error, it ends. The error is the error of body, or ErrTooMuch for a manifest of more than
+// EntriesMax files. Entries also yields an error for a damaged manifest, and for a manifest whose
+// content (data or deletes) is not the content that the list has for it.
 func (m Manifest) Entries(body io.Reader) iter.Seq2[NamedFile, error] {
 	return func(yield func(NamedFile, error) bool) {
 		reader, err := openStream(body, namedSchema)
@@ -77,8 +78,8 @@ func (m Manifest) Entries(body io.Reader) iter.Seq2[NamedFile, error] {
 	}
 }
 
-// namedSchema returns the schema for reading the entries of a manifest, which is a part of its own
-// schema.
+// namedSchema returns the schema for reading the entries of a manifest. It is a part of the
+// manifest's own schema.
 func namedSchema(reader *ocf.Reader) (*avro.Schema, error) {
 	root := *reader.Schema().Root()
 	root.Fields = fieldsNamed(root.Fields, "status", "data_file")
@@ -103,8 +104,8 @@ func fieldsNamed(fields []avro.SchemaField, names ...string) (found []avro.Schem
 	return found
 }
 
-// checkHeader refuses a manifest of an unknown version, or with another content than its list
-// states. Manifests of format version 1 need not have a header.
+// checkHeader refuses a manifest of an unknown format version, or whose header has another content
+// than m. Headers of format version 1 may lack both.
 func (m Manifest) checkHeader(header map[string][]byte) error {
 	version := 1
 	if text := string(header["format-version"]); text != "" {
@@ -136,7 +137,8 @@ func (m Manifest) check(e namedEntry) error {
 	return checkName(e.File.Path)
 }
 
-// guard turns a panic of the Avro decoder into an error, because a client can send it any file.
+// guard turns a panic of the Avro decoder into an error, because clients write the files that it
+// decodes.
 func guard[T any](decode func() (T, error)) (value T, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -7,20 +7,21 @@ import (
 	"unsafe"
 )
 
-// schemasBytesMax bounds the schemas that a Reader remembers. The schema of a list takes some 20
-// KiB, parsed and as text, and that of a manifest 30 KiB.
+// schemasBytesMax bounds the schemas that a Reader remembers, parsed and as text. The schema of a
+// list takes some 20 KiB, and the schema of a manifest some 30 KiB.
 const schemasBytesMax = 8 << 20
 
-// Reader reads lists and manifests. It parses each schema once: most files of a table declare the
-// same ones. It is safe for concurrent use. The zero value is ready.
+// Reader reads lists and manifests. It parses each schema once, because most files of a table have
+// the same schema. It is safe for concurrent use. The zero value is ready.
 type Reader struct {
 	mu sync.Mutex
-	// mu guards the fields below. It is a leaf.
-	schemas map[string]*schema // by text; dropped when they are too many
+	// mu guards the fields below. No other lock is taken while it is held.
+	schemas map[string]*schema // by text; all are dropped when they exceed schemasBytesMax
 	bytes   int                // of schemas
 }
 
-// schema returns the type that text describes, and text in memory that the Reader shares.
+// schema returns the type that text describes. It also returns text, in memory that all callers
+// share.
 func (r *Reader) schema(text string) (string, *schema, error) {
 	r.mu.Lock()
 	known, ok := r.schemas[text]
@@ -49,7 +50,7 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // bufferBytesMax bounds the buffers that are reused. A list of 10,000 manifests fits.
 const bufferBytesMax = 4 << 20
 
-// giveBack makes buffer available again. Nothing may refer to its memory.
+// giveBack makes buffer available again. The caller must not keep a reference to its memory.
 func giveBack(buffer *[]byte) {
 	if cap(*buffer) <= bufferBytesMax {
 		buffers.Put(buffer)
@@ -59,11 +60,12 @@ func giveBack(buffer *[]byte) {
 // textOf returns the bytes as text without a copy. The caller must not change them.
 func textOf(bytes []byte) string { return unsafe.String(unsafe.SliceData(bytes), len(bytes)) }
 
-// List reads a manifest list. bytesMax and FileBytesMax bound the memory that the list takes
-// without like. Reading takes up to twice as much. The caller may change raw afterwards.
+// List reads a manifest list. bytesMax and FileBytesMax bound the memory that the list would take
+// without like. Reading takes up to twice as much memory. The caller may change raw afterwards.
 //
-// like is nil, or a list that probably has most of the records: that of the parent snapshot. Both
-// lists then share these entries. The result is the same for any like.
+// like is nil, or a list that probably has most of the records, such as the list of the parent
+// snapshot. Both lists then share the entries of equal records. Apart from memory, the result does
+// not depend on like.
 //
 // Errors: ErrDamaged, also if a path is listed twice; ErrTooLarge; ErrForeign for an unknown codec.
 func (r *Reader) List(raw []byte, like *List, bytesMax int) (*List, error) {
@@ -120,15 +122,16 @@ func (l *List) read(c *cursor, expected *known, bytesMax int) error {
 	return l.take(e, false, bytesMax)
 }
 
-// known follows a list whose records are expected in another list with the same schema. Its zero
-// value expects nothing.
+// known finds, while a list is read, entries with equal records in another list of the same schema.
+// It expects the records in the same order. The zero value has no other list.
 type known struct {
 	list *List
 	next int // index of the entry that is expected
 }
 
-// follow returns the expected entry, and goes past its record, if that record is next at c. It
-// returns nil otherwise. Bytes of the same schema have the same meaning, so they are not decoded.
+// follow returns the expected entry, and moves c past its record, if that record is next at c.
+// Otherwise it returns nil. Bytes of the same schema have the same meaning, so they are not
+// decoded.
 func (k *known) follow(c *cursor) *Entry {
 	if k.list == nil || k.next == len(k.list.entries) {
 		return nil
@@ -142,7 +145,8 @@ func (k *known) follow(c *cursor) *Entry {
 	return e
 }
 
-// find returns the entry that has the same record as e, or nil. It expects the entry after it next.
+// find returns the entry that has the same record as e, or nil. Afterwards k expects the entry that
+// follows the returned one.
 func (k *known) find(e *Entry) *Entry {
 	if k.list == nil {
 		return nil

@@ -11,12 +11,14 @@ const (
 	// schemaBytesMax bounds the text of a schema. The schema of a manifest has some 6 KiB, and 100
 	// bytes for each field of the partition.
 	schemaBytesMax = 256 << 10
-	// schemaNodesMax bounds a schema in which each reference to a named type counts as a copy of
-	// that type. A few lines of JSON can describe more nodes than fit into memory.
+	// schemaNodesMax bounds the nodes of a schema. Each reference to a named type counts as a copy
+	// of that type. So a few lines of JSON can describe more nodes than fit into memory.
 	schemaNodesMax = 4096
-	// schemaDepthMax bounds the steps that one byte of a record can cost. Manifests have 6 levels.
+	// schemaDepthMax bounds the depth of a schema, and so the steps that one byte of a record can
+	// cost. Manifests have 6 levels.
 	schemaDepthMax = 16
-	// noID is the id of a field without an id. 0 is the id of a field of manifests.
+	// noID is the id of a field without an id. It is not 0, because a field of manifests has the id
+	// 0.
 	noID = -1
 )
 
@@ -39,7 +41,7 @@ const (
 	kindUnion
 )
 
-// kindOf returns the kind of a type name, which cannot be a union.
+// kindOf returns the kind with a type name. A union has no type name.
 func kindOf(name string) (kind, bool) {
 	names := [...]string{"null", "boolean", "int", "long", "float", "double", "bytes", "string", "fixed", "enum",
 		"record", "array", "map"}
@@ -47,18 +49,19 @@ func kindOf(name string) (kind, bool) {
 	return kind(max(at, 0)), at >= 0
 }
 
-// schema is a type, with its inner types as a tree without references and cycles. It is immutable.
+// schema is an Avro type. Its inner types are a tree without references and cycles. It is
+// immutable.
 type schema struct {
-	text    string // that describes it; of the type of records only
+	text    string // the JSON that describes it; only of the type of a file's records
 	kind    kind
 	size    int64     // of a fixed: bytes
 	symbols []string  // of an enum
 	fields  []field   // of a record: the fields whose values take bytes
 	inner   []*schema // of a union: its branches; of an array or a map: the type of its items
-	// keyID and itemID are the ids inside: key-id and value-id of a map, element-id of an array.
+	// keyID and itemID are Iceberg's ids: key-id and value-id of a map, element-id of an array.
 	keyID, itemID int
-	nodes, depth  int // of this tree
-	// empty is set if each value takes no bytes, such as a record without fields. A file can claim
+	nodes, depth  int // size and depth of the tree
+	// empty is set if a value takes no bytes, as for a record without fields. A short file can have
 	// any number of such items.
 	empty bool
 }
@@ -70,7 +73,7 @@ type field struct {
 }
 
 // parseSchema returns the type of the records of a file. The type has at least one field that takes
-// bytes. The error is ErrDamaged.
+// bytes. Every error is ErrDamaged.
 func parseSchema(text string) (*schema, error) {
 	if len(text) > schemaBytesMax {
 		return nil, damaged("schema has %d bytes", len(text))
@@ -91,11 +94,11 @@ func parseSchema(text string) (*schema, error) {
 	return s, nil
 }
 
-// schemaParser has the named types that were read so far, by full name. A type that is being read
-// is not in it, so a recursive type is an error. No file of Iceberg has one.
+// schemaParser has the named types that were read completely, by full name. So a reference from a
+// type to itself is an error. Files of Iceberg have no recursive types.
 type schemaParser struct{ named map[string]*schema }
 
-// parse returns the type that the JSON value tree describes in namespace.
+// parse returns the type that tree, a decoded JSON value, describes in namespace.
 func (p *schemaParser) parse(tree any, namespace string) (s *schema, err error) {
 	switch t := tree.(type) {
 	case string:

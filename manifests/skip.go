@@ -7,7 +7,7 @@ import (
 )
 
 // cursor reads Avro's binary encoding from text at position at. Each error of its methods is
-// ErrDamaged, and the cursor must not be used afterwards.
+// ErrDamaged. After an error the cursor must not be used.
 type cursor struct {
 	text string
 	at   int
@@ -50,7 +50,7 @@ func (c *cursor) sized() (string, error) {
 }
 
 // runs yields the length of each run of items of an array or a map. The loop must read that many
-// items. There is at most one error, as the last.
+// items. If runs yields an error, it ends.
 func (c *cursor) runs() iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
 		for {
@@ -70,8 +70,9 @@ func (c *cursor) runs() iter.Seq2[int64, error] {
 	}
 }
 
-// run reads the head of a run: how many items it has, and where it ends, or -1 if the head has no
-// size. A negative count is followed by the size of the run in bytes.
+// run reads the head of a run. It returns how many items the run has, and where it ends, or -1 if
+// the head has no size. In the encoding, a negative count means that the size of the run in bytes
+// follows.
 func (c *cursor) run() (count int64, end int, err error) {
 	if count, err = c.long(); err != nil || count >= 0 {
 		return count, -1, err
@@ -83,7 +84,8 @@ func (c *cursor) run() (count int64, end int, err error) {
 	return -count, c.at + int(size), err
 }
 
-// value is a value, taken out of its union if it has one. Only requested values are decoded.
+// value is a decoded value. For a union, it is the value of the branch. Containers are skipped, not
+// decoded.
 type value struct {
 	kind   kind
 	number int64  // of an int or a long
@@ -106,7 +108,7 @@ func (v value) whole() (int64, error) {
 	return v.number, nil
 }
 
-// optional returns v as a number that is not negative, or as null.
+// optional returns v as a Number, which must be null or not negative.
 func (v value) optional() (n Number, err error) {
 	if v.kind == kindNull {
 		return Number{}, nil
@@ -116,7 +118,7 @@ func (v value) optional() (n Number, err error) {
 	return n, err
 }
 
-// atMost stores v as a number that is not negative and not above bound.
+// atMost stores v in to, as a number that must not be negative or above bound.
 func (v value) atMost(bound int64, to *int64) (err error) {
 	if *to, err = v.whole(); err == nil && (*to < 0 || *to > bound) {
 		return damaged("number is %d", *to)
@@ -187,7 +189,7 @@ func (c *cursor) skipItems(s *schema) error {
 			return err
 		}
 		if s.kind == kindArray && items.empty {
-			continue // any number of them takes no bytes
+			continue // items of this type take no bytes
 		}
 		for range count {
 			if s.kind == kindMap {
@@ -206,8 +208,9 @@ func (c *cursor) skipItems(s *schema) error {
 // visitor is called with the id and the value of a field.
 type visitor func(id int, v value) error
 
-// fields calls visit for each field of one record of type s that has an id. Unless inside is nil,
-// it calls inside for each such field of the record with id idDataFile. An error of either ends it.
+// fields reads one record of type s, and calls visit for each field with an id. If inside is not
+// nil, it calls inside for each field with an id in the record's data_file (idDataFile). An error
+// of visit or inside ends it.
 func (c *cursor) fields(s *schema, visit, inside visitor) error {
 	for i := range s.fields {
 		f := &s.fields[i]

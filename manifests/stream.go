@@ -10,12 +10,12 @@ import (
 	"github.com/twmb/avro/ocf"
 )
 
-// Bounds of reading one file. A client writes lists and manifests as it likes: a few megabytes can
-// unpack to any number of names. A task that reads them is retried after each restart. A table
-// within these bounds has at most a trillion files.
+// Bounds of reading one file. Clients write lists and manifests, and a few megabytes can unpack to
+// any number of names. A task that reads them is retried after each restart, so a file must not
+// exhaust the server. A table within these bounds can have up to a trillion files.
 const (
-	// ListedMax is how many manifests one list may name. Each commit writes its list as a whole, so
-	// a writer has problems long before.
+	// ListedMax is how many manifests one list may name. Each commit writes the whole list again,
+	// so writers have problems long before that number.
 	ListedMax = 1 << 18
 	// EntriesMax is how many files one manifest may name. Engines begin another manifest at 8 MiB,
 	// which is some 100,000 files.
@@ -24,11 +24,12 @@ const (
 	NamesBytesMax = 64 << 20
 	// nameBytesMax bounds a name. Object stores allow 1,024 bytes, and file systems 4,096.
 	nameBytesMax = 8 << 10
-	// headerBytesMax bounds the bytes before the first block: the schemas of the file and of the
-	// table, which have 1 MB for 10,000 columns.
+	// headerBytesMax bounds the bytes before the first block. They have the schemas of the file and
+	// of the table, about 1 MB for 10,000 columns.
 	headerBytesMax = 4 << 20
-	// blockBytesMax bounds a block, packed and unpacked. A reader has one in memory. Writers end a
-	// block after the record that reaches 64 kB; a record of a table with 10,000 columns has 1 MB.
+	// blockBytesMax bounds a block, packed and unpacked. A reader has one block in memory. Writers
+	// end a block after the record with which it reaches 64 kB. In a table with 10,000 columns a
+	// record has 1 MB.
 	blockBytesMax = 8 << 20
 	// fileBytesMax bounds the unpacked size of one file.
 	fileBytesMax = 4 << 30
@@ -41,8 +42,8 @@ func tooMuch(format string, arguments ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrTooMuch}, arguments...)...)
 }
 
-// openStream returns a reader of an Avro file with the schema that choose derives from the file's
-// own.
+// openStream returns a reader of an Avro file. The reader uses the schema that choose derives from
+// the file's own schema.
 func openStream(body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) (*ocf.Reader, error) {
 	options := []ocf.ReaderOpt{
 		ocf.WithReaderSchemaFunc(choose), ocf.WithMaxBlockBytes(blockBytesMax),
@@ -58,7 +59,7 @@ func openStream(body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) 
 	return reader, err
 }
 
-// headerReader reads at most left further bytes.
+// headerReader reads at most left more bytes.
 type headerReader struct {
 	from io.Reader
 	left int64
@@ -74,7 +75,7 @@ func (r *headerReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// boundedCodec unpacks the blocks of one file, within the bounds. It packs nothing.
+// boundedCodec unpacks the blocks of one file, within the bounds. It cannot pack.
 type boundedCodec struct {
 	name string
 	left *int64 // bytes that the file may still unpack to

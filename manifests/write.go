@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Header has a list's information about its snapshot.
+// Header has the information about a snapshot that is in the header of its list.
 type Header struct {
 	FormatVersion, SnapshotID, ParentID, SequenceNumber int64
 	FirstRowID                                          Number // format version 3
@@ -19,7 +19,7 @@ type Record struct {
 	SequenceNumber, MinSequenceNumber, FirstRowID Number
 }
 
-// patch returns the replacement for the field with id.
+// patch returns the number that replaces the value of the field with id.
 func (r Record) patch(id int) Number {
 	switch id {
 	case idSequenceNumber:
@@ -37,18 +37,18 @@ func (r Record) hasNumbers() bool {
 	return r.SequenceNumber.Valid || r.MinSequenceNumber.Valid || r.FirstRowID.Valid
 }
 
-// NewList returns a list of the added records and then of the kept entries, in their order. All are
-// of lists; there is at least one. The codec is the first list's. The schema and the header are
-// those of the first list whose schema has the field-ids of all lists, or else the first list's.
-// The numbers of the header are replaced. The new list shares each entry whose record stays as it
-// is.
+// NewList returns a list of the added records, followed by the kept entries. All are entries of
+// lists. There must be at least one list. The new list has the codec of the first list. It has the
+// schema and the header of the first list whose schema has the field-ids of all lists. If there is
+// no such list, it has the schema and the header of the first list. header replaces the numbers in
+// the header. The new list shares each entry whose record does not change.
 //
-// Errors: ErrForeign for a value that the schema has no field for, or a field that takes no null
-// and has no value; ErrDamaged for a path that is listed twice; ErrTooLarge.
+// Errors: ErrForeign if the schema has no field for a value, or if a required field has no value;
+// ErrDamaged if a path is listed twice; ErrTooLarge.
 func NewList(header Header, added []Record, kept []*Entry, lists ...*List) (*List, error) {
 	like := lists[0].file
 	l := newList(follow(lists).headed(like, header), len(added)+len(kept))
-	alike := make(map[*schema]bool) // whether values of that type have the same bytes in l
+	alike := make(map[*schema]bool) // whether values of the type have the same bytes in l
 	add := func(r Record) error {
 		from := r.Entry.schema
 		if _, known := alike[from]; !known {
@@ -111,7 +111,7 @@ func (l *List) Encode() ([]byte, error) {
 	})
 }
 
-// follow returns the file whose schema a list of records of lists uses.
+// follow returns the file of lists whose schema and header the new list uses.
 func follow(lists []*List) *container {
 	for _, candidate := range lists {
 		lacks := func(other *List) bool { return !covers(candidate.file.schema, other.file.schema) }

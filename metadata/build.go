@@ -12,7 +12,7 @@ import (
 	"moorage/metadata/schema"
 )
 
-// Env has the inputs of applying updates that come from outside.
+// Env has the inputs of Create, Build and Apply that this package cannot compute itself.
 type Env struct {
 	Now          time.Time     // the server's clock, for last-updated-ms
 	BaseLocation string        // the metadata location of the base document, for metadata-log; empty on create
@@ -22,11 +22,11 @@ type Env struct {
 // Apply returns the document after updates, in order, or d itself if they change nothing. Bytes
 // that the updates do not touch stay as they are. d does not change.
 //
-// Errors: KindCommitFailed if another commit came first (sequence number, row ids, a branch head
-// that is not an ancestor of the new snapshot). A retry after a refresh may then succeed.
-// KindIllegalArgument and KindValidation if the updates can never be applied to this table.
-// KindTooLarge beyond 2 GiB. Nothing is left behind. Source: REST specification, updateTable; Java
-// TableMetadata.Builder.
+// Errors: KindCommitFailed if another commit came first. Then a sequence number or row id is taken,
+// or the head of a branch is not an ancestor of the new snapshot. A retry after a refresh may
+// succeed. KindIllegalArgument and KindValidation if the updates can never be applied to this
+// table. KindTooLarge if the document would exceed 2 GiB. Source: REST specification, updateTable;
+// Java TableMetadata.Builder.
 func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 	base := d
 	if d.canonical != nil {
@@ -42,25 +42,25 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 	return b.finish()
 }
 
-// builder applies the updates of one request to a document. Its index is the index of next and has
-// the values of the new document, except members and arrays, which finish sets.
+// builder applies the updates of one request to a document. Its index is the index of next. The
+// index has the values of the new document, except members and arrays, which finish sets.
 type builder struct {
 	*index
 	base     *Document
-	next     *Document // with the bytes of the base until finish
+	next     *Document // has the bytes of the base until finish replaces them
 	env      Env
 	nowMS    int64
 	creating bool
-	replaces bool // the request removes the branch main, as the replace of a table does
+	replaces bool // the request removes the branch main, as a request that replaces a table does
 	changed  bool
 
-	ownsRefs  bool // refs is a copy
-	ownsProps bool // props is a copy
+	ownsRefs  bool // refs is a copy, so it may be changed
+	ownsProps bool // props is a copy, so it may be changed
 
 	lastAddedSchema, lastAddedSpec, lastAddedOrder lastAdded
 
 	addedSnapshots   map[int64]*snapshot // nil if there are no added snapshots
-	latestSnapshotMS int64               // of the added snapshots
+	latestSnapshotMS int64               // the latest time of the added snapshots
 	settled          map[int64]bool      // added snapshots of earlier requests of a chain; nil if there are none
 	removedSnapshots bool                // snapshots were removed
 	newMains         []int64             // snapshots of this request that became current, in order
@@ -68,7 +68,7 @@ type builder struct {
 	removedRefs      map[string]bool     // nil if no ref was removed
 	parents          map[int64]optional  // cached parents of snapshots of the base; nil if there are none
 
-	// Parsed elements that additions were compared with.
+	// Parsed elements with which additions were compared.
 	parsedSchemas once[*schema.Schema]
 	parsedSpecs   once[*schema.Spec]
 	parsedOrders  once[*schema.SortOrder]
@@ -96,16 +96,16 @@ func (b *builder) set(key string, value []byte) {
 	b.changes = append(b.changes, memberEdit{key: key, value: value})
 }
 
-// keep makes text the text of b. text must be the text of b with something appended. keep returns
-// the appended part.
+// keep replaces b.text with text, and returns the appended part. text must be b.text with something
+// appended.
 func (b *builder) keep(text []byte) []byte {
 	appended := text[len(b.text):len(text):len(text)]
 	b.text = text
 	return appended
 }
 
-// once caches parsed elements by the address of their bytes. So a request parses each element once,
-// however many updates need it.
+// once caches parsed elements by the address of their bytes. So a request parses each element only
+// once, even if several updates need it.
 type once[T any] map[*byte]T
 
 func (o *once[T]) parse(raw []byte, parse func([]byte) (T, error)) (T, error) {
@@ -155,7 +155,7 @@ func (b *builder) hasSnapshot(id int64) bool {
 	return ok && !b.edits[snapshots].isDropped(i)
 }
 
-// editProps returns the properties for writing.
+// editProps returns the properties, as a copy that may be changed.
 func (b *builder) editProps() map[string]string {
 	if !b.ownsProps {
 		b.ownsProps = true
@@ -182,8 +182,8 @@ func (b *builder) putRef(r ref) {
 	b.refs = append(b.refs, r)
 }
 
-// dropRef removes a branch or tag if it exists. Without main there is no current snapshot. The
-// snapshot log stays.
+// dropRef removes a branch or tag if it exists. If it removes main, the table has no current
+// snapshot. The snapshot log does not change.
 func (b *builder) dropRef(name string) {
 	if name == mainBranch {
 		b.currentSnapshotID = noSnapshot
@@ -212,9 +212,9 @@ func (b *builder) finish() (*Document, error) {
 	if err := b.checkDefaults(); err != nil {
 		return nil, err
 	}
-	// A snapshot may be up to a minute ahead of this clock, and the clock may have been set back
-	// since the last version. The table's time must not be before either, or its logs would be out
-	// of order.
+	// The time of a snapshot may be up to a minute ahead of this clock, and the clock may have been
+	// set back since the last version. If the table's time were before the snapshot or the last
+	// version, its logs would be out of order.
 	b.lastUpdatedMS = max(b.nowMS, b.latestSnapshotMS, b.base.lastUpdatedMS)
 	if err := b.finishSnapshotLog(); err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func (b *builder) listChanges() {
 		}
 	}
 	num := func(key string, was, is int64) {
-		if was != is { // the base already contains unchanged members
+		if was != is { // members that did not change are already in the base
 			b.set(key, b.keep(strconv.AppendInt(b.text, is, 10)))
 		}
 	}
@@ -293,7 +293,7 @@ func (b *builder) listChanges() {
 	if b.formatVersion > 1 {
 		was := old.lastSequenceNumber
 		if old.formatVersion == 1 {
-			was = -1 // v1 has no such member and ignores one of that name
+			was = -1 // v1 has no such member, and ignores a member of that name
 		}
 		num(keyLastSequenceNumber, was, b.lastSequenceNumber)
 	}
@@ -328,8 +328,8 @@ func (b *builder) listChanges() {
 	}
 }
 
-// listV1Changes updates the members in which the oldest readers look for schema and spec. The
-// upgrade from version 1 removes them.
+// listV1Changes updates the members in which the oldest readers look for the schema and the spec.
+// An upgrade from version 1 removes these members.
 func (b *builder) listV1Changes() {
 	if b.formatVersion > 1 {
 		if b.base.formatVersion == 1 {
@@ -350,7 +350,8 @@ func (b *builder) listV1Changes() {
 	}
 }
 
-// currentSnapshotJSON returns the current snapshot, or the format version's value for none.
+// currentSnapshotJSON returns the id of the current snapshot. Without a current snapshot it returns
+// the value that the format version has for that.
 func (b *builder) currentSnapshotJSON() []byte {
 	if b.currentSnapshotID == noSnapshot && b.formatVersion >= 3 {
 		return []byte("null")
@@ -358,14 +359,14 @@ func (b *builder) currentSnapshotJSON() []byte {
 	return b.keep(strconv.AppendInt(b.text, b.currentSnapshotID, 10))
 }
 
-// propertiesJSON returns an object of properties. Properties in old, the previous object or
-// nothing, keep their place, and their bytes if they do not change.
+// propertiesJSON returns an object of properties. old is the previous object, or nil. Properties in
+// old keep their position, and their bytes if they do not change.
 func propertiesJSON(old []byte, properties map[string]string) []byte {
 	out := []byte{'{'}
 	stay := make(map[string]bool)
 	if len(old) > 0 {
 		c := reread(old)
-		c.Object(func(key []byte) error { //nolint:errcheck // it was read before
+		c.Object(func(key []byte) error { //nolint:errcheck // old was read before
 			start := c.KeyPos()
 			c.Space()
 			valueAt := c.Pos()

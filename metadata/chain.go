@@ -9,15 +9,16 @@ import (
 
 // Chain combines the changes of several requests, each on top of the previous ones, into one
 // version of a document. The version has one entry in the metadata log, and the snapshots of all
-// requests. The effect of each request is visible in it, because a chain takes only requests that
-// do not undo one another. A Chain is for one goroutine.
+// requests. It shows the effect of each request, because a chain takes only requests that do not
+// undo one another. A Chain is not safe for concurrent use.
 type Chain struct {
 	base    *Document
 	env     Env
 	b       *builder
 	joined  [][]Update
-	touched map[string]bool // by requests that joined
-	// appended has the touched refs that joined requests moved only to snapshots which they added.
+	touched map[string]bool // by requests in the chain; see touchesOf
+	// appended has the refs that requests in the chain have moved only to snapshots that these
+	// requests added.
 	appended map[string]bool
 }
 
@@ -27,8 +28,8 @@ type Joining int
 // The results of Chain.Add.
 const (
 	Joined  Joining = iota // the changes are in the chain
-	Refused                // they fail on top of the previous ones; the error has the reason
-	Apart                  // they need a version of their own, after this one
+	Refused                // the changes fail on top of the previous requests; the error has the reason
+	Apart                  // the changes need a separate version, after this version
 )
 
 // Chain begins a chain of versions on top of d.
@@ -47,14 +48,14 @@ func (c *Chain) restart() {
 	c.b = newBuilder(base, c.env)
 }
 
-// Add adds the changes of one request to the chain. They must be shareable; see Shares. If they do
-// not join, the chain is as it was. A rebased append may follow another append to its branch; see
-// Append.On. It returns the errors of Check and Document.Apply.
+// Add adds the changes of one request to the chain. They must be shareable; see Shares. Unless the
+// result is Joined, the chain does not change. A rebased append may follow another append to its
+// branch; see Append.On. It returns the errors of Check and Document.Apply.
 func (c *Chain) Add(step Step) (Joining, error) {
 	touches, _ := touchesOf(step)
 	for name := range touches {
-		// This may be a retry of the same request. Once the version exists, it shows that the
-		// request has been applied.
+		// The step may be a retry of a request in the chain. It waits for the next version: by then
+		// the table shows that the request has been applied.
 		if strings.HasPrefix(name, touchSnapshot) && c.touched[name] {
 			return Apart, nil
 		}
@@ -72,7 +73,7 @@ func (c *Chain) Add(step Step) (Joining, error) {
 		c.restart()
 		for _, updates := range c.joined {
 			if again := c.join(updates); again != nil {
-				return Refused, again // not reached: they were applied before
+				return Refused, again // not reached: the same updates were applied before
 			}
 		}
 		return Refused, err
@@ -84,7 +85,7 @@ func (c *Chain) Add(step Step) (Joining, error) {
 	return Joined, nil
 }
 
-// noteAppended records which refs step moved to snapshots that it added.
+// noteAppended records the refs that step moved to snapshots that step added.
 func (c *Chain) noteAppended(step Step) {
 	added := make(map[int64]bool, 1)
 	for _, u := range step.Updates {
@@ -97,7 +98,8 @@ func (c *Chain) noteAppended(step Step) {
 	}
 }
 
-// isRebased reports whether step is a rebased append. It undoes no other append to the same ref.
+// isRebased reports whether step is a rebased append. A rebased append does not undo another append
+// to the same ref.
 func isRebased(step Step) bool {
 	return slices.ContainsFunc(step.Updates, func(u Update) bool {
 		op, ok := u.op.(*addSnapshot)
@@ -105,14 +107,14 @@ func isRebased(step Step) bool {
 	})
 }
 
-// join applies updates that have been applied successfully before.
+// join applies updates to the chain. They must have been applied successfully to a copy before.
 func (c *Chain) join(updates []Update) error {
 	err := c.b.applyAll(updates)
 	c.b.settle()
 	return err
 }
 
-// Finish returns the version, or the base itself if nothing changed. It returns the errors of
+// Finish returns the new version, or the base itself if nothing changed. It returns the errors of
 // Document.Apply for all requests together.
 func (c *Chain) Finish() (*Document, error) {
 	if !c.b.changed {
@@ -121,10 +123,10 @@ func (c *Chain) Finish() (*Document, error) {
 	return c.b.finish()
 }
 
-// settle separates the changes so far from the next request: branches and the snapshot log treat
-// them as a version of their own.
+// settle separates the changes so far from the next request. For the rules of branches and the
+// snapshot log, they are then changes of an earlier version.
 func (b *builder) settle() {
-	// A snapshot that was current only within one request leaves no entry in the log.
+	// A snapshot that was current only between two updates of one request gets no entry in the log.
 	b.logged = slices.DeleteFunc(b.logged, func(e snapshotLogEntry) bool {
 		return e.snapshotID != b.currentSnapshotID && slices.Contains(b.newMains, e.snapshotID)
 	})
@@ -173,7 +175,8 @@ func Shares(steps []Step) (bytes int, ok bool) {
 	return bytes, true
 }
 
-// AddedSnapshot returns the id of the last snapshot that steps add; zero if they add none.
+// AddedSnapshot returns the id of the last snapshot that steps add, or zero if they add no
+// snapshot.
 func AddedSnapshot(steps []Step) (id int64) {
 	for _, step := range steps {
 		for _, u := range step.Updates {
@@ -185,8 +188,9 @@ func AddedSnapshot(steps []Step) (id int64) {
 	return id
 }
 
-// touchesOf returns keys for the changes of step. Two requests with a common key may undo one
-// another. ok is false if step has a change that cannot share a version with another request.
+// touchesOf returns keys for the changes of step, such as refs and properties. Two requests with a
+// common key may undo one another. ok is false if step has a change that cannot share a version
+// with another request.
 func touchesOf(step Step) (touches map[string]bool, ok bool) {
 	for _, r := range step.Requirements {
 		if r.kind == assertCreate {
@@ -223,7 +227,7 @@ func touchesOf(step Step) (touches map[string]bool, ok bool) {
 	return touches, true
 }
 
-// isActedOn reports whether the catalog uses a property when it makes a version.
+// isActedOn reports whether the catalog itself uses a property when it makes a version.
 func isActedOn(property string) bool {
 	return strings.HasPrefix(property, "write.metadata.") || strings.HasPrefix(property, ownPrefix) ||
 		property == propFormatVersion || property == propEncryptionKeyID

@@ -42,11 +42,11 @@ const (
 )
 
 // Create returns the document of a new table. It assigns new field ids, from 1, and binds partition
-// and sort fields to them by name. Schema and spec get id 0, the sort order 1, or 0 if it is
-// unsorted. The property format-version sets the format version. The default is 2.
+// and sort fields to them by name. The schema and the spec get the id 0. The sort order gets the id
+// 1, or 0 if it is unsorted. The property format-version sets the format version. The default is 2.
 //
-// Errors: KindBadRequest for malformed input, KindIllegalArgument and KindValidation for a table
-// that could not be used. Source: REST specification, createTable; Java
+// Errors: KindBadRequest for malformed input; KindIllegalArgument and KindValidation for a table
+// that no engine could use. Source: REST specification, createTable; Java
 // TableMetadata.newTableMetadata.
 func Create(request CreateTable, env Env) (*Document, error) {
 	version, properties, err := newTableProperties(request.Properties)
@@ -79,11 +79,11 @@ func Create(request CreateTable, env Env) (*Document, error) {
 	return b.finishNew()
 }
 
-// Build returns the document of a table that a commit with assert-create creates: updates applied
-// to an empty table. The ids in the updates are kept. The first upgrade-format-version sets the
-// format version. The default is 2. Without assign-uuid the server draws a uuid. It returns the
-// errors of Apply, also for missing parts. Source: REST specification, updateTable; Java
-// CatalogHandlers.create.
+// Build returns the document of a table that a commit with assert-create creates. It applies
+// updates to an empty table, and keeps the ids in them. The first upgrade-format-version sets the
+// format version. The default is 2. Without assign-uuid the server draws a uuid. Build returns the
+// errors of Apply, also if a part of the table is missing. Source: REST specification, updateTable;
+// Java CatalogHandlers.create.
 func Build(updates []Update, env Env) (*Document, error) {
 	version := formatVersionDefault
 	for _, u := range updates {
@@ -117,7 +117,7 @@ func (b *builder) finishNew() (*Document, error) {
 }
 
 // emptyTable returns the document from which a new table is built. It has all members, in their
-// usual order, but no schema, spec and order.
+// usual order, but the arrays of schemas, specs and sort orders are empty.
 func emptyTable(version int, env Env) (*Document, error) {
 	uuid := env.NewUUID()
 	raw := fmt.Appendf(nil, `{"format-version":%d,"table-uuid":%s,"location":"",`, version,
@@ -148,8 +148,8 @@ func emptyTable(version int, env Env) (*Document, error) {
 	return d, r.read()
 }
 
-// newTableProperties returns the format version that properties request, and the properties to
-// store.
+// newTableProperties returns the format version that the properties in a request ask for, and the
+// properties to store.
 func newTableProperties(asked map[string]string) (version int, stored map[string]string, err error) {
 	version = formatVersionDefault
 	if text, ok := asked[propFormatVersion]; ok {
@@ -221,7 +221,7 @@ func checkMetricsColumns(properties map[string]string, s *schema.Schema) error {
 	return nil
 }
 
-// newParts are the schema, spec and sort order of a new table, with its ids.
+// newParts are the schema, spec and sort order of a new table, with their new ids.
 type newParts struct {
 	schema                        *schema.Schema
 	spec                          *schema.Spec

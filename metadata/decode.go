@@ -23,7 +23,8 @@ type updateOp interface {
 // Action returns the action of the update in lower case, "add-snapshot".
 func (u Update) Action() string { return u.action }
 
-// Names returns the ref or the properties that the update sets or removes, nil for other updates.
+// Names returns the names of the ref or of the properties that the update sets or removes. It
+// returns nil for other updates.
 func (u Update) Names() (names []string) {
 	switch op := u.op.(type) {
 	case setRef:
@@ -52,7 +53,7 @@ func (u Update) Properties() iter.Seq2[string, string] {
 	}
 }
 
-// Location returns the location that the update sets, empty for other updates.
+// Location returns the location that the update sets. It is empty for other updates.
 func (u Update) Location() string {
 	op, _ := u.op.(setLocation)
 	return op.location
@@ -141,8 +142,8 @@ func decodeEach[T any](r jsontext.Reader, what string, decode func(jsontext.Fiel
 	return all, nil
 }
 
-// discriminator returns, in lower case, the member that selects the variant of an object; what
-// names the object.
+// discriminator returns, in lower case, the member that selects the variant of an object. In
+// errors, what names the object.
 func discriminator(o jsontext.Fields, what, key string) (string, error) {
 	if _, ok := o.Present(key); !ok {
 		return "", moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s. Missing field: %s", what, key)
@@ -151,7 +152,8 @@ func discriminator(o jsontext.Fields, what, key string) (string, error) {
 	return strings.ToLower(text), err
 }
 
-// valueOf returns a cursor on the value of a member, which is required and must not be null.
+// valueOf returns a cursor before the value of a member. The member is required and must not be
+// null.
 func valueOf(o jsontext.Fields, key string) (*cursor, error) {
 	at, err := o.Required(key)
 	return reread(o.Bytes(at)), err

@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// Document is an immutable table metadata document: its JSON as it was sent, with an index of
-// its members and elements. It is safe for concurrent use.
+// Document is an immutable table metadata document: its JSON, unchanged, with an index of its
+// members and elements. It is safe for concurrent use.
 type Document struct {
 	index
 
-	// canonical is the same document with all members that older writers omit. Nil if raw is
-	// complete. Commits are based on it.
+	// canonical is the same document with all members that older writers omit. Commits are based on
+	// it. It is nil if raw has all these members.
 	canonical *Document
 
 	refsOnce sync.Once
@@ -26,8 +26,8 @@ type Document struct {
 // must not modify them.
 func (d *Document) Raw() []byte { return d.raw }
 
-// RawRefs returns the document without the snapshots that no branch or tag points to. Everything
-// else is as in Raw, including the logs and statistics. The caller must not modify it. Source: REST
+// RawRefs returns the document without snapshots to which no branch or tag points. Everything else
+// is as in Raw, including the logs and statistics. The caller must not modify it. Source: REST
 // specification, loadTable, snapshots=refs.
 func (d *Document) RawRefs() []byte {
 	d.refsOnce.Do(func() {
@@ -76,9 +76,10 @@ func (d *Document) CostBytes() int64 {
 // FormatVersion returns the version of the table format, 1 to 3.
 func (d *Document) FormatVersion() int { return d.formatVersion }
 
-// CheckSpecs refuses (KindValidation) a table of format version 2 or later in which one partition
-// field id has two sources or transforms. Engines load such a table and cannot read its metadata
-// tables. A register refuses it. A table that is already registered still loads.
+// CheckSpecs returns KindValidation for a table of format version 2 or later in which one partition
+// field id has two sources or transforms. Engines load such a table, but cannot read its metadata
+// tables. So the catalog does not register such a table. A table that is already registered still
+// loads.
 func (d *Document) CheckSpecs() error {
 	if d.formatVersion < 2 {
 		return nil
@@ -99,7 +100,7 @@ func (d *Document) CheckSpecs() error {
 	return nil
 }
 
-// UUID returns the table-uuid as it was assigned; empty for a v1 table without one.
+// UUID returns the table-uuid as it was assigned. It is empty for a v1 table without a uuid.
 func (d *Document) UUID() string { return d.uuid }
 
 // Location returns the table's location as it was sent, without trailing slashes.
@@ -108,13 +109,13 @@ func (d *Document) Location() string { return d.location }
 // LastUpdatedMS returns when the document was made, in milliseconds since 1970.
 func (d *Document) LastUpdatedMS() int64 { return d.lastUpdatedMS }
 
-// Property returns a table property; false if it is not set.
+// Property returns a table property. It returns false if the property is not set.
 func (d *Document) Property(name string) (string, bool) {
 	value, ok := d.props[name]
 	return value, ok
 }
 
-// Properties returns all table properties. The map is the caller's own.
+// Properties returns all table properties. The caller may change the map.
 func (d *Document) Properties() map[string]string {
 	if d.props == nil {
 		return map[string]string{}
@@ -122,7 +123,7 @@ func (d *Document) Properties() map[string]string {
 	return maps.Clone(d.props)
 }
 
-// CurrentSnapshotID returns the head of main; false if there is no head.
+// CurrentSnapshotID returns the id of the head of main. It returns false if there is no head.
 func (d *Document) CurrentSnapshotID() (int64, bool) {
 	return d.currentSnapshotID, d.currentSnapshotID != noSnapshot
 }
@@ -133,7 +134,7 @@ func (d *Document) HasSnapshot(id int64) bool {
 	return ok
 }
 
-// elementRaw returns the JSON of an element of an array. It is part of the document.
+// elementRaw returns the JSON of an element of an array. The result shares the document's memory.
 func (d *Document) elementRaw(a arrayName, e element) []byte {
 	return d.value(a.key())[e.start:e.end]
 }
@@ -160,7 +161,7 @@ func (d *Document) TrimmedSince(base *Document) []string {
 	for _, e := range was.all(0) {
 		raw := base.elementRaw(metadataLog, e)
 		if bytes.Equal(raw, first) {
-			break // the rest of the log is unchanged
+			break // the rest of the log did not change
 		}
 		if entry, err := readMetadataLogEntry(reread(raw)); err == nil && !d.logs(entry.MetadataLocation) {
 			trimmed = append(trimmed, entry.MetadataLocation)
@@ -172,7 +173,7 @@ func (d *Document) TrimmedSince(base *Document) []string {
 // logs reports whether the metadata log names a file.
 func (d *Document) logs(file string) bool {
 	if log := d.value(metadataLog.key()); bytes.IndexByte(log, '\\') < 0 {
-		return bytes.Contains(log, []byte(`"`+file+`"`)) // no text has an escape
+		return bytes.Contains(log, []byte(`"`+file+`"`)) // the log has no escapes, so the search finds every name
 	}
 	return slices.ContainsFunc(d.MetadataLog(), func(entry MetadataLogEntry) bool {
 		return entry.MetadataLocation == file
@@ -196,8 +197,8 @@ func (d *Document) snapshot(e element) snapshot {
 	return s
 }
 
-// StatisticsFiles returns the paths of all statistics files and partition statistics files, in the
-// order of the document.
+// StatisticsFiles returns the paths of all table and partition statistics files, in the order of
+// the document.
 func (d *Document) StatisticsFiles() []string {
 	var paths []string
 	for _, a := range []arrayName{statistics, partitionStatistics} {
@@ -208,7 +209,7 @@ func (d *Document) StatisticsFiles() []string {
 	return paths
 }
 
-// ref returns a branch or tag, nil if there is no ref of that name.
+// ref returns the branch or tag with a name, or nil if there is no such ref.
 func (x *index) ref(name string) *ref {
 	i := slices.IndexFunc(x.refs, func(r ref) bool { return r.name == name })
 	if i < 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Table properties for the retention of snapshots, and the one that forbids the deletion of files.
-// Source: Java TableProperties.
+// Table properties for the retention of snapshots, and the property that forbids the deletion of
+// files. Source: Java TableProperties.
 const (
 	PropMaxSnapshotAge = "history.expire.max-snapshot-age-ms"
 	PropMinSnapshots   = "history.expire.min-snapshots-to-keep"
@@ -26,14 +26,15 @@ func (d *Document) Collects() bool {
 // override.
 type Retention struct {
 	MaxSnapshotAge time.Duration
-	MinSnapshots   int           // that a branch keeps, including its head; at least 1
-	MaxRefAge      time.Duration // of refs other than main; 0: forever
-	// SeenSequence, unless it is 0, keeps all snapshots with a higher sequence number. The server
-	// has known them only for a short time, whatever their clients' clocks report.
+	MinSnapshots   int           // how many snapshots a branch keeps, including its head; at least 1
+	MaxRefAge      time.Duration // maximum age of refs other than main; 0 means that they never expire
+	// SeenSequence keeps all snapshots with a higher sequence number, unless it is 0. The server
+	// has known them only for a short time, even if the clocks of their clients are wrong.
 	SeenSequence int64
 }
 
-// Expiry is the part of a table's history that expires, with the reasons why the rest stays.
+// Expiry has the refs and snapshots of a table that expire, and the reason why each other snapshot
+// stays.
 type Expiry struct {
 	Refs      []string   // in the order of the document
 	Snapshots []Snapshot // in the order of the document
@@ -78,11 +79,12 @@ func (e Expiry) Updates() []Update {
 	return updates
 }
 
-// PlanExpire returns what expires in d at the time now. Refs other than main expire by the age of
-// their snapshot. For each remaining branch, the head's ancestors stay up to the first that is
-// neither within the minimum count nor young enough. The snapshots of tags stay. Snapshots that no
-// ref reaches stay while they are young. A ref's own limits override r. Source: table
-// specification, snapshot retention policy; Java RemoveSnapshots.internalApply.
+// PlanExpire returns the refs and snapshots of d that expire at the time now. Refs other than main
+// expire by the age of their snapshot. In each remaining branch, snapshots stay from the head
+// backwards, up to the first that is neither within the minimum count nor young enough. The
+// snapshots of tags stay. Snapshots that no ref reaches stay while they are young. Limits of a ref
+// itself override r. Source: table specification, snapshot retention policy; Java
+// RemoveSnapshots.internalApply.
 func PlanExpire(d *Document, r Retention, now time.Time) Expiry {
 	p := expiryPlan{document: d, retention: r, nowMS: now.UnixMilli(), byID: make(map[int64]Snapshot)}
 	for snapshot := range d.Snapshots() {
@@ -98,7 +100,7 @@ type expiryPlan struct {
 	nowMS      int64
 	byID       map[int64]Snapshot
 	stays      map[int64]Why
-	referenced map[int64]bool // by remaining refs
+	referenced map[int64]bool // snapshots that remaining refs reach
 	expiry     Expiry
 }
 
@@ -153,7 +155,7 @@ func (p *expiryPlan) refStays(r *ref) bool {
 	return p.nowMS-snapshot.TimestampMS <= limit
 }
 
-// keepOf keeps the snapshots of a remaining ref.
+// keepOf marks the snapshots that a remaining ref keeps.
 func (p *expiryPlan) keepOf(r *ref) {
 	p.referenced[r.snapshotID] = true
 	if r.tag {
@@ -168,7 +170,7 @@ func (p *expiryPlan) keepOf(r *ref) {
 	limit, walks := p.maxAgeMS(r.maxAgeMS), true
 	kept := int64(0)
 	seen := make(map[int64]bool)
-	for id := r.snapshotID; !seen[id]; { // a cycle of parents ends
+	for id := r.snapshotID; !seen[id]; { // stop at a cycle of parents
 		snapshot, ok := p.byID[id]
 		if !ok {
 			return
@@ -203,7 +205,7 @@ func (p *expiryPlan) isYoung(snapshot Snapshot, limitMS int64) bool {
 	return snapshot.TimestampMS >= p.nowMS-limitMS
 }
 
-// keep keeps a snapshot; the strongest reason counts.
+// keep marks a snapshot as kept. Of several reasons, the strongest is recorded.
 func (p *expiryPlan) keep(id int64, why Why) {
 	order := []Why{WhyHead, WhyTag, WhyCount, WhyYoung, WhyUnseen}
 	if old, ok := p.stays[id]; !ok || slices.Index(order, why) < slices.Index(order, old) {
@@ -225,8 +227,8 @@ func (d *Document) StatisticsOf(ids map[int64]bool) []string {
 	return paths
 }
 
-// HasEncryption reports whether the table or one of its snapshots is encrypted, so that its
-// manifests cannot be read here.
+// HasEncryption reports whether the table or one of its snapshots is encrypted, so that the server
+// cannot read its manifests.
 func (d *Document) HasEncryption() bool {
 	if _, set := d.Property(propEncryptionKeyID); set || d.arrays[encryptionKeys].len() > 0 {
 		return true

@@ -9,26 +9,27 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Facts are the inputs for planning the maintenance of a table without reading the table. They come
-// from the index of a document and from two snapshots, whatever its size.
+// Facts are the inputs for planning the maintenance of a table without reading its manifests. Facts
+// reads only the index of the document and two snapshots, however large the document is.
 type Facts struct {
 	Snapshots int
 	FirstMS   int64 // time of the first snapshot in the document; 0 without snapshots
 	Refs      int
 	Sequence  int64 // last sequence number
-	// Operation, Files, Deletes and Bytes come from the summary of main's head. They are empty, or
-	// Unsaid, if the summary lacks them.
+	// Operation, Files, Deletes and Bytes come from the summary of main's head. If the summary
+	// lacks them, Operation is empty and the others are Unsaid.
 	Operation             string
 	Files, Deletes, Bytes int64
-	// Rules is a hash of a table's own maintenance settings: properties, retention of refs.
+	// Rules is a hash of the maintenance settings in the table itself: properties, and the
+	// retention of refs.
 	Rules string
 }
 
 // Unsaid is a number that a summary does not have.
 const Unsaid = -1
 
-// careProperties are the properties for a table's own maintenance settings, and carePrefixes are
-// the prefixes of further ones.
+// careProperties are properties with maintenance settings. Properties with a prefix in carePrefixes
+// are such settings too.
 var (
 	careProperties = []string{"gc.enabled", propEncryptionKeyID, "write.target-file-size-bytes"}
 	carePrefixes   = []string{"history.expire.", "commit.manifest.", ownPrefix + "maintenance."}
@@ -54,7 +55,7 @@ func (d *Document) Facts() Facts {
 		return f
 	}
 	c := reread(head.summary)
-	_ = c.Object(func(key []byte) (err error) { // it was read before
+	_ = c.Object(func(key []byte) (err error) { // the summary was read before
 		switch string(key) {
 		case "operation":
 			f.Operation, err = c.string("operation")
@@ -85,7 +86,8 @@ func (c *cursor) numeral() (int64, error) {
 	return n, nil
 }
 
-// careRules returns the hash of d's own maintenance settings, empty if it has no such settings.
+// careRules returns the hash of the maintenance settings in d. It is empty if d has no such
+// settings.
 func (d *Document) careRules() string {
 	var said []string
 	for name, value := range d.props {

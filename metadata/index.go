@@ -6,7 +6,7 @@ import (
 	"moorage/metadata/schema"
 )
 
-// Members of a document that the catalog reads or writes. All others are kept as they are.
+// Members of a document that the catalog reads or writes. It keeps all other members unchanged.
 const (
 	keyFormatVersion      = "format-version"
 	keyUUID               = "table-uuid"
@@ -51,8 +51,9 @@ func (a arrayName) key() string { return arrayKeys[a] }
 // noSnapshot is the current snapshot id of a table without a current snapshot.
 const noSnapshot = -1
 
-// index has the values of a document that commits need, and the positions of everything else. So
-// the document need not be read again. Versions share the unchanged parts of it.
+// index has the values in a document that commits need, and the positions of everything else. So a
+// commit does not parse the document again. Versions of a document share the unchanged parts of the
+// index.
 type index struct {
 	body
 	arrays [arrayCount]list
@@ -139,7 +140,7 @@ func (r *reader) member(key string) (err error) {
 	return err
 }
 
-// elements indexes an array. A log may be null, as the Java reference reads it.
+// elements indexes an array. A log may be null, because the Java reference accepts that.
 func (r *reader) elements(a arrayName) error {
 	if (a == snapshotLog || a == metadataLog) && r.Null() {
 		return nil
@@ -157,7 +158,8 @@ func (r *reader) elements(a arrayName) error {
 	return err
 }
 
-// list consumes an array. Its elements are consumed by read, which returns their ids.
+// list consumes an array. For each element it calls read, which consumes the element and returns
+// its id.
 func (c *cursor) list(read func() (int64, error)) (list, error) {
 	c.Space()
 	origin := c.Pos()
@@ -224,7 +226,7 @@ func readPart[T any](r *reader, byID map[int]T, parse func([]byte) (T, error), i
 
 // bytes returns the approximate memory of the index.
 func (x *index) bytes() int64 {
-	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, which versions may share
+	const memberBytes, refBytes, entryBytes = 48, 64, 64 // approximate memory of a member, a ref and a log entry
 	properties, _ := x.find(keyProperties)               // its texts, as JSON
 	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes() + int64(len(x.props))*entryBytes +
 		int64(properties.End-properties.Start)

@@ -10,11 +10,11 @@ type arrayName uint8
 
 // element is one element of an array of a document.
 type element struct {
-	// id distinguishes the elements of the array. Schemas, specs and sort orders have their own id.
-	// An element about a snapshot has the snapshot's id. It is 0 in arrays without ids.
+	// id distinguishes the elements of the array. For schemas, specs and sort orders it is their
+	// id. For an element about a snapshot it is the snapshot's id. In arrays without ids it is 0.
 	id int64
-	// start and end are relative to the array's opening bracket. So they do not change when the
-	// document around the array changes.
+	// start and end are positions relative to the array's opening bracket. So they do not change
+	// when the document around the array changes.
 	start, end uint32
 }
 
@@ -32,7 +32,8 @@ func (l list) len() int { return l.n }
 
 func (l list) at(i int) element { return l.chunks[i/chunkLen][i%chunkLen] }
 
-// end returns the end of the last element; for an empty list, the position of a first element.
+// end returns the end of the last element. For an empty list it returns the position that a first
+// element would have.
 func (l list) end() int {
 	if l.n == 0 {
 		return len("[")
@@ -66,7 +67,7 @@ func (l list) append(added ...element) list {
 	return list{chunks: chunks, n: n}
 }
 
-// all ranges over positions and elements from position i on.
+// all ranges over the elements from index i on, with their indexes.
 func (l list) all(i int) iter.Seq2[int, element] {
 	return func(yield func(int, element) bool) {
 		for ; i < l.n; i++ {
@@ -83,9 +84,10 @@ func (l list) bytes() int64 {
 	return int64(l.n)*elementBytes + int64(len(l.chunks))*sliceBytes
 }
 
-// positions finds the elements of a list by their ids. It is immutable. A search scans the elements
-// that the table does not cover, and extend builds a new table only when they have become many. So
-// a commit that appends neither copies nor rebuilds the table.
+// positions finds the elements of a list by their ids. It is immutable. Its hash table may cover
+// only the first elements of the list, and a search scans the rest. extend builds a new table only
+// when many elements are not covered. So most commits that append neither copy nor rebuild the
+// table.
 type positions struct {
 	byID    map[int64]int32
 	covered int
@@ -94,7 +96,8 @@ type positions struct {
 // uncoveredMin is the number of uncovered elements up to which a scan is always fast enough.
 const uncoveredMin = 64
 
-// extend returns positions that are fast for l. p covers the first elements of l.
+// extend returns positions with which searches in l are fast. p must cover only elements at the
+// start of l.
 func (p positions) extend(l list) positions {
 	if l.len()-p.covered <= uncoveredMin+p.covered/16 {
 		return p
@@ -113,7 +116,7 @@ func positionsOf(l list) positions {
 	return positions{byID: byID, covered: l.len()}
 }
 
-// find returns the position of the element with that id in l.
+// find returns the index in l of the element with that id.
 func (p positions) find(l list, id int64) (int, bool) {
 	if i, ok := p.byID[id]; ok {
 		return int(i), true
@@ -140,7 +143,7 @@ type newElement struct {
 // listEdit is a change of one array: some elements are removed, others are appended.
 type listEdit struct {
 	base    *list
-	dropped []bool // by position in base; empty if all stay
+	dropped []bool // by index in base; empty if all elements stay
 	drops   int
 	added   []newElement
 }
@@ -178,7 +181,7 @@ func (e *listEdit) dropAt(i int) {
 
 func (e *listEdit) isDropped(i int) bool { return len(e.dropped) > 0 && e.dropped[i] }
 
-// kept ranges over the remaining elements of the base, with their positions.
+// kept ranges over the remaining elements of the base, with their indexes.
 func (e *listEdit) kept() iter.Seq2[int, element] {
 	return func(yield func(int, element) bool) {
 		for i, old := range e.base.all(0) {
@@ -190,7 +193,7 @@ func (e *listEdit) kept() iter.Seq2[int, element] {
 }
 
 // elements ranges over the ids and JSON of the elements after the change. old is the array before
-// it.
+// the change.
 func (e *listEdit) elements(old []byte) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		for _, kept := range e.kept() {
@@ -214,7 +217,7 @@ func (e *listEdit) len() int { return e.base.len() - e.drops + len(e.added) }
 
 // growth returns an upper bound of the bytes that the change adds to an array; it may be negative.
 func (e *listEdit) growth() int {
-	n := len("[]") // the array may be absent so far
+	n := len("[]") // the document may have no such array so far
 	for _, added := range e.added {
 		n += len(added.raw) + len(",")
 	}
@@ -240,7 +243,7 @@ func (e *listEdit) write(dst, old []byte) ([]byte, list) {
 	return append(dst, old[tail:]...), e.base.append(added...)
 }
 
-// rewrite is write for a change that drops elements. Runs of remaining elements are copied whole.
+// rewrite is write for a change that drops elements. It copies runs of remaining elements at once.
 func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 	origin := len(dst)
 	dst = append(dst, '[')
@@ -267,8 +270,8 @@ func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 	return append(dst, ']'), listOf(elements)
 }
 
-// writeAdded appends the new elements to dst, in which the array begins at origin, and to elements.
-// first reports that no element precedes them.
+// writeAdded appends the JSON of the new elements to dst, and the elements to elements. origin is
+// where the array begins in dst. first is true if no other element precedes the new ones.
 func (e *listEdit) writeAdded(dst []byte, origin int, elements []element, first bool) ([]byte, []element) {
 	for _, added := range e.added {
 		if !first {

@@ -8,9 +8,9 @@ import (
 )
 
 // trimSnapshotLog drops obsolete entries of the log, and returns the remaining entries of this
-// request. A new snapshot that was current only in between leaves no entry. After a removal of
-// snapshots, the history begins after the last entry that lost its snapshot. A gap would wrongly
-// imply that another snapshot was current then. Source: Java
+// request. A new snapshot that was current only between two updates of the request gets no entry.
+// If snapshots were removed, the log begins after the last entry whose snapshot is gone. A gap in
+// the log would wrongly imply that an earlier snapshot was current at that time. Source: Java
 // TableMetadata.Builder.updateSnapshotLog.
 func (b *builder) trimSnapshotLog(between map[int64]bool) []snapshotLogEntry {
 	edit := b.edit(snapshotLog)
@@ -56,7 +56,7 @@ func (b *builder) finishSnapshotLog() error {
 	entries := b.logged
 	trim := len(between) > 0 || b.removedSnapshots
 	if len(entries) == 0 && !trim {
-		return nil // the log stays, and the time of the table never goes back
+		return nil // the log does not change, and the table's time never goes back
 	}
 	if trim {
 		entries = b.trimSnapshotLog(between)
@@ -76,9 +76,10 @@ func (b *builder) finishSnapshotLog() error {
 	return checkLogTimes(times, b.lastUpdatedMS, snapshotLog)
 }
 
-// appendSnapshotLogTimes appends the times of the base's remaining entries. If some entries are
-// removed, it appends all times, because the neighbours of the others change. Otherwise it appends
-// only the last, because the others were checked.
+// appendSnapshotLogTimes appends those times of the base's snapshot log that must be checked
+// against their neighbours. If entries are removed, these are the times of all remaining entries,
+// which have new neighbours. Otherwise it is only the last time, because the others were checked
+// before.
 func (b *builder) appendSnapshotLogTimes(times []int64) []int64 {
 	list := b.base.arrays[snapshotLog]
 	timeOf := func(e element) int64 {
@@ -97,7 +98,7 @@ func (b *builder) appendSnapshotLogTimes(times []int64) []int64 {
 	return times
 }
 
-// lastLogged returns the snapshot of the last entry of the snapshot log.
+// lastLogged returns the id of the snapshot in the last entry of the snapshot log.
 func (b *builder) lastLogged() int64 {
 	last := int64(noSnapshot)
 	for id := range b.elements(snapshotLog) {
@@ -110,14 +111,14 @@ const (
 	propPreviousVersionsMax    = "write.metadata.previous-versions-max"
 	previousVersionsMaxDefault = 100
 	propDeleteAfterCommit      = "write.metadata.delete-after-commit.enabled"
-	// TrimMax bounds how many entries leave the metadata log of a table with one commit, if their
-	// files are deleted then. The others leave it with the next commits.
+	// TrimMax bounds how many entries one commit drops from the metadata log of a table, if it also
+	// deletes their files. The next commits drop the others.
 	TrimMax = 8
 )
 
 // finishMetadataLog appends the file of the base, and drops the oldest entries beyond the maximum.
-// If their files are deleted after the commit, it drops at most TrimMax. Source: Java
-// TableMetadata.Builder.addPreviousFile.
+// If the catalog deletes their files after the commit, it drops at most TrimMax entries. Source:
+// Java TableMetadata.Builder.addPreviousFile.
 func (b *builder) finishMetadataLog() error {
 	list := b.base.arrays[metadataLog]
 	times := make([]int64, 0, 2)

@@ -9,26 +9,27 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// ownPrefix begins the names of the catalog's own properties, and of its own keys in the summaries
-// of snapshots.
+// ownPrefix begins the names of properties and of summary keys that this catalog defines.
 const ownPrefix = "moorage."
 
 // PropAppendRebase is the table property that permits the server to rebase a late append on the
-// present head of its branch. The values follow.
+// present head of its branch. Its values are AppendRebaseOn, AppendRebaseOnAll and AppendRebaseOff.
 const (
 	PropAppendRebase = ownPrefix + "append-rebase"
-	// AppendRebaseOn permits it for requests that opt in. Java's RowDelta and OverwriteFiles look
-	// like appends on the wire when they only add files. They rely on the refusal to validate
-	// again. So the table cannot consent for all its writers.
+	// AppendRebaseOn permits rebases for requests that opt in. When Java's RowDelta and
+	// OverwriteFiles only add files, their requests look like appends. But these operations rely on
+	// a refusal, after which they validate again. So a setting of the table is not enough: the
+	// request must opt in.
 	AppendRebaseOn = "on"
-	// AppendRebaseOnAll permits it for every request. No MERGE, UPDATE or INSERT OVERWRITE may
-	// run on such a table.
+	// AppendRebaseOnAll permits rebases for every request. Users must not run MERGE, UPDATE or
+	// INSERT OVERWRITE on such a table.
 	AppendRebaseOnAll = "on-all"
-	// AppendRebaseOff refuses it. It is the only value for a warehouse and the server.
+	// AppendRebaseOff forbids rebases. It is the only value that a setting of a warehouse or of the
+	// server can have.
 	AppendRebaseOff = "off"
 )
 
-// CheckAppendRebase refuses an invalid value of a table's PropAppendRebase: KindBadRequest.
+// CheckAppendRebase returns KindBadRequest for an invalid value of a table's PropAppendRebase.
 func CheckAppendRebase(value string) error {
 	switch value {
 	case AppendRebaseOn, AppendRebaseOnAll, AppendRebaseOff:
@@ -38,9 +39,9 @@ func CheckAppendRebase(value string) error {
 		PropAppendRebase, jsontext.Clip(value))
 }
 
-// PropPurgeDelay is the property of a warehouse for the time until the purge of a dropped table, in
-// which the table can be restored. It is a duration such as 12h or 7d, or 0. By default the purge
-// waits as long as a table that was dropped without a purge can be restored.
+// PropPurgeDelay is the property of a warehouse for the time between a drop with purge and the
+// purge. During that time the table can be restored. The value is a duration such as 12h or 7d, or
+// 0. The default is the time for which a table that was dropped without a purge can be restored.
 const PropPurgeDelay = ownPrefix + "purge-delay"
 
 // purgeDelayMax is far longer than any useful delay.

@@ -11,15 +11,15 @@ import (
 const (
 	formatVersionMax     = 3
 	formatVersionDefault = 2
-	// clockSkewMaxMS bounds how far the times in a table's logs may run backwards, because commits
-	// come from several machines. Source: Java TableMetadata.
+	// clockSkewMaxMS bounds how far a time in a table's logs may be before the previous time. The
+	// clocks of the machines that commit differ. Source: Java TableMetadata.
 	clockSkewMaxMS = 60_000
 )
 
 // Parse reads a table metadata document of format version 1 to 3. It accepts every document that
-// the Java reference loads, unless other readers cannot load it. Examples are a key twice in an
-// object, a lone surrogate, JSON nested more than 500 deep, no default spec or sort order, an
-// unknown type. raw must not be modified afterwards.
+// the Java reference loads, unless other readers cannot load it. It refuses, for example, a key
+// twice in an object, a lone surrogate, JSON nested more than 500 deep, a missing default spec or
+// sort order, and an unknown type. raw must not be modified afterwards.
 //
 // Errors are KindBadRequest for text that is not JSON or lacks a member, KindIllegalArgument and
 // KindValidation for a document that contradicts itself, KindTooLarge beyond 2 GiB.
@@ -55,14 +55,15 @@ func Parse(raw []byte) (*Document, error) {
 	return d, nil
 }
 
-// spelledOut returns d with the members that older writers omit and that its index already has.
+// spelledOut returns d with the missing members, which older writers omit, written into its text.
+// The index of d already has their values.
 func (d *Document) spelledOut(missing []memberEdit) (*Document, error) {
 	next := &Document{index: d.index}
 	var err error
 	if next.body, err = d.splice(missing, next.arrays[:]); err != nil {
 		return nil, err
 	}
-	return next, checkJSON(next.raw) // a schema of version 1 is nested deeper there
+	return next, checkJSON(next.raw) // inside the array schemas, the schema of a v1 document is nested deeper
 }
 
 // checkHeader checks the required members.
@@ -119,7 +120,7 @@ func (r *reader) resolve() ([]memberEdit, error) {
 	return missing, nil
 }
 
-// onlyV1 refuses a document without the member key unless it is of version 1.
+// onlyV1 refuses a document of version 2 or later without the member key.
 func (r *reader) onlyV1(key string) error {
 	if r.formatVersion == 1 {
 		return nil
@@ -279,7 +280,7 @@ func (r *reader) checkDefaults() error {
 	return checkDefaults(s, r.specs[r.defaultSpecID], r.defaultSpecID, r.orders[r.defaultOrderID], r.defaultOrderID)
 }
 
-// checkDefaults refuses a default spec or sort order that is missing (nil), or does not fit the
+// checkDefaults refuses a default spec or sort order that is missing (nil) or that does not fit the
 // current schema.
 func checkDefaults(s *schema.Schema, p *schema.Spec, specID int, o *schema.SortOrder, orderID int) error {
 	if p == nil {
@@ -327,7 +328,7 @@ func (r *reader) checkSnapshots() error {
 }
 
 // checkLogTimes refuses a log whose times run backwards by more than clockSkewMaxMS. It also
-// refuses a log that ends after the document's own time.
+// refuses a log whose last time is after the document's last-updated-ms.
 func checkLogTimes(times []int64, lastUpdatedMS int64, log arrayName) error {
 	for i := 1; i < len(times); i++ {
 		if before(times[i], times[i-1]) {

@@ -10,35 +10,35 @@ import (
 )
 
 // Append is a request that only adds data to a branch. Its meaning does not depend on the head that
-// its client saw: a client whose append is refused retries it on the head of that time. An Append
-// does not know the content of its manifests. It is immutable, and safe for concurrent use.
+// its client saw. After a refusal, the client would retry the same append on the new head. An
+// Append does not have the content of its manifests. It is immutable, and safe for concurrent use.
 type Append struct {
 	Branch string
 	// Snapshot is the new snapshot as it was sent. Its parent is the head that the client saw. It
 	// has no parent if the client saw no such branch.
 	Snapshot Snapshot
 	SchemaID int64
-	// HasRows reports whether the client assigned row ids: AddedRows of them from FirstRowID on. It
-	// must do so from format version 3 on.
+	// HasRows reports whether the client assigned row ids. It must assign them from format version
+	// 3 on. They are AddedRows ids, from FirstRowID on.
 	HasRows               bool
 	FirstRowID, AddedRows int64
 
 	step     Step
-	asserted int // index of the requirement of step about the branch
+	asserted int // index, in the requirements of step, of the requirement about the branch
 }
 
-// guardedPrefixes and guardedKeys are summary keys of writers that rely on a refusal. These writers
-// compare the head's value with their own before they commit, or they publish a snapshot that was
-// made before. Source: Kafka Connect's Coordinator, Flink's DynamicCommitter, Spark's
-// StreamingWrite, Trino's materialized views, Java SnapshotSummary.
+// guardedPrefixes and guardedKeys identify summary keys of writers that rely on a refusal. Some of
+// these writers compare the head's value of the key with their own value before they commit. Others
+// publish a snapshot that was made before. Source: Kafka Connect's Coordinator, Flink's
+// DynamicCommitter, Spark's StreamingWrite, Trino's materialized views, Java SnapshotSummary.
 var (
 	guardedPrefixes = []string{"kafka.connect.", "flink.", "spark.sql.streaming.", "dependsOn"}
 	guardedKeys     = []string{"wap.id", "published-wap-id", "source-snapshot-id"}
 )
 
-// Append returns the step as an append. It returns false if the step is anything else, or if a
-// writer may rely on its refusal. The step adds one snapshot and sets one branch to it. It requires
-// the branch to be at the parent of the snapshot. Its other requirements do not matter here.
+// Append returns the step as an append. An append adds one snapshot and sets one branch to it. It
+// requires the branch to be at the parent of the snapshot. Append does not check other
+// requirements. It returns false for any other step, and if the writer may rely on a refusal.
 func (s Step) Append() (Append, bool) {
 	if len(s.Updates) != 2 {
 		return Append{}, false
@@ -91,41 +91,41 @@ func (s *snapshot) isPlainAppend() bool {
 // hasPlainList reports whether the snapshot has a manifest list that is not encrypted.
 func (s *snapshot) hasPlainList() bool { return s.manifestList != nil && !s.encrypted }
 
-// Misfit is the reason why an append cannot be rebased on the head of its branch. Its texts are for
-// logs and metrics.
+// Misfit is the reason why an append cannot be rebased on the head of its branch. Logs and metrics
+// contain its text.
 type Misfit string
 
 // The reasons. Fits reports that the append can be rebased.
 const (
 	Fits              Misfit = ""
 	MisfitFormat      Misfit = "format"      // version 1, or rows without ids from version 3 on
-	MisfitRepeated    Misfit = "repeated"    // the table has a snapshot with its id
+	MisfitRepeated    Misfit = "repeated"    // the table already has a snapshot with the same id
 	MisfitBranch      Misfit = "branch"      // no such branch, or it is a tag
-	MisfitRetention   Misfit = "retention"   // it would change the branch's retention of snapshots
-	MisfitSchema      Misfit = "schema"      // it was written with another schema than the current one
-	MisfitRequirement Misfit = "requirement" // another requirement of it does not hold
+	MisfitRetention   Misfit = "retention"   // the append would change the branch's retention of snapshots
+	MisfitSchema      Misfit = "schema"      // the data was written with another schema than the current one
+	MisfitRequirement Misfit = "requirement" // another requirement of the step does not hold
 	MisfitParent      Misfit = "parent"      // the head does not descend from the snapshot that the client saw
-	MisfitDistance    Misfit = "distance"    // more than 256 snapshots were added since
+	MisfitDistance    Misfit = "distance"    // more than 256 snapshots were added since then
 	MisfitList        Misfit = "list"        // a snapshot has no manifest list, or an encrypted one
-	MisfitTime        Misfit = "time"        // ahead of the server's clock, or behind the log of main
+	MisfitTime        Misfit = "time"        // the time is ahead of the server's clock, or before the log of main
 	MisfitRows        Misfit = "rows"        // the ids of its rows would exceed 64 bits
 )
 
-// betweenMax is how many snapshots may have been added since the one that a client saw. The catalog
-// has to read the manifests of each.
+// betweenMax is how many snapshots may have been added since the snapshot that the client saw. The
+// catalog has to read the manifests of each of them.
 const betweenMax = 256
 
-// Onto is the head of a branch, as the base of a rebased append. It is immutable.
+// Onto is the head of a branch, on which an append is rebased. It is immutable.
 type Onto struct {
 	FormatVersion int
 	Head          Snapshot
 	// Seen is the snapshot that the client saw at the head; the zero value if it saw no branch.
 	Seen Snapshot
-	// Between are the snapshots that were added since: the head, its parent, and so on, without
-	// Seen. All have manifest lists. It is empty if the head is Seen.
+	// Between are the snapshots that were added since then: the head, its parent, and so on, up to
+	// but without Seen. All have manifest lists. It is empty if the head is Seen.
 	Between []Snapshot
-	// SequenceNumber is the new snapshot's. FirstRowID is the id of its first row, from format
-	// version 3 on.
+	// SequenceNumber is the sequence number of the new snapshot. FirstRowID is the id of its first
+	// row, from format version 3 on.
 	SequenceNumber, FirstRowID int64
 
 	base *Document
@@ -142,16 +142,17 @@ func (o Onto) HasSpec(id int64) bool {
 	return false
 }
 
-// Onto returns the new base of a: the head of its branch, after all requests that joined the chain.
-// If a cannot be rebased on it, Onto returns the reason, and the caller must treat a as any other
-// request. A repeated request does not fit, so check IsReplay first. For a document, begin a chain.
+// Onto returns the new base of a: the head of a's branch after all requests in the chain. If a
+// cannot be rebased on it, Onto returns the reason. Then the caller must treat a like any request
+// that is not an append. A repeated request does not fit, so call IsReplay first. For the head in a
+// document, begin a chain.
 func (c *Chain) Onto(a Append) (Onto, Misfit) {
 	b := c.b
 	branch, misfit := a.branchIn(b)
 	if misfit != Fits {
 		return Onto{}, misfit
 	}
-	head := b.snapshot(branch.snapshotID) // it exists: refs point to snapshots of the table
+	head := b.snapshot(branch.snapshotID) // not nil, because refs point to snapshots of the table
 	if misfit := a.fitsRows(b); misfit != Fits {
 		return Onto{}, misfit
 	}
@@ -198,9 +199,9 @@ func (a Append) fitsRows(b *builder) Misfit {
 	return Fits
 }
 
-// fitsTime reports whether the snapshot can have its new time, which is not before the time of
-// head. A chain would refuse an unsuitable time with KindIllegalArgument, and its client would not
-// retry.
+// fitsTime checks that the rebased snapshot can have its new time, which is not before the time of
+// head. A chain would refuse an unsuitable time with KindIllegalArgument, after which clients do
+// not retry.
 func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	at := max(a.Snapshot.TimestampMS, head.timestampMS)
 	if before(b.nowMS, at) {
@@ -209,7 +210,7 @@ func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	if a.Branch != mainBranch {
 		return Fits
 	}
-	// After a rollback the log's last time may be after the head's.
+	// After a rollback the last time in the log may be after the time of the head.
 	times := b.appendSnapshotLogTimes(nil)
 	for _, entry := range b.logged {
 		times = append(times, entry.timestampMS)
@@ -220,8 +221,8 @@ func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	return Fits
 }
 
-// walk goes from the head to the snapshot that a's client saw, or to the first snapshot if the
-// client saw none. All must be in the table.
+// walk follows the parents from the head to the snapshot that a's client saw. If the client saw no
+// branch, it goes to the first snapshot. The table must still have all of these snapshots.
 func (o *Onto) walk(b *builder, a Append) Misfit {
 	for at := o.head; ; {
 		seen := a.Snapshot.HasParent && at.id == a.Snapshot.ParentID
@@ -247,8 +248,8 @@ func (o *Onto) walk(b *builder, a Append) Misfit {
 	}
 }
 
-// snapshot returns a snapshot of the table, including added ones. Nil if there is no snapshot with
-// that id.
+// snapshot returns the snapshot with an id, from the base or the added snapshots. It returns nil if
+// there is no such snapshot.
 func (b *builder) snapshot(id int64) *snapshot {
 	if s, added := b.addedSnapshots[id]; added {
 		return s
@@ -262,13 +263,14 @@ func (b *builder) snapshot(id int64) *snapshot {
 	return &s
 }
 
-// On returns the step of a, rebased on o, with a manifest list at list. manifestsKept is how many
-// manifests of the head are in that list. The step requires that o.Head is still the head.
-// Step.Append never accepts the step.
+// On returns the step of a, rebased on o. list is the location of the new manifest list, and
+// manifestsKept is how many manifests of the head are in it. The step requires that o.Head is still
+// the head. Step.Append returns false for the new step.
 //
-// The snapshot gets the parent, sequence number, list and first row id, and a time that is not
-// before the head's. Its summary gets the totals after the head's, a new manifests-kept if it has
-// that key, and moorage.rebased. All other bytes are as they were sent.
+// The snapshot gets the new parent, sequence number, manifest list and first row id. Its time is
+// not before the head's time. In its summary, the totals count on from the head's totals. The key
+// manifests-kept gets its new value if the summary has it, and the key moorage.rebased is added.
+// All other bytes are as the client sent them.
 func (a Append) On(o Onto, list string, manifestsKept int) Step {
 	sent := a.step.Updates[0].op.(*addSnapshot)
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -283,7 +285,7 @@ func (a Append) On(o Onto, list string, manifestsKept int) Step {
 	if o.FormatVersion >= 3 {
 		patches = append(patches, fields.Set("first-row-id", number(o.FirstRowID)))
 	}
-	at, _ := fields.Find("summary") // Step.Append has verified that it exists
+	at, _ := fields.Find("summary") // Step.Append has verified that there is a summary
 	summary, _ := fields.Object(at, "summary")
 	as := sentAs(sent.snapshot.parent, a.Snapshot.ManifestList)
 	patches = append(patches, summary.Set(rebasedKey, jsontext.Quote(as)))

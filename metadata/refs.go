@@ -19,8 +19,8 @@ type ref struct {
 	minToKeep  optional // min-snapshots-to-keep
 	maxAgeMS   optional // max-snapshot-age-ms
 	maxRefAge  optional // max-ref-age-ms, milliseconds
-	// at is the position of its JSON, relative to the opening brace of refs. keyStart is the
-	// position of its name. Both are zero for a new ref.
+	// at is the position of the ref's JSON, and keyStart the position of its name. Both are
+	// relative to the opening brace of refs, and zero for a new ref.
 	at       jsontext.Span
 	keyStart int
 }
@@ -32,7 +32,7 @@ func (r *ref) kind() string {
 	return "branch"
 }
 
-// sameAs reports whether both have the same name, head, kind and retention.
+// sameAs reports whether r and o have the same name, head, kind and retention.
 func (r *ref) sameAs(o *ref) bool {
 	return r.name == o.name && r.snapshotID == o.snapshotID && r.tag == o.tag &&
 		r.minToKeep == o.minToKeep && r.maxAgeMS == o.maxAgeMS && r.maxRefAge == o.maxRefAge
@@ -76,8 +76,8 @@ func (r *ref) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// member reads a member that refs of documents and set-snapshot-ref of requests have in common. It
-// reports whether key is such a member.
+// member reads a member that both a ref in a document and the update set-snapshot-ref can have. It
+// returns false if key is not such a member.
 func (r *ref) member(c *cursor, key []byte) (known bool, err error) {
 	switch string(key) {
 	case "snapshot-id":

@@ -8,10 +8,10 @@ import (
 
 // IsReplay reports whether updates that add snapshots have been applied to d before. Each snapshot
 // must exist with the manifest list from updates, and each ref must be at its snapshot or at a
-// descendant. A rebased append has a list of the catalog; its summary records the parent and the
-// list that the client sent. d must already show the effect of all other updates. Only the client
-// that drew a snapshot's id can have written it with that list. An empty list is a replay. A
-// non-empty list without add-snapshot is not.
+// descendant. If the catalog rebased the append, its manifest list is another one; then the summary
+// must record the parent and the list that the client sent. d must already show the effect of all
+// other updates. Only the client that drew a snapshot's id can have written it with that list.
+// IsReplay returns true if updates is empty. Otherwise it returns false if updates add no snapshot.
 func (d *Document) IsReplay(updates []Update) bool {
 	if len(updates) == 0 {
 		return true
@@ -28,7 +28,7 @@ func (d *Document) IsReplay(updates []Update) bool {
 			if !added[op.ref.snapshotID] || !d.isBeyond(&op.ref) {
 				return false
 			}
-			delete(removed, op.ref.name) // for the replacement of a table
+			delete(removed, op.ref.name) // a request that replaces a table removes main and sets it again
 		case removeRef:
 			if removed == nil {
 				removed = make(map[string]bool)
@@ -107,10 +107,11 @@ func (b *builder) shows(op updateOp) bool {
 	return false
 }
 
-// WasCreatedBy reports whether d was created by steps, whatever happened to d since. The first step
-// requests a new table. The steps must assign d's uuid and add snapshots, and IsReplay must hold
-// for their updates of snapshots and refs. Steps without snapshots differ from others only by the
-// uuid, which a client may have chosen. So WasCreatedBy returns false for them.
+// WasCreatedBy reports whether steps created d, even if other commits changed d since then. The
+// first step must request a new table. The steps must assign d's uuid and add snapshots, and
+// IsReplay must hold for their updates of snapshots and refs. Steps without snapshots can be
+// recognised only by the uuid, which another client may have chosen too. So WasCreatedBy returns
+// false for them.
 func (d *Document) WasCreatedBy(steps []Step) bool {
 	named := false
 	var pointing []Update
@@ -143,8 +144,8 @@ func (d *Document) holds(s *snapshot) bool {
 	return jsontext.Unquote(mine.manifestList) == list || mine.summaryValue(rebasedKey) == sentAs(s.parent, list)
 }
 
-// isBeyond reports whether the document has an otherwise equal ref, at its snapshot or at a
-// descendant.
+// isBeyond reports whether the document has the ref want, at want's snapshot or at a descendant.
+// Otherwise the two refs must be equal.
 func (d *Document) isBeyond(want *ref) bool {
 	have := d.ref(want.name)
 	if have == nil {

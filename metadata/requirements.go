@@ -15,7 +15,7 @@ type Requirement struct {
 	head  refHead // the condition of assert-ref-snapshot-id
 }
 
-// refHead is a ref and the snapshot that it points to. snapshot is absent if the ref must not
+// refHead is a ref and the snapshot to which it points. snapshot is absent if the ref must not
 // exist.
 type refHead struct {
 	ref      string
@@ -69,7 +69,8 @@ func decodeRequirement(o jsontext.Fields) (r Requirement, err error) {
 	return r, err
 }
 
-// unmet is the error of a requirement that does not hold: the client may refresh and retry.
+// unmet returns the error of a requirement that does not hold. After this error clients refresh and
+// retry.
 func unmet(format string, args ...any) error {
 	return moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: "+format, args...)
 }
@@ -134,8 +135,8 @@ func requireInt(o jsontext.Fields, key, what string, actual func(*Document) int)
 	}, err
 }
 
-// IsCreate reports whether requirements request a new table: only assert-create. assert-create
-// together with another requirement is KindIllegalArgument.
+// IsCreate reports whether requirements request a new table: the only requirement is assert-create.
+// It returns KindIllegalArgument for assert-create together with another requirement.
 func IsCreate(requirements []Requirement) (bool, error) {
 	create, others := false, []string(nil)
 	for _, r := range requirements {
@@ -151,10 +152,10 @@ func IsCreate(requirements []Requirement) (bool, error) {
 	return create, nil
 }
 
-// Check checks requirements, in order, against the document, which is nil if there is no such
-// table. The first requirement that does not hold is KindCommitFailed. A requirement that is not
-// for tables is KindValidation. Without a table every requirement except assert-create is
-// KindNoSuchTable.
+// Check checks requirements, in order, against d, which is nil if there is no such table. It
+// returns the error of the first requirement that fails. The error is KindCommitFailed if the
+// requirement does not hold, and KindValidation if it is not for tables. Without a table, every
+// requirement except assert-create is KindNoSuchTable.
 func Check(d *Document, requirements []Requirement) error {
 	for _, r := range requirements {
 		if d == nil && r.kind != assertCreate {

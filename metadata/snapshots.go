@@ -17,7 +17,7 @@ type Snapshot struct {
 	Encrypted      bool     // its manifest list is encrypted
 }
 
-// optional is a member that may be absent.
+// optional is the value of a member that may be absent.
 type optional struct {
 	value int64
 	given bool
@@ -48,7 +48,7 @@ func readSnapshot(c *cursor) (snapshot, error) {
 	case s.manifestList == nil && s.manifests == nil:
 		return s, moorage.Errorf(moorage.KindBadRequest, "Cannot parse missing list: manifests")
 	case s.manifestList == nil:
-		return s, nil // the reference ignores row ids of a snapshot without a manifest list
+		return s, nil // the Java reference ignores row ids of a snapshot without a manifest list
 	}
 	return s, s.checkRows()
 }

@@ -25,7 +25,7 @@ func intChange(key string, n int64) memberEdit {
 }
 
 // growth returns an upper bound of the bytes that the change adds to the document; it may be
-// negative. The value of its member has oldBytes in the document, 0 if it is absent.
+// negative. oldBytes is the length of the member's present value, 0 if the member is absent.
 func (c *memberEdit) growth(oldBytes int) int {
 	grown := 0
 	switch {
@@ -56,13 +56,14 @@ func (c *memberEdit) write(dst, old []byte, arrays []list) []byte {
 // body is the JSON of a document, or of an object in it, with the positions of its members.
 type body struct {
 	raw []byte
-	// names are the keys of the top level, in the document's order, and spans are the positions of
-	// the members. Versions with the same names share them.
+	// names are the keys of the top level, in the document's order. spans are the positions of
+	// these members. Versions of a document share names if they have the same keys.
 	names []string
 	spans []memberSpan
 }
 
-// memberSpan is the position of a top-level member, from the quote of its key on, and of its value.
+// memberSpan is the position of a top-level member and of its value. start is the opening quote of
+// the member's key.
 type memberSpan struct{ start, valueStart, valueEnd uint32 }
 
 func spanOf(start, valueStart, valueEnd int) memberSpan {
@@ -127,8 +128,8 @@ type splicer struct {
 	arrays []list
 }
 
-// splice returns d after changes, and sets the new positions of the elements in arrays, which
-// belong to d. New members come last, in the order of changes.
+// splice returns d with changes. In arrays, the arrays of d, it replaces those that change with
+// their new positions. New members come last, in the order of changes.
 func (d *body) splice(changes []memberEdit, arrays []list) (body, error) {
 	size := len(d.raw)
 	for i := range changes {

@@ -6,8 +6,8 @@ import (
 	"moorage"
 )
 
-// readStatistics consumes a statistics file, checks its form and returns the snapshot it belongs
-// to. Source: Java StatisticsFileParser.
+// readStatistics consumes the description of a statistics file, checks its form, and returns the id
+// of its snapshot. Source: Java StatisticsFileParser.
 func readStatistics(c *cursor) (snapshotID int64, err error) {
 	err = c.record(func(key []byte) (err error) {
 		switch string(key) {
@@ -50,8 +50,8 @@ func readBlobMetadata(c *cursor) error {
 	}, "type", "snapshot-id", "sequence-number", "fields")
 }
 
-// readPartitionStatistics consumes a partition statistics file, checks its form and returns the
-// snapshot it belongs to. Source: Java PartitionStatisticsFileParser.
+// readPartitionStatistics consumes the description of a partition statistics file, checks its form,
+// and returns the id of its snapshot. Source: Java PartitionStatisticsFileParser.
 func readPartitionStatistics(c *cursor) (snapshotID int64, err error) {
 	err = c.record(func(key []byte) (err error) {
 		switch string(key) {

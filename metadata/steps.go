@@ -2,8 +2,8 @@ package metadata
 
 import "moorage"
 
-// Step is one of a request's changes of a table. Most requests have one; a transaction may name a
-// table several times.
+// Step is one change of a table in a request. Most requests have one step for a table. A
+// transaction may have several changes of the same table.
 type Step struct {
 	Requirements []Requirement
 	Updates      []Update
@@ -11,10 +11,11 @@ type Step struct {
 
 // ApplySteps returns the document after steps, in order, as one new version, or d itself if they
 // change nothing. d is nil if there is no such table; then the first step must be a create (see
-// IsCreate). The requirements of a step are checked against the result of the steps before it.
+// IsCreate). ApplySteps checks the requirements of a step against the result of the steps before
+// it.
 //
-// It returns the errors of Check, and of Apply or Build. More than 1,000 additions of schemas,
-// partition specs and sort orders are KindBadRequest.
+// It returns the errors of Check, and of Apply or Build. It returns KindBadRequest if steps add
+// more than 1,000 schemas, partition specs and sort orders.
 func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
 	if err := boundAdditions(steps); err != nil {
 		return nil, err
@@ -34,14 +35,15 @@ func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
 			return nil, err
 		}
 	}
-	// All updates are applied at once, not on top of versions in between. No client could have seen
-	// such a version, so the logs and the guards of branches must not count it.
+	// Apply all updates at once, as one version. No client could have seen a version between two
+	// steps. So such versions must not get log entries, and must not count for the checks of
+	// branches.
 	return applyStep(d, all, env)
 }
 
 // additionsMax is how many schemas, partition specs and sort orders one commit of a table may add.
-// Engines add one or two. Each is compared with all existing ones, so a request of many megabytes
-// would take hours.
+// Engines add one or two. Each addition is compared with all existing parts of its kind, so a
+// request of many megabytes would take hours.
 const additionsMax = 1000
 
 // boundAdditions refuses steps with more than additionsMax additions.

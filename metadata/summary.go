@@ -10,7 +10,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// checkSummaryKeys refuses a summary with the catalog's own keys.
+// checkSummaryKeys refuses a client's summary that has keys of this catalog.
 func (s *snapshot) checkSummaryKeys() error {
 	if s.summary == nil {
 		return nil
@@ -26,8 +26,8 @@ func (s *snapshot) checkSummaryKeys() error {
 	})
 }
 
-// rebasedKey is the summary key of a rebased snapshot. Its value is sentAs of the snapshot that the
-// client sent.
+// rebasedKey is the summary key that marks a rebased snapshot. Its value is the result of sentAs
+// for the snapshot that the client sent.
 const rebasedKey = ownPrefix + "rebased"
 
 // sentAs returns a text for the parent and the manifest list of a snapshot as its client sent them.
@@ -43,7 +43,7 @@ func sentAs(parent optional, list string) string {
 	return fmt.Sprintf("%s %x", seen, hash[:hashBytes])
 }
 
-// summaryValue returns the summary's value for key, empty if there is no such key.
+// summaryValue returns the summary's value for key. It is empty if there is no such key.
 func (s *snapshot) summaryValue(key string) string {
 	value := ""
 	if s.summary == nil {
@@ -71,10 +71,10 @@ var totals = [...]struct{ total, added, removed string }{
 	{"total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"},
 }
 
-// totalPatches returns the patches that give a summary the totals after head. A total that cannot
-// be computed is removed. No total is added to a summary that has neither the total nor its
-// additions or removals. The client of such a summary does not count, and the total would be the
-// same as before.
+// totalPatches returns the patches that set the totals in a summary to the totals of head plus the
+// summary's own changes. A total that cannot be computed is removed. If a summary has neither a
+// total nor its additions or removals, the total is not added. The client that wrote it does not
+// count, and the total would be the same as before.
 func totalPatches(summary jsontext.Fields, head *snapshot) []jsontext.Patch {
 	var patches []jsontext.Patch
 	gone := make(map[string]bool)
@@ -92,7 +92,7 @@ func totalPatches(summary jsontext.Fields, head *snapshot) []jsontext.Patch {
 	return append(patches, summary.Drop(func(key string, _ jsontext.Span) bool { return gone[key] })...)
 }
 
-// count is a summary's number for a change; zero if it is absent.
+// count is a number of additions or removals in a summary. It is zero if the key is absent.
 type count struct {
 	text  string
 	given bool

@@ -9,12 +9,12 @@ import (
 	"moorage/metadata/schema"
 )
 
-// lastAddedID, sent as an id, means the last addition of the same request.
+// lastAddedID is the id that, in an update, means the last addition in the same request.
 const lastAddedID = -1
 
-// lastAdded is the request's last addition of a schema, spec or sort order. An equal one that the
-// table already had counts too, because the client cannot know of it. The reference refuses such a
-// request.
+// lastAdded is the request's last addition of a schema, spec or sort order. If the table already
+// had an equal part, that part counts as the addition, because the client cannot know of it. The
+// Java reference refuses such a request.
 type lastAdded struct {
 	id    int
 	known bool
@@ -33,8 +33,8 @@ func decodeAddSchema(o jsontext.Fields) (updateOp, error) {
 	return addSchema{s}, err
 }
 
-// apply gives the schema the id of an equal one, or the next id. It ignores the id in the request.
-// Source: Java TableMetadata.Builder.addSchemaInternal.
+// apply gives the schema the id of an equal schema of the table, or the next id. It ignores the id
+// in the request. Source: Java TableMetadata.Builder.addSchemaInternal.
 func (u addSchema) apply(b *builder) error {
 	if err := u.schema.Check(b.formatVersion); err != nil {
 		return err
@@ -138,7 +138,7 @@ func decodeRemoveSchemas(o jsontext.Fields) (updateOp, error) {
 	return removeSchemas{ids}, err
 }
 
-// apply counts as a change even if there are no such schemas, as in the reference.
+// apply counts as a change even if there are no such schemas, as in the Java reference.
 func (u removeSchemas) apply(b *builder) error {
 	if slices.Contains(u.ids, b.currentSchemaID) {
 		return illegal("Cannot remove the current schema")
@@ -195,7 +195,7 @@ func (u addSpec) apply(b *builder) error {
 	if err != nil {
 		return err
 	}
-	p, err := schema.ParseSpec(u.raw) // parsed each time: the steps below depend on the table
+	p, err := schema.ParseSpec(u.raw) // parsed for each apply, because the steps below change p depending on the table
 	if err != nil {
 		return err
 	}

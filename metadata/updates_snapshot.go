@@ -10,7 +10,7 @@ import (
 type addSnapshot struct {
 	snapshot snapshot
 	raw      []byte
-	rebased  bool // based on another snapshot than the client sent
+	rebased  bool // the catalog has rebased the snapshot that the client sent
 }
 
 func decodeAddSnapshot(o jsontext.Fields) (updateOp, error) {
@@ -50,7 +50,7 @@ func (u *addSnapshot) apply(b *builder) error {
 	if err := b.takeRows(s); err != nil {
 		return err
 	}
-	// A snapshot without parent may have a lower number than others.
+	// A snapshot without parent may have a lower number than other snapshots.
 	b.lastSequenceNumber = max(b.lastSequenceNumber, s.sequenceNumber)
 	b.latestSnapshotMS = max(b.latestSnapshotMS, s.timestampMS)
 	b.edit(snapshots).add(s.id, raw)
@@ -74,8 +74,8 @@ func (u *addSnapshot) unnumbered() (*snapshot, []byte, error) {
 	return &s, jsontext.ApplyPatches(u.raw, []jsontext.Patch{members.Set("sequence-number", "0")}), nil
 }
 
-// checkSequence refuses a sequence number that another commit has used: a retry after a refresh
-// gets a higher one.
+// checkSequence refuses a sequence number that another commit has used. When the client retries
+// after a refresh, it sends a higher number.
 func (b *builder) checkSequence(s *snapshot) error {
 	switch {
 	case b.formatVersion == 1 || s.sequenceNumber > b.lastSequenceNumber || !s.parent.given:
@@ -86,10 +86,10 @@ func (b *builder) checkSequence(s *snapshot) error {
 		s.sequenceNumber, b.lastSequenceNumber)
 }
 
-// takeRows assigns row ids to the snapshot, which no other snapshot may get. The reference counts
-// added-rows from next-row-id even if first-row-id is above it, so the next snapshot could get ids
-// a second time. Here the next snapshot gets the ids that follow. Source: table specification, "Row
-// Lineage".
+// takeRows assigns row ids to the snapshot. No other snapshot may get the same ids. If first-row-id
+// is above next-row-id, the Java reference still adds added-rows to next-row-id. So it could assign
+// ids twice. Here the ids of the next snapshot follow the ids of this snapshot. Source: table
+// specification, "Row Lineage".
 func (b *builder) takeRows(s *snapshot) error {
 	if b.formatVersion < 3 {
 		return nil
@@ -154,8 +154,9 @@ func (u setRef) apply(b *builder) error {
 	return nil
 }
 
-// setMain makes a snapshot current and adds it to the snapshot log. The entry of a new snapshot has
-// the snapshot's time. An older snapshot is a rollback, whose entry has the present time.
+// setMain makes a snapshot current and adds it to the snapshot log. For a new snapshot, the entry
+// has the snapshot's time. For an older snapshot, which is a rollback, the entry has the present
+// time.
 func (b *builder) setMain(id int64) {
 	b.currentSnapshotID = id
 	at := b.nowMS

@@ -119,7 +119,7 @@ func decodeSetProperties(o jsontext.Fields) (updateOp, error) {
 	return setProperties{updates}, err
 }
 
-// apply counts as a change even if every property already has its value, as in the reference.
+// apply counts as a change even if every property already has its value, as in the Java reference.
 func (u setProperties) apply(b *builder) error {
 	if len(u.updates) == 0 {
 		return nil
@@ -160,11 +160,12 @@ func (u removeProperties) apply(b *builder) error {
 	return nil
 }
 
-// propEncryptionKeyID is the property for the key that encrypts a table's keys.
+// propEncryptionKeyID is the property with the id of the key that encrypts a table's keys.
 const propEncryptionKeyID = "encryption.key-id"
 
-// guardProperty refuses a change of the key of an encrypted table, which would make its files
-// unreadable. Source: Iceberg documentation, "Table encryption", catalog security requirements.
+// guardProperty refuses a change of an encrypted table's propEncryptionKeyID, because it would make
+// the table's files unreadable. Source: Iceberg documentation, "Table encryption", catalog security
+// requirements.
 func (b *builder) guardProperty(key, value string, given bool) error {
 	if key == PropAppendRebase && given {
 		return CheckAppendRebase(value)
@@ -193,8 +194,8 @@ func decodeAddEncryptionKey(o jsontext.Fields) (updateOp, error) {
 	return addEncryptionKey{id, c.Raw()}, err
 }
 
-// apply keeps an existing key with the same id. Keys need version 3. The reference would also add
-// one in a lower version, but then some readers cannot load the table.
+// apply keeps an existing key with the same id. Keys need format version 3. The Java reference
+// would also add a key in a lower version, but then some readers cannot load the table.
 func (u addEncryptionKey) apply(b *builder) error {
 	if b.formatVersion < 3 {
 		return illegal("Cannot add an encryption key to a v%d table, it needs v3", b.formatVersion)
@@ -293,7 +294,7 @@ func (u removeStatistics) apply(b *builder) error {
 	return nil
 }
 
-// checkReady refuses a snapshot for a table that lacks one of these parts.
+// checkReady refuses a snapshot if the table lacks a part that snapshots need.
 func (b *builder) checkReady() error {
 	for _, part := range []struct {
 		array arrayName

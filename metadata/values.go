@@ -99,8 +99,8 @@ func (c *cursor) stringMap(name string) (map[string]string, error) {
 	return texts, err
 }
 
-// eachString calls visit for each member of an object of strings, which the value of a member must
-// be.
+// eachString consumes the value of a member that must be an object of strings, and calls visit for
+// each of its members.
 func (c *cursor) eachString(name string, visit func(key, text string)) error {
 	if c.Space() != '{' {
 		literal, err := c.Value()

@@ -19,8 +19,8 @@ const (
 // viewFormatVersion is the only version of the view format.
 const viewFormatVersion = 1
 
-// ViewDocument is an immutable view metadata document: its JSON as it was sent, with the values
-// that commits need. It is safe for concurrent use.
+// ViewDocument is an immutable view metadata document: its JSON, unchanged, with the values that
+// commits need. It is safe for concurrent use.
 type ViewDocument struct {
 	body
 	arrays           [viewArrayCount]list
@@ -30,7 +30,8 @@ type ViewDocument struct {
 	properties       map[string]string // never written to
 }
 
-// The arrays of a view document, and their keys. The elements of the log have the ids of versions.
+// The arrays of a view document, and their keys. The id of an element of the log is the id of its
+// version.
 const (
 	viewSchemas arrayName = iota
 	viewVersions
@@ -43,8 +44,9 @@ var viewArrayKeys = [viewArrayCount]string{
 }
 
 // ParseView reads a view metadata document of format version 1. It accepts every document that the
-// Java reference loads, unless Parse refuses it too: a key twice in an object, a lone surrogate,
-// JSON nested more than 500 deep, an unknown type. raw must not be modified afterwards.
+// Java reference loads, unless other readers cannot load it. Like Parse, it refuses a key twice in
+// an object, a lone surrogate, JSON nested more than 500 deep, and an unknown type. raw must not be
+// modified afterwards.
 //
 // Errors are KindBadRequest for text that is not JSON or lacks a member, KindIllegalArgument and
 // KindValidation for a document that contradicts itself, KindTooLarge beyond 2 GiB. Source: Java
@@ -188,7 +190,7 @@ func sortedIDs(ids map[int64]bool) string {
 	return jsontext.Clip("[" + strings.Join(texts, ", ") + "]")
 }
 
-// version returns the version with an id, nil if there is no such version.
+// version returns the version with an id, or nil if there is no such version.
 func (d *ViewDocument) version(id int) (*viewVersion, error) {
 	for _, e := range d.arrays[viewVersions].all(0) {
 		if e.id == int64(id) {
@@ -217,7 +219,7 @@ func (d *ViewDocument) Location() string { return d.location }
 // CurrentVersionID returns the id of the version that readers of the view get.
 func (d *ViewDocument) CurrentVersionID() int { return d.currentVersionID }
 
-// Property returns a view property; false if it is not set.
+// Property returns a view property. It returns false if the property is not set.
 func (d *ViewDocument) Property(name string) (string, bool) {
 	value, ok := d.properties[name]
 	return value, ok

@@ -33,10 +33,10 @@ type CreateView struct {
 const viewSkeleton = `{"view-uuid":"","format-version":1,"location":"","properties":{},"schemas":[],` +
 	`"current-version-id":0,"versions":[],"version-log":[]}`
 
-// NewView returns the document of a new view. The version becomes number 1 and gets the schema,
-// number 0. Its summary and time stay as sent. Errors are KindBadRequest for malformed input, and
-// KindIllegalArgument or KindValidation for input that cannot be a view. Source: REST
-// specification, createView; Java BaseMetastoreViewCatalog.
+// NewView returns the document of a new view. Its version gets the id 1, and its schema the id 0.
+// The summary and the time of the version stay as the client sent them. Errors are KindBadRequest
+// for malformed input, and KindIllegalArgument or KindValidation for input that cannot be a view.
+// Source: REST specification, createView; Java BaseMetastoreViewCatalog.
 func NewView(request CreateView, env Env) (*ViewDocument, error) {
 	s, err := schema.Parse(request.Schema)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *ViewDocument) Apply(updates []ViewUpdate, env Env) (*ViewDocument, erro
 	return b.build()
 }
 
-// viewBuilder is a view under construction. It is for one goroutine.
+// viewBuilder applies the updates of one request to a view. It is not safe for concurrent use.
 type viewBuilder struct {
 	base    *ViewDocument
 	env     Env
@@ -129,8 +129,8 @@ func (b *viewBuilder) setProperties(updates map[string]string) {
 }
 
 // addSchema adds a schema with the next free id, unless an equal schema exists. In both cases the
-// schema counts as the last addition. The reference does not count an equal schema, so a retried
-// commit fails there.
+// schema counts as the last addition. In the Java reference an equal schema does not count, so a
+// retried commit fails there.
 func (b *viewBuilder) addSchema(s *schema.Schema) error {
 	if err := s.Check(formatVersionMax); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (b *viewBuilder) addSchema(s *schema.Schema) error {
 	return nil
 }
 
-// addVersion adds a version, unless an equal version exists. It keeps the id in the request if that
-// is above all others; else it gets the next id.
+// addVersion adds a version, unless an equal version exists. The version keeps the id in the
+// request if that is above all other ids. Otherwise it gets the next id.
 func (b *viewBuilder) addVersion(sent *viewVersion) error {
 	v := *sent
 	if v.schemaID == lastAddedID {
@@ -199,7 +199,7 @@ func (b *viewBuilder) addVersion(sent *viewVersion) error {
 	return nil
 }
 
-// element returns the JSON of the element with an id, nil if there is no such element.
+// element returns the JSON of the element with an id, or nil if there is no such element.
 func (b *viewBuilder) element(a arrayName, id int) []byte {
 	for other, raw := range b.elements(a) {
 		if other == int64(id) {
@@ -209,8 +209,8 @@ func (b *viewBuilder) element(a arrayName, id int) []byte {
 	return nil
 }
 
-// setCurrentVersion makes a version the current one. A version that was added in the same request
-// gets its own time in the log, any other version the server's.
+// setCurrentVersion makes a version the current version. If the request added the version, its log
+// entry has the version's own time. Otherwise it has the server's time.
 func (b *viewBuilder) setCurrentVersion(id int) error {
 	if id == lastAddedID {
 		if !b.lastVersion.given {
@@ -256,8 +256,8 @@ func (b *viewBuilder) build() (*ViewDocument, error) {
 	return next, err
 }
 
-// checkDialects refuses to lose the query of a dialect, because the dialect's engines could no
-// longer read the view.
+// checkDialects refuses a new current version that lacks a query in a dialect of the old one.
+// Engines of that dialect could no longer read the view.
 func (b *viewBuilder) checkDialects() error {
 	previous, err := b.base.version(b.base.currentVersionID)
 	if err != nil || previous == nil || strings.EqualFold(b.properties[propDropDialectAllowed], "true") {
@@ -278,9 +278,9 @@ func (b *viewBuilder) checkDialects() error {
 	return nil
 }
 
-// trim drops the oldest versions beyond version.history.num-entries. It keeps the current version
-// and the versions that this request added. The log then begins after the last entry whose version
-// is gone.
+// trim drops the oldest versions beyond version.history.num-entries. It never drops the current
+// version and the versions that this request added. The log then begins after the last entry whose
+// version was dropped.
 func (b *viewBuilder) trim() error {
 	keep := versionHistoryDefault
 	if text, ok := b.properties[propVersionHistorySize]; ok {
@@ -313,7 +313,7 @@ func (b *viewBuilder) trim() error {
 		kept[id] = true
 	}
 	b.edits[viewVersions].drop(func(id int64) bool { return !kept[id] })
-	for i := b.base.arrays[viewLog].len() - 1; i >= 0; i-- { // a new entry is of the current version
+	for i := b.base.arrays[viewLog].len() - 1; i >= 0; i-- { // a new entry is for the current version, which stays
 		if !kept[b.base.arrays[viewLog].at(i).id] {
 			for gone := range i + 1 {
 				b.edits[viewLog].dropAt(gone)

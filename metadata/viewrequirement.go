@@ -30,8 +30,9 @@ func decodeViewRequirement(o jsontext.Fields) (r ViewRequirement, err error) {
 	return r, err
 }
 
-// CheckView checks requirements, in order, against the view. The first requirement that does not
-// hold is KindCommitFailed. A requirement that is not for views is KindValidation.
+// CheckView checks requirements, in order, against the view. It returns the error of the first
+// requirement that fails. The error is KindCommitFailed if the requirement does not hold, and
+// KindValidation if it is not for views.
 func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
 	for _, r := range requirements {
 		switch {

@@ -20,13 +20,14 @@ type ViewUpdate struct {
 // Action returns the action of the update in lower case, "add-view-version".
 func (u ViewUpdate) Action() string { return u.action }
 
-// Names returns the properties that the update sets or removes, sorted; nil for other updates. The
-// caller must not write to it.
+// Names returns the sorted names of the properties that the update sets or removes. It returns nil
+// for other updates. The caller must not write to the slice.
 func (u ViewUpdate) Names() []string { return u.names }
 
-// viewUpdatesMax is how many updates one commit of a view may have; engines send four. Each
-// addition is compared with all existing ones, and stays even beyond version.history.num-entries.
-// So a request of many megabytes would cost minutes, and each later commit a part of that.
+// viewUpdatesMax is how many updates one commit of a view may have. Engines send four. Each
+// addition is compared with all existing parts, and stays even beyond version.history.num-entries.
+// So a request of many megabytes would cost minutes, and each later commit would cost a part of
+// that.
 const viewUpdatesMax = 1000
 
 func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {

@@ -22,7 +22,7 @@ type viewVersion struct {
 	namespace []string // default-namespace
 }
 
-// viewQuery is a representation of a view. A representation whose type is not sql has only a type.
+// viewQuery is a representation of a view. If its type is not sql, only kind is set.
 type viewQuery struct {
 	kind    string // type in lower case
 	sql     string

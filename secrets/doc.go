@@ -1,13 +1,13 @@
-// Package secrets seals the credentials of warehouses for their storages. So the catalog's store,
-// its backups and its logs hold no usable credential.
+// Package secrets seals (encrypts) the credentials with which the server reaches the storages of
+// warehouses. So the catalog's store, its backups and its logs hold no usable credential.
 //
 // # What it promises
 //
-// A sealed value opens only with a key that is not in the store, and only for the Owner that it was
-// sealed for. A value that was moved to another record, warehouse or store does not open. A value
-// with a single changed bit does not open either.
+// A sealed value can be opened (decrypted) only with a key that is not in the store, and only for
+// the Owner for which it was sealed. A value that was moved to another record, warehouse or store
+// does not open. Nor does a value with a single changed bit.
 //
-// There is no default key, so no operator can forget to change it. Without a key file nothing can
+// There is no default key, so an operator cannot forget to change one. Without a key, nothing can
 // be sealed.
 //
 // # The key file
@@ -15,10 +15,10 @@
 // The key file is a Tink keyset in JSON, which Tink's tools can read too:
 //
 //	primary    the key that Seal uses
-//	keys       AES-256-GCM keys, each with an id of 32 bits; all of them open
+//	keys       AES-256-GCM keys, each with an id of 32 bits; a value sealed with any of them opens
 //
-// A sealed value begins with the byte 1 and the four bytes of its key's id; the rest is nonce,
-// ciphertext and tag. So each record names the key that it needs.
+// A value sealed with a key file begins with the byte 1 and the four bytes of its key's id. The
+// rest is nonce, ciphertext and tag. So each record names the key that it needs.
 //
 // Rotate adds a key and makes it the primary one. Old values still open, and Rewrap seals them with
 // the new key. When no record and no backup names the old key any more, an administrator may delete

@@ -8,9 +8,9 @@ type Form byte
 // The forms. Records contain them, so they never change.
 const (
 	FormFile   Form = 1 // Keyring
-	FormVault  Form = 2 // package vault
-	FormAWS    Form = 3 // package awskms
-	FormGoogle Form = 4 // package gcpkms
+	FormVault  Form = 2 // keyservice.Vault
+	FormAWS    Form = 3 // keyservice.Amazon
+	FormGoogle Form = 4 // keyservice.Google
 )
 
 // String returns the kind of source that seals values of the form.
@@ -31,8 +31,8 @@ func (f Form) String() string {
 // Wrap returns the sealed value with the form f as its first byte.
 func (f Form) Wrap(sealed []byte) []byte { return append([]byte{byte(f)}, sealed...) }
 
-// Unwrap undoes Wrap. It returns ErrNoKey for a value of another form, which the error names, and
-// ErrOpen for a value that was never sealed.
+// Unwrap removes the form that Wrap added. It returns ErrNoKey for a value of another form, and
+// names that form in the error. It returns ErrOpen for a value that was never sealed.
 func (f Form) Unwrap(value []byte) ([]byte, error) {
 	if len(value) == 0 || value[0] < byte(FormFile) || value[0] > byte(FormGoogle) {
 		return nil, ErrOpen

@@ -22,12 +22,12 @@ const (
 	keyBytes = 32
 	// fileMode lets only the owner read the keys.
 	fileMode = 0o600
-	// newSuffix ends the name of the file that will replace the key file.
+	// newSuffix ends the name of the temporary file that replaces the key file.
 	newSuffix = ".new"
 )
 
-// Init creates a key file with one key, and returns the id of the key. An existing file is an error
-// and stays unchanged. The file is durable when Init returns.
+// Init creates a key file with one key, and returns the id of the key. If the file exists, Init
+// returns an error and leaves it unchanged. The new file is durable when Init returns.
 func Init(path string) (KeyID, error) {
 	handle, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
 	if err != nil {
@@ -60,15 +60,16 @@ func Rotate(path string) (now, before KeyID, err error) {
 	return now, before, err
 }
 
-// change atomically replaces the file at path after edit has changed its keys. Of two concurrent
-// changes one is refused.
+// change reads the keys of the file at path, lets edit change them, and atomically replaces the
+// file. If two processes change the file at the same time, one of them gets an error.
 func change(path string, edit func(old *keys, manager *keyset.Manager) error) error {
-	// The target of a symbolic link is replaced, not the link.
+	// Replace the target of a symbolic link, not the link.
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fmt.Errorf("secrets: find the key file: %w", err)
 	}
-	// The new file is created first: it keeps other processes from changing the old one.
+	// Create the new file before reading the old one. Its existence keeps other processes from
+	// changing the old file.
 	replacement := path + newSuffix
 	file, err := os.OpenFile(replacement, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
@@ -89,7 +90,7 @@ func change(path string, edit func(old *keys, manager *keyset.Manager) error) er
 	return syncFolder(path)
 }
 
-// edited writes the keys at path to file after edit has changed them.
+// edited reads the keys at path, lets edit change them, and writes them to file.
 func edited(path string, file *os.File, edit func(old *keys, manager *keyset.Manager) error) error {
 	old, err := read(path)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 
 const (
 	ownFileMode = 0o600
-	// rootFileMode is for files of root that a process of another user reads through the group.
-	// Kubernetes mounts secrets in this way.
+	// rootFileMode is for files that belong to root. A process of another user can read them
+	// through its group. Kubernetes mounts secrets in this way.
 	rootFileMode = 0o640
 )
 
-// checkMode returns an error if a user other than the owner can read the file. The group may read a
-// file of root.
+// checkMode returns an error if a user other than the owner can read the file. If root owns the
+// file, its group may read it too.
 func checkMode(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("secrets: %s is not a file", path)

@@ -22,12 +22,12 @@ const sealedOverhead = keyIDOffset + keyIDBytes + 12 + 16
 
 // The beginning of a sealed value.
 const (
-	keyIDOffset = 1 // after the form
+	keyIDOffset = 1 // after the byte of the form
 	keyIDBytes  = 4
 )
 
 var (
-	// ErrNoKey means that this process lacks the key that the value was sealed with.
+	// ErrNoKey means that this process lacks the key with which the value was sealed.
 	ErrNoKey = errors.New("secrets: the key that the value was sealed with is not here")
 	// ErrOpen means that the value was changed, was sealed for another owner, or was never sealed.
 	ErrOpen = errors.New("secrets: the value does not open here")
@@ -37,7 +37,8 @@ var (
 	ErrAway = errors.New("secrets: the keys cannot be reached")
 )
 
-// Owner is the record that a sealed value belongs to. The value opens only for the same owner.
+// Owner identifies the record to which a sealed value belongs. The value opens only for the same
+// owner.
 type Owner struct {
 	Store     string // id of the store
 	Secret    string // id of the record
@@ -46,20 +47,22 @@ type Owner struct {
 
 // Sealer seals values and opens them. It is safe for concurrent use.
 type Sealer interface {
-	// Seal returns plain in a form that only Open can read. Errors: ErrTooLong.
+	// Seal encrypts plain for owner, so that only Open can read it. It returns ErrTooLong if plain
+	// is too long.
 	Seal(plain []byte, owner Owner) (sealed []byte, err error)
-	// Open returns the value that was sealed for owner. Errors: ErrNoKey, ErrOpen.
+	// Open decrypts a value that was sealed for owner. It returns ErrNoKey or ErrOpen if that is
+	// impossible.
 	Open(sealed []byte, owner Owner) (plain []byte, err error)
-	// Rewrap returns the value sealed with the present key. changed is false if the value was
-	// already sealed with that key. Errors: ErrNoKey, ErrOpen.
+	// Rewrap returns the value, sealed with the present key. changed is false if the value was
+	// already sealed with that key. It returns the errors of Open.
 	Rewrap(sealed []byte, owner Owner) (again []byte, changed bool, err error)
 }
 
 // Source is a Sealer whose key can be rotated. It is safe for concurrent use.
 type Source interface {
 	Sealer
-	// Turn creates a key that seals from now on. It returns the names of the new key and of the
-	// previous one. It returns an error if only the key service can rotate the key.
+	// Turn creates a key that seals from then on. It returns the names of the new key and of the
+	// previous key. It returns an error if only the key service can rotate the key.
 	Turn(ctx context.Context) (now, before string, err error)
 	// Present returns the name of the key that seals now.
 	Present(ctx context.Context) (string, error)
@@ -70,12 +73,13 @@ type Source interface {
 type Keyring struct {
 	path string
 
-	// mu guards the fields below; leaf; held only over the read of a short file.
+	// mu guards the fields below. No other lock is taken while it is held. The only I/O while it is
+	// held is the read of a short file.
 	mu   sync.Mutex
 	keys *keys
 }
 
-// keys are the keys of one version of the file. They do not change.
+// keys are the keys in one version of the file. A keys value is immutable.
 type keys struct {
 	handle  *keyset.Handle
 	cipher  tink.AEAD
@@ -89,7 +93,8 @@ type KeyID uint32
 // String returns id as the key file spells it.
 func (id KeyID) String() string { return fmt.Sprintf("%d", uint32(id)) }
 
-// Load returns the keys of the file at path. See checkMode for the allowed permissions of the file.
+// Load returns a Keyring with the keys of the file at path. See checkMode for the allowed
+// permissions of the file.
 func Load(path string) (*Keyring, error) {
 	keys, err := read(path)
 	if err != nil {
@@ -107,8 +112,8 @@ func (k *Keyring) Reload() error {
 	return err
 }
 
-// Turn adds a key to the file, which seals from now on, and returns the names of that key and of
-// the previous one. The key is durable when Turn returns.
+// Turn adds to the file a key that seals from then on. It returns the names of that key and of the
+// previous key. The key is durable when Turn returns.
 func (k *Keyring) Turn(context.Context) (now, before string, err error) {
 	drawn, old, err := Rotate(k.path)
 	if err == nil {
@@ -150,8 +155,8 @@ func (k *Keyring) Rewrap(sealed []byte, owner Owner) ([]byte, bool, error) {
 	return again, err == nil, err
 }
 
-// KeyOf returns the id of the key that a value was sealed with, and false if no key of a file
-// sealed it.
+// KeyOf returns the id of the key with which a value was sealed. It returns false if no key of a
+// key file sealed the value.
 func KeyOf(sealed []byte) (KeyID, bool) {
 	if len(sealed) < sealedOverhead || Form(sealed[0]) != FormFile {
 		return 0, false
@@ -228,8 +233,8 @@ func CheckLength(plain []byte, bytesMax int) error {
 	return nil
 }
 
-// Bound returns the associated data of a value. Ids have no slash, so two owners never have the
-// same.
+// Bound returns the associated data of the owner's values. Ids have no slash, so two owners never
+// have the same associated data.
 func (o Owner) Bound() ([]byte, error) {
 	for _, id := range []string{o.Store, o.Secret, o.Warehouse} {
 		if id == "" || strings.Contains(id, "/") {

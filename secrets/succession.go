@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Succession seals with one source, and opens the values of a former source too. With it a store
-// moves from one source to another: Rewrap seals a value of the former source with the present one.
-// It is safe for concurrent use.
+// Succession seals with the present source, and also opens values that a former source sealed. It
+// is for the move of a store from one source to another: Rewrap opens a value of the former source
+// and seals it with the present source. It is safe for concurrent use.
 type Succession struct {
 	present Source
 	former  Sealer

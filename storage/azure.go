@@ -6,8 +6,8 @@ import "strings"
 //
 //	abfss://container@account.dfs.core.windows.net/path
 //
-// Hadoop's drivers also write abfs, wasb and wasbs, the last two with the host for blobs. All name
-// the same files.
+// Hadoop's drivers also write the schemes abfs, wasb and wasbs. wasb and wasbs have the account's
+// host for blobs. All spellings name the same files.
 const (
 	azureFolders = "dfs"  // the label of a host for folders and files
 	azureBlobs   = "blob" // the label of a host for blobs
@@ -44,9 +44,9 @@ func azureAuthority(location, authority string) (string, error) {
 	return container + "@" + account + zone + "." + azureFolders + "." + suffix, nil
 }
 
-// cutAzureHost splits the host of an account into the account, the zone of its name with the dot
-// before it, the label of its kind, and the rest. Few accounts have a zone, such as
-// account.z01.dfs.storage.azure.net.
+// cutAzureHost splits the host of an account into the account's name, the zone, the kind ("dfs" or
+// "blob"), and the rest. Few accounts have a zone, such as account.z01.dfs.storage.azure.net. The
+// zone is returned with the dot before it.
 func cutAzureHost(host string) (account, zone, kind, suffix string) {
 	account, rest, _ := strings.Cut(host, ".")
 	kind, suffix, _ = strings.Cut(rest, ".")
@@ -78,7 +78,7 @@ func isAzureName(name string, bytesMin, bytesMax int) bool {
 	return true
 }
 
-// isHostName reports whether name, in lower case, is the end of a host name.
+// isHostName reports whether name, in lower case, can be the end of a host name.
 func isHostName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if !isAzureName(strings.ReplaceAll(label, "-", "0"), 1, 63) {
@@ -88,9 +88,9 @@ func isHostName(name string) bool {
 	return true
 }
 
-// checkAzurePath returns ErrLocation for a path, in the form of Location.Path, that Azure may
-// confuse with another. Azure reads a backslash as a slash, and drops the dot at the end of a name.
-// An account with folders has no folder without a name.
+// checkAzurePath returns ErrLocation for a path that Azure may confuse with another path. The path
+// has the form of Location.Path. Azure reads a backslash as a slash, and drops a dot at the end of
+// a name. In an account with folders, every folder has a name.
 func checkAzurePath(location, path string) error {
 	switch path += "/"; {
 	case strings.Contains(path, `\`):

@@ -15,9 +15,11 @@ type Listed struct {
 // Page is a part of a listing.
 type Page struct {
 	Files []Listed
-	// Next is the token of the next page. It is empty on the last page. Only the store can read it.
+	// Next is the token of the next page, which only the store can read. It is empty on the last
+	// page.
 	Next string
-	// Now is the present time by the clock that dates the files. It may be a little in the past.
+	// Now is the present time by the clock that also sets the modification times of the files. It
+	// may be a little in the past.
 	Now time.Time
 }
 
@@ -28,7 +30,7 @@ type Lister interface {
 	// page may be short, even empty, before the last. The store decides the order.
 	//
 	// Links are neither followed nor listed, and file systems mounted below folder are left out.
-	// Files whose names no location can express are left out. Files that are made or deleted
-	// meanwhile may or may not be listed. A missing folder has no files.
+	// Files whose names no location can express are left out. Files that are made or deleted during
+	// the listing may or may not be listed. A missing folder has no files.
 	List(ctx context.Context, folder, after string, limit int) (Page, error)
 }

@@ -18,16 +18,16 @@ const (
 	// not write files with such names.
 	MetadataEnding = ".metadata.json"
 
-	// escapedBytesMax is the longest result of Escape. File systems limit a name to 255 bytes, and
-	// the rest is for a suffix that makes the folder of a table unique.
+	// escapedBytesMax is the longest result of Escape. File systems limit a name to 255 bytes. The
+	// other 55 are for a suffix that makes the folder of a table unique.
 	escapedBytesMax = 200
 )
 
 // Location is a parsed URI of a file or folder.
 //
-// No scheme percent-decodes a location. Hadoop's Path, PyIceberg, DuckDB and Trino all take the
-// bytes behind the scheme literally, so file:///a%20b is the file "a%20b". A reader that decoded it
-// would read another file than the engines do.
+// Locations are not percent-decoded, whatever the scheme. Hadoop's Path, PyIceberg, DuckDB and
+// Trino all take the bytes after the scheme literally, so file:///a%20b is the file "a%20b". A
+// catalog that decoded the location would read another file than the engines do.
 type Location struct {
 	Scheme string // SchemeFile, SchemeMemory, SchemeS3, SchemeGCS or SchemeAzure
 	// Authority is the bucket, or the container and the host of its account. It is empty for file,
@@ -38,8 +38,8 @@ type Location struct {
 	Path string
 }
 
-// The schemes that Parse accepts. It normalises s3a and s3n, which name the same objects, to s3,
-// and abfs, wasb and wasbs to abfss.
+// The schemes in the normal form. Parse also accepts s3a and s3n, which it normalises to s3, and
+// abfs, wasb and wasbs, which it normalises to abfss. They name the same objects.
 const (
 	SchemeFile   = "file"
 	SchemeMemory = "memory"
@@ -50,9 +50,9 @@ const (
 
 // Parse reads a location in any spelling that clients use: file:/x, file:///x, file://localhost/x
 // and the bare path /x; memory://a/x; s3://bucket/key; gs://bucket/name;
-// abfss://container@account-host/path. Anything else is ErrLocation: relative paths, ".." segments,
-// '?' and '#', control characters, invalid UTF-8, and names that Azure may read in two ways. Some
-// engines end the path at '?' or '#', and some do not.
+// abfss://container@account-host/path. Parse returns ErrLocation for anything else: relative paths,
+// ".." segments, '?' and '#', control characters, invalid UTF-8, and names that Azure may read in
+// two ways. '?' and '#' are refused because some engines end the path there, and some do not.
 func Parse(location string) (Location, error) {
 	if hasQuery(location) {
 		return Location{}, malformed(location, "it has a query or fragment")
@@ -61,8 +61,8 @@ func Parse(location string) (Location, error) {
 }
 
 // ParseFile is Parse for the location of a file, as listed by a storage or recorded by a table.
-// There '?' and '#' are ordinary bytes, because storages have files with such names. Parse is for
-// locations that clients choose, such as the location of a table.
+// ParseFile accepts '?' and '#' as ordinary bytes, because storages have files with such names.
+// Parse is for locations that clients choose, such as the location of a table.
 func ParseFile(location string) (Location, error) {
 	if err := checkCharacters(location); err != nil {
 		return Location{}, err
@@ -108,14 +108,15 @@ func ParseFile(location string) (Location, error) {
 	return parsed, nil
 }
 
-// String returns the one normalised spelling of the place, in which locations are compared. It is
-// for claims and stores. Clients get their own spelling back.
+// String returns the normalised spelling of l. Two locations are the same place if their normalised
+// spellings are equal. Claims and stores use this spelling. In answers, clients get back the
+// spelling that they sent.
 func (l Location) String() string {
 	return l.Scheme + "://" + l.Authority + l.Path
 }
 
-// Normalise returns the one spelling of the place of location. It returns ErrLocation if Parse
-// refuses location.
+// Normalise returns the normalised spelling of location. It returns ErrLocation if Parse refuses
+// location.
 func Normalise(location string) (string, error) {
 	parsed, err := Parse(location)
 	if err != nil {
@@ -124,7 +125,7 @@ func Normalise(location string) (string, error) {
 	return parsed.Normal(location), nil
 }
 
-// NormaliseFile is Normalise with ParseFile.
+// NormaliseFile is Normalise, but with ParseFile instead of Parse.
 func NormaliseFile(location string) (string, error) {
 	parsed, err := ParseFile(location)
 	if err != nil {
@@ -133,8 +134,8 @@ func NormaliseFile(location string) (string, error) {
 	return parsed.Normal(location), nil
 }
 
-// Normal returns the String of l, the result of Parse for location. It returns location itself if
-// that is already normal, as it usually is.
+// Normal returns l.String(). l must be the result of Parse for location. To save memory, Normal
+// returns location itself if it is already normal, which is the usual case.
 func (l Location) Normal(location string) string {
 	rest, scheme := strings.CutPrefix(location, l.Scheme)
 	rest, separator := strings.CutPrefix(rest, "://")
@@ -145,9 +146,8 @@ func (l Location) Normal(location string) string {
 	return l.String()
 }
 
-// IsMetadataFile reports whether a metadata file may have the name of location: it ends in .json or
-// .json.gz. Servers and Java write names that end in MetadataEnding. Other writers leave out its
-// first part.
+// IsMetadataFile reports whether location may be a metadata file: it ends in .json or .json.gz.
+// Servers and Java write names that end in MetadataEnding. Other writers leave out ".metadata".
 func IsMetadataFile(location string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(location, ".gz"), ".json")
 }
@@ -161,7 +161,7 @@ func Trim(location string) string {
 	return location
 }
 
-// Join appends segments to location. It keeps location's spelling, without trailing slashes.
+// Join appends segments to location. It keeps location's spelling, but removes slashes at its end.
 func Join(location string, segments ...string) string {
 	var joined strings.Builder
 	bytes := len(location)
@@ -183,10 +183,10 @@ func Join(location string, segments ...string) string {
 }
 
 // Escape turns any non-empty name into one segment of a location. Different names have different
-// segments, and every engine reads every segment back as the same folder. ASCII letters, digits,
-// '-', '_' and '.' stay, except in "." and "..". Every other byte becomes %XX, even a non-ASCII
-// byte, because a JVM in the C locale cannot write it. A name that is too long for a folder ends in
-// a hash.
+// segments, and all engines read a segment as the same folder. ASCII letters, digits, '-', '_' and
+// '.' stay, except in "." and "..". Every other byte becomes %XX. That includes non-ASCII bytes,
+// because a JVM in the C locale cannot write them. If a name is too long for a folder, a hash
+// replaces its end.
 func Escape(name string) string {
 	if name == "." || name == ".." {
 		return strings.Repeat("%2E", len(name))
@@ -210,9 +210,9 @@ func Escape(name string) string {
 	return escaped.String()[:cut] + "~" + hex.EncodeToString(sum[:hashBytes/2])
 }
 
-// EscapeBelow is Escape for a name that becomes a segment right below location. Azure drops a dot
-// at the end of a name, and its clients for Java decode %XX, which others take literally. So there
-// such a dot is escaped, and an escaped byte is =XX.
+// EscapeBelow is Escape for a name that becomes a segment directly below location. Azure drops a
+// dot at the end of a name. Azure's clients for Java decode %XX, which other clients take
+// literally. So in a location of Azure, a dot at the end is escaped, and escaped bytes become =XX.
 func EscapeBelow(location, name string) string {
 	escaped := Escape(name)
 	scheme, _, _ := strings.Cut(location, ":")
@@ -241,7 +241,7 @@ func Within(root, location string) (bool, error) {
 	return above.Contains(parsed), nil
 }
 
-// Contains reports whether other is the place l or lies below it. It does not follow links.
+// Contains reports whether other is the same place as l or lies below l. It does not follow links.
 func (l Location) Contains(other Location) bool {
 	if l.Scheme != other.Scheme || l.Authority != other.Authority {
 		return false
@@ -269,7 +269,7 @@ func (l Location) Ancestors() []Location {
 	return ancestors
 }
 
-// split splits location into its parts. A bare absolute path is a file.
+// split splits location into its parts. The scheme of a bare absolute path is file.
 func split(location string) (scheme, authority, path string, err error) {
 	if strings.HasPrefix(location, "//") {
 		return "", "", "", malformed(location, "a path that starts with // may be taken for a host")
@@ -324,7 +324,7 @@ func clean(location, path string, opaque bool) (string, error) {
 	return cleaned.String(), nil
 }
 
-// isClean reports whether path, which begins with a slash, certainly needs no cleaning.
+// isClean reports whether path certainly needs no cleaning. path must begin with a slash.
 func isClean(path string) bool {
 	for {
 		path = path[1:]

@@ -11,8 +11,9 @@ import (
 )
 
 // Schemes is a Store made of one Store for each scheme, for places that span several kinds of
-// storage. A location with another scheme is ErrOutside. Schemes has the optional interfaces of its
-// parts, each for its own locations, except Batcher. It must not be changed after its first use.
+// storage. It returns ErrOutside for a location with another scheme. Schemes implements the
+// optional interfaces of Stores, except Batcher. It calls the part that has the location's scheme,
+// if that part implements the interface. Schemes must not be changed after its first use.
 type Schemes map[string]Store
 
 // Create writes a new file.
@@ -96,7 +97,7 @@ func reach(ctx context.Context, store Store, location string) error {
 	return ctx.Err()
 }
 
-// List lists the files below a folder by the store of its scheme.
+// List lists the files below a folder with the store of the folder's scheme.
 func (s Schemes) List(ctx context.Context, folder, after string, limit int) (Page, error) {
 	store, err := s.at(ctx, folder)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s Schemes) List(ctx context.Context, folder, after string, limit int) (Pag
 	return lister.List(ctx, folder, after, limit)
 }
 
-// MayBeGone returns the answer of the store of location.
+// MayBeGone returns the answer of the store of location's scheme.
 func (s Schemes) MayBeGone(location string) bool {
 	parsed, err := ParseFile(location)
 	if err != nil {
@@ -154,7 +155,7 @@ func (s Schemes) ClientConfig() map[string]string {
 	return config
 }
 
-// at returns the store of location.
+// at returns the store of location's scheme.
 func (s Schemes) at(ctx context.Context, location string) (Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", location, err)

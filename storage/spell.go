@@ -13,11 +13,11 @@ import (
 
 // spell is a period in which calls of one group fail. It is safe for concurrent use.
 type spell struct {
-	failing atomic.Bool // whether since is set, so that successful calls take no lock
+	failing atomic.Bool // whether since is set; allows successful calls to take no lock
 
-	mu          sync.Mutex // guards the fields below; leaf
-	since, last time.Time  // of the first and the last failure; zero if there is none
-	works       time.Time  // when a call succeeded after the last failure; zero if none did
+	mu          sync.Mutex // guards the fields below; innermost lock
+	since, last time.Time  // times of the first and the last failure; zero if there is none
+	works       time.Time  // time of a success after the last failure; zero if there is none
 	failed      int
 	why         string
 }
@@ -41,7 +41,8 @@ func (w *watchedWarehouse) ended(ctx context.Context, call string, took time.Dur
 	}
 }
 
-// groupOf returns the group of a call. Opening counts as a read, because a read is its first use.
+// groupOf returns the group of a call. Opening a storage counts as a read, because usually a read
+// is the first use of the storage.
 func groupOf(call string) callGroup {
 	switch call {
 	case callPut, callDelete, callFolder:
@@ -52,7 +53,7 @@ func groupOf(call string) callGroup {
 	return callReads
 }
 
-// fail notes that a call failed, and logs the first.
+// fail records that a call failed. It logs the first failure of a spell.
 func (w *watchedWarehouse) fail(g callGroup, err error) {
 	s, now, why := &w.spells[g], w.watch.config.Now(), moorage.OneLine(err.Error())
 	if len(why) > errorBytesMax {
@@ -73,7 +74,7 @@ func (w *watchedWarehouse) fail(g callGroup, err error) {
 	}
 }
 
-// succeed notes that a call succeeded.
+// succeed records that a call succeeded.
 func (w *watchedWarehouse) succeed(g callGroup) {
 	s := &w.spells[g]
 	if !s.failing.Load() {
@@ -87,7 +88,8 @@ func (w *watchedWarehouse) succeed(g callGroup) {
 	w.settle(g)
 }
 
-// settle ends a spell if a call has succeeded and none has failed for a while, and logs that.
+// settle ends a spell if a call has succeeded since and no call has failed for quietMin. It logs
+// the end.
 func (w *watchedWarehouse) settle(g callGroup) {
 	s := &w.spells[g]
 	s.mu.Lock()
@@ -125,7 +127,7 @@ const (
 	outcomeDone          = "done"
 	outcomeMissing       = "missing"
 	outcomeExists        = "exists"
-	outcomeRefused       = "refused" // by the server itself; nothing was sent
+	outcomeRefused       = "refused" // refused by the server itself; nothing was sent
 	outcomeCanceled      = "canceled"
 	outcomeTimeout       = "timeout"
 	outcomeSlowDown      = "slow-down"
@@ -134,8 +136,8 @@ const (
 	outcomeError         = "error"
 )
 
-// outcomeOf names the result of a call. If the caller goes away soon, or had hardly any time left,
-// the result is no sign of the storage's state.
+// outcomeOf names the result of a call. A call that its caller abandons early, or that had hardly
+// any time, shows nothing about the storage.
 func outcomeOf(ctx context.Context, took time.Duration, err error) string {
 	if err == nil {
 		return outcomeDone

@@ -25,9 +25,9 @@ type Info struct {
 // the store's allowed roots, even through a link in the path.
 type Store interface {
 	// Create writes body as a new file and makes it durable, with the folders that lead to it,
-	// before it returns. An existing file is ErrExists and stays unchanged. ErrNotFound means that
-	// no file can have that name here. After any other error the complete file may be there, or no
-	// file. The store may keep body, so it must not be modified.
+	// before it returns. If the file exists, Create returns ErrExists and leaves it unchanged.
+	// ErrNotFound means that no file can have that name here. After any other error the complete
+	// file may exist, or no file. The store may keep body, so the caller must not modify it.
 	Create(ctx context.Context, location string, body []byte) error
 
 	// Open returns the content of a file, which the caller must close. It returns ErrNotFound if
@@ -42,19 +42,19 @@ type Store interface {
 	Delete(ctx context.Context, locations ...string) error
 }
 
-// File is the name and the content of a file to create. After passing it on, a caller must not
-// modify its body.
+// File is the name and the content of a file to create. Once a caller has passed it to a store, it
+// must not modify Body.
 type File struct {
 	Location string
 	Body     []byte
 }
 
 // Batcher is implemented by stores that make several files durable together faster than separately.
-// Values of one store compare equal, which shows which files can be made together.
+// Files can be made together if their Store values compare equal.
 type Batcher interface {
-	// CreateAll is Create for each of files. It returns the errors in their order, nil for a file
-	// that was made. The failure of one file does not stop the others. Of two files with the same
-	// location only one is made. If that fails, both have the error.
+	// CreateAll is Create for each of files. It returns one error for each, in the order of files,
+	// and nil for a file that was made. The failure of one file does not stop the others. If two
+	// files have the same location, only one is made, and if that fails, both have the error.
 	CreateAll(ctx context.Context, files []File) []error
 }
 
@@ -64,35 +64,35 @@ type Folders interface {
 	// MakeFolder creates the folder at location, and the folders that lead to it. ErrNotFound means
 	// that no folder can have that name.
 	MakeFolder(ctx context.Context, location string) error
-	// RemoveEmptyFolder removes the folder at location if it is empty and older than age, and
-	// reports whether it did. If the folder is missing or not empty, it does nothing and returns no
-	// error.
+	// RemoveEmptyFolder removes the folder at location if it is empty and older than age. It
+	// reports whether it has removed the folder. If the folder is missing or not empty, it returns
+	// false and no error.
 	RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error)
 }
 
 // Local is implemented by stores in which checking for a file is so cheap that each load of a table
 // can do it.
 type Local interface {
-	// MayBeGone reports whether a file that was at location may be gone. If it returns true, Stat
-	// gives the certain answer. If the check is not cheap, it returns false.
+	// MayBeGone reports whether a file that was at location may be gone. If it returns true, only
+	// Stat gives the certain answer. If the check is not cheap at the moment, it returns false.
 	MayBeGone(location string) bool
 }
 
 // Prober is implemented by stores that can check whether they answer.
 type Prober interface {
-	// Probe checks that all the store's roots can be reached, and ends with ctx.
+	// Probe checks that all the store's roots can be reached. It returns when ctx ends.
 	Probe(ctx context.Context) error
 }
 
 // Feature is a capability that only some storages of a kind have.
 type Feature struct {
-	// Name is the subject, such as "bulk deletes".
+	// Name is the name of the capability, such as "bulk deletes".
 	Name string
 	// Value describes the storage's behaviour, for people.
 	Value string
 }
 
-// Featured is implemented by stores that detect what their storage can do.
+// Featured is implemented by stores that detect the capabilities of their storage.
 type Featured interface {
 	// Features returns the features detected so far, in the same order each time. It sends nothing.
 	Features() []Feature
@@ -104,15 +104,16 @@ type Remote interface {
 	// server's capabilities. It returns ErrNotFound if the container of the files, such as a
 	// bucket, is missing.
 	Prober
-	// ClientConfig returns the settings with which an engine reaches the same files, under the
-	// names of Iceberg's clients. It contains no secrets, is the same each time, and must not be
-	// modified. It is nil if there are no settings.
+	// ClientConfig returns the settings with which an engine reaches the same files. Their names
+	// are the names that Iceberg's clients use. The map contains no secrets, is the same for each
+	// call, and must not be modified. It is nil if there are no settings.
 	ClientConfig() map[string]string
 }
 
 // Place is a set of locations for a Store, and how to reach them.
 type Place struct {
-	// Roots are locations. Every location that is not at or below one of them is outside.
+	// Roots are locations. The store returns ErrOutside for every location that is not at or below
+	// one of them.
 	Roots []string
 	// Options are the access settings of the storage, by the names of ClientConfig. They contain no
 	// secrets. The settings of the process are the defaults.
@@ -120,19 +121,20 @@ type Place struct {
 	// Secret has the credentials. If it is zero, the process's own credentials are used.
 	Secret Secret
 	// Warehouse is the name of the warehouse that owns the place, for metrics and the log. It is
-	// empty for a place without a warehouse, or for one that is only tried. Places that differ only
-	// in Warehouse are the same.
+	// empty for a place without a warehouse, and for a place that is only being tested. Places that
+	// differ only in Warehouse are the same.
 	Warehouse string
 }
 
-// Secret identifies the credentials of a place, and has them in sealed form. Only the code that
-// opens a Store opens these values.
+// Secret identifies the credentials of a place, and has them in sealed (encrypted) form. Only the
+// code that opens a Store decrypts these values.
 type Secret struct {
 	// The values are sealed for ID, Store and Warehouse.
 	ID, Store, Warehouse string
 	// Version changes when the values change.
 	Version uint64
-	// Sealed are the values by name, see SecretServer. It is nil if they were not read yet.
+	// Sealed are the sealed values by name; see SecretServer. It is nil if they have not been read
+	// yet.
 	Sealed map[string][]byte
 }
 

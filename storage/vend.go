@@ -10,13 +10,15 @@ import (
 type Vender interface {
 	// Vend issues credentials that, until they expire, reach the objects at and below the locations
 	// of scope, and nothing else. ErrUnscopable means that no policy of the storage can express
-	// exactly this, so there are no credentials. ErrOutside means that a location is outside the
-	// store's roots. ErrUnavailable means that the storage did not answer, or cannot at the moment.
-	// After any other error the storage issues no credentials for this store.
+	// exactly this scope, so Vend issues no credentials. ErrOutside means that a location is
+	// outside the store's roots. ErrUnavailable means that the storage did not answer, or cannot
+	// issue credentials at the moment. Any other error means that the storage refuses to issue
+	// credentials for this store.
 	Vend(ctx context.Context, scope Scope) (Credential, error)
 	// ProbeVending issues credentials for a test folder below each root. It checks that they reach
 	// that folder, and that the storage refuses them for a sibling with a similar name.
-	// ErrUnenforced means that the storage does not refuse, so its credentials must not be issued.
+	// ErrUnenforced means that the storage does not refuse them there, so its credentials must not
+	// be issued.
 	ProbeVending(ctx context.Context) error
 }
 
@@ -28,13 +30,13 @@ type Limited interface {
 
 // Scope is the set of objects and actions that a credential must allow.
 type Scope struct {
-	// Locations are the locations of one table, the present one first. If a policy lacks room, a
-	// store may leave out locations other than the first, from the end on.
+	// Locations are the locations of one table, its present location first. If they do not fit into
+	// a policy, a store may leave out the last ones, but never the first.
 	Locations []string
-	// Write also allows creating and deleting objects.
+	// Write is true if the credential must also allow creating and deleting objects.
 	Write bool
-	// Session identifies the caller in the logs of the storage. It is truncated and escaped as they
-	// require.
+	// Session identifies the caller in the logs of the storage. The store truncates and escapes it
+	// as the storage requires.
 	Session string
 	// Duration is the requested lifetime of the credential. The storage may make it shorter, or
 	// longer if it supports only one lifetime. If it is zero, the options of the store decide.
@@ -43,27 +45,28 @@ type Scope struct {
 
 // Credential gives an engine access to the objects of a Scope. It is a secret.
 type Credential struct {
-	// Config has the parts of the credential under the names of Iceberg's clients. It repeats
+	// Config has the parts of the credential under the names that Iceberg's clients use. It repeats
 	// nothing of ClientConfig.
 	Config map[string]string
 	// Expires is when the credential expires, by the storage's clock.
 	Expires time.Time
-	// RefreshedAt is the clients' name for the address at which they renew the credential. It is
-	// empty if they have no such name.
+	// RefreshedAt is the name of the clients' setting for the address at which they renew the
+	// credential. It is empty if they have no such setting.
 	RefreshedAt string
 }
 
 // Signer is implemented by stores that can sign single requests of engines, for storages that
 // cannot issue credentials.
 type Signer interface {
-	// Sign signs a request with the key of the store, if it only reads, writes, lists or deletes
-	// objects within the request's locations. It sends nothing. ErrMalformedRequest means that it
-	// is not a request to this storage. ErrNotSigned means that this kind of request is not signed.
-	// ErrNeedsWrite means that it would be signed for a caller that may write. ErrUnavailable means
-	// that Sign first had to find out what the storage checks, and the storage did not answer.
+	// Sign signs a request with the key of the store, if the request only reads, writes, lists or
+	// deletes objects within its Locations. It does not send the request. ErrMalformedRequest means
+	// that it is not a request to this storage. ErrNotSigned means that this kind of request is not
+	// signed. ErrNeedsWrite means that Sign would sign the request for a caller that may write.
+	// ErrUnavailable means that Sign first had to find out which parts of a request the storage
+	// checks, and the storage did not answer.
 	Sign(ctx context.Context, request SignRequest) (Signature, error)
-	// ProbeSigning replays signed requests with one part changed. Kinds of requests that the
-	// storage accepts despite a change are no longer signed; Featured lists them. ErrUnenforced
+	// ProbeSigning replays signed requests with one part changed. If the storage accepts a changed
+	// request, Sign no longer signs that kind of request; Features lists such kinds. ErrUnenforced
 	// means that reads or writes are among them, so the storage is not suitable for signatures.
 	ProbeSigning(ctx context.Context) error
 }
@@ -74,8 +77,8 @@ type SignRequest struct {
 	URI     string
 	Region  string
 	Headers map[string][]string
-	// Body is the body of a request that names objects in its body. It is nil if the engine did not
-	// send it.
+	// Body is the body of a request that names objects in its body. It is nil if the engine has not
+	// sent the body to be signed.
 	Body []byte
 	// Locations are the locations of the table. Every object in the request must be within one of
 	// them.

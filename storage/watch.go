@@ -12,7 +12,7 @@ import (
 
 // The kinds of calls.
 const (
-	callOpen   = "open" // of the storage itself
+	callOpen   = "open" // opening the storage itself
 	callGet    = "get"
 	callPut    = "put"
 	callHead   = "head"
@@ -30,14 +30,13 @@ const (
 	// OtherWarehouse is passed to Ended for all further warehouses, and for storages without a
 	// warehouse.
 	OtherWarehouse = "(other)"
-	// quietMin is how long no call may fail before a storage counts as working again.
+	// quietMin is the time without a failing call after which a storage counts as working again.
 	quietMin = 30 * time.Second
-	// canceledMin and lateMin are how long a call must have taken to count as a fault of the
-	// storage. canceledMin applies if the caller went away, and lateMin if the caller's deadline
-	// passed.
+	// An unanswered call counts as a fault of the storage only if it took some time: canceledMin if
+	// the caller went away, lateMin if the caller's deadline passed.
 	canceledMin = 10 * time.Second
 	lateMin     = time.Second
-	// errorBytesMax bounds the error that is kept for a storage.
+	// errorBytesMax bounds the length of the error text that is kept for a storage.
 	errorBytesMax = 500
 )
 
@@ -58,25 +57,27 @@ func (g callGroup) String() string { return [...]string{"reads", "writes", "cred
 type WatchConfig struct {
 	// Ended is called after each call. It must not block.
 	Ended func(warehouse, call, outcome string, took time.Duration)
-	// Logger receives the lines about failing storages. Default: none.
+	// Logger receives the lines about failing storages. By default they are not logged.
 	Logger *slog.Logger
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
 }
 
-// Watch watches the calls of the storages of a process: how each ended, how long it took, and which
-// storages are failing. It knows neither the contents of files nor how metrics are kept.
+// Watch observes the calls of a process to its storages: how each call ended, how long it took, and
+// which storages are failing. It must not know the contents of files, nor how metrics are kept.
 //
-//   - A watched store keeps the contract of the store behind it, with the same optional interfaces.
+//   - A watched store has the same contract and the same optional interfaces as the store that it
+//     wraps.
 //   - The log has one line when the storage of a warehouse begins to fail, and one when it stops
-//     failing. Reads and writes have separate lines, because a full disk can be read.
+//     failing. Reads and writes have separate lines, because a full disk refuses writes but can
+//     still be read.
 //   - The number of warehouses in calls of Ended is bounded; the rest are OtherWarehouse.
 //
 // It is safe for concurrent use.
 type Watch struct {
 	config WatchConfig
 
-	mu         sync.Mutex // guards the field below; leaf
+	mu         sync.Mutex // guards the field below; innermost lock
 	warehouses map[string]*watchedWarehouse
 }
 
@@ -94,13 +95,13 @@ func NewWatch(config WatchConfig) *Watch {
 // watchedWarehouse is the state of the storage of a warehouse.
 type watchedWarehouse struct {
 	watch  *Watch
-	name   string // "" for no warehouse, whose failures are not logged
+	name   string // "" for storages without a warehouse, whose failures are not logged
 	label  string
 	spells [callGroups]spell
 }
 
-// of returns the state of a warehouse. There is one pointer for each, so that wrappers of one store
-// still compare equal.
+// of returns the state of a warehouse. It returns the same pointer for each call, so that all
+// wrappers of one store compare equal.
 func (w *Watch) of(name string) *watchedWarehouse {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +116,8 @@ func (w *Watch) of(name string) *watchedWarehouse {
 	return found
 }
 
-// Opened notes the result of an attempt, begun at began, to open the storage of a warehouse.
+// Opened records the result of an attempt to open the storage of a warehouse. The attempt began at
+// began.
 func (w *Watch) Opened(warehouse string, began time.Time, err error) {
 	w.of(warehouse).ended(context.Background(), callOpen, w.config.Now().Sub(began), err)
 }
@@ -130,14 +132,14 @@ type Failure struct {
 	Label string
 	// Calls is the group that fails: reads, writes or credentials.
 	Calls string
-	// Since and Last are when the first and the last of them failed.
+	// Since and Last are the times of the first and the last failure.
 	Since, Last time.Time
 	// Error is the error of the last failure, in one line.
 	Error string
 }
 
-// Failures returns the present failures, in the order of the warehouses' names. It logs the
-// storages that work again.
+// Failures returns the present failures, in the order of the warehouses' names. It also logs which
+// storages work again.
 func (w *Watch) Failures() (failures []Failure) {
 	w.mu.Lock()
 	known := slices.Collect(maps.Values(w.warehouses))
@@ -149,5 +151,5 @@ func (w *Watch) Failures() (failures []Failure) {
 	return failures
 }
 
-// FailuresOf is Failures of one warehouse.
+// FailuresOf is Failures for one warehouse.
 func (w *Watch) FailuresOf(warehouse string) []Failure { return w.of(warehouse).failures() }

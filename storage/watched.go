@@ -34,18 +34,18 @@ type SigningStore interface {
 	Featured
 }
 
-// Files returns store, of a warehouse, with a watch. The results for one store and one warehouse
-// compare equal.
+// Files returns a watched store that wraps store, the storage of a warehouse. All results for the
+// same store and warehouse compare equal.
 func (w *Watch) Files(warehouse string, store FileStore) FileStore {
 	return watchedFiles{watched[FileStore]{store, w.of(warehouse)}, store}
 }
 
-// Cloud returns store, of a warehouse, with a watch.
+// Cloud returns a watched store that wraps store, the storage of a warehouse.
 func (w *Watch) Cloud(warehouse string, store CloudStore) CloudStore {
 	return watchedCloudOf(w.of(warehouse), store)
 }
 
-// Signing returns store, of a warehouse, with a watch.
+// Signing returns a watched store that wraps store, the storage of a warehouse.
 func (w *Watch) Signing(warehouse string, store SigningStore) SigningStore {
 	return watchedSigning{watchedCloudOf(w.of(warehouse), store), store, store}
 }
@@ -57,7 +57,7 @@ type watchable interface {
 	Prober
 }
 
-// watched watches the methods of listing.
+// watched is a watched store. Its methods are the methods that all stores have.
 type watched[S watchable] struct {
 	store S
 	of    *watchedWarehouse
@@ -75,7 +75,7 @@ func (w watched[S]) Create(ctx context.Context, location string, body []byte) (e
 	return w.store.Create(ctx, location, body)
 }
 
-// Open implements Store. The call ends when the content has been read or closed.
+// Open implements Store. The call counts as ended when the content has been read or closed.
 func (w watched[S]) Open(ctx context.Context, location string) (io.ReadCloser, Info, error) {
 	began := w.of.watch.config.Now()
 	content, info, err := w.store.Open(ctx, location)
@@ -117,12 +117,13 @@ func (w watched[S]) Probe(ctx context.Context) (err error) {
 	return w.store.Probe(ctx)
 }
 
-// watchedBody is the content of a file. The time between two reads does not count for the storage.
+// watchedBody is the content of a file. The time between two reads is not part of the call's
+// duration.
 type watchedBody struct {
 	content io.ReadCloser
 	now     func() time.Time
 	ended   func(err error) // acts only once
-	took    atomic.Int64    // nanoseconds in the storage
+	took    atomic.Int64    // nanoseconds spent in reads
 	reading atomic.Bool
 }
 
@@ -143,7 +144,7 @@ func (b *watchedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. A read in progress may continue after it.
+// Close implements io.Closer. A read in progress may continue after Close.
 func (b *watchedBody) Close() error {
 	err := b.content.Close()
 	if b.reading.Load() {
@@ -153,13 +154,14 @@ func (b *watchedBody) Close() error {
 	return err
 }
 
-// watchedFiles is a FileStore with a watch.
+// watchedFiles is a watched FileStore.
 type watchedFiles struct {
 	watched[FileStore]
 	Local
 }
 
-// CreateAll implements Batcher. Each file counts as a call with the duration of the whole.
+// CreateAll implements Batcher. Each file counts as one call, which took as long as all of
+// CreateAll.
 func (f watchedFiles) CreateAll(ctx context.Context, all []File) []error {
 	began := f.of.watch.config.Now()
 	failures := f.store.CreateAll(ctx, all)
@@ -182,7 +184,7 @@ func (f watchedFiles) RemoveEmptyFolder(ctx context.Context, location string, ag
 	return f.store.RemoveEmptyFolder(ctx, location, age)
 }
 
-// watchedCloud is a CloudStore with a watch.
+// watchedCloud is a watched CloudStore.
 type watchedCloud struct {
 	watched[CloudStore]
 	Limited
@@ -205,7 +207,7 @@ func (c watchedCloud) Vend(ctx context.Context, scope Scope) (_ Credential, err 
 // counted.
 func (c watchedCloud) ProbeVending(ctx context.Context) error { return c.store.ProbeVending(ctx) }
 
-// watchedSigning is a SigningStore with a watch.
+// watchedSigning is a watched SigningStore.
 type watchedSigning struct {
 	watchedCloud
 	Featured

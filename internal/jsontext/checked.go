@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// checkDepthMax is how deep checked text may nest. The envelope of a body adds a few levels to
-	// DepthMax.
+	// checkDepthMax is how deep checked text may nest. A request body adds a few levels around a
+	// document, which has up to DepthMax.
 	checkDepthMax = DepthMax + 12
 	// checkKeysMax bounds the keys that Check remembers at a time: the keys of an object and of the
-	// objects around it. They take many times the memory of their text. No table has as many
-	// properties.
+	// objects around it. Remembered keys take many times the memory of their text. No table has as
+	// many properties.
 	checkKeysMax = 100_000
 )
 
-// Checked is the text of one valid JSON value, without white space around it. Only this package
-// makes a Checked that has a value; the zero Checked has none. It refers to its source text, which
-// must not be modified. It is safe for concurrent use.
+// Checked is the text of one valid JSON value, without white space around it. Only this package can
+// make a Checked that has a value; the zero Checked has no value. A Checked refers to its source
+// text, which must not be modified. It is safe for concurrent use.
 type Checked struct{ text []byte }
 
 // Check returns text as a Checked. text must be one JSON value with only white space around it,
@@ -36,13 +36,13 @@ func Check(text []byte) (Checked, error) {
 	return Checked{value}, nil
 }
 
-// Bytes returns the text; nil if c has no value. The caller must not modify it.
+// Bytes returns the text, or nil if c has no value. The caller must not modify it.
 func (c Checked) Bytes() []byte { return c.text }
 
 // IsZero reports whether c has no value.
 func (c Checked) IsZero() bool { return c.text == nil }
 
-// IsNull reports whether c is null.
+// IsNull reports whether c is the JSON value null.
 func (c Checked) IsNull() bool { return len(c.text) > 0 && c.text[0] == 'n' }
 
 // Type returns the type of the value.
@@ -66,7 +66,7 @@ type Member struct {
 }
 
 // AppendMembers appends the members of an object to dst, in their order. It appends nothing if c is
-// no object.
+// not an object.
 func (c Checked) AppendMembers(dst []Member) []Member {
 	for name, value := range c.Members() {
 		dst = append(dst, Member{name, value})
@@ -75,7 +75,7 @@ func (c Checked) AppendMembers(dst []Member) []Member {
 }
 
 // Members ranges over the names, unescaped, and values of an object, in their order. It ranges over
-// nothing if c is no object.
+// nothing if c is not an object.
 func (c Checked) Members() iter.Seq2[[]byte, Checked] {
 	return func(yield func([]byte, Checked) bool) {
 		if c.Type() != Object {
@@ -93,8 +93,8 @@ func (c Checked) Members() iter.Seq2[[]byte, Checked] {
 	}
 }
 
-// Elements ranges over the elements of an array, in their order. It ranges over nothing if c is no
-// array.
+// Elements ranges over the elements of an array, in their order. It ranges over nothing if c is not
+// an array.
 func (c Checked) Elements() iter.Seq[Checked] {
 	return func(yield func(Checked) bool) {
 		if c.Type() != Array {
@@ -110,14 +110,14 @@ func (c Checked) Elements() iter.Seq[Checked] {
 	}
 }
 
-// parts returns a Reader before the first part of the object or array in c. The Reader has no bound
-// on depth, because Check had one.
+// parts returns a Reader positioned before the first member or element of c. The Reader does not
+// bound the depth, because Check has done so.
 func (c Checked) parts() Reader {
 	return Reader{raw: c.text, pos: 1, depthMax: len(c.text), checked: true}
 }
 
-// next moves to the next part of an object or array whose text is checked, and reports whether
-// there is one.
+// next moves to the next member or element of an object or array, whose text must be checked. It
+// returns false if there is no more.
 func (r *Reader) next() bool {
 	if r.Space() == ',' {
 		r.pos++
@@ -136,7 +136,7 @@ func (r *Reader) separate() {
 // Type is the type of a JSON value.
 type Type uint8
 
-// The types. None is the type of text that does not begin like a JSON value.
+// The types. The type None is for text that does not begin like a JSON value.
 const (
 	None Type = iota
 	Object
@@ -147,7 +147,7 @@ const (
 	Null
 )
 
-// String names the type with its article, for messages.
+// String returns the name of the type with an article, for messages: "an object".
 func (t Type) String() string {
 	return [...]string{
 		None: "text that is no JSON", Object: "an object", Array: "an array", String: "a string",

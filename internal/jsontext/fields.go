@@ -8,25 +8,27 @@ import (
 	"moorage"
 )
 
-// Span is the place of a value, or of a run of bytes, in its text.
+// Span is the position of a value, or of a run of bytes, in a text.
 type Span struct{ Start, End int }
 
 // field is a member of an object.
 type field struct {
 	key string // unescaped
-	at  Span   // of its value
+	at  Span   // position of the value
 }
 
-// Fields are the members of an object, and their places in a text. Their values are read only on
+// Fields are the members of an object, and their positions in a text. Their values are read only on
 // demand, because a tree of everything that a client may send is a hundred times as large as the
-// text. Errors of its methods are KindBadRequest. It is immutable, and safe for concurrent use.
+// text. Errors of the methods are KindBadRequest. Fields are immutable, and safe for concurrent
+// use.
 type Fields struct {
 	raw     []byte
 	at      Span
 	members []field
 }
 
-// ParseFields reads an object, strictly. It refuses another value, and calls it what in the error.
+// ParseFields reads an object, with all checks of NewReader. It refuses a value that is not an
+// object. In the error, what names the value.
 func ParseFields(raw []byte, what string) (Fields, error) {
 	r := NewReader(raw)
 	o, err := r.Fields(what)
@@ -36,8 +38,8 @@ func ParseFields(raw []byte, what string) (Fields, error) {
 	return o, r.End()
 }
 
-// Fields consumes an object, with its members as Skip does, and returns it without their contents.
-// It refuses another value, and calls it what in the error.
+// Fields consumes an object, and returns the positions of its members. It refuses a value that is
+// not an object. In the error, what names the value.
 func (r *Reader) Fields(what string) (Fields, error) {
 	o := Fields{raw: r.raw}
 	first := r.Space()
@@ -62,7 +64,7 @@ func (r *Reader) Fields(what string) (Fields, error) {
 	return o, err
 }
 
-// Find returns the value of a member; false if there is none.
+// Find returns the value of a member. It returns false if there is no such member.
 func (o Fields) Find(key string) (Span, bool) {
 	for _, m := range o.members {
 		if m.key == key {
@@ -72,7 +74,7 @@ func (o Fields) Find(key string) (Span, bool) {
 	return Span{}, false
 }
 
-// Present is Find without members that are null.
+// Present is Find, but it returns false also for a member that is null.
 func (o Fields) Present(key string) (Span, bool) {
 	at, ok := o.Find(key)
 	if !ok || o.raw[at.Start] == 'n' {
@@ -90,12 +92,13 @@ func (o Fields) Bytes(at Span) []byte { return o.raw[at.Start:at.End] }
 // Text is Bytes as a string.
 func (o Fields) Text(at Span) string { return string(o.raw[at.Start:at.End]) }
 
-// Object returns a member as an object. It refuses another value, and calls it what in the error.
+// Object returns the member at at as an object. It refuses a value that is not an object. In the
+// error, what names the value.
 func (o Fields) Object(at Span, what string) (Fields, error) {
 	return o.readerAt(at).Fields(what)
 }
 
-// readerAt returns a Reader before a member.
+// readerAt returns a Reader positioned before the value at at.
 func (o Fields) readerAt(at Span) *Reader {
 	return &Reader{raw: o.raw, pos: at.Start, depthMax: DepthMax}
 }
@@ -110,9 +113,9 @@ func (o Fields) each(at Span, visit func(r *Reader) error) (isArray bool, err er
 	return true, r.Array(func() error { return visit(r) })
 }
 
-// EachObject calls visit for each element of a member, an array of objects, until visit fails. It
-// refuses another element, and calls it what in the error. It returns false if the member is not an
-// array.
+// EachObject calls visit for each element of a member, which must be an array of objects, until
+// visit fails. It refuses an element that is not an object. In the error, what names the element.
+// It returns false if the member is not an array.
 func (o Fields) EachObject(at Span, what string, visit func(Fields) error) (isArray bool, err error) {
 	return o.each(at, func(r *Reader) error {
 		element, err := r.Fields(what)
@@ -132,7 +135,7 @@ func (o Fields) Required(key string) (Span, error) {
 	return at, nil
 }
 
-// Int returns a member that must be a 32-bit integer, and its place.
+// Int returns a member that must be a 32-bit integer, and its position.
 func (o Fields) Int(key string) (int, Span, error) {
 	at, ok := o.Find(key)
 	if !ok {
@@ -185,7 +188,7 @@ func (o Fields) Bool(key string) (bool, error) {
 		"Cannot parse to a boolean value: %s: %s", key, Clip(o.Text(at)))
 }
 
-// Str returns a member that must be a string, and its place.
+// Str returns a member that must be a string, and its position.
 func (o Fields) Str(key string) (string, Span, error) {
 	at, ok := o.Find(key)
 	if !ok {
@@ -230,12 +233,12 @@ func (o Fields) Set(key, value string) Patch {
 	return Patch{Span{o.at.Start + 1, o.at.Start + 1}, with}
 }
 
-// Drop returns the patches that remove the members for which drop returns true, with one comma
-// each.
+// Drop returns the patches that remove the members for which drop returns true. Each patch also
+// removes a comma.
 func (o Fields) Drop(drop func(key string, at Span) bool) []Patch {
 	var patches []Patch
 	kept := false
-	start := o.at.Start + 1 // of member i, with the comma before it once one is kept
+	start := o.at.Start + 1 // for member i; with the comma before it once a member is kept
 	for i, m := range o.members {
 		end := m.at.End
 		dropped := drop(m.key, m.at)
@@ -265,7 +268,8 @@ func (o Fields) Long(key string) (int64, error) {
 	return n, nil
 }
 
-// LongOrAbsent returns a member that is an integer of 64 bits; false if it is null or missing.
+// LongOrAbsent returns a member that must be an integer of 64 bits, null or missing. It returns
+// false if the member is null or missing.
 func (o Fields) LongOrAbsent(key string) (int64, bool, error) {
 	if _, ok := o.Present(key); !ok {
 		return 0, false, nil
@@ -274,8 +278,8 @@ func (o Fields) LongOrAbsent(key string) (int64, bool, error) {
 	return n, true, err
 }
 
-// FirstOf returns the first of keys that the object has. If it has none of them, it returns the
-// first of keys.
+// FirstOf returns the first of keys for which the object has a member. If there is no such member,
+// it returns keys[0].
 func (o Fields) FirstOf(keys ...string) string {
 	for _, key := range keys {
 		if _, ok := o.Find(key); ok {

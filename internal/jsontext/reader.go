@@ -12,30 +12,31 @@ import (
 
 const (
 	// DepthMax bounds how deeply arrays and objects may nest in a Reader's text. Jackson, which
-	// most clients use, refuses more than 1,000 levels. Half of that leaves room for the text
-	// around embedded metadata.
+	// most clients use, refuses more than 1,000 levels. Half of that leaves room for the levels of
+	// a response around embedded metadata.
 	DepthMax = 500
-	// keysLinearMax is the number of keys up to which a linear search looks for duplicates.
+	// keysLinearMax is the number of keys up to which a linear search finds duplicates. For more
+	// keys, a set is used.
 	keysLinearMax = 32
 	// keysFirst is the initial capacity for the keys of open objects. Most texts are one element of
-	// the metadata or one update, and have fewer keys.
+	// a document or one update, which have at most that many keys.
 	keysFirst = 8
 )
 
 // Reader reads one JSON text from front to back. Each method consumes one value, with the white
 // space before it. A method fails with a moorage.Error of KindBadRequest whose cause is a
-// *SyntaxError. A Reader is for one goroutine.
+// *SyntaxError. A Reader is not safe for concurrent use.
 type Reader struct {
 	raw   []byte
 	pos   int
 	depth int
-	// keys are the keys of the open objects, innermost last. keyStart is where the last read key
-	// begins.
+	// keys are the keys of the objects that are being read, the innermost object last. keyStart is
+	// where the last key that was read begins.
 	keys     [][]byte
 	keyStart int
 	depthMax int
 	keysMax  int // maximum of keysOpen; 0 means no limit
-	keysOpen int // number of keys of open objects, if keysMax is set
+	keysOpen int // number of keys of the objects that are being read, if keysMax is set
 	// checked is true if the text is valid and has no key twice in an object.
 	checked bool
 }
@@ -50,16 +51,16 @@ func Reread(raw []byte) Reader { return Reader{raw: raw, depthMax: DepthMax, che
 // Pos returns the position of the next byte.
 func (r *Reader) Pos() int { return r.pos }
 
-// KeyPos returns the position of the opening quote of the last read key.
+// KeyPos returns the position of the opening quote of the last key that was read.
 func (r *Reader) KeyPos() int { return r.keyStart }
 
-// From returns the text from start, a position, up to the next byte.
+// From returns the text from position start up to the present position.
 func (r *Reader) From(start int) []byte { return r.raw[start:r.pos] }
 
 // Raw returns the whole text.
 func (r *Reader) Raw() []byte { return r.raw }
 
-// SyntaxError is a fault of a text with its position.
+// SyntaxError is a fault in a text, and the position of the fault.
 type SyntaxError struct {
 	Reason string
 	At     int // in bytes, from 0
@@ -77,7 +78,8 @@ func (r *Reader) Fail(reason string) error {
 	}
 }
 
-// Space moves to the next byte that is not white space and returns it, 0 at the end.
+// Space moves to the next byte that is not white space, and returns that byte, or 0 at the end of
+// the text.
 func (r *Reader) Space() byte {
 	for r.pos < len(r.raw) {
 		switch b := r.raw[r.pos]; b {
@@ -157,7 +159,8 @@ func (r *Reader) skipAgain() error {
 	}
 }
 
-// skipString moves past the string that begins here. It returns false if the string has no end.
+// skipString moves past the string that begins at the present position. It returns false if the
+// string has no end.
 func (r *Reader) skipString() bool {
 	for r.pos++; ; r.pos++ {
 		switch r.pos = skipPlain(r.raw, r.pos); {
@@ -173,7 +176,7 @@ func (r *Reader) skipString() bool {
 	}
 }
 
-// endsScalar reports whether b, after a number or word, ends it.
+// endsScalar reports whether b ends a number or word that it follows.
 func endsScalar(b byte) bool { return b == ',' || b == '}' || b == ']' || b <= ' ' }
 
 // Value consumes any value and returns its bytes.
@@ -184,8 +187,8 @@ func (r *Reader) Value() ([]byte, error) {
 	return r.raw[start:r.pos], err
 }
 
-// Object consumes an object. member is called for each key and must consume the value; nil
-// skips the values.
+// Object consumes an object. It calls member for each key, and member must consume the value. If
+// member is nil, Object skips the values.
 func (r *Reader) Object(member func(key []byte) error) error {
 	if r.Space() != '{' {
 		return r.Fail("an object is expected")
@@ -238,7 +241,8 @@ func (r *Reader) Object(member func(key []byte) error) error {
 }
 
 // unseen adds key to the keys of its object, which begin at open, and fails on a duplicate. For an
-// object with many keys, seen is the set of its keys, which each call returns for the next.
+// object with many keys, seen is the set of its keys. Each call returns the set, and the caller
+// passes it to the next call.
 func (r *Reader) unseen(key []byte, open int, seen map[string]bool) (map[string]bool, error) {
 	switch earlier := r.keys[open:]; {
 	case r.checked:
@@ -266,8 +270,8 @@ func (r *Reader) unseen(key []byte, open int, seen map[string]bool) (map[string]
 	}
 }
 
-// Array consumes an array. element is called before each element and must consume it; nil
-// skips the elements.
+// Array consumes an array. It calls element before each element, and element must consume it. If
+// element is nil, Array skips the elements.
 func (r *Reader) Array(element func() error) error {
 	if r.Space() != '[' {
 		return r.Fail("an array is expected")
@@ -313,8 +317,8 @@ func (r *Reader) word(word string) error {
 	return nil
 }
 
-// Null consumes the next value if it is null, and reports whether it was. It leaves any other
-// value.
+// Null consumes the next value if it is null, and reports whether it was null. It does not consume
+// any other value.
 func (r *Reader) Null() bool {
 	return r.Space() == 'n' && r.word("null") == nil
 }
@@ -361,7 +365,7 @@ func (r *Reader) digits() bool {
 	return r.pos > start
 }
 
-// ClipBytes bounds how many bytes of a request an error repeats.
+// ClipBytes bounds how many bytes of a request an error quotes.
 const ClipBytes = 200
 
 // Clip shortens text for an error message.

@@ -61,7 +61,8 @@ func skipPlain(raw []byte, i int) int {
 	for i+8 <= len(raw) {
 		x := binary.LittleEndian.Uint64(raw[i:])
 		quote, backslash := x^(ones*'"'), x^(ones*'\\')
-		// The lowest set high bit marks the first such byte; borrows only corrupt higher bits.
+		// The lowest high bit that is set marks the first special byte. Borrows of the subtractions
+		// corrupt only the bits above it.
 		special := (x | (x - ones*' ') | (quote - ones) | (backslash - ones)) & highs
 		if special != 0 {
 			return i + bits.TrailingZeros64(special)/8

@@ -1,6 +1,6 @@
-// Package worker runs a function repeatedly in the background: the only kind of loop in this
-// repository. It knows nothing of what the function does. Its Sleep is also for code that waits
-// between two attempts.
+// Package worker runs a function repeatedly in the background. Every background loop of the server
+// is a Worker. The package does not know what the function does. Its Sleep is also for code that
+// waits between two attempts.
 package worker
 
 import (
@@ -16,21 +16,21 @@ import (
 	"moorage"
 )
 
-// reportPause is the time between two log lines about runs that fail one after the other.
+// reportPause is the time between two log lines about consecutive failed runs.
 const reportPause = time.Minute
 
 // Config configures a Worker. Fields without a default are required.
 type Config struct {
 	// Name identifies the worker in logs.
 	Name string
-	// Run does a bounded piece of work, and calls Kick if there is more. It must return soon after
-	// its context ends.
+	// Run does a bounded piece of work, and calls Kick if there is more to do. It must return soon
+	// after its context ends.
 	Run func(ctx context.Context) error
-	// Interval is the mean pause between two runs. The worker draws each pause from half of it to
-	// one and a half times as much. So nodes that were started together do not stay in step.
+	// Interval is the mean pause between two runs. The worker draws each pause between 0.5 and 1.5
+	// times Interval. So nodes that were started together do not run at the same times.
 	Interval time.Duration
-	// Jitter draws the pauses. It belongs to the worker from now on, because it is not safe for
-	// concurrent use.
+	// Jitter is the source of randomness for the pauses. Only the worker may use it from then on,
+	// because it is not safe for concurrent use.
 	Jitter *rand.Rand
 
 	Logger *slog.Logger // by default nothing is logged
@@ -40,12 +40,12 @@ type Config struct {
 type Worker struct {
 	config Config
 	log    *slog.Logger
-	kicks  chan struct{} // holds one unhandled kick
-	slot   chan struct{} // holds the right to run: runs never overlap
+	kicks  chan struct{} // contains a value if a kick was not handled yet
+	slot   chan struct{} // has room for one run, so runs never overlap
 
 	failures, panics spell // used only by the loop
 
-	mu     sync.Mutex         // guards the fields below; leaf; never held over a wait
+	mu     sync.Mutex         // guards the fields below; innermost lock; never held over a wait
 	cancel context.CancelFunc // ends the loop; nil while there is none
 	ended  chan struct{}      // closed when the last loop that was started has ended; nil before the first
 }
@@ -63,8 +63,8 @@ func New(config Config) *Worker {
 	return w
 }
 
-// Start starts the loop: a pause, a run, a pause, and so on. It does nothing if the loop was
-// started and not stopped. Kick before or after it makes the first run begin at once.
+// Start starts the loop: a pause, a run, a pause, and so on. It does nothing if the loop is already
+// started. A Kick before or after Start makes the first run begin at once.
 func (w *Worker) Start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,14 +77,14 @@ func (w *Worker) Start() {
 	go func() {
 		defer close(ended)
 		if before != nil {
-			<-before // a loop that must stop and has not yet
+			<-before // an earlier loop that was stopped but has not ended yet
 		}
 		w.loop(ctx)
 	}()
 }
 
-// Stop ends the context of a run in progress, and returns when the loop has ended. It may be called
-// again, and before Start. Start may follow.
+// Stop ends the context of a run in progress, and returns when the loop has ended. It does nothing
+// if there is no loop. After Stop the worker can be started again.
 func (w *Worker) Stop() {
 	w.mu.Lock()
 	if w.cancel != nil {
@@ -98,9 +98,9 @@ func (w *Worker) Stop() {
 	}
 }
 
-// Kick makes the loop run without waiting for the end of its pause. During a run it means one more
-// run after it; before Start it is remembered. Several unhandled kicks count as one. It never
-// blocks.
+// Kick makes the loop run without waiting for the end of its pause. During a run, Kick requests one
+// more run after the current run. Before Start, Kick is remembered for the first run. Several kicks
+// before a run count as one. Kick never blocks.
 func (w *Worker) Kick() {
 	select {
 	case w.kicks <- struct{}{}:
@@ -108,9 +108,9 @@ func (w *Worker) Kick() {
 	}
 }
 
-// RunOnce runs the function once, in the caller's goroutine, whether the loop is started or not. It
-// first waits for the end of a run in progress. It returns the function's error, a *PanicError if
-// it panicked, or the context's error.
+// RunOnce calls Run once, in the caller's goroutine, whether or not the loop is started. It first
+// waits for the end of a run in progress. It returns Run's error, a *PanicError if Run panicked, or
+// the context's error.
 func (w *Worker) RunOnce(ctx context.Context) error {
 	select {
 	case w.slot <- struct{}{}:
@@ -154,7 +154,7 @@ func (w *Worker) loop(ctx context.Context) {
 	}
 }
 
-// Sleep waits for d. It returns false if ctx ends before that.
+// Sleep waits for d. It returns false if ctx ends earlier.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -166,7 +166,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// pause returns true when it is time to run, and false when the loop must end.
+// pause waits until the next run or the end of the loop. It returns true when it is time to run,
+// and false when the loop must end.
 func (w *Worker) pause(ctx context.Context) bool {
 	half := w.config.Interval / 2
 	timer := time.NewTimer(half + time.Duration(w.config.Jitter.Int64N(int64(w.config.Interval)+1)))
@@ -175,15 +176,15 @@ func (w *Worker) pause(ctx context.Context) bool {
 	case <-timer.C:
 	case <-w.kicks:
 		if ctx.Err() != nil {
-			w.Kick() // for the loop of the next Start
+			w.Kick() // keep the kick for the loop that the next Start begins
 		}
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
 }
 
-// report logs the result of a run. A persistent failure has one line a minute, and one line when it
-// is over: otherwise a worker that runs each second would fill the log.
+// report logs the result of a run. While runs fail, it logs one line a minute, and it logs one line
+// when they succeed again. Otherwise a worker that runs each second would fill the log.
 func (w *Worker) report(ctx context.Context, err error) {
 	if err == nil {
 		if w.failures.runs > 0 {
@@ -206,10 +207,10 @@ func (w *Worker) report(ctx context.Context, err error) {
 // spell is a sequence of failed runs. It is not safe for concurrent use.
 type spell struct {
 	runs  int
-	quiet *time.Timer // fires when the next line may be logged; nil before the first
+	quiet *time.Timer // fires when the next line may be logged; nil before the first line
 }
 
-// isDue counts a run, and reports whether to log it.
+// isDue counts a failed run, and reports whether to log it.
 func (s *spell) isDue() bool {
 	s.runs++
 	if s.quiet != nil {

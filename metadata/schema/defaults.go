@@ -16,8 +16,8 @@ import (
 )
 
 // The JSON form of a default value depends on its type ("JSON single-value serialization" of the
-// table specification). Defaults are kept as sent. They are parsed here only for comparisons and
-// checks, so 64-bit integers, decimals and 0.0 keep every digit.
+// table specification). Defaults are stored as the client sent them, so 64-bit integers, decimals
+// and 0.0 keep every digit. They are parsed only for comparisons and checks.
 
 var (
 	datePattern    = regexp.MustCompile(`^(-\d{4,6}|\+\d{5,6}|\d{4})-(\d\d)-(\d\d)$`)
@@ -28,7 +28,7 @@ var (
 )
 
 const (
-	yearMax       = 200000 // timestamps in microseconds and days in 32 bits reach further
+	yearMax       = 200000 // timestamps of 64 bits and dates of 32 bits allow even later years
 	nanosPerDay   = int64(24 * time.Hour)
 	secondsPerDay = 24 * 60 * 60
 )
@@ -111,9 +111,9 @@ func canonicalInt(literal string, bits int) (string, bool) {
 	return strconv.FormatInt(n, 10), err == nil
 }
 
-// canonicalFloat accepts any JSON number that is finite in the type. Java parses a number without
-// fraction and exponent as an integer and refuses it. checkDefault refuses it too, but existing
-// documents with such a number can be read.
+// canonicalFloat accepts any JSON number that is finite in the type. A number without fraction and
+// exponent is an integer for Java, which refuses it. checkDefault refuses it too, but documents
+// that already have such a default can be read.
 func canonicalFloat(literal string, bits int) (string, bool) {
 	if literal == "" || literal[0] != '-' && (literal[0] < '0' || literal[0] > '9') {
 		return "", false
@@ -147,7 +147,7 @@ func canonicalDecimal(text string, t iceberg.DecimalType) (string, bool) {
 	return digits, true
 }
 
-// canonicalTime parses dates and times; false for every other type.
+// canonicalTime parses dates and times. It returns false for every other type.
 func canonicalTime(t iceberg.Type, text string) (string, bool) {
 	switch t.(type) {
 	case iceberg.DateType:
@@ -216,7 +216,7 @@ func parseTimeOfDay(text string) (int64, bool) {
 	return int64(total), hour < 24 && minute < 60 && second < 60
 }
 
-// atoi parses digits that a pattern has matched; no digits are 0.
+// atoi parses digits that a pattern has matched. It returns 0 if there are no digits.
 func atoi(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"moorage"
 )
 
-// CheckEvolved refuses s (KindValidation) as a further schema of a table if readers could then no
-// longer read its files. This is the case if a field has a type that its old type cannot be
-// promoted to. The old type is the field's type in current, or else in the newest of earlier that
-// has the field's id. earlier are the table's other schemas, the newest first. Nested types only
-// have to keep their kind, because their fields have their own ids. Source: table specification,
-// schema evolution.
+// CheckEvolved refuses s (KindValidation) as a new schema of a table if readers could then not read
+// the table's existing files. This is the case if the old type of a field cannot be promoted to its
+// type in s. The old type is the field's type in current. If current does not have the field's id,
+// it is the type in the newest schema of earlier that has it. earlier are the table's other
+// schemas, the newest first. A nested type only has to keep its kind, because its fields have their
+// own ids. Source: table specification, schema evolution.
 func (s *Schema) CheckEvolved(current *Schema, earlier []*Schema, formatVersion int) error {
 	for _, f := range s.sortedFields() {
 		before := current.field(f.id)

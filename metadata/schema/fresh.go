@@ -10,13 +10,14 @@ import (
 )
 
 // Fresh gives the schema of a new table ids from 1, and binds spec and order to them. The schema
-// gets id 0, the spec id 0 with field ids from 1000, the sort order id 1, or 0 if it is unsorted. p
-// and o may be nil. Everything else stays as it was sent. The ids of a struct's fields come before
-// the ids of the fields below them, which clients that request particular ids expect.
+// gets id 0, and the spec gets id 0 with field ids from 1000. The sort order gets id 1, or 0 if it
+// is unsorted. p and o may be nil. Everything else stays as the client sent it. All fields of a
+// struct get their ids before the fields nested in them do. Clients that request particular ids
+// expect this order.
 //
-// A spec or order whose source is not in s is KindValidation. The results are not checked further:
-// parse them and call Check, which also checks the new ids. Source: Java
-// TableMetadata.newTableMetadata, AssignFreshIds.
+// Fresh returns KindValidation if a source of the spec or order is not in s. It makes no other
+// checks: the caller must parse the results and call Check, which also checks the new ids. Source:
+// Java TableMetadata.newTableMetadata, AssignFreshIds.
 func Fresh(s *Schema, p *Spec, o *SortOrder) (
 	schemaRaw, specRaw, orderRaw []byte, lastColumnID, lastPartitionID int, err error,
 ) {
@@ -72,7 +73,8 @@ func (f *freshIDs) schema(s *Schema) ([]byte, error) {
 	return jsontext.ApplyPatches(s.Raw, patches), nil
 }
 
-// mapped returns the new ids of fields, up to the first unknown field, and the id of that field.
+// mapped returns the new ids of the fields with ids. It stops at the first unknown field, and
+// returns that field's id as missing.
 func (f *freshIDs) mapped(ids []int) (fresh []int, missing int) {
 	for _, id := range ids {
 		freshID, ok := f.ids[id]

@@ -7,13 +7,15 @@ import (
 	"moorage"
 )
 
-// nameKey identifies a full name. It is the hash of the part after the last dot and of the nameKey
-// of the part before it. So a column "a.b" and the field b of a struct a have the same key, as they
-// have the same name. Full names are never written out: in a deep schema they would take far more
+// nameKey identifies a full name, which is the names of a field's parents and of the field, joined
+// by dots. It is the hash of the part after the last dot and of the nameKey of the part before it.
+// So a column "a.b" and the field b of a struct a have the same key, because their full names are
+// equal. The full names themselves are not in memory: in a deep schema they would take far more
 // bytes than the schema.
 type nameKey [16]byte
 
-// below returns the key of a name, which may have dots, below k.
+// below returns the key of the full name that consists of k's name, a dot and name. name may have
+// dots.
 func (k nameKey) below(name string) nameKey {
 	buffer := make([]byte, 0, 64)
 	for part := range strings.SplitSeq(name, ".") {
@@ -27,8 +29,8 @@ func (k nameKey) below(name string) nameKey {
 // nameIndex finds fields by their names.
 type nameIndex map[nameKey]*field
 
-// addFull adds the full names of t's fields, which are below at. It refuses two fields with the
-// same full name.
+// addFull adds the full names of t's fields. at is the key of the full name of the field with the
+// type t. It refuses two fields with the same full name.
 func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 	for _, f := range t.fields {
 		key := at.below(f.name)
@@ -45,7 +47,8 @@ func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 }
 
 // addShort adds the names of t's fields that leave out "element" and "value" before a struct:
-// "points.x" in addition to "points.element.x". The first field with a name keeps it.
+// "points.x" in addition to "points.element.x". If several fields have the same short name, it
+// means the first of them.
 func (x nameIndex) addShort(t *fieldType, at nameKey) {
 	for _, f := range t.fields {
 		key := at.below(f.name)
@@ -69,8 +72,8 @@ func (s *Schema) ColumnNames() ColumnNames {
 	return ColumnNames{s.names, short}
 }
 
-// Find returns the id of the field with a full or else a short name; false if there is no such
-// field.
+// Find returns the id of the field with the full name. If there is no such field, it looks for the
+// short name. It returns false if there is no such field either.
 func (c ColumnNames) Find(name string) (id int, found bool) {
 	if f := c.find(name); f != nil {
 		return f.id, true
@@ -78,7 +81,7 @@ func (c ColumnNames) Find(name string) (id int, found bool) {
 	return 0, false
 }
 
-// find returns the field with a full or else a short name; nil if there is no such field.
+// find is Find, but it returns the field, or nil.
 func (c ColumnNames) find(name string) *field {
 	key := nameKey{}.below(name)
 	if f := c.full[key]; f != nil {

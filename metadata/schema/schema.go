@@ -13,19 +13,19 @@ import (
 // Schema is a parsed schema: its fields, with its bytes from the request. It is immutable, and safe
 // for concurrent use.
 //
-// Parse accepts every schema that a metadata document may have, so that a table of another catalog
-// can be read. Check refuses schemas that must not be added to a document.
+// Parse accepts every schema that a metadata document may have, so that this catalog can read
+// tables that another catalog wrote. Check refuses schemas that must not be added to a document.
 type Schema struct {
 	ID          int    // schema-id; 0 if absent
 	Raw         []byte // as sent
-	HighestID   int    // the highest field id, 0 without fields
+	HighestID   int    // the highest field id; 0 if there are no fields
 	root        *fieldType
 	identifiers []int // identifier-field-ids, sorted, each once
 	byID        map[int]*field
 	names       nameIndex // full names
 
 	members jsontext.Fields
-	patches []jsontext.Patch // for spellings that only Java reads, and for null defaults, which Java does not read
+	patches []jsontext.Patch // replace spellings that only Java reads; remove null defaults, which Java cannot read
 }
 
 // field is a field of a struct, the element of a list, or the key or the value of a map.
@@ -36,7 +36,7 @@ type field struct {
 	typ      *fieldType
 	doc      *string
 	parent   *field  // nil for columns
-	schema   *Schema // that it belongs to
+	schema   *Schema // the schema to which the field belongs
 
 	// Positions in the schema's bytes.
 	initialDefault jsontext.Span // empty if absent or null
@@ -44,12 +44,12 @@ type field struct {
 	idAt           jsontext.Span
 }
 
-// typeDepthMax bounds the nesting of types. No table with data nests as deep, and every walk over a
-// schema is recursive.
+// typeDepthMax bounds the nesting of types, because the functions that walk over a schema are
+// recursive. No table with data nests as deep.
 const typeDepthMax = 100
 
-// Parse reads a schema. Malformed JSON, a missing member or an unknown type is
-// KindBadRequest; a name or id that is used twice is KindValidation.
+// Parse reads a schema. It returns KindBadRequest for malformed JSON, a missing member or an
+// unknown type, and KindValidation for a name or id that is used twice.
 func Parse(raw []byte) (*Schema, error) {
 	members, err := jsontext.ParseFields(raw, "schema")
 	if err != nil {
@@ -89,7 +89,7 @@ func parseIdentifiers(members jsontext.Fields) ([]int, error) {
 	return slices.Compact(ids), err
 }
 
-// schemaParser collects the fields of a schema while it walks down its types.
+// schemaParser collects the fields of a schema while it reads the schema's types.
 type schemaParser struct {
 	schema     *Schema
 	primitives map[string]namedType // by name; fields share them
@@ -111,7 +111,7 @@ func (p *schemaParser) add(f *field) error {
 	return nil
 }
 
-// typeOf reads a type; parent becomes the parent of its fields.
+// typeOf reads a type. parent becomes the parent of the type's fields.
 func (p *schemaParser) typeOf(v jsontext.Span, parent *field, depth int) (*fieldType, error) {
 	raw := p.schema.Raw
 	if depth > typeDepthMax {
@@ -263,8 +263,8 @@ func (p *schemaParser) mapType(o jsontext.Fields, parent *field, depth int) (*fi
 	return t, p.complete(value, valueJSON, depth)
 }
 
-// fullName returns the names of the field's parents and its own, joined by dots. A long name is
-// truncated.
+// fullName returns the names of the field's parents and the field's name, joined by dots. It
+// truncates a long name.
 func (f *field) fullName() string {
 	var parts []string
 	size := 0
@@ -319,5 +319,5 @@ func (s *Schema) WithID(id int) []byte {
 	return jsontext.ApplyPatches(s.Raw, append(patches, s.members.Set("schema-id", strconv.Itoa(id))))
 }
 
-// field returns the field with an id, nil if there is no such field.
+// field returns the field with an id, or nil if there is no such field.
 func (s *Schema) field(id int) *field { return s.byID[id] }

@@ -27,8 +27,9 @@ type sortField struct {
 	members   jsontext.Fields
 }
 
-// ParseSortOrder reads a sort order. KindBadRequest if the JSON is malformed, a member is missing,
-// a direction is unknown or the id does not fit. Only the unsorted order has the id 0.
+// ParseSortOrder reads a sort order. It returns KindBadRequest if the JSON is malformed, a member
+// is missing, a direction is unknown, or the id is wrong. The id 0 is for the unsorted order, and
+// no other order may have it.
 func ParseSortOrder(raw []byte) (*SortOrder, error) {
 	members, err := jsontext.ParseFields(raw, "sort order")
 	if err != nil {
@@ -125,9 +126,9 @@ func (f sortField) String() string {
 	return jsontext.Clip(f.transform.String()) + " " + strings.ToUpper(f.direction) + " " + nulls
 }
 
-// Check refuses an order that must not be added to a table with the current schema s. It refuses
-// every order that CheckBound refuses, and orders that the Java reference would write but another
-// reader could not load (KindValidation).
+// Check returns KindValidation for an order that must not be added to a table with the current
+// schema s. It refuses every order that CheckBound refuses. It also refuses orders that the Java
+// reference would write but another reader could not load.
 func (o *SortOrder) Check(s *Schema) error {
 	for _, f := range o.fields {
 		if err := f.transform.checkMembers(f.members, f.String()); err != nil {
@@ -137,7 +138,7 @@ func (o *SortOrder) Check(s *Schema) error {
 	return o.CheckBound(s)
 }
 
-// CheckBound refuses an order that cannot be applied to the schema s (KindValidation). Source
+// CheckBound returns KindValidation for an order that cannot be applied to the schema s. Source
 // columns must exist, be primitive and have a type that the transform accepts. Source: Java
 // SortOrder.checkCompatibility.
 func (o *SortOrder) CheckBound(s *Schema) error {

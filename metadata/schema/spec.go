@@ -19,7 +19,7 @@ const FirstPartitionFieldID = 1000
 type Spec struct {
 	ID          int    // spec-id; 0 if absent
 	Raw         []byte // as sent
-	LastFieldID int    // the highest partition field id, 999 without fields
+	LastFieldID int    // the highest partition field id; 999 if there are no fields
 	fields      []specField
 
 	members  jsontext.Fields
@@ -53,8 +53,8 @@ type columnTransform struct {
 
 // ParseSpec reads a partition spec. Malformed JSON and missing members are KindBadRequest.
 //
-// Fields without field-id count from 1000, as in the documents of the first Iceberg releases.
-// AssignFieldIDs replaces these ids by ids that follow the table's last.
+// Fields without field-id get ids from 1000 on, as in the documents of the first Iceberg releases.
+// AssignFieldIDs replaces these ids by ids after the table's last-partition-id.
 func ParseSpec(raw []byte) (*Spec, error) {
 	members, err := jsontext.ParseFields(raw, "spec")
 	if err != nil {
@@ -118,8 +118,8 @@ func (p *Spec) parseFields(v jsontext.Span) error {
 	return nil
 }
 
-// parseColumnTransform reads transform and source-id or source-ids of a partition or sort field. An
-// unknown transform is kept: tables that use it stay readable.
+// parseColumnTransform reads transform and source-id or source-ids of a partition or sort field. It
+// accepts an unknown transform, so that tables with it stay readable.
 func parseColumnTransform(members jsontext.Fields) (columnTransform, error) {
 	var t columnTransform
 	name, at, err := members.Str("transform")
@@ -174,7 +174,7 @@ func parseTransform(name string) (iceberg.Transform, error) {
 }
 
 // checkMembers refuses members that some readers cannot load: source-id together with source-ids,
-// and sources that cannot be field ids, which count from 1. what names the field in errors.
+// and sources that cannot be field ids, which begin at 1. what names the field in errors.
 func (t columnTransform) checkMembers(members jsontext.Fields, what string) error {
 	_, one := members.Find("source-id")
 	_, several := members.Find("source-ids")
@@ -244,10 +244,10 @@ func (f specField) String() string {
 	return jsontext.Clip(strconv.Itoa(f.id) + ": " + jsontext.Clip(f.name) + ": " + f.transform.String())
 }
 
-// Check refuses a spec that must not be added to a table of the format version with the current
-// schema s. It refuses every spec that CheckBound refuses and, in format version 1, field ids that
-// do not count from 1000. It also refuses specs that the Java reference would write but another
-// reader could not load (KindValidation).
+// Check refuses a spec that must not be added to a table of formatVersion with the current schema
+// s. It refuses every spec that CheckBound refuses. In format version 1, it refuses field ids that
+// are not consecutive from 1000 on. It returns KindValidation for specs that the Java reference
+// would write but another reader could not load.
 func (p *Spec) Check(s *Schema, formatVersion int) error {
 	if err := p.CheckBound(s); err != nil {
 		return err
@@ -304,8 +304,9 @@ func (p *Spec) CheckBound(s *Schema) error {
 	return nil
 }
 
-// CheckNames refuses names that a reader could not bind to s, whose columns have the names in
-// columns. It is the part of CheckBound that also applies to specs other than the default one.
+// CheckNames refuses names of partition fields that a reader could not bind to s. columns must be
+// the names of s. CheckNames is the part of CheckBound that also applies to specs other than the
+// table's default spec.
 func (p *Spec) CheckNames(s *Schema, columns ColumnNames) error {
 	names := make(map[string]bool, len(p.fields))
 	for _, f := range p.fields {
@@ -351,10 +352,10 @@ func (f specField) checkSource(s *Schema) error {
 	return nil
 }
 
-// CheckJoins refuses p (KindValidation) together with another spec o of its table if a field id has
-// another source or transform in it. The Java reference then cannot join the partition types of all
+// CheckJoins returns KindValidation if a field id has different sources or transforms in p and in
+// o, another spec of the same table. The Java reference then cannot join the partition types of all
 // specs, which every metadata table needs. A void transform represents a dropped field, so it may
-// differ. In format version 1 ids count from 1000 in every spec, and Java expects that. Source:
+// differ. In format version 1 the ids begin at 1000 in every spec, and Java expects that. Source:
 // Java Partitioning.buildPartitionProjectionType.
 func (p *Spec) CheckJoins(o *Spec) error {
 	for _, f := range p.fields {
@@ -392,12 +393,13 @@ func (p *Spec) WithID(id int) []byte {
 	return jsontext.ApplyPatches(p.Raw, patches)
 }
 
-// AssignFieldIDs assigns ids to fields that were sent without field-id. They follow last, the
-// table's last-partition-id, and are at least 1000. A v1 table passes 0, because its ids must count
-// from 1000 in every spec. AssignFieldIDs does nothing if the fields have ids.
+// AssignFieldIDs assigns ids to fields that were sent without field-id. The ids follow last, the
+// table's last-partition-id, and are at least 1000. For a v1 table, last must be 0, because in such
+// a table the ids of every spec begin at 1000. AssignFieldIDs does nothing if the fields were sent
+// with ids.
 //
-// The Java reference counts from 1000 for every such spec. Then two fields share an id if there are
-// two specs, and readers that join the partition types of all specs refuse the table.
+// The Java reference would begin at 1000 for every such spec. With two such specs, two fields share
+// an id, and readers that join the partition types of all specs refuse the table.
 func (p *Spec) AssignFieldIDs(last int) {
 	if p.fieldIDs != idsMissing {
 		return

@@ -32,8 +32,8 @@ type fieldType struct {
 	fields    []*field     // of a nested type
 }
 
-// Parameterised types, in the spellings that the Java reference reads. Type names are compared
-// without regard to letter case there.
+// Patterns of types with parameters, in all spellings that the Java reference reads. It ignores
+// letter case in type names.
 var (
 	fixedPattern     = regexp.MustCompile(`^fixed\[\s*(\d+)\s*\]$`)
 	decimalPattern   = regexp.MustCompile(`^decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)$`)
@@ -70,7 +70,8 @@ func parsePrimitive(name string) (t *fieldType, spelling string, err error) {
 		"Cannot parse type string to primitive: %s", jsontext.Clip(name))
 }
 
-// plainType returns the type without parameters of that name, nil if there is no such type.
+// plainType returns the type with that name, if it has no parameters. It returns nil if there is no
+// such type.
 func plainType(name string) iceberg.Type {
 	switch name {
 	case "boolean":
@@ -138,7 +139,7 @@ func parseDecimal(name, precisionText, scaleText string) (*fieldType, string, er
 	return &fieldType{primitive: iceberg.DecimalTypeOf(precision, scale), text: text, key: text}, spelling, nil
 }
 
-// submatch returns a group of a match; false if the group did not match.
+// submatch returns a group of a match. It returns false if the group did not match.
 func submatch(text string, match []int, group int) (string, bool) {
 	if match[2*group] < 0 {
 		return "", false
@@ -193,7 +194,8 @@ func parseGeography(name string, match []int) (*fieldType, string, error) {
 
 func foldCase(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 
-// isPrimitive reports whether the type is primitive in the Java reference, where variant is not.
+// isPrimitive reports whether the type is primitive in the Java reference. There, variant is not
+// primitive.
 func (t *fieldType) isPrimitive() bool { return t.kind == kindPrimitive && t.text != "variant" }
 
 // isNested reports whether the type has fields.

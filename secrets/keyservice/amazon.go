@@ -25,11 +25,12 @@ const SchemeAmazon = "aws-kms"
 const (
 	// plainBytesMax is the longest secret that the service encrypts. Source: AWS KMS API, Encrypt.
 	plainBytesMax = 4096
-	// contextName is the name of the owner in an encryption context. Key policies can require it.
+	// contextName is the name under which an encryption context has the owner. Key policies can
+	// require this name.
 	contextName = "moorage"
 	// target begins the names of actions in requests.
 	target = "TrentService."
-	// service is the name of the service in signatures.
+	// service is AWS KMS's name in signatures.
 	service = "kms"
 )
 
@@ -56,8 +57,9 @@ type Amazon struct {
 	now             func() time.Time
 }
 
-// NewAmazon returns a sealer. It reads the environment and the shared configuration files of the
-// AWS SDKs. It sends no request yet, so a server starts even if the service is unreachable.
+// NewAmazon returns a source that seals with the key in c. It reads the environment and the shared
+// configuration files of the AWS SDKs. It sends no request, so a server starts even if the service
+// is unreachable.
 func NewAmazon(c AmazonConfig) (*Amazon, error) {
 	key, ours := strings.CutPrefix(c.Address, SchemeAmazon+"://")
 	parts := amazonKeyPattern.FindStringSubmatch(key)
@@ -80,7 +82,8 @@ func NewAmazon(c AmazonConfig) (*Amazon, error) {
 	}, nil
 }
 
-// endpointOf returns the URL of the service, which ends in a slash. given takes precedence.
+// endpointOf returns the URL of the service, which ends in a slash. It is given, or if given is
+// empty, Amazon's.
 func endpointOf(given, partition, region string) (string, error) {
 	switch {
 	case given != "":
@@ -128,8 +131,9 @@ func (s *Amazon) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	return plain, err
 }
 
-// Rewrap opens a value and, if it was sealed with older material of the key, seals it again. If the
-// service names no material, as for keys in an external store, the value stays unchanged.
+// Rewrap opens a value and, if it was sealed with older key material, seals it again. If the
+// service does not report the material, as for keys in an external store, the value stays
+// unchanged.
 func (s *Amazon) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	plain, material, err := s.open(sealed, owner)
 	if err != nil {
@@ -153,7 +157,7 @@ func (s *Amazon) Turn(context.Context) (now, before string, err error) {
 		"moorage secrets rotate --keep-key", s.region, s.id)
 }
 
-// Present returns the name of the key that seals now, with its material.
+// Present returns the name of the key that seals now, and the id of its material.
 func (s *Amazon) Present(ctx context.Context) (string, error) {
 	material, err := s.material(ctx)
 	if err != nil || material == "" {
@@ -189,7 +193,8 @@ func (s *Amazon) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 		KeyID     string `json:"KeyId"`
 		Material  string `json:"KeyMaterialId"`
 	}
-	// The request names the key, so a value that another key of the account sealed does not open.
+	// The request names the key, so a value that another key of the AWS account sealed does not
+	// open.
 	err = s.call(context.Background(), "Decrypt", cryption{
 		KeyID: s.key, CiphertextBlob: blob, EncryptionContext: map[string]string{contextName: string(bound)},
 	}, &answer)
@@ -202,8 +207,8 @@ func (s *Amazon) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 	return answer.Plaintext, answer.Material, nil
 }
 
-// material returns the id of the material that the key seals with now. It is empty if the service
-// does not report it.
+// material returns the id of the key's current material. It is empty if the service does not report
+// it.
 func (s *Amazon) material(ctx context.Context) (string, error) {
 	var answer struct {
 		KeyMetadata struct {
@@ -224,8 +229,8 @@ func (s *Amazon) material(ctx context.Context) (string, error) {
 	return answer.KeyMetadata.Material, nil
 }
 
-// call requests an action. Errors: the errors of refusalOf; secrets.ErrAway if the service does not
-// answer, or if there are no credentials.
+// call requests an action. It returns the errors of amazonRefusalOf, and secrets.ErrAway if the
+// service does not answer or there are no credentials.
 func (s *Amazon) call(ctx context.Context, action string, body, answer any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -277,7 +282,7 @@ func newRefusal(said Answer) *amazonRefusal {
 		Kind    string `json:"__type"`
 		Message string // some responses spell it message
 	}
-	_ = said.Decode(&document) // a proxy may be in between
+	_ = said.Decode(&document) // the response may be a proxy's, without such a document
 	kind := document.Kind[strings.LastIndex(document.Kind, "#")+1:]
 	return &amazonRefusal{said.Status, Words(kind), Words(document.Message)}
 }
@@ -290,8 +295,8 @@ func mayPass(said Answer) bool {
 
 // amazonRefusalOf returns the error of a response that is not a success. It is secrets.ErrOpen for
 // a value that was changed or moved, secrets.ErrNoKey for a value of another key, else
-// secrets.ErrAway. An administrator can correct the other reasons: permissions, a disabled key, a
-// clock, a limit.
+// secrets.ErrAway. An administrator can correct the causes of ErrAway: permissions, a disabled key,
+// a wrong clock, a limit.
 func amazonRefusalOf(said Answer) error {
 	refused := newRefusal(said)
 	switch refused.kind {

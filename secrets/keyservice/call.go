@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	// callTimeout bounds a call with all its attempts. A caller that opens a storage waits for 10
-	// s, and must get the error of the call before that.
+	// callTimeout bounds a call with all its attempts. Code that opens a storage waits for 10 s,
+	// and must get the error of the call within that time.
 	callTimeout = 8 * time.Second
-	// attemptTimeout leaves time for another attempt if a call hangs.
+	// attemptTimeout leaves time for another attempt if one hangs.
 	attemptTimeout = 3 * time.Second
-	// attemptsMax bounds how often one request is sent. Services limit the requests in a second, so
-	// a few pauses of some hundred milliseconds are enough.
+	// attemptsMax bounds how often one request is sent. Services limit the number of requests in a
+	// second, so a few pauses of some hundred milliseconds are enough.
 	attemptsMax = 4
-	// pauseMax is the longest first pause. Pauses double.
+	// pauseMax is the longest first pause. Later pauses double.
 	pauseMax = 100 * time.Millisecond
-	// answerBytesMax bounds an answer. It is enough for the longest secret, in base64.
+	// answerBytesMax bounds an answer. The longest secret fits, in base64.
 	answerBytesMax = 256 << 10
 	// wordsMax bounds the characters of a service's message in an error.
 	wordsMax = 300
 )
 
-// ErrAnswer means that the response is not an answer to the request. Its chain has secrets.ErrAway,
-// because a proxy in between may have answered.
+// ErrAnswer means that the response is not an answer to the request. It wraps secrets.ErrAway,
+// because the response may come from a proxy.
 var ErrAnswer = fmt.Errorf("%w: the service returned another response than the requested one", secrets.ErrAway)
 
 // Client calls a service. It is safe for concurrent use.
@@ -68,19 +68,19 @@ type Answer struct {
 	Content []byte // at most 256 KiB
 }
 
-// HTTP returns an HTTP client for other requests, such as for a token. Each request has the bound
-// of an attempt.
+// HTTP returns an HTTP client for other requests, such as for a token. The timeout of each request
+// is that of an attempt.
 func (c *Client) HTTP() *http.Client {
 	bounded := *c.http
 	bounded.Timeout = c.attemptTimeout
 	return &bounded
 }
 
-// Call sends the request that build returns. It retries with a further request while there is no
-// answer, or passes reports that the failure is transient. It returns the last answer, whatever its
-// status. The context of build ends with the attempt.
+// Call sends the request that build returns. If there is no answer, or if passes reports that the
+// failure is transient, Call retries with another request from build. It returns the last answer,
+// whatever its status. The context that build gets ends with the attempt.
 //
-// Errors: secrets.ErrAway if there is no answer within 8 s, or build fails.
+// It returns secrets.ErrAway if there is no answer within 8 s, or if build fails.
 func (c *Client) Call(ctx context.Context, build func(context.Context) (*http.Request, error),
 	passes func(Answer) bool) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
@@ -137,8 +137,8 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 	return nil
 }
 
-// Decode reads the answer, a JSON object, into document. Its error is ErrAnswer, which contains no
-// part of the answer, because that may be a secret.
+// Decode reads the answer, a JSON object, into document. It returns ErrAnswer on failure. The error
+// contains no part of the answer, which may have a secret.
 func (a Answer) Decode(document any) error {
 	if json.Unmarshal(a.Content, document) != nil {
 		return ErrAnswer
@@ -156,8 +156,8 @@ func (a Answer) MayPass() bool {
 	return false
 }
 
-// Words returns the beginning of a service's message, prepared for an error: without line breaks
-// and other control characters.
+// Words returns the beginning of a service's message, without line breaks and other control
+// characters, for use in an error.
 func Words(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) {

@@ -18,7 +18,7 @@ const SchemeGoogle = "gcp-kms"
 const (
 	// googleEndpoint is the URL of the service.
 	googleEndpoint = "https://cloudkms.googleapis.com"
-	// lengthBytes is the size of the length of the key's name.
+	// lengthBytes is the size of the field with the length of the key's name.
 	lengthBytes = 2
 )
 
@@ -43,8 +43,8 @@ type Google struct {
 	service  *Client
 }
 
-// NewGoogle returns a sealer. It sends no request yet, so a server starts even if the service is
-// unreachable.
+// NewGoogle returns a source that seals with the key in config. It sends no request, so a server
+// starts even if the service is unreachable.
 func NewGoogle(config GoogleConfig) (*Google, error) {
 	key, ours := strings.CutPrefix(config.Address, SchemeGoogle+"://")
 	if !ours || !googleKeyPattern.MatchString(key) {
@@ -105,8 +105,8 @@ func (s *Google) Turn(context.Context) (now, before string, err error) {
 		"Then seal again with moorage secrets rotate --keep-key", parts[1], parts[3], parts[5], parts[7])
 }
 
-// Present returns the name of the version of the key that seals now. To learn it, Present encrypts
-// a text, which needs no further permission.
+// Present returns the name of the version of the key that seals now. To find out the version,
+// Present encrypts a text, because that needs no further permission.
 func (s *Google) Present(ctx context.Context) (string, error) {
 	answer, err := s.encrypt(ctx, []byte("moorage"), []byte("moorage"))
 	if err != nil {
@@ -115,7 +115,8 @@ func (s *Google) Present(ctx context.Context) (string, error) {
 	return answer.Name, nil
 }
 
-// encrypt encrypts plain, bound to additional data. The checksums of the answer are verified.
+// encrypt encrypts plain, with bound as the additional authenticated data. It verifies the
+// checksums of the answer.
 func (s *Google) encrypt(ctx context.Context, plain, bound []byte) (answer encrypted, err error) {
 	if err := secrets.CheckLength(plain, secrets.PlainBytesMax); err != nil {
 		return answer, err
@@ -137,8 +138,8 @@ func (s *Google) encrypt(ctx context.Context, plain, bound []byte) (answer encry
 	return answer, err
 }
 
-// open returns the value that was sealed for owner. The answer reports whether the primary version
-// of the key sealed it.
+// open decrypts a value that was sealed for owner. The answer has the plain value, and reports
+// whether the primary version of the key sealed it.
 func (s *Google) open(sealed []byte, owner secrets.Owner) (answer decrypted, err error) {
 	bound, err := owner.Bound()
 	if err != nil {

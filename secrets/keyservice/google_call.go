@@ -11,10 +11,10 @@ import (
 	"moorage/secrets"
 )
 
-// invalidArgument is the status of the error for a value that does not open.
+// invalidArgument is the status in the service's error for a value that does not open.
 const invalidArgument = "INVALID_ARGUMENT"
 
-// errSum means that a checksum is missing from the answer or differs.
+// errSum means that a checksum in the answer is missing or wrong.
 var errSum = fmt.Errorf("%w: it does not have the checksums of what was asked", ErrAnswer)
 
 // castagnoli is the polynomial of the checksums.
@@ -38,7 +38,8 @@ type encrypted struct {
 	Name       string `json:"name"` // of the version of the key
 	Ciphertext []byte `json:"ciphertext"`
 	Sum        sum    `json:"ciphertextCrc32c,string"`
-	// Whether the service verified the checksum that was sent with each of the two.
+	// These fields report whether the service verified the checksums of the plain text and of the
+	// additional data.
 	PlainArrived bool `json:"verifiedPlaintextCrc32c"`
 	BoundArrived bool `json:"verifiedAdditionalAuthenticatedDataCrc32c"`
 }
@@ -58,11 +59,12 @@ type decrypted struct {
 	UsedPrimary bool   `json:"usedPrimary"`
 }
 
-// call requests an action with the key. read reads the answer. If read fails, call retries and
-// reads the new answer, as Google recommends after a checksum that differs.
+// call requests an action with the key, and calls read with the answer. If read fails, call sends
+// the request again, as Google recommends after a wrong checksum.
 //
-// Errors: the error of read; secrets.ErrAway if there is no answer, no token, or a refusal that an
-// administrator can correct. The chain of each refusal has a *refusal.
+// It returns the error of read. It returns secrets.ErrAway if there is no answer or no token, or if
+// an administrator can correct the reason of a refusal. The chain of each refusal has a
+// *googleRefusal.
 func (s *Google) call(ctx context.Context, action string, body any, read func(Answer) error) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -124,7 +126,7 @@ func googleRefusalOf(said Answer) error {
 	var document struct {
 		Error struct{ Status, Message string }
 	}
-	_ = said.Decode(&document) // a proxy may be in between
+	_ = said.Decode(&document) // the response may be a proxy's, without such a document
 	refused := &googleRefusal{said.Status, Words(document.Error.Status), Words(document.Error.Message)}
 	if refused.kind == invalidArgument {
 		return refused

@@ -15,8 +15,8 @@ import (
 const (
 	// scope is the OAuth scope of the tokens.
 	scope = "https://www.googleapis.com/auth/cloudkms"
-	// tokenLeftMin is the remaining lifetime that a token must have to be used. A machine's account
-	// keeps its token until some four minutes before its end.
+	// tokenLeftMin is how long a token must still be valid to be used. The metadata service of
+	// Google's machines returns the same token until some four minutes before it expires.
 	tokenLeftMin = 225 * time.Second
 )
 
@@ -25,13 +25,13 @@ type tokens struct {
 	http *http.Client // its requests have a timeout
 	now  func() time.Time
 
-	// mu guards the field below; leaf; never held over a call.
+	// mu guards the field below. While it is held, no lock is taken and no request is sent.
 	mu   sync.Mutex
 	kept *oauth2.Token // nil if there is no token
 }
 
-// get returns a token. Concurrent callers may each create one. get returns when ctx ends, even if
-// the creation of the token goes on.
+// get returns a token. Concurrent callers may each request a new token. get returns when ctx ends,
+// even if the request for the token goes on.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	kept := t.kept
@@ -44,7 +44,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 		err  error
 	}
 	done := make(chan result, 1)
-	// Parts of package oauth2 ignore the context. Their requests have their own timeout.
+	// Parts of package oauth2 ignore the context, but their requests have their own timeout.
 	go func() {
 		made, err := fetch(context.WithValue(ctx, oauth2.HTTPClient, t.http))
 		done <- result{made, err}
@@ -80,7 +80,7 @@ func fetch(ctx context.Context) (*oauth2.Token, error) {
 	return made, nil
 }
 
-// forget makes the next request create a token.
+// forget drops the cached token, so the next request gets a new one.
 func (t *tokens) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,11 +20,11 @@ import (
 // Schemes of the address of a key.
 const (
 	SchemeVault = "hcvault"
-	// SchemePlain is for an engine on this machine, without TLS.
+	// SchemePlain is for a Vault server on this machine, without TLS.
 	SchemePlain = "hcvault+http"
 )
 
-// prefix begins the engine's text of a sealed value, before the version of the key.
+// prefix begins the text that Vault returns for a sealed value. The version of the key follows.
 const prefix = "vault:v"
 
 // VaultConfig has the address of the key, and the credentials for it.
@@ -32,8 +32,8 @@ type VaultConfig struct {
 	// Address is hcvault://HOST:PORT/MOUNT/keys/NAME. The scheme means HTTPS, MOUNT is the path of
 	// the engine, and NAME is the name of the key.
 	Address string
-	// TokenFile has the token. It is read for each call, so another program may renew the token
-	// there.
+	// TokenFile is the file with the token. Each call reads it, so another program may replace the
+	// token.
 	TokenFile string
 	// CAFile has the PEM certificates of the authorities that sign the server's certificate.
 	// Default: the system's.
@@ -47,8 +47,8 @@ type Vault struct {
 	service          *Client
 }
 
-// NewVault returns a sealer. It sends no request yet, so a server starts even if the engine is
-// unreachable.
+// NewVault returns a source that seals with the key in config. It sends no request, so a server
+// starts even if the engine is unreachable.
 func NewVault(config VaultConfig) (*Vault, error) {
 	address, err := url.Parse(config.Address)
 	if err != nil || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" {
@@ -135,8 +135,8 @@ func (s *Vault) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 }
 
 // Rewrap opens a value and, if it was sealed with an older version of the key, seals it again. It
-// does not use the engine's own rewrap, because the engine's documentation does not mention
-// associated data for it.
+// does not use the engine's rewrap operation. The engine's documentation does not mention
+// associated data for that operation.
 func (s *Vault) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	plain, err := s.Open(sealed, owner)
 	if err != nil {
@@ -153,8 +153,9 @@ func (s *Vault) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error)
 	return again, err == nil, err
 }
 
-// Turn creates a new version of the key, which seals from now on. It returns the names of the new
-// version and of the previous one. A repeated request creates one more version, which does no harm.
+// Turn creates a new version of the key, which seals from then on. It returns the names of the new
+// version and of the previous version. If a retry repeats the request, Vault creates one more
+// version, which does no harm.
 func (s *Vault) Turn(ctx context.Context) (now, before string, err error) {
 	if before, err = s.Present(ctx); err != nil {
 		return "", "", err
@@ -199,8 +200,8 @@ func (r *vaultRefusal) Error() string {
 	return fmt.Sprintf("the engine answered %d: %s", r.code, r.text)
 }
 
-// call sends a request to the engine. Errors: secrets.ErrAway if the engine does not answer or does
-// not accept the token; *refusal if it refuses the request.
+// call sends a request to the engine. It returns secrets.ErrAway if the engine does not answer or
+// does not accept the token. It returns a *vaultRefusal if the engine refuses the request.
 func (s *Vault) call(ctx context.Context, method, path string, body, answer any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -235,12 +236,12 @@ func (s *Vault) call(ctx context.Context, method, path string, body, answer any)
 // vaultRefusalOf returns the error of an answer that is not a success.
 func vaultRefusalOf(said Answer) error {
 	var document struct{ Errors []string }
-	_ = said.Decode(&document) // another server may be in between
+	_ = said.Decode(&document) // the response may be a proxy's, without such a document
 	refused := &vaultRefusal{said.Status, Words(strings.Join(document.Errors, "; "))}
 	if refused.code == http.StatusBadRequest {
 		return refused
 	}
-	return fmt.Errorf("%w: %w", secrets.ErrAway, refused) // the token, the key, a sealed engine, too many requests
+	return fmt.Errorf("%w: %w", secrets.ErrAway, refused) // such as a bad token, a sealed engine, too many requests
 }
 
 // versionOf returns the version of the key in the text of a sealed value.

@@ -74,8 +74,8 @@ func hostOf(location storage.Location) string {
 	return host
 }
 
-// newClientConfig returns how an engine reaches the same account, as far as the location does not
-// show it. It is empty if there are several accounts.
+// newClientConfig returns the settings that an engine needs, in addition to a location, to reach
+// the same account. It is empty if roots have several accounts.
 func newClientConfig(options Options, roots []storage.Location) map[string]string {
 	var hosts []string
 	for _, root := range roots {
@@ -102,8 +102,8 @@ func newClientConfig(options Options, roots []storage.Location) map[string]strin
 func (s *Store) ClientConfig() map[string]string { return s.clientConfig }
 
 // Open returns the content of a blob. A caller that reads to the end without an error has the
-// complete content, which matches Azure's MD5. Reading fails once ctx has ended. Open reconnects a
-// few times if the connection breaks during the read.
+// complete content, which matches Azure's MD5. Reading fails once ctx has ended. If the connection
+// breaks during the read, the reader reconnects, a few times at most.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	b, err := s.locate(ctx, location)
 	if err != nil {

@@ -2,7 +2,7 @@ package adls
 
 import (
 	"context"
-	"crypto/md5" // kept by Azure; it guards against accidents, not against attacks
+	"crypto/md5" // the checksum that Azure keeps; it protects against accidents, not against attacks
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +15,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// get requests a blob. The answer ends with ctx, but not before the body is closed.
+// get requests a blob. The body can be read until ctx ends. It must be closed.
 func (b blobName) get(ctx context.Context) (io.ReadCloser, storage.Info, error) {
 	answer, err := b.client().DownloadStream(ctx, nil)
 	if err != nil {

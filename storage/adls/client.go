@@ -20,9 +20,9 @@ import (
 
 const (
 	// serviceVersion is the version of the REST API in requests and in signatures for engines. All
-	// of Azure's clouds have it.
+	// of Azure's clouds support it.
 	serviceVersion = "2022-11-02"
-	// headerVersion is the header that contains it.
+	// headerVersion is the header that contains the version.
 	headerVersion = "x-ms-version"
 	// attemptsMax bounds how often one request is sent.
 	attemptsMax = 5
@@ -30,15 +30,15 @@ const (
 	retryDelay = 200 * time.Millisecond
 	// dialTimeout bounds connecting to a host that does not answer.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many connections are kept: as many as a busy node has concurrent
-	// requests.
+	// idleConnectionsMax is how many idle connections are kept: as many as a busy node has
+	// concurrent requests.
 	idleConnectionsMax = 256
 	// idleTimeout is shorter than the timeout of Azure's load balancers.
 	idleTimeout = 90 * time.Second
 )
 
-// Client is an identity and its access settings for Azure, for any number of Stores. It is safe for
-// concurrent use.
+// Client has an identity and the settings with which Stores reach Azure. Any number of Stores can
+// share it. It is safe for concurrent use.
 type Client struct {
 	options  Options
 	core     azcore.ClientOptions
@@ -53,7 +53,8 @@ type Client struct {
 type account struct {
 	name    string // the first label of its host
 	service *service.Client
-	// keys signs for engines. It is nil if there is no identity that could request its keys.
+	// keys has the keys that sign credentials for engines. It is nil if there is no identity that
+	// could request such keys.
 	keys *delegationKeys
 }
 
@@ -81,8 +82,8 @@ func newCore(options Options) azcore.ClientOptions {
 	transport := &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		// It begins after the last byte of the request. cloud.Client bounds the time before and
-		// after.
+		// This timeout begins after the last byte of the request. cloud.Client bounds the time
+		// before and after it.
 		ResponseHeaderTimeout: options.StallTimeout,
 		TLSHandshakeTimeout:   options.StallTimeout,
 		MaxIdleConns:          idleConnectionsMax,

@@ -3,7 +3,7 @@ package adls
 import (
 	"bytes"
 	"context"
-	"crypto/md5" // checked by Azure; it guards against accidents, not against attacks
+	"crypto/md5" // the checksum that Azure verifies; it protects against accidents, not against attacks
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// writeIDKey is the metadata key of the id of the call that made a blob.
+	// writeIDKey is the key, in a blob's metadata, of the id of the call that made the blob.
 	writeIDKey = "moorage_write_id"
 )
 
@@ -67,7 +67,8 @@ func (b blobName) settle(ctx context.Context, body []byte, id string, refusal er
 	found, err := b.head(ctx)
 	switch {
 	case statusOf(err) == http.StatusNotFound:
-		// Perhaps a file has the name of a folder on the way, or the blob was deleted.
+		// Perhaps a file has the name of a folder in the blob's path, or the blob was deleted
+		// meanwhile.
 		return fmt.Errorf("create %s: %w", b.location, refusal)
 	case err != nil:
 		return fmt.Errorf("create %s: the name is taken, and reading the blob's properties failed: %w", b.location, err)

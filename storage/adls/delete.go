@@ -14,8 +14,8 @@ import (
 // hierarchical accounts.
 const deletesMax = 16
 
-// Delete removes blobs, several at a time. A folder that is not empty stays, and so do the old
-// versions of an account that keeps them.
+// Delete removes blobs, several at a time. A folder that is not empty stays. If the account keeps
+// old versions of blobs, they stay too.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	blobs, failures := cloud.Located(locations, func(location string) (blobName, error) {
 		return s.locate(ctx, location)

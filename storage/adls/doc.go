@@ -1,8 +1,8 @@
 // Package adls keeps files as blobs of Azure Storage, in accounts with and without a hierarchical
-// namespace. Azure calls accounts with one Data Lake Storage.
+// namespace. Azure calls an account with a hierarchical namespace Data Lake Storage.
 //
-// It uses the REST API of blobs in the version serviceVersion. Both kinds of accounts have it, and
-// so does the emulator Azurite. The API of folders (dfs) is not needed.
+// It uses version serviceVersion of the REST API for blobs. Both kinds of accounts and the emulator
+// Azurite support this API. The package does not need the API for folders (dfs).
 //
 // # What it promises
 //
@@ -21,9 +21,9 @@
 //
 // # Folders
 //
-// In a hierarchical account folders are entries. Azure creates the folders that lead to a new blob,
-// and describes each as a blob without content. List, Stat and Open leave them out. Delete leaves a
-// folder that is not empty. Folders that have become empty stay.
+// In a hierarchical account folders exist in their own right. Azure creates the folders that lead
+// to a new blob, and describes each as a blob without content. List, Stat and Open ignore them.
+// Delete leaves a folder that is not empty. Folders that have become empty stay.
 //
 // # Names
 //
@@ -32,11 +32,11 @@
 //
 // # Where tokens go
 //
-// A token of an identity gives the full access of the identity. So tokens are sent only to hosts of
-// Azure's storage, and to the endpoint in the settings of the process. A location or the options of
-// a warehouse cannot name another host. A token is for Azure Storage, whatever a server requests in
-// a 401 answer. With the key of an account no token is sent: a signature of it is valid for one
-// request.
+// A token of an identity gives the full access of the identity. So the package sends tokens only to
+// hosts of Azure's storage, and to the endpoint in the settings of the process. A location or the
+// options of a warehouse cannot name another host. The package requests tokens for Azure Storage
+// only, whatever a server demands in a 401 answer. With the key of an account, it sends no token.
+// It sends a signature made with the key, which is valid for one request.
 //
 // # What it needs
 //
@@ -46,12 +46,14 @@
 // # Credentials for engines
 //
 // Vend signs a shared access signature for one directory with a user delegation key. The signature
-// expires, is for HTTPS only, and reaches the blobs at and below the directory. Azure checks the
-// signature against as many segments of a request's path as sdd counts. So a directory whose name
-// begins alike is another one. Only hierarchical accounts have such signatures. In others a
-// signature would give access to the whole container, so there is none: storage.ErrUnscopable.
+// expires, is for HTTPS only, and reaches the blobs at and below the directory. The parameter sdd
+// has the number of segments in the directory's path. Azure compares that many whole segments of a
+// request's path. So the signature does not reach a sibling whose name begins with the directory's
+// name. Only hierarchical accounts support such signatures. In other accounts a signature would
+// give access to the whole container, so Vend returns storage.ErrUnscopable.
 //
-// The catalog's metadata files are not protected from writers: a signature has no exceptions.
+// The catalog's metadata files are not protected from writers, because a signature cannot exclude
+// files.
 //
 // # What it must not know
 //

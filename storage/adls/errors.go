@@ -13,7 +13,7 @@ import (
 	"moorage/storage"
 )
 
-// Azure's error codes that decide something.
+// Azure's error codes that this package distinguishes.
 const (
 	codeContainerNotFound   = "ContainerNotFound"
 	codeDirectoryIsNotEmpty = "DirectoryIsNotEmpty"
@@ -51,7 +51,7 @@ const textBytesMax = 600
 // errNoToken means that there is no identity, or that Microsoft Entra refused it.
 var errNoToken = errors.New("no token of Microsoft Entra")
 
-// shorten returns an error of the SDK in one line, without the answer or any header.
+// shorten returns an error of the SDK in one line, without Azure's answer and headers.
 func shorten(err error) error {
 	var response *azcore.ResponseError
 	var refused *azidentity.AuthenticationFailedError

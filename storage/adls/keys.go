@@ -13,12 +13,14 @@ import (
 )
 
 const (
-	// keyDuration is the requested lifetime of a user delegation key. Azure's limit is 7 days. A
-	// revoked key is used until it expires, and its signatures are invalid at once.
+	// keyDuration is the requested lifetime of a user delegation key. Azure's limit is 7 days. If
+	// an administrator revokes the key, its signatures are invalid at once. This package still uses
+	// it until it expires.
 	keyDuration = 24 * time.Hour
-	// keyMargin allows for different clocks: Azure refuses a key that begins in its future.
+	// keyMargin is how far in the past a key's validity begins. It allows for different clocks,
+	// because Azure refuses a key that begins in the future.
 	keyMargin = 15 * time.Minute
-	// keyBytesMax bounds the answer with a key.
+	// keyBytesMax bounds Azure's answer with a key.
 	keyBytesMax = 64 << 10
 	// storageScope is the scope of a token for Azure Storage.
 	storageScope = "https://storage.azure.com/.default"
@@ -33,7 +35,7 @@ type delegationKeys struct {
 
 	// asking has a buffer of one: one caller requests a key while the others wait.
 	asking chan struct{}
-	// mu guards the fields below; leaf, never held over I/O.
+	// mu guards the fields below. While it is held, no lock is taken and no I/O is done.
 	mu   sync.Mutex
 	kept delegationKey
 }
@@ -45,8 +47,9 @@ func newDelegationKeys(endpoint string, identity azcore.TokenCredential, core az
 	return &delegationKeys{endpoint: endpoint, pipeline: pipeline, now: now, asking: make(chan struct{}, 1)}
 }
 
-// get returns a key that is valid at least until a time, which is at most keyDuration from now. A
-// key is used for half of its lifetime, so that not every credential expires with it.
+// get returns a key that is valid at least until the time until, which is at most keyDuration from
+// now. get replaces a key after half of its lifetime, so that not every credential expires with its
+// key.
 func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKey, error) {
 	if key, ok := k.usable(until); ok {
 		return key, nil
@@ -57,7 +60,7 @@ func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKe
 	case <-ctx.Done():
 		return delegationKey{}, context.Cause(ctx)
 	}
-	if key, ok := k.usable(until); ok { // another caller requested one meanwhile
+	if key, ok := k.usable(until); ok { // another caller has requested a key meanwhile
 		return key, nil
 	}
 	key, err := k.ask(ctx)
@@ -73,7 +76,8 @@ func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKe
 	return key, nil
 }
 
-// usable returns the kept key, and whether it may be used for a credential that expires then.
+// usable returns the cached key, and reports whether it may sign a credential that expires at
+// until.
 func (k *delegationKeys) usable(until time.Time) (delegationKey, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

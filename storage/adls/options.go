@@ -69,7 +69,7 @@ const (
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$`)
 
 // With returns o with the options of a place. An unknown option or an invalid value is an error.
-// Connect refuses an endpoint to which tokens must not be sent.
+// Connect, not With, refuses an endpoint to which tokens must not be sent.
 func (o Options) With(place map[string]string) (Options, error) {
 	for _, name := range slices.Sorted(maps.Keys(place)) {
 		value := place[name]
@@ -82,7 +82,7 @@ func (o Options) With(place map[string]string) (Options, error) {
 			o.TenantID = value
 			err = checkID(value)
 		case OptionClientID:
-			// The key of the process is for other places.
+			// The process's own account key is for other places.
 			o.ClientID, o.AccountKey = value, ""
 			err = checkID(value)
 		case OptionHierarchical:

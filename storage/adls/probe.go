@@ -52,7 +52,7 @@ func (b blobName) remove(ctx context.Context) error {
 	return nil
 }
 
-// explain adds the missing role to a refusal.
+// explain adds the name of the missing role to a refusal.
 func explain(err error) error {
 	switch {
 	case statusOf(err) == http.StatusForbidden:

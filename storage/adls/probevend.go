@@ -28,7 +28,7 @@ func (s *Store) ProbeVending(ctx context.Context) error {
 	return nil
 }
 
-// newVendProbe returns the probe below root, which makes folder.
+// newVendProbe returns the probe below root. The probe makes folder.
 func (s *Store) newVendProbe(root storage.Location, folder blobName) cloud.VendingProbe {
 	own := engine{folder: folder, isOwn: true}
 	return cloud.VendingProbe{
@@ -54,7 +54,8 @@ func (s *Store) newVendProbe(root storage.Location, folder blobName) cloud.Vendi
 				blobs = append(blobs, own.at(name))
 				folders = append(folders, own.at(name[:strings.LastIndexByte(name, '/')]))
 			}
-			// Azure made the folders for the blobs, and refuses to delete one that is not empty.
+			// Azure has made the folders of the blobs. It refuses to delete a folder that is not
+			// empty, so delete the blobs first.
 			return errors.Join(append(deleteAll(ctx, blobs), deleteAll(ctx, folders)...)...)
 		},
 	}
@@ -74,7 +75,8 @@ func (s *Store) newEngine(ctx context.Context, folder blobName, location string,
 	return engine{folder: folder}, nil
 }
 
-// engine returns an account that is reached by signature alone, as an engine reaches it.
+// engine returns the account reached, but with signature as the only credential, as an engine has
+// it.
 func (c *Client) engine(reached *account, signature string) (*account, error) {
 	core := c.core
 	core.PerCallPolicies = []policy.Policy{pinVersion{}}
@@ -89,7 +91,7 @@ func (c *Client) engine(reached *account, signature string) (*account, error) {
 // engine sends the requests of engines to the container of a folder. It implements cloud.Engine.
 type engine struct {
 	folder blobName
-	isOwn  bool // the server's own identity: a refusal means that a role is missing
+	isOwn  bool // it uses the server's own identity: a refusal means that a role is missing
 }
 
 // at returns the blob with a name.

@@ -47,7 +47,7 @@ type grant struct {
 	expiry             time.Time
 }
 
-// sign returns a shared access signature: a URL's query, without the question mark.
+// sign returns a shared access signature: the query of a URL, without the question mark.
 //
 // Source: REST API of Azure Storage, "Create a user delegation SAS", for the versions from
 // 2020-12-06 to before 2025-07-05.
@@ -78,7 +78,7 @@ func (g grant) sign(key delegationKey) (string, error) {
 	return query.Encode(), nil
 }
 
-// depth returns how many segments of a path Azure compares.
+// depth returns how many segments of a request's path Azure compares with the directory.
 func (g grant) depth() int { return strings.Count(g.directory, "/") + 1 }
 
 // stringToSign returns the text to sign. Its empty fields could restrict a signature in ways that
@@ -95,16 +95,16 @@ func (g grant) stringToSign(key delegationKey) string {
 		key.Expiry.UTC().Format(sasTime),
 		key.Service,
 		key.Version,
-		"", // the user on whose behalf it is used, without a check of that user
-		"", // the same, with a check
-		"", // the id in logs
+		"", // authorized user, whose permissions Azure does not check
+		"", // authorized user, whose permissions Azure checks
+		"", // id of the signature's user in Azure's logs
 		"", // allowed addresses
 		sasHTTPS,
 		serviceVersion,
 		sasDirectory,
 		"", // snapshot time
 		"", // encryption scope
-		"", // five headers of answers
+		"", // five headers that Azure would set in answers
 		"",
 		"",
 		"",

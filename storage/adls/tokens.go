@@ -41,8 +41,8 @@ func (o Options) checkEndpointForTokens() error {
 		"with --trusted-storage %s, or use the key of the account", OptionEndpoint, o.Endpoint, o.Endpoint)
 }
 
-// checkHost returns an error if tokens would be sent to a location's host that is not Azure's. With
-// an endpoint, they are sent to that endpoint.
+// checkHost returns an error if requests to host, of a location, would send tokens to a host that
+// is not Azure's. If an endpoint is set, tokens go to that endpoint, whatever the host.
 func (c *Client) checkHost(host string) error {
 	if c.options.Endpoint != "" || isAzures(host) {
 		return nil
@@ -51,13 +51,14 @@ func (c *Client) checkHost(host string) error {
 		"the option %s, and start the server with --trusted-storage", host, OptionEndpoint)
 }
 
-// tokenPolicies returns the policies that add an identity's tokens to requests. Their scope is
-// always Azure Storage, whatever a server requests.
+// tokenPolicies returns the policies that add an identity's tokens to requests. The tokens are
+// always for Azure Storage, whatever a server demands.
 func tokenPolicies(identity azcore.TokenCredential) []policy.Policy {
 	return []policy.Policy{runtime.NewBearerTokenPolicy(identity, []string{storageScope}, nil), noChallenge{}}
 }
 
-// noChallenge hides from earlier policies which kind of token a server requests.
+// noChallenge removes from an answer the server's demand for a kind of token, so that earlier
+// policies do not see it.
 type noChallenge struct{}
 
 // Do implements policy.Policy.

@@ -13,8 +13,9 @@ import (
 	"moorage/storage"
 )
 
-// The parts of a credential, under the names of Iceberg's clients. Java looks for the account's
-// host, or for its name when it renews; PyIceberg looks for the last.
+// The parts of a credential, under the names that Iceberg's clients use. Java looks for the names
+// with the account's host, or, when it renews a credential, with the account's name. PyIceberg
+// looks for the last name.
 const (
 	configSASHost    = "adls.sas-token."
 	configExpiryHost = "adls.sas-token-expires-at-ms."
@@ -92,8 +93,8 @@ func (s *Store) directory(location storage.Location) (string, error) {
 	}
 }
 
-// newCredential encodes a signature for the clients of Iceberg. Some look for the host in the
-// location of the table, which may be the host for blobs.
+// newCredential encodes a signature for Iceberg's clients. Some clients look for a name with the
+// host in the table's location, which may be the host for blobs.
 func newCredential(location storage.Location, signature string, expiry time.Time) storage.Credential {
 	host := hostOf(location)
 	name, _, _ := strings.Cut(host, ".")

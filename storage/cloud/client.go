@@ -18,8 +18,8 @@ type Doer interface {
 }
 
 // Client is an HTTP client that aborts a request when no byte of a body moves for Stall. A storage
-// may accept a connection and then neither receive nor send a byte. No other bound of an HTTP
-// client ends such a request and does not also bound the time for a large file.
+// may accept a connection and then neither receive nor send a byte. Every other timeout of an HTTP
+// client that ends such a request also limits the time for a large file.
 //
 // The bound holds
 // for the request's body and for the answer's body, regardless of its reader. Doer bounds the wait
@@ -52,12 +52,12 @@ func (c Client) Do(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// watch calls stalled if moved is not called for stall after its last call. It is safe for
+// watch calls stalled if moved is not called again within the duration stall. It is safe for
 // concurrent use.
 type watch struct {
 	stall time.Duration
 
-	// mu guards the fields below; leaf.
+	// mu guards the fields below. No other lock is taken while it is held.
 	mu    sync.Mutex
 	timer *time.Timer
 	ended bool
@@ -65,7 +65,7 @@ type watch struct {
 
 func newWatch(stall time.Duration, stalled func()) *watch {
 	w := &watch{stall: stall, timer: time.AfterFunc(stall, stalled)}
-	w.timer.Stop() // nothing has moved yet: first comes the connection, which has a bound of its own
+	w.timer.Stop() // no byte has moved yet: first comes the connection, which has its own timeout
 	return w
 }
 
@@ -84,8 +84,8 @@ func (w *watch) end() {
 	w.timer.Stop()
 }
 
-// sending is the body of a request. The server must receive the bytes that were read last before
-// more are read.
+// sending is the body of a request. A Read means that the server has received the bytes of the Read
+// before it.
 type sending struct {
 	io.ReadCloser
 	watch *watch
@@ -102,15 +102,15 @@ func (s sending) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// answered is the body of an answer. It is for one goroutine.
+// answered is the body of an answer. It is not safe for concurrent use.
 type answered struct {
 	io.ReadCloser
-	ctx   func() error // why it ended early, if it did
+	ctx   func() error // why the request ended early, if it did
 	stop  context.CancelCauseFunc
 	stall time.Duration
 }
 
-// Read reads from the answer, for at most the time that the server may be silent.
+// Read reads from the answer. It fails if the server sends nothing for the permitted time.
 func (a *answered) Read(into []byte) (int, error) {
 	timer := time.AfterFunc(a.stall, func() { a.stop(ErrStalled) })
 	defer timer.Stop()
@@ -121,7 +121,7 @@ func (a *answered) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the answer.
+// Close closes the answer.
 func (a *answered) Close() error {
 	defer a.stop(nil)
 	return a.ReadCloser.Close()

@@ -24,16 +24,17 @@ func Located[T any](locations []string, locate func(location string) (T, error))
 
 // Deleted is the result of one request for several deletions.
 type Deleted[T any] struct {
-	// Again are the objects that a further request may delete, and Passing has an error for each.
+	// Again are the objects that another request may delete. Passing has an error for each of them.
 	Again   []T
 	Passing []error
-	// Lasting are the errors of the other objects that are left.
+	// Lasting are the errors of objects that were not deleted and that no other request can delete.
 	Lasting []error
 }
 
-// Resend sends a batch of deletions, and the part of it that failed for the moment again, up to
-// attemptsMax times. pause waits before attempt+1, or returns an error. An error of send ends all.
-// The result has an error for each object that is left.
+// Resend sends a batch of deletions with send. It repeats deletions that failed temporarily, with
+// at most attemptsMax requests in all. pause waits before the request after attempt, or returns an
+// error. An error of send ends Resend. The result has an error for each object that was not
+// deleted.
 func Resend[T any](batch []T, attemptsMax int, pause func(attempt int) error,
 	send func(batch []T) (Deleted[T], error),
 ) []error {

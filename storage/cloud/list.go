@@ -15,12 +15,13 @@ type Listing struct {
 	Folder, After string
 	// Bucket is the location of the bucket. Only its scheme and its authority are used.
 	Bucket storage.Location
-	// Prefix is what the names of the objects in the folder begin with.
+	// Prefix begins the names of all objects in the folder.
 	Prefix string
 }
 
-// Page returns an empty page as of now. next is where the following page begins. An answer is an
-// error if it lacks the time, or if it has more and does not say where that begins.
+// Page returns an empty page with the server's time now. more is true if another page follows, and
+// next is where it begins. Page returns an error if now is missing, or if more is true and next is
+// empty.
 func (l Listing) Page(now time.Time, more bool, next string) (storage.Page, error) {
 	switch {
 	case now.IsZero():

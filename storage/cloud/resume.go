@@ -8,21 +8,21 @@ import (
 	"io"
 )
 
-// resumesMax is how often one content is resumed after a cut connection.
+// resumesMax is how often the reading of one object is resumed after a broken connection.
 const resumesMax = 4
 
 // Content describes an object to read.
 type Content struct {
 	Name  string // for errors
 	Bytes int64  // size of the object
-	// Resume requests the bytes from offset on, of the same version of the object.
+	// Resume requests the same version of the object, from offset on.
 	Resume func(offset int64) (io.ReadCloser, error)
-	// Sum is a hash whose final value must be Want. Nil if the storage has no checksum.
+	// Sum is a hash whose final value must be Want. It is nil if the storage has no checksum.
 	Sum  hash.Hash
 	Want []byte
 }
 
-// body reads a Content. It is for one goroutine.
+// body reads a Content. It is not safe for concurrent use.
 type body struct {
 	Content
 	stream  io.ReadCloser // of the latest answer
@@ -31,15 +31,15 @@ type body struct {
 	end     error // what Read returns from now on, if it is set
 }
 
-// Resume returns a reader of content, whose beginning is in stream. It resumes cut connections, and
-// never takes a part for the whole, or other bytes for the written ones. Its Read returns io.EOF
-// only if all bytes are there and match the checksum. Close closes the stream. It is for one
-// goroutine.
+// Resume returns a reader of content. stream has the content from the beginning. If a connection
+// breaks, the reader requests the rest. Its Read returns io.EOF only if it has read all bytes and
+// they match the checksum. Its Close closes the current stream. The reader is not safe for
+// concurrent use.
 func Resume(stream io.ReadCloser, content Content) io.ReadCloser {
 	return &body{Content: content, stream: stream}
 }
 
-// Read continues reading, also after a cut connection.
+// Read continues reading, even after a broken connection.
 func (b *body) Read(into []byte) (int, error) {
 	for b.end == nil {
 		n, err := b.stream.Read(into)
@@ -62,7 +62,7 @@ func (b *body) Read(into []byte) (int, error) {
 	return 0, b.end
 }
 
-// verify returns io.EOF if the bytes read match the storage's object.
+// verify returns io.EOF if the bytes that were read match the storage's checksum.
 func (b *body) verify() error {
 	switch {
 	case b.offset > b.Bytes:

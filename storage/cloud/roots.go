@@ -13,8 +13,8 @@ import (
 // Roots are the locations at and below which a store works.
 type Roots []storage.Location
 
-// ParseRoots parses the roots of a store. All must have the scheme. name is the name of the
-// storage, for errors. The error is ErrLocation.
+// ParseRoots parses the roots of a store. All must have the given scheme. name is the name of the
+// storage, for errors. ParseRoots returns ErrLocation for any other root.
 func ParseRoots(scheme, name string, roots []string) (Roots, error) {
 	parsed := make(Roots, 0, len(roots))
 	for _, root := range roots {
@@ -35,8 +35,8 @@ func (r Roots) Contains(location storage.Location) bool {
 	return slices.ContainsFunc(r, func(root storage.Location) bool { return root.Contains(location) })
 }
 
-// File parses the location of a file. Errors: that of ctx if it has ended, ErrLocation, and
-// ErrOutside if the file is not below a root.
+// File parses the location of a file. It returns the error of ctx if ctx has ended, ErrLocation if
+// the location is malformed, and ErrOutside if the file is not below a root.
 func (r Roots) File(ctx context.Context, location string) (storage.Location, error) {
 	if err := ctx.Err(); err != nil {
 		return storage.Location{}, fmt.Errorf("%s: %w", location, err)
@@ -51,8 +51,8 @@ func (r Roots) File(ctx context.Context, location string) (storage.Location, err
 	return parsed, nil
 }
 
-// Scope parses the locations of a credential's scope. Errors: ErrLocation, and ErrOutside if one of
-// them is not below a root.
+// Scope parses the locations of a credential's scope. It returns ErrLocation if one is malformed,
+// and ErrOutside if one is neither at nor below a root.
 func (r Roots) Scope(locations []string) ([]storage.Location, error) {
 	parsed := make([]storage.Location, 0, len(locations))
 	for _, location := range locations {
@@ -68,7 +68,8 @@ func (r Roots) Scope(locations []string) ([]storage.Location, error) {
 	return parsed, nil
 }
 
-// Shortest returns the shortest name of a root in each bucket, and the buckets in order.
+// Shortest returns, for each bucket, the shortest name of a root in it. It also returns the buckets
+// in order.
 func (r Roots) Shortest() (names map[string]string, buckets []string) {
 	names = make(map[string]string)
 	for _, root := range r {
@@ -80,7 +81,7 @@ func (r Roots) Shortest() (names map[string]string, buckets []string) {
 	return names, slices.Sorted(maps.Keys(names))
 }
 
-// Below returns what the names of the objects in a folder begin with: "" for the whole bucket.
+// Below returns the prefix of the names of all objects in a folder: "" for the whole bucket.
 func Below(folder string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(folder, "/")+"/", "/")
 }

@@ -16,7 +16,7 @@ const ProbePrefix = "moorage-probe-"
 // ProbeEndTimeout bounds how long a probe tries to delete the objects that it wrote.
 const ProbeEndTimeout = 5 * time.Second
 
-// Names of objects below the folders of a probe: one that exists, and one that does not.
+// Names of objects below the folders of a probe: an existing object and a missing one.
 const (
 	ProbeData = "/data"
 	ProbeNew  = "/new"
@@ -33,8 +33,8 @@ type Engine interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Trial is a request for an object or a prefix, which must be allowed to credentials, or must be
-// refused. What completes the sentence "the credentials can …".
+// Trial is a request for an object or a prefix. The server must allow it to credentials, or must
+// refuse it. The field What completes the sentence "the credentials can …".
 type Trial struct {
 	What string
 	Do   func(ctx context.Context, name string) error
@@ -48,29 +48,30 @@ type VendingProbe struct {
 	// Folder is the name of a folder that does not exist, without a slash at the end. Its last
 	// segment has lower-case letters.
 	Folder string
-	// Storage and Place name the kind of the storage and the bucket, and Maker the issuer of the
-	// credentials, for errors. Hint is a sentence about credentials that do not reach their scope.
+	// These texts are for errors. Storage is the kind of the storage, Place is the bucket, and
+	// Maker is the issuer of the credentials. Hint is a sentence about credentials that do not
+	// reach their scope.
 	Storage, Place, Maker, Hint string
 
-	// Own has the server's own credentials.
+	// Own sends requests with the server's own credentials.
 	Own Engine
-	// Vend issues credentials for Folder, to write or only to read.
+	// Vend issues credentials for Folder. If write is false, they allow only reading.
 	Vend func(ctx context.Context, write bool) (Engine, error)
 	// Forbidden returns further requests that must be refused. It may be nil.
 	Forbidden func(engine Engine, write bool) []Trial
-	// Detours tries to reach beyond the scope by names that a server may change after it has
-	// checked them. It may be nil. The error for credentials that reach beyond their scope is
-	// ErrUnenforced.
+	// Detours tries to reach beyond the scope with names that a server may change after it has
+	// checked them. It returns ErrUnenforced if the credentials reach beyond their scope. It may be
+	// nil.
 	Detours func(ctx context.Context, engine Engine, write bool) error
 	// IsRefused reports whether a server refused a request because of its credentials.
 	IsRefused func(error) bool
 	// Delete deletes objects with the server's own credentials; some of them may not exist.
 	Delete func(ctx context.Context, names []string) error
-	// Left are further objects below Folder that the trials may write.
+	// Left are other objects below Folder that the trials may write. Run deletes them.
 	Left []string
 }
 
-// Siblings returns the folders outside the scope of the credentials, by what they are.
+// Siblings returns the folders outside the scope of the credentials, and a description of each.
 func (p VendingProbe) Siblings() (names, whats []string) {
 	above := p.Folder[:strings.LastIndexByte(p.Folder, '/')+1]
 	last := p.Folder[len(above):]
@@ -80,8 +81,8 @@ func (p VendingProbe) Siblings() (names, whats []string) {
 	}
 }
 
-// Run performs the probe, and deletes the objects that it may have written. The error for
-// credentials that reach beyond their scope is ErrUnenforced.
+// Run performs the probe, and deletes the objects that it may have written. It returns
+// ErrUnenforced if the credentials reach beyond their scope.
 func (p VendingProbe) Run(ctx context.Context) (err error) {
 	siblings, _ := p.Siblings()
 	defer func() {

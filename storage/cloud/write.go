@@ -8,7 +8,7 @@ import (
 	"moorage/storage"
 )
 
-// writeIDBytes ensures that no two calls draw the same id.
+// writeIDBytes is so large that no two calls draw the same id.
 const writeIDBytes = 16
 
 // NewWriteID draws the id of a write, which goes into the metadata of the object. The id is in
@@ -27,10 +27,11 @@ type Written struct {
 	Bytes int64
 }
 
-// Settle decides which call wrote the object that exists at location, after the storage refused
-// ours because the name is taken. An earlier try of ours may have succeeded without an answer. An
-// object is complete or does not exist, so an object with our id is ours. Settle compares the
-// lengths because that costs nothing. The error for another call's object is ErrExists.
+// Settle decides which call wrote the object that exists at location. It is for a caller whose
+// write the storage has refused because the name is taken. An earlier attempt of the same call may
+// have succeeded, and its answer may have been lost. An object is complete or does not exist, so an
+// object with the caller's id is the caller's. Settle also compares the lengths, because that costs
+// nothing. It returns ErrExists if another call wrote the object.
 func Settle(location string, ours, found Written) error {
 	switch {
 	case found.ID != ours.ID:

@@ -9,8 +9,8 @@ import (
 // pieceBytes is how much of a file one call reads. Nearly all metadata files are shorter.
 const pieceBytes = 256 << 10
 
-// body is a file that is being read, piece by piece. Each piece is a separate call, into separate
-// memory: a call that does not return must not write to the memory that the caller passed to Read.
+// body is a file that is being read, piece by piece. A separate call reads each piece into body's
+// own memory. A call that hangs must not write to the memory that the caller passed to Read.
 type body struct {
 	content handle // nil once it is closed
 	piece   []byte // of pieceBytes, or of the file's size plus one

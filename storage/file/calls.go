@@ -14,29 +14,29 @@ import (
 )
 
 // Bounds of calls into the operating system. A call on a mount that hangs never returns, and holds
-// a thread as long.
+// its thread forever.
 const (
 	// callsMax is how many threads a Store may hold inside the operating system. A disk serves
-	// fewer at a time, and the process dies at 10,000 threads.
+	// fewer calls at a time. A Go process with more than 10,000 threads dies.
 	callsMax = 128
-	// openerCallsMax is how many threads the Stores of an Opener may hold together, in addition to
-	// callsFew each. Many warehouses may be on one mount.
+	// openerCallsMax is how many threads all Stores of an Opener may hold together. Each Store may
+	// hold callsFew more. Many warehouses may be on one mount.
 	openerCallsMax = 2048
 	callsFew       = 16
-	// bytesMax bounds the bodies in the calls of a Store that have bytesOfCall or more each, even
-	// abandoned ones. callsMax bounds smaller bodies to the same total.
+	// bytesMax bounds the total size of the large bodies in a Store's calls, including abandoned
+	// calls. A body is large from bytesOfCall on. callsMax bounds smaller bodies to the same total.
 	bytesMax    = callsMax * bytesOfCall
 	bytesOfCall = 4 << 20
-	// stuckAfter is how long no call may end while all of callsMax are taken. After that callers
-	// are refused at once.
+	// stuckAfter is how long a caller waits while all slots are taken and no call ends. After that,
+	// callers are refused at once.
 	stuckAfter = 2 * time.Second
-	// queueMax bounds the wait for a slot, and for bytes, in multiples of stuckAfter.
+	// queueMax bounds the wait for a slot, and for the bytes of bodies, in multiples of stuckAfter.
 	queueMax = 5
-	// answerMax bounds the wait for one lookup of a file, or one piece of it. Writes end only with
-	// their contexts.
+	// answerMax bounds the wait for one lookup of a file, or for one piece of its content. The wait
+	// for a write ends only with the write's context.
 	answerMax = 10 * time.Second
-	// writeGrace is how long a write may take to end after its context has ended. A write that does
-	// not hang takes no further step, and then its caller knows the result.
+	// writeGrace is how long the caller of a write still waits after the context has ended. Unless
+	// it hangs, the write ends after its current step, and its caller learns the result.
 	writeGrace = time.Second
 	// closeMax bounds the wait for a file or folder to be closed.
 	closeMax = time.Second
@@ -45,7 +45,7 @@ const (
 // calls bounds how many calls of a Store are inside the operating system, and lets callers abandon
 // calls that do not return. It is safe for concurrent use.
 type calls struct {
-	bytes  *semaphore.Weighted // of large bodies; separate, so that small calls do not queue behind one
+	bytes  *semaphore.Weighted // of large bodies; separate, so that small calls do not queue behind a large body
 	slots  *semaphore.Weighted
 	shared *semaphore.Weighted // shared with other Stores
 	few    *semaphore.Weighted // own slots for when shared has none
@@ -66,7 +66,7 @@ func newCalls(shared *semaphore.Weighted) *calls {
 }
 
 // enter takes the slots and bytes of t. It returns storage.ErrUnavailable if they do not become
-// free in time. It ends with ctx.
+// free in time, or if ctx ends.
 func (c *calls) enter(ctx context.Context, t *terms) error {
 	if c.enterBy(t, (*semaphore.Weighted).TryAcquire) {
 		return nil
@@ -84,7 +84,7 @@ func (c *calls) enter(ctx context.Context, t *terms) error {
 			return nil
 		case ctx.Err() != nil:
 			return unanswered(ctx)
-		case c.ended.Load() == seen && t.from == nil: // large bodies hang, but perhaps only they
+		case c.ended.Load() == seen && t.from == nil: // calls with large bodies hang, but perhaps no others
 			return c.refused()
 		case c.ended.Load() == seen:
 			c.stuck.Store(true)
@@ -118,7 +118,7 @@ func (c *calls) enterBy(t *terms, take func(s *semaphore.Weighted, n int64) bool
 	return false
 }
 
-// leave returns what enter took.
+// leave gives back the slots and bytes that enter took.
 func (c *calls) leave(t terms) {
 	c.inside.Add(-t.slots)
 	c.ended.Add(1)
@@ -135,19 +135,19 @@ func unanswered(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", storage.ErrUnavailable, context.Cause(ctx))
 }
 
-// terms are the slots and bytes of a call, and how long its caller waits for it.
+// terms are the slots and bytes that a call takes, and how long its caller waits for it.
 type terms struct {
 	slots int64
 	bytes int64               // of large bodies
-	grace time.Duration       // after the end of its context
+	grace time.Duration       // how long to wait after the end of the context
 	from  *semaphore.Weighted // set by enter: the owner of its slots; nil without bytes
 }
 
-// aLook returns the terms of a call that changes nothing, so its answer can be dropped.
+// aLook returns the terms of a call that changes nothing. Its caller can leave without the answer.
 func aLook() terms { return terms{slots: 1} }
 
-// aWrite returns the terms of a call that works on several files or folders at a time, batchAtOnce
-// at most. bytes is the size of their bodies.
+// aWrite returns the terms of a call that works on several files or folders at a time, at most
+// batchAtOnce. bytes is the total size of their bodies.
 func aWrite(files int, bytes int64) terms {
 	if bytes < bytesOfCall {
 		bytes = 0
@@ -165,14 +165,14 @@ type answer[T any] struct {
 var errGone = errors.New("the goroutine of a call ended")
 
 // run runs call in its own goroutine and returns its result. If ctx has ended and the grace is
-// over, run returns storage.ErrUnavailable. The caller has entered; the goroutine leaves when call
-// returns. A panic of call becomes a panic of run. If call succeeds after run has returned, late
-// gets its result. late may be nil.
+// over, run returns storage.ErrUnavailable. The caller must have called enter; the goroutine calls
+// leave when call returns. A panic of call becomes a panic of run. If call succeeds after run has
+// returned, the goroutine passes the result to late, which may be nil.
 //
 // The goroutine has no owner that waits for it, because a system call cannot be ended.
 func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), late func(T)) (T, error) {
 	answers := make(chan answer[T], 1)
-	var taken atomic.Bool // by the caller, which returns, or by the goroutine, whose answer then counts
+	var taken atomic.Bool // set by the caller if it leaves first, or by the goroutine if it ends first
 	go func() {
 		given := answer[T]{err: errGone}
 		defer func() {
@@ -205,7 +205,7 @@ func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 		var none T
 		return none, unanswered(ctx)
 	}
-	given := <-answers // it is on its way
+	given := <-answers // the goroutine is about to send it
 	return given.taken()
 }
 
@@ -217,7 +217,7 @@ func (a answer[T]) taken() (T, error) {
 	return a.value, a.err
 }
 
-// ask enters, and runs call.
+// ask calls enter, and then runs call.
 func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), late func(T)) (T, error) {
 	if err := c.enter(ctx, &t); err != nil {
 		var none T
@@ -226,11 +226,12 @@ func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 	return run(ctx, c, t, call, late)
 }
 
-// close closes a handle and waits for that for a bounded time. It closes even if there is no slot.
+// close closes a handle, and waits at most closeMax for that. If there is no free slot, the handle
+// is closed later.
 func (c *calls) close(closeIt func() error) error {
 	closed := make(chan error, 1)
 	go func() { // as in run
-		t := aLook() // it waits as a goroutine, without a thread
+		t := aLook() // while it waits for a slot, it holds no thread
 		wait := func(s *semaphore.Weighted, n int64) bool { return s.Acquire(context.Background(), n) == nil }
 		if c.enterBy(&t, wait) {
 			defer c.leave(t)

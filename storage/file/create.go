@@ -14,8 +14,8 @@ import (
 	"moorage/storage"
 )
 
-// Permissions before the umask. Sharing files with engines of another user is a matter of the
-// umask.
+// Permissions before the umask. An operator whose engines run as another user sets the umask so
+// that they can share files.
 const (
 	fileMode   fs.FileMode = 0o666
 	folderMode fs.FileMode = 0o777
@@ -24,21 +24,21 @@ const (
 // Create writes a new file.
 //
 // It writes and syncs the body under a temporary name, which ends in ".tmp", in the file's own
-// folder. Then it links the file to the final name. link(2) refuses an existing name, and a file
-// that a crash cut short never has its final name. Then it syncs the folder. A crash can leave the
-// temporary file, which sweep removes.
+// folder. Then it links the file to the final name. link(2) refuses an existing name. A file that a
+// crash has left incomplete never has its final name. Last, Create syncs the folder. A crash can
+// leave the temporary file, which sweep removes.
 //
-// A file without a name, from open(2) with O_TMPFILE, would leave nothing. But a sync before it has
-// a name need not count. After a power cut the file can be empty on btrfs, and missing on ext4
-// without a journal. Another sync afterwards is too late, because the name may be durable before
-// it.
+// Rejected: a file without a name, from open(2) with O_TMPFILE. A crash would leave no temporary
+// file. But a sync of a file without a name may have no effect. After a power cut the file can be
+// empty on btrfs, and missing on ext4 without a journal. A sync after the link is too late, because
+// the name may become durable before that sync.
 //
-// The folders that lead to the file and may not be durable are synced at the end, together with the
-// file's own.
+// Some folders that lead to the file may not be durable yet. Create syncs them at the end, together
+// with the file's own folder.
 //
-// If ctx ends, Create returns although its present step may not have ended, and no other step
-// follows. If the file has its name by then, or gets it in that step, Create removes the name when
-// the step ends.
+// If ctx ends, Create returns, even if its current step has not ended. No step follows the current
+// one. If the file already has its name, or gets it in the current step, Create removes the name
+// when that step ends.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	c, err := s.newCreation(ctx, storage.File{Location: location, Body: body})
 	if err != nil {
@@ -68,7 +68,7 @@ type creation struct {
 	name string
 	file storage.File
 	mine *writing // set by start
-	// unsettled are folders that must be durable before the file is reported.
+	// unsettled are folders that must become durable before Create reports success.
 	unsettled []string
 	// atOnce is how many folders are synced at a time. Each counts as a call.
 	atOnce int
@@ -79,8 +79,8 @@ func (s *Store) newCreation(ctx context.Context, file storage.File) (*creation, 
 	return &creation{root: root, name: name, file: file, atOnce: 1}, err
 }
 
-// start waits until no other call in this process makes the file. If it succeeds, end must be
-// called.
+// start waits until no other call in this process makes the file. If start succeeds, the caller
+// must call end.
 func (c *creation) start(ctx context.Context) (err error) {
 	c.mine, err = c.root.startWriting(ctx, c.name)
 	return err
@@ -132,8 +132,8 @@ func isImpossible(err error) bool {
 // writing is a file that is being made.
 type writing struct {
 	done chan struct{} // closed when it is made, or has failed
-	// hidden is set if the file did not exist before. Then readers must not see it until it is
-	// complete: it may already have its name and still be lost in a power cut.
+	// hidden is set if the file did not exist before. Then readers must not see the file until it
+	// is durable. It may already have its name, but a power cut could still delete it.
 	hidden atomic.Bool
 }
 
@@ -158,15 +158,15 @@ func (r *root) endWriting(name string, w *writing) {
 	close(w.done)
 }
 
-// isHidden reports whether readers must not see the file name, whatever they find. They check
-// before they look for the file. They check again when they have found it, because it may have got
-// its name meanwhile.
+// isHidden reports whether readers must ignore the file called name, even if they find it. They
+// check before they look for the file. They check again when they have found it, because it may
+// have got its name meanwhile.
 func (r *root) isHidden(name string) bool {
 	w, ok := r.writing.Load(name)
 	return ok && w.(*writing).hidden.Load()
 }
 
-// taken returns the reason why a file could not have its name.
+// taken returns the reason why a file could not get its name.
 func (r *root) taken(location, name string) error {
 	if _, err := r.files.Stat(name); isEscape(err) {
 		return translate(location, err)
@@ -174,8 +174,9 @@ func (r *root) taken(location, name string) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, location)
 }
 
-// draft is a file in progress. The steps sync, publish and settle complete it, in this order, each
-// after the success of the one before. A failing step leaves nothing behind, as far as it can.
+// draft is a file in progress. The steps sync, publish and settle complete it, in this order. Each
+// requires the success of the step before it. A failing step removes what it has made, as far as it
+// can.
 type draft struct {
 	*creation
 	parent    folderFS
@@ -183,13 +184,14 @@ type draft struct {
 	content   handle
 }
 
-// exists returns fs.ErrExist if the file exists and is durable, or why its durability is unknown.
+// exists returns fs.ErrExist if the file exists and is durable. Any other error is the reason why
+// its durability is unknown.
 func (c *creation) exists(ctx context.Context) error {
 	return cmp.Or(c.root.settleFolders(ctx, c.unsettled, c.atOnce), ctx.Err(), fs.ErrExist)
 }
 
-// newDraft writes the file of c under a temporary name in its folder. close must be called. It
-// returns fs.ErrExist if the file already exists.
+// newDraft writes the file of c under a temporary name in its folder. The caller must close the
+// draft. newDraft returns fs.ErrExist if the file already exists.
 func (s *Store) newDraft(ctx context.Context, c *creation) (*draft, error) {
 	parent, err := c.root.files.Folder(c.folder())
 	if err != nil {
@@ -209,7 +211,7 @@ func (s *Store) newDraft(ctx context.Context, c *creation) (*draft, error) {
 // base returns the file's name in its folder.
 func (d *draft) base() string { return path.Base(d.name) }
 
-// write makes the temporary file. From now on readers do not find the final one.
+// write makes the temporary file. From then on the final file is hidden from readers.
 func (d *draft) write(ctx context.Context) error {
 	_, err := d.parent.Lstat(d.base())
 	if err == nil {
@@ -230,8 +232,7 @@ func (d *draft) write(ctx context.Context) error {
 	return err
 }
 
-// sync makes the content of the draft durable, but not its name. It does nothing if the draft's
-// caller has gone.
+// sync makes the content of the draft durable, but not its name. It does nothing if ctx has ended.
 func (d *draft) sync(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -258,8 +259,8 @@ func (d *draft) publish(ctx context.Context) error {
 	return err
 }
 
-// isLinked reports whether the final name is the draft's. A network file system that lost an answer
-// repeats the link, and then reports that the name is taken.
+// isLinked reports whether the final name already belongs to the draft. A network file system that
+// has lost an answer repeats the link, and then reports that the name is taken.
 func (d *draft) isLinked() bool {
 	temporary, err := d.parent.Lstat(d.temporary)
 	if err != nil {
@@ -269,18 +270,18 @@ func (d *draft) isLinked() bool {
 	return err == nil && os.SameFile(temporary, named)
 }
 
-// settle makes the file's name durable, and the folders that lead to it. It does nothing if the
-// draft's caller has gone.
+// settle makes the file's name durable, and the folders that lead to it. It does nothing if ctx has
+// ended.
 func (d *draft) settle(ctx context.Context) error {
 	err := cmp.Or(d.root.settleFolders(ctx, d.unsettled, d.atOnce, d.parent.Sync), ctx.Err())
 	if err != nil {
-		// The file was not visible to any reader. If this removes it, it never existed.
+		// No reader has seen the file. If the name can be removed, the file never existed for them.
 		_ = d.parent.Remove(d.base())
 	}
 	return err
 }
 
-func (d *draft) close() { _ = d.parent.Close() } // nothing was written through it
+func (d *draft) close() { _ = d.parent.Close() } // nothing was written through this handle
 
-// discard removes the temporary name, which is useless after the link and harmless if it stays.
+// discard removes the temporary name. After the link the name is useless, but harmless if it stays.
 func (d *draft) discard() { _ = d.parent.Remove(d.temporary) }

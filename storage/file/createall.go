@@ -26,13 +26,13 @@ type batched struct {
 	index   int
 	started bool
 	draft   *draft // once it is written
-	err     error  // the reason why it takes no further step
+	err     error  // the reason why the file takes no further step
 }
 
-// CreateAll implements storage.Batcher. The files take each step of Create together, batchMax at a
-// time. CreateAll writes all, syncs all, gives all their names, then syncs all folders. A file
-// system with a journal then writes its journal once for all concurrent syncs, instead of once for
-// each.
+// CreateAll implements storage.Batcher. Up to batchMax files take each step of Create together.
+// CreateAll writes all of them, syncs them, links them to their final names, and then syncs all
+// folders. So a file system with a journal writes its journal once for all concurrent syncs,
+// instead of once for each.
 func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
 	byRoot := make(map[*root][]*batched)
@@ -52,8 +52,8 @@ func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	return failures
 }
 
-// createBatch makes the files of batch, which are all in root, and returns their errors, by index
-// in the request.
+// createBatch makes the files of batch, which are all in root. It returns their errors by the
+// files' indexes in the request.
 func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) map[int]error {
 	// Callers that make some of the same files start them in the same order, so they do not wait
 	// for each other in a cycle.
@@ -90,7 +90,8 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) m
 	return failures
 }
 
-// createStarted makes the started files of batch, ends them, and returns the errors of all.
+// createStarted makes the started files of batch, calls end for each, and returns the errors of all
+// files.
 func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched) map[int]error {
 	for _, b := range batch {
 		if b.started {
@@ -103,7 +104,7 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 	failures := make(map[int]error, len(batch))
 	for i, b := range batch {
 		switch {
-		case isRepeated(batch, i) && batch[i-1].err != nil: // if that was not made, this does not exist
+		case isRepeated(batch, i) && batch[i-1].err != nil: // if the first of two equal files failed, so has this
 			b.err = batch[i-1].err
 		case errors.Is(b.err, fs.ErrNotExist): // its folder was removed meanwhile
 			b.err = s.create(ctx, b.creation)
@@ -115,8 +116,8 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 	return failures
 }
 
-// isRepeated reports whether the i-th file of a sorted batch is the same as the one before it,
-// which is made instead.
+// isRepeated reports whether the i-th file of a sorted batch has the same name as the file before
+// it. Then only the first of the two is made.
 func isRepeated(batch []*batched, i int) bool { return i > 0 && batch[i].name == batch[i-1].name }
 
 // createTogether makes all files of batch without an error.
@@ -152,8 +153,8 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 	}
 }
 
-// each calls do for all files of batch without an error, several at a time, and keeps the errors. A
-// panic becomes the error of its file.
+// each calls do for every file of batch that has no error yet, several at a time. It keeps the
+// error of do as the file's error. A panic becomes the error of its file.
 func (s *Store) each(ctx context.Context, batch []*batched, do func(context.Context, *batched) error) {
 	var group errgroup.Group
 	group.SetLimit(s.atOnce)

@@ -9,25 +9,26 @@
 //
 // # What a killed process leaves
 //
-// A killed process leaves temporary files next to the files that it was making. The next process
-// that creates or deletes a file in that folder removes them, a minute or more later. A Store
-// checks each folder until it has found no file that is too young to remove.
+// A killed process leaves temporary files next to the files that it was making. They count as
+// leftovers when they are a minute old. The next process that then creates or deletes a file in
+// that folder removes them. A Store checks a folder again until the folder has no temporary file
+// that is too young to remove.
 //
 // # What hangs
 //
 // A call on a mount that hangs does not return, and cannot be ended. Each call of a Store runs in
-// its own goroutine, so its caller continues when the context ends, or after some seconds for a
-// lookup. The error is storage.ErrUnavailable. At most 128 calls of a Store are inside the
-// operating system. Beyond that callers wait for two seconds. If no call ends, they are refused
-// with the same error. A Create that was left behind takes no further step after the one that
-// hangs.
+// its own goroutine. So its caller continues when the context ends, or, for a lookup, after ten
+// seconds at most. The error is storage.ErrUnavailable. At most 128 calls of a Store are inside the
+// operating system. Further callers wait. If no call ends within two seconds, they are refused with
+// the same error. If the caller of a Create has left, the Create takes no further step after the
+// step that hangs.
 //
 // # What it needs
 //
-// It needs a file system with hard links, and an fsync that makes data durable. Other processes, or
-// another Store, must not remove a folder and make it again under the same name while a Store is
-// open. The Store may take the new folder for one that is already durable. RemoveEmptyFolder of the
-// Store itself is the way to remove a folder.
+// It needs a file system with hard links, and an fsync that makes data durable. While a Store is
+// open, no other process or Store may remove a folder and make it again under the same name. The
+// Store may believe that the new folder is already durable. Only RemoveEmptyFolder of the Store
+// itself may remove a folder.
 //
 // # What it must not know
 //
@@ -64,32 +65,33 @@ type Store struct {
 	now    func() time.Time
 	atOnce int // how many files one CreateAll works on at a time
 
-	// temporary and serial name files in progress, as newTemporary does. No two processes draw the
-	// same.
+	// newTemporary makes the names of temporary files from temporary and serial. No two processes
+	// draw the same value of temporary.
 	temporary string
 	serial    atomic.Uint64
 }
 
 // New returns a store of the files below roots, which are locations of folders. It creates missing
-// folders. It returns ErrLocation if one is not a file location. Links that lead to a root are
-// followed. Links inside must be relative and stay inside. If a root does not open within two
-// seconds, because its mount hangs, it is opened in the background, and calls below that root wait
-// for it.
+// folders. It returns ErrLocation if one is not a file location. Links in the path of a root are
+// followed. Links below a root must be relative and must not lead out of it. If a root does not
+// open within two seconds, because its mount hangs, it is opened in the background. Calls below
+// that root wait for it.
 func New(roots []string) (*Store, error) { return NewOpener().New(roots) }
 
-// NewExisting is New without creating folders. Below a missing root no file is found, none can be
-// made, and there is none to delete. That does not change when the folder is made later.
+// NewExisting is New without creating folders. Below a missing root, lookups and deletions find no
+// file, and Create fails. That does not change if the folder is made later.
 func NewExisting(roots []string) (*Store, error) { return NewOpener().NewExisting(roots) }
 
 // Opener opens Stores with a common bound on the threads that they hold inside the operating
-// system: 2,048, and 16 more each. It is safe for concurrent use.
+// system: 2,048 in all, and 16 more for each Store. It is safe for concurrent use.
 type Opener struct {
 	calls    *semaphore.Weighted // inside the operating system
 	openings *semaphore.Weighted // roots that are being opened
 }
 
-// openingsMax bounds how many roots are being opened at a time. Each takes a thread for as long as
-// the operating system does not answer, and a store that failed to open is retried.
+// openingsMax bounds how many roots are being opened at a time. Each holds a thread until the
+// operating system answers. Without a bound, retries for a root that hangs would hold more and more
+// threads.
 const openingsMax = 256
 
 // NewOpener returns an Opener.
@@ -97,10 +99,10 @@ func NewOpener() *Opener {
 	return &Opener{semaphore.NewWeighted(openerCallsMax), semaphore.NewWeighted(openingsMax)}
 }
 
-// New is the function New with the bound of o.
+// New is like the function New, but its stores share the bound of o.
 func (o *Opener) New(roots []string) (*Store, error) { return o.open(roots, openRoot) }
 
-// NewExisting is the function NewExisting with the bound of o.
+// NewExisting is like the function NewExisting, but its stores share the bound of o.
 func (o *Opener) NewExisting(roots []string) (*Store, error) {
 	return o.openAs(roots, func(folder string) (fileSystem, error) {
 		files, err := openRoot(folder)
@@ -115,7 +117,7 @@ func (o *Opener) open(roots []string, openFolder func(path string) (fileSystem, 
 	return o.openAs(roots, func(folder string) (fileSystem, error) { return makeRoot(folder, openFolder) })
 }
 
-// openAs returns a store of the files below roots, which openAsRoot opens.
+// openAs returns a store of the files below roots. It opens each root with openAsRoot.
 func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSystem, error)) (*Store, error) {
 	parsed, err := outermost(roots)
 	if err != nil {
@@ -135,7 +137,7 @@ func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSyst
 	for i, attempt := range attempts {
 		select {
 		case <-attempt.done:
-		case <-ctx.Done(): // the caller reports it
+		case <-ctx.Done(): // the caller of openAs reports the failure
 		}
 		if attempt.hasFailed() {
 			failures = append(failures, fmt.Errorf("open %s: %w", parsed[i], attempt.err))
@@ -170,8 +172,8 @@ func outermost(locations []string) ([]storage.Location, error) {
 	return outer, nil
 }
 
-// Close closes the roots. Open files stay open; every later call fails. A handle that hangs is
-// closed when it no longer hangs.
+// Close closes the roots. Open files stay open; every later call fails. If closing a root hangs,
+// the root is closed when the mount answers again.
 func (s *Store) Close() error {
 	s.calls.lookers.close()
 	var failures []error
@@ -186,7 +188,7 @@ func (s *Store) Busy() bool {
 	return s.calls.inside.Load() > 0 || slices.ContainsFunc(s.roots, (*root).isOpening)
 }
 
-// Probe implements storage.Prober: it reads each root. It ends with ctx.
+// Probe implements storage.Prober by reading each root. It returns when ctx ends.
 func (s *Store) Probe(ctx context.Context) error {
 	failures := make([]error, len(s.roots))
 	var looks sync.WaitGroup
@@ -197,7 +199,7 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Open returns the content of a file. Reading it also ends with ctx.
+// Open returns the content of a file. Reading the content fails once ctx has ended.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	root, name, err := s.locate(ctx, location)
 	if err != nil {
@@ -287,9 +289,9 @@ func (s *Store) MayBeGone(location string) bool {
 }
 
 // Delete removes files, and the checksum files that Hadoop keeps next to its files. It leaves
-// anything that is not a file, such as a folder. A power cut may bring removed files back. It also
-// removes what killed processes left next to the files, as far as it can. If ctx ends, the current
-// file may still be removed, but no other.
+// anything that is not a file, such as a folder. A power cut may bring removed files back. Delete
+// also tries to remove the temporary files that killed processes have left next to the files. If
+// ctx ends, the current file may still be removed, but no other.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	var reached []string
@@ -310,7 +312,7 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
-// removeAll deletes the files at locations, which are all in open roots.
+// removeAll deletes the files at locations. Their roots must be open.
 func (s *Store) removeAll(ctx context.Context, locations []string) error {
 	var failures []error
 	for _, location := range locations {
@@ -334,10 +336,10 @@ func (s *Store) remove(ctx context.Context, location string) error {
 	if err != nil || !found.Mode().IsRegular() {
 		return ignoreMissing(translate(location, err))
 	}
-	// The checksum goes first, because once the file is gone, a repeated Delete does not look for
-	// it.
+	// Remove the checksum first. Once the file is gone, a repeated Delete would not look for its
+	// checksum.
 	for _, each := range []string{checksumOf(name), name} {
-		if err := ctx.Err(); err != nil { // a caller that gave up may have been told that the file stays
+		if err := ctx.Err(); err != nil { // a caller that has left may have been told that the file stays
 			return err
 		}
 		if err := ignoreMissing(translate(location, root.files.Remove(each))); err != nil {
@@ -358,7 +360,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// locate returns the root that contains location, and location's name there. The root is open then.
+// locate returns the root that contains location, and location's name in it. It waits until the
+// root is open.
 func (s *Store) locate(ctx context.Context, location string) (*root, string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", location, err)
@@ -370,7 +373,7 @@ func (s *Store) locate(ctx context.Context, location string) (*root, string, err
 	return root, name, err
 }
 
-// rootOf returns the root that contains location, and location's name there.
+// rootOf returns the root that contains location, and location's name in it.
 func (s *Store) rootOf(location string) (*root, string, error) {
 	parsed, err := storage.ParseFile(location)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	// knownMax bounds how many folders a root remembers, which take about 10 MB.
 	knownMax = 1 << 16
 	// foldersAtOnce is how many folders a Create in a new folder syncs at a time: the metadata
-	// folder, the table's and the namespace's.
+	// folder, the table's folder and the namespace's folder.
 	foldersAtOnce = 3
 )
 
@@ -52,7 +52,8 @@ func (s *Store) MakeFolder(ctx context.Context, location string) error {
 	return nil
 }
 
-// RemoveEmptyFolder removes the folder at location if it is empty and older than age. A root stays.
+// RemoveEmptyFolder removes the folder at location if it is empty and older than age. It never
+// removes a root.
 func (s *Store) RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error) {
 	root, name, err := s.locate(ctx, location)
 	if err != nil || name == "." {
@@ -64,8 +65,9 @@ func (s *Store) RemoveEmptyFolder(ctx context.Context, location string, age time
 	return removed, ignoreMissing(translate(location, err))
 }
 
-// removeFolder removes the folder name if it is empty and was not changed after limit. It waits for
-// files in progress, while others wait behind it. The wait is short, because one of them may hang.
+// removeFolder removes the folder called name if it is empty and was not changed after limit. It
+// waits for a short time until no file is in progress. New files wait behind it. The wait is short
+// because a file in progress may hang.
 func (r *root) removeFolder(ctx context.Context, name string, limit time.Time) (bool, error) {
 	waiting, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
@@ -85,8 +87,8 @@ func (r *root) removeFolder(ctx context.Context, name string, limit time.Time) (
 	return err == nil, err
 }
 
-// enterFolders keeps folders from being removed until leave is called. It waits for a current
-// removal until ctx ends.
+// enterFolders prevents the removal of folders until the caller calls leave. If a removal is in
+// progress, enterFolders waits until it ends or ctx ends.
 func (r *root) enterFolders(ctx context.Context) (leave func(), err error) {
 	if err := r.makers.Acquire(ctx, 1); err != nil {
 		return nil, unanswered(ctx)
@@ -94,8 +96,8 @@ func (r *root) enterFolders(ctx context.Context) (leave func(), err error) {
 	return func() { r.makers.Release(1) }, nil
 }
 
-// inFolder makes the folder name and calls do, which must settle the given folders. If the folder
-// is removed meanwhile, it starts again.
+// inFolder makes the folder called name and calls do, which must settle the given folders. If
+// another process removes the folder meanwhile, inFolder starts again.
 func (r *root) inFolder(ctx context.Context, name string, do func(unsettled []string) error) error {
 	leave, err := r.enterFolders(ctx)
 	if err != nil {
@@ -115,11 +117,12 @@ func (r *root) inFolder(ctx context.Context, name string, do func(unsettled []st
 	return err
 }
 
-// makeFolders makes the folder name and the folders that lead to it. It returns the folders that
-// are not known to be durable, the highest first. The caller must have entered the folders.
+// makeFolders makes the folder called name and the folders that lead to it. It returns the folders
+// that may not be durable, the highest first. The caller must have called enterFolders.
 //
-// They are settled only after the work in them. By then one write of the file system's journal may
-// make durable what would earlier take one write for each folder.
+// The caller settles the folders only after it has written the files in them. By then one write of
+// the file system's journal may make all of them durable. Earlier, each folder would take its own
+// write.
 func (r *root) makeFolders(name string) (unsettled []string, err error) {
 	if r.isSettled(name) {
 		return nil, nil
@@ -131,26 +134,27 @@ func (r *root) makeFolders(name string) (unsettled []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if isNew { // no other process can have left files in it
+	if isNew { // no killed process can have left files in it
 		r.swept.add(name)
 	}
 	return append(unsettled, name), nil
 }
 
-// isSettled reports whether the folder name is known to be durable.
+// isSettled reports whether the folder called name is known to be durable.
 func (r *root) isSettled(name string) bool { return name == "." || r.durable.has(name) }
 
-// settleFolders makes durable the folders that makeFolders returned. The functions in also are
-// further syncs, which run together with them. An existing folder may be lost in a power cut like a
-// new one, because an engine or a concurrent Create has just made it. The store remembers which
-// folders are durable.
+// settleFolders syncs the folders that makeFolders returned, which makes them durable. The
+// functions in also are further syncs, which run at the same time. Existing folders are synced too:
+// if an engine or a concurrent Create has just made one, a power cut may delete it. The store
+// remembers which folders are durable.
 //
-// The syncs are independent, so atOnce of them run at a time. A folder is durable only together
-// with the folders that lead to it, so none is remembered before all are durable.
+// The syncs are independent, so atOnce of them run at a time. A folder is durable only if the
+// folders that lead to it are durable. So settleFolders remembers the folders only when all syncs
+// have succeeded.
 func (r *root) settleFolders(ctx context.Context, unsettled []string, atOnce int, also ...func() error) error {
 	syncs := also
 	for _, name := range unsettled {
-		if !r.durable.has(name) { // otherwise another call was faster
+		if !r.durable.has(name) { // otherwise another call has made it durable meanwhile
 			syncs = append(syncs, func() error { return syncFolder(r.files, path.Dir(name)) })
 		}
 	}
@@ -163,12 +167,12 @@ func (r *root) settleFolders(ctx context.Context, unsettled []string, atOnce int
 	return nil
 }
 
-// callAll calls all of calls, atOnce of them at a time. With an atOnce of 1 it stops at the first
-// failure. It begins none after the end of ctx.
+// callAll calls all of calls, atOnce of them at a time. If atOnce is 1, it stops at the first
+// failure. After the end of ctx it begins no call.
 //
-// Of several errors it returns one that is not fs.ErrNotExist, if possible. A missing folder is
-// made and synced again, but a failed sync must not be forgotten: the kernel reports it once, and
-// the next sync would succeed.
+// Of several errors it returns one that is not fs.ErrNotExist, if possible. After fs.ErrNotExist
+// the caller makes the missing folder again and repeats the syncs. But a failed sync must be
+// reported: the kernel reports the failure only once, so a repeated sync would succeed.
 func callAll(ctx context.Context, atOnce int, calls []func() error) error {
 	failures := make([]error, len(calls))
 	call := func(i int) error {
@@ -191,7 +195,7 @@ func callAll(ctx context.Context, atOnce int, calls []func() error) error {
 	var next atomic.Int64
 	work := func() {
 		for i := next.Add(1); i <= int64(len(calls)); i = next.Add(1) {
-			_ = call(int(i - 1)) // its error is in failures
+			_ = call(int(i - 1)) // failures has the error
 		}
 	}
 	var helpers sync.WaitGroup
@@ -215,7 +219,7 @@ func gravest(failures []error) error {
 	return missing
 }
 
-// makeFolder makes the folder name, and reports whether it is new.
+// makeFolder makes the folder called name, and reports whether the folder is new.
 func makeFolder(files fileSystem, name string) (isNew bool, err error) {
 	err = files.Mkdir(name, folderMode)
 	if errors.Is(err, fs.ErrExist) {
@@ -232,7 +236,7 @@ func mustBeFolder(files fileSystem, name string) error {
 	return err
 }
 
-// syncFolder makes the names in the folder name durable.
+// syncFolder makes the entries of the folder called name durable.
 func syncFolder(files folderFS, name string) error {
 	folder, err := files.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -243,7 +247,7 @@ func syncFolder(files folderFS, name string) error {
 
 // folders remembers names of folders. It is safe for concurrent use.
 type folders struct {
-	// mu guards names; a leaf.
+	// mu guards names. No other lock is taken while it is held.
 	mu    sync.RWMutex
 	names map[string]struct{}
 }
@@ -255,7 +259,7 @@ func (f *folders) has(name string) bool {
 	return ok
 }
 
-// add remembers name, and first forgets everything if there are too many.
+// add remembers name. If there are too many names, it first forgets all of them.
 func (f *folders) add(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,7 +269,7 @@ func (f *folders) add(name string) {
 	f.names[name] = struct{}{}
 }
 
-// forget forgets the folder name, the folders that lead to it and the folders below it.
+// forget forgets the folder called name, the folders that lead to it and the folders below it.
 func (f *folders) forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldFolder is an open folder in which each operation costs one system call. os.Root opens a file
-// for each, and checks whether it can be polled.
+// heldFolder is an open folder in which each operation costs one system call. For each operation,
+// os.Root would open a file and check whether it can be polled.
 type heldFolder struct{ *os.File }
 
-// folderIn opens the folder name in folder or below it. Like os.Root, openat2(2) with
-// RESOLVE_BENEATH follows no link that leads out. It takes one system call, where os.Root takes
-// three for each part of the name. ok is false if that fails for any reason.
+// folderIn opens the folder called name in folder or below it. Like os.Root, openat2(2) with
+// RESOLVE_BENEATH follows no link that leads out. It takes one system call, while os.Root takes
+// three for each part of the name. ok is false if the call fails for any reason.
 //
-// The folder is opened again for each file. A folder kept open would have to be compared with the
-// folder that now has its name, at the same price, and would prevent its mount from being
-// unmounted.
+// folderIn opens the folder again for each file. A cached open folder would have to be compared
+// with the folder that now has its name, which costs as much. It would also prevent the operator
+// from unmounting its mount.
 func folderIn(folder *os.File, name string) (held folderFS, ok bool) {
 	conn, err := folder.SyscallConn()
 	if err != nil {
@@ -77,7 +77,7 @@ func (f heldFolder) Link(from, to string) error {
 	return nil
 }
 
-// Remove implements folderFS, for files.
+// Remove implements folderFS. It removes only files.
 func (f heldFolder) Remove(name string) error {
 	if err := again(func() error { return unix.Unlinkat(int(f.Fd()), name, 0) }); err != nil {
 		return &fs.PathError{Op: "unlinkat", Path: name, Err: err}

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// fileSystem is one folder and everything below it. Every call of this package on files goes
-// through it. Names are relative, with slashes; "." is the folder. If the links of a name lead out
-// of the folder, isEscape recognises the error.
+// fileSystem is one folder and everything below it. This package reaches files only through a
+// fileSystem. Names are relative and have slashes; "." is the folder itself. If the links in a name
+// lead out of the folder, isEscape recognises the error.
 type fileSystem interface {
 	folderFS
 	Mkdir(name string, mode fs.FileMode) error
 	Chtimes(name string, accessed, modified time.Time) error
 	Stat(name string) (fs.FileInfo, error)
 	// Seen reports whether there is a regular file called name, with one system call. If it returns
-	// false, only Stat gives the certain answer.
+	// false, the file may still exist, and the caller must call Stat.
 	Seen(name string) bool
-	// Folder opens the folder name, so that the kernel resolves its path once for several
+	// Folder opens the folder called name, so that the kernel resolves its path once for several
 	// operations.
 	Folder(name string) (folderFS, error)
 }
@@ -41,7 +41,7 @@ type handle interface {
 	io.ReadWriteCloser
 	Stat() (fs.FileInfo, error)
 	// Readdirnames returns up to n more names in the folder, in no order. It returns io.EOF if
-	// there are none.
+	// there are no more.
 	Readdirnames(n int) ([]string, error)
 	Sync() error
 }
@@ -88,12 +88,12 @@ func openRoot(path string) (fileSystem, error) {
 // Close implements fileSystem.
 func (r rootFS) Close() error { return errors.Join(r.folder.Close(), r.Root.Close()) }
 
-// Seen implements fileSystem. Each load of a table calls it. So it makes one system call, where
-// os.Root makes one for each folder on the way.
+// Seen implements fileSystem. Each load of a table calls it. So it makes one system call, while
+// os.Root would make one for each folder on the way.
 func (r rootFS) Seen(name string) bool { return seenIn(r.folder, name) }
 
-// Folder implements fileSystem. It uses os.Root only if the kernel cannot open the folder at once.
-// Then os.Root reports the reason.
+// Folder implements fileSystem. It tries one system call first, and os.Root if that fails. Then
+// os.Root reports the reason of the failure.
 func (r rootFS) Folder(name string) (folderFS, error) {
 	if folder, ok := folderIn(r.folder, name); ok {
 		return folder, nil
@@ -110,7 +110,7 @@ func (r rootFS) rootedFolder(name string) (folderFS, error) {
 	return osFolder{root}, nil
 }
 
-// absentFS is a missing folder.
+// absentFS is the fileSystem of a missing folder.
 type absentFS struct{}
 
 func (absentFS) OpenFile(string, int, fs.FileMode) (handle, error) { return nil, fs.ErrNotExist }

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// glanceMax bounds the wait for an optional look.
+	// glanceMax bounds the wait for a look, which is optional.
 	glanceMax = time.Second
-	// lookersMax is how many lookers of a Store wait for a look. While the operating system answers
-	// at once, more lookers than processors are useless.
+	// lookersMax is how many idle lookers of a Store wait for the next look. While the operating
+	// system answers at once, more lookers than processors are useless.
 	lookersMax = 4
 )
 
@@ -28,15 +28,15 @@ type look struct {
 	timer   *time.Timer
 }
 
-// lookers are goroutines that perform looks. Each load of a table performs one. A goroutine for
-// each look would cost several times the system call, because its stack has to grow. So a goroutine
-// that has performed a look waits for the next.
+// lookers are goroutines that perform looks. Each load of a table requests a look. A new goroutine
+// for each look would cost several times as much as the system call, because its stack has to grow.
+// So a goroutine that has performed a look waits for the next.
 type lookers struct {
-	asked   chan *look // to the waiting lookers
+	asked   chan *look // new looks, for the waiting lookers
 	waiting atomic.Int64
 	closed  chan struct{} // ends the waiting lookers
 	close   func()
-	free    sync.Pool // of answered *look values
+	free    sync.Pool // answered *look values, for reuse
 }
 
 func newLookers() *lookers {
@@ -50,8 +50,8 @@ func newLookers() *lookers {
 	return l
 }
 
-// glance reports whether the file name of root is visible. Unlike ask, it waits for no slot, and
-// not for long. answered is false if the answer is unknown.
+// glance reports whether the file called name in root is visible. Unlike ask, it does not wait for
+// a slot, and it waits at most glanceMax for the answer. answered is false if there was no answer.
 func (c *calls) glance(root *root, name string) (seen, answered bool) {
 	t := aLook()
 	if c.stuck.Load() || !c.enterBy(&t, (*semaphore.Weighted).TryAcquire) {
@@ -63,7 +63,7 @@ func (c *calls) glance(root *root, name string) (seen, answered bool) {
 	select {
 	case c.lookers.asked <- l:
 	default:
-		go c.takeLooks(l) // no owner waits for it, as in run
+		go c.takeLooks(l) // as in run, no owner waits for the goroutine
 	}
 	select {
 	case given := <-l.answers:
@@ -73,11 +73,11 @@ func (c *calls) glance(root *root, name string) (seen, answered bool) {
 		seen, err := given.taken()
 		return seen, err == nil
 	case <-l.timer.C:
-		return false, false // the looker keeps l
+		return false, false // l is not reused: the looker may still send to it
 	}
 }
 
-// takeLooks performs l, and then the looks that arrive while it waits.
+// takeLooks performs l, then waits for further looks and performs them.
 func (c *calls) takeLooks(l *look) {
 	for {
 		c.take(l)

@@ -28,13 +28,13 @@ const behindAll = "\xff"
 type plainFolder interface {
 	folderFS
 	ReadDir(n int) ([]fs.DirEntry, error)
-	// Sub opens a folder directly in this one. It fails if that is a link, or the mount point of
-	// another file system.
+	// Sub opens the folder called name directly in this folder. It fails if the name is a link, or
+	// the mount point of another file system.
 	Sub(name string) (plainFolder, error)
 }
 
-// List implements storage.Lister. The clock is the file system's: List makes a file in the folder,
-// reads its time and removes it.
+// List implements storage.Lister. The page's time is the file system's: List makes a file in the
+// folder, reads its time and removes it.
 func (s *Store) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
 	root, name, err := s.locate(ctx, folder)
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *listing) run(ctx context.Context, name string) error {
 	l.page.Now = l.store.now()
 	plain, ok := l.root.files.(plainFS)
 	if !ok {
-		return nil // it does not exist
+		return nil // the folder does not exist
 	}
 	top, err := plain.Plain(name)
 	switch {
@@ -100,7 +100,7 @@ func (s *Store) clockOf(folder folderFS) (now time.Time, err error) {
 	return now, errors.Join(err, made.Close(), folder.Remove(name))
 }
 
-// walk lists the files of a folder. below is its name relative to the first folder.
+// walk lists the files of folder. below is folder's name relative to the listed folder.
 func (l *listing) walk(ctx context.Context, folder plainFolder, below string) error {
 	entries, isCut, err := l.entriesOf(ctx, folder, below)
 	if err != nil {
@@ -141,13 +141,13 @@ func (l *listing) walk(ctx context.Context, folder plainFolder, below string) er
 }
 
 // entriesOf returns the first entries of a folder that may have locations after l.after, in the
-// order of their locations. It returns as many as the page can take, because a folder may have
-// millions.
+// order of their locations. It returns only as many entries as the page can take, because a folder
+// may have millions.
 func (l *listing) entriesOf(ctx context.Context, folder plainFolder, below string) (
 	found []fs.DirEntry, isCut bool, err error) {
 	byName := func(a, b fs.DirEntry) int { return strings.Compare(sortName(a), sortName(b)) }
 	wanted := l.limit - len(l.page.Files)
-	first := func() { // drops all but the first entries
+	first := func() { // keeps only the first entries
 		slices.SortFunc(found, byName)
 		if len(found) > wanted {
 			isCut = true
@@ -192,7 +192,8 @@ func sortName(entry fs.DirEntry) string {
 	return entry.Name()
 }
 
-// add lists a file, unless it is gone, is being made or has a name that a location cannot have.
+// add adds a file to the page. It leaves out a file that is gone, that is being made, or whose name
+// no location can express.
 func (l *listing) add(folder plainFolder, base, name string) {
 	location := l.prefix + name
 	if parsed, err := storage.ParseFile(location); err != nil || parsed.String() != location {

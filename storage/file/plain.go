@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// rootedPlain is a folder opened with os.Root. No part of its name was a link before.
+// rootedPlain is a folder opened with os.Root. Before that, no part of its name was a link.
 type rootedPlain struct {
 	osFolder
 	names *os.File

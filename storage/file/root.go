@@ -23,27 +23,28 @@ const makersMax = 1 << 30
 // openMax is how long New waits for roots to open. A mount that answers at all is much faster.
 const openMax = 2 * time.Second
 
-// root is an allowed folder with the known facts about the folders in it.
+// root is an allowed folder, and the facts that the store knows about the folders in it.
 type root struct {
 	location storage.Location
-	openings *semaphore.Weighted // current attempts of all stores
+	openings *semaphore.Weighted // shared by all stores of an Opener
 	openIt   func() (fileSystem, error)
 	files    fileSystem // set once, before ready
 	ready    atomic.Bool
 
-	// makers orders makers and removers of folders; a leaf. RemoveEmptyFolder takes its whole
-	// weight while it removes a folder. Create and MakeFolder take a weight of 1 until they return.
-	// So a folder that they found durable cannot be removed, and made again without being durable,
-	// before they are done.
+	// makers keeps folders from being removed while they are in use. No lock is taken while it is
+	// held. RemoveEmptyFolder takes the whole weight while it removes a folder. Create and
+	// MakeFolder take a weight of 1 until they return. So a folder that they have found durable
+	// cannot be replaced by a new folder that is not durable before they return.
 	makers *semaphore.Weighted
 	// durable are folders, by name, that existed after a sync of all folders that lead to them.
 	durable folders
-	// swept are folders, by name, without leftovers of killed processes.
+	// swept are folders, by name, that have no leftovers of killed processes.
 	swept folders
 	// writing holds, by name, a *writing for each file that is being made in this process.
 	writing sync.Map
 
-	// openMu guards the fields below; a leaf, never held over a call.
+	// openMu guards the fields below. While it is held, no other lock is taken and the operating
+	// system is not called.
 	openMu sync.Mutex
 	now    *attempt // the current attempt, or the one that has succeeded
 	closed bool
@@ -53,10 +54,11 @@ type root struct {
 type attempt struct {
 	done chan struct{}
 	err  error       // set before done is closed
-	late atomic.Bool // a caller has waited for openMax
+	late atomic.Bool // set when a caller has waited for openMax
 }
 
-// errOpenings is the failure of an attempt that was not begun.
+// errOpenings is the failure of an attempt that was not begun, because too many others are in
+// progress.
 var errOpenings = fmt.Errorf("%w: %d calls to open folders do not end; check whether a mount hangs",
 	storage.ErrUnavailable, openingsMax)
 
@@ -81,7 +83,7 @@ func (r *root) begin() *attempt {
 			return refused
 		}
 		r.now = &attempt{done: make(chan struct{}), err: errGone}
-		go r.carryOut(r.now) // one for each root: the call cannot be ended, and later callers join it
+		go r.carryOut(r.now) // one goroutine for each root: it cannot be ended, and later callers join it
 	}
 	return r.now
 }
@@ -119,8 +121,8 @@ func (r *root) isOpening() bool {
 	return r.now != nil && !r.ready.Load()
 }
 
-// await waits until r is open, but not for long, and not at all if a caller has already waited that
-// long. It returns storage.ErrUnavailable if r is not open.
+// await waits until r is open, at most openMax. It does not wait if another caller has already
+// waited that long for the same attempt. It returns storage.ErrUnavailable if r is not open.
 func (r *root) await(ctx context.Context) error {
 	if r.isOpen() {
 		return nil
@@ -155,7 +157,7 @@ func (r *root) probe(ctx context.Context, c *calls) error {
 	return nil
 }
 
-// close closes r, when it is open.
+// close closes r. If r is still being opened, carryOut closes it later.
 func (r *root) close(c *calls) error {
 	r.openMu.Lock()
 	r.closed = true
@@ -167,8 +169,8 @@ func (r *root) close(c *calls) error {
 	return c.close(r.files.Close)
 }
 
-// makeRoot opens the folder at an absolute path, and creates it if necessary. The folder is durable
-// then, even if another process has just made it and has not synced it.
+// makeRoot opens the folder at an absolute path, and creates it if necessary. It makes the folder
+// durable, even if another process has just made it and has not synced it.
 func makeRoot(folder string, openFolder func(path string) (fileSystem, error)) (fileSystem, error) {
 	files, err := openFolder(folder)
 	switch {
@@ -202,8 +204,8 @@ func above(folder string, openFolder func(path string) (fileSystem, error), do f
 	return errors.Join(do(parent), parent.Close())
 }
 
-// isForeign reports whether err means that this process cannot read or sync a folder at all. A root
-// was not just made in such a folder.
+// isForeign reports whether err means that this process cannot read or sync a folder at all. This
+// process cannot have just made a root in such a folder.
 func isForeign(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL) ||
 		errors.Is(err, errors.ErrUnsupported)

@@ -14,8 +14,8 @@ import (
 
 const (
 	// leftoverAge is the age at which a temporary file of another Store counts as a leftover. No
-	// request lasts that long. A wrong guess costs little: a writer whose temporary file is gone
-	// starts again.
+	// request lasts that long. A mistake costs little: a writer whose temporary file is gone starts
+	// again.
 	leftoverAge = time.Minute
 	// namesAtOnce bounds how many names of a folder are in memory at a time.
 	namesAtOnce = 1024
@@ -41,9 +41,9 @@ func (s *Store) isForeignTemporary(name string) bool {
 		number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// sweep removes the temporary files of killed processes from folder, whose name is name. It checks
-// each folder once. It checks a folder again if some files were too young to distinguish them from
-// files of live processes.
+// sweep removes the temporary files of killed processes from folder, which is called name. It
+// checks each folder once. If some files were too young, they may belong to live processes, so it
+// checks the folder again later.
 func (s *Store) sweep(root *root, name string, folder folderFS) error {
 	if root.swept.has(name) {
 		return nil
@@ -88,8 +88,8 @@ func (s *Store) foreignTemporaries(folder folderFS) ([]string, error) {
 	return found, errors.Join(err, opened.Close())
 }
 
-// removeLeftover removes the temporary file name from folder. It returns false if the file is too
-// young. A file that cannot be removed stays.
+// removeLeftover removes the temporary file called name from folder. It returns false if the file
+// is too young. If it cannot remove the file, the file stays.
 func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 	found, err := folder.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A file from the future was made while a clock was wrong.
+	// A file with a time in the future was made while a clock was wrong. Abs makes it a leftover.
 	if s.now().Sub(found.ModTime()).Abs() < leftoverAge {
 		return false, nil
 	}
@@ -108,7 +108,8 @@ func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 	return true, nil
 }
 
-// sweepAround sweeps the folders of files. It is optional, so it reports no errors.
+// sweepAround sweeps the folders of the files at locations. It is optional, so it reports no
+// errors.
 func (s *Store) sweepAround(ctx context.Context, locations []string) {
 	type place struct {
 		root   *root

@@ -7,8 +7,8 @@ import (
 )
 
 // startWriteout asks the kernel to begin writing the content of a file, without waiting. Later
-// syncs of several files then find most of the work done. It is a hint: if it fails, a sync does
-// the work.
+// syncs of several files then have less to write. It is a hint: if it fails, the sync writes
+// everything.
 func startWriteout(content handle) {
 	file, ok := content.(*os.File)
 	if !ok {

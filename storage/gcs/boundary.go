@@ -41,7 +41,7 @@ type condition struct {
 	Expression string `json:"expression"`
 }
 
-// boundaryFor returns the boundary that allows locations: the first, and as many of the others as
+// boundaryFor returns the boundary that allows the first of locations, and as many of the others as
 // fit. It returns ErrUnscopable if no boundary allows exactly the first one.
 func boundaryFor(locations []storage.Location, write bool) (made boundary, err error) {
 	for i, location := range locations {
@@ -61,7 +61,8 @@ func boundaryFor(locations []storage.Location, write bool) (made boundary, err e
 }
 
 // rulesFor returns the rules that allow reading at and below a location, and writing there, except
-// for the catalog's own files. The slash after the location keeps the sibling "table" out of "tab".
+// for the catalog's own files. The slash after the location prevents that a rule for "tab" also
+// allows the sibling "table".
 func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 	if !bucketPattern.MatchString(location.Authority) {
 		return nil, fmt.Errorf("%w: %s: that is not a valid name of a bucket", storage.ErrUnscopable, location)
@@ -82,7 +83,7 @@ func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 	if folder == "" { // the whole bucket
 		allow(roleRead, "")
 	} else {
-		// Objects, the folders of buckets with folders, and listings.
+		// Allow objects, folders (in buckets that have them), and listings.
 		allow(roleRead, objects+" || "+folders+" || "+
 			"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith("+quote(folder)+")")
 	}
@@ -95,8 +96,8 @@ func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 
 func startsWith(name string) string { return "resource.name.startsWith(" + quote(name) + ")" }
 
-// quote quotes a text as a string of the Common Expression Language. It assumes no control
-// characters, because locations have none.
+// quote quotes a text as a string of the Common Expression Language. text must not have control
+// characters; locations have none.
 func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }

@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// attemptsMax bounds how often one request is sent. Pauses double, from at most a second. The
-	// last attempt is sent after 7 s on average, well within the time of a commit.
+	// attemptsMax bounds how often one request is sent. The first pause is at most a second, and
+	// pauses double. On average the last attempt begins after 7 s, well within the time of a
+	// commit.
 	attemptsMax = 5
 	// pauseMin is the longest first pause.
 	pauseMin = time.Second
 	// dialTimeout bounds connecting to a host that does not answer. Another try is better than a
 	// long wait.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many connections are kept: as many as a busy node has concurrent
-	// requests. HTTP/1.1 needs one for each.
+	// idleConnectionsMax is how many idle connections are kept: as many as a busy node has
+	// concurrent requests. HTTP/1.1 needs a connection for each request.
 	idleConnectionsMax = 256
-	// answerBytesMax bounds a document in an answer of the server. A page of a listing has at most
-	// a thousand names of a kilobyte.
+	// answerBytesMax bounds a JSON document in an answer of the server. A page of a listing has at
+	// most a thousand names of a kilobyte each.
 	answerBytesMax = 16 << 20
-	// errorBytesMax bounds how much of an error is read.
+	// errorBytesMax bounds how much of an error answer is read.
 	errorBytesMax = 16 << 10
 )
 
@@ -44,11 +45,12 @@ type Options struct {
 	Endpoint string
 	// STS is the URL of the service that narrows tokens. Default: Google's.
 	STS string
-	// IAM is the URL of the service that issues tokens for other accounts, and TokenURL is the URL
-	// of the service that issues them for keys. Default: Google's.
+	// IAM is the URL of the service that issues tokens of an impersonated account. TokenURL is the
+	// URL of the service that issues tokens for the key of an account. Default: Google's.
 	IAM, TokenURL string
 
-	// Project is the project that engines name. If it is empty, they find it out or need none.
+	// Project is the project that engines send with requests. If it is empty, engines find out the
+	// project themselves, or need none.
 	Project string
 	// Key is the key of a service account, as the JSON text that Google issues. Default: the
 	// environment's credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud's files, the machine's
@@ -144,8 +146,9 @@ type request struct {
 	bytes  int64            // of the body
 }
 
-// do sends a request until read has read a 2xx answer. read closes the body if it succeeds. do
-// repeats failures that may be temporary. All requests of this package may be repeated.
+// do sends a request until read has read a 2xx answer. If read succeeds, it must have closed the
+// body. do repeats the request after failures that may be temporary. All requests of this package
+// may be repeated.
 func (c *Client) do(ctx context.Context, r request, read func(*http.Response) error) error {
 	for attempt := 0; ; attempt++ {
 		err := c.try(ctx, r, read)
@@ -217,8 +220,8 @@ func readJSON(answer *http.Response, document any) error {
 	return nil
 }
 
-// pause waits before the next attempt, for up to a second that doubles each time, or until ctx
-// ends.
+// pause waits before the next attempt, or until ctx ends. The first pause is at most a second, and
+// the maximum doubles each time.
 func (c *Client) pause(ctx context.Context, attempt int) error {
 	var drawn [4]byte
 	if _, err := io.ReadFull(c.random, drawn[:]); err != nil {

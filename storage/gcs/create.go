@@ -17,7 +17,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// writeIDKey is the metadata key of the id of the call that made an object.
+// writeIDKey is the key, in an object's metadata, of the id of the call that made the object.
 const writeIDKey = "moorage-write-id"
 
 // castagnoli is the polynomial of the server's checksums.
@@ -32,7 +32,8 @@ type resource struct {
 	Metadata   map[string]string `json:"metadata"`
 }
 
-// info returns the port's description of an object. The header of a read has whole seconds.
+// info returns the port's description of an object. It drops fractions of a second, because the
+// header of a read has whole seconds.
 func (r resource) info() storage.Info {
 	return storage.Info{Bytes: r.Bytes, Modified: r.Updated.Truncate(time.Second)}
 }
@@ -81,8 +82,9 @@ func (c *Client) insert(ctx context.Context, o object, body []byte, id string) e
 	return err
 }
 
-// envelope returns the text before and after the body of a write, and the content type of the
-// whole. The id separates the parts, because no earlier body can contain it.
+// envelope returns the text before and the text after the body of a write, and the content type of
+// the whole. The write's id is the boundary between the parts: it is random, so body cannot contain
+// it.
 func envelope(o object, body []byte, id string) (head, tail []byte, contentType string, err error) {
 	var sum [crc32.Size]byte
 	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(body, castagnoli))
@@ -102,7 +104,7 @@ func envelope(o object, body []byte, id string) (head, tail []byte, contentType 
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.describe(ctx, o)
 	if err != nil {
-		// Perhaps it was ours and was deleted, or perhaps it exists.
+		// Perhaps an earlier attempt wrote the object and it was deleted, or perhaps it exists.
 		return fmt.Errorf("create %s: the name is taken, and reading its properties failed: %w", o.location, err)
 	}
 	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},

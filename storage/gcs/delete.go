@@ -21,12 +21,12 @@ import (
 // requests".
 const deleteBatchMax = 100
 
-// errUnanswered means that the server left out one of several calls. It may perform that call when
-// it is sent again.
+// errUnanswered means that the answer to a batch lacks the result of one call. The server may
+// answer that call when it is sent again.
 var errUnanswered = errors.New("the server did not answer this one")
 
-// Delete removes objects, up to a hundred with one request. In a bucket that keeps versions or
-// deleted objects, the bucket's own rules remove those.
+// Delete removes objects, up to a hundred with one request. If the bucket keeps old versions or
+// deleted objects, they stay until the bucket's own rules remove them.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	objects, failures := cloud.Located(locations, func(location string) (object, error) {
 		return s.locate(ctx, location)
@@ -38,7 +38,7 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 }
 
 // deleteObjects removes at most deleteBatchMax objects. If the server fails temporarily for some of
-// them, those are sent again. It returns an error for each that is left.
+// them, deleteObjects sends those again. It returns an error for each object that was not deleted.
 func (c *Client) deleteObjects(ctx context.Context, batch []object) []error {
 	if len(batch) == 1 {
 		return c.deleteOne(ctx, batch[0])
@@ -111,7 +111,7 @@ func readBatch(answer *http.Response, count int) ([]error, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
 	if err != nil {
-		return nil, err // a part of it would look malformed
+		return nil, err // a truncated part would look malformed
 	}
 	parts := multipart.NewReader(bytes.NewReader(content), parameters["boundary"])
 	for {

@@ -1,12 +1,12 @@
-// Package gcs keeps files as objects of Google Cloud Storage. It uses the JSON API without Google's
-// client library. That library would enlarge the binary by more than 12 MB, and this package needs
-// only six kinds of requests.
+// Package gcs keeps files as objects of Google Cloud Storage. It uses the JSON API, but not
+// Google's client library. The library would enlarge the binary by more than 12 MB, and this
+// package needs only six kinds of requests.
 //
 // # What it promises
 //
 // Create makes an object that did not exist, and reports success only if the server has it. The
-// request requires generation 0, which means no object, and has an id drawn for the call. The
-// server keeps the id with the object:
+// request has the condition that the object's generation is 0, which means that there is no object.
+// It also has an id drawn for the call, which the server keeps with the object:
 //
 //	200            it exists
 //	412            the name is taken. A look at the object shows by whom: with the id of
@@ -20,8 +20,8 @@
 //
 // Every write has the CRC32C of its body, which the server checks. A read is checked against its
 // length and against the server's CRC32C of the object. After a broken connection, reading resumes
-// at the same offset of the same generation. Content is read as it is stored, even if the object is
-// marked as compressed.
+// at the same offset of the same generation. The content is returned as it is stored, even if the
+// object's metadata say that it is compressed.
 //
 // # Bounds
 //
@@ -36,9 +36,9 @@
 //
 // # Where tokens go
 //
-// A request has a token that gives access to everything its account may read, for up to an hour. So
-// tokens are sent only to Google's hosts, and to hosts in the settings of the process. The options
-// of a warehouse cannot name another host, unless they disable tokens.
+// Each request carries a token. For up to an hour, the token gives full access to everything that
+// its account may read. So tokens are sent only to Google's hosts, and to hosts in the settings of
+// the process. The options of a warehouse cannot name another host, unless they disable tokens.
 //
 // # What it needs
 //
@@ -47,12 +47,13 @@
 //
 // # Credentials for engines
 //
-// Vend exchanges a token for one with a credential access boundary, which has a condition for each
-// location of the table. A condition contains the prefix of the object names below the location,
-// with the slash at its end, and the same prefix of listings. A token expires no later than the one
-// from which it was made. Only the IAM credentials API issues tokens of any lifetime, so lifetimes
-// other than an hour need OptionImpersonate. Writers of a table have a second rule. It allows
-// writes except to the catalog's own files, whose names end in .metadata.json.
+// Vend exchanges the account's token for a token with a credential access boundary. The boundary
+// has a rule with a condition for each location of the table. The condition compares the names of
+// objects, and the prefixes of listings, with the location and a slash. The narrowed token expires
+// no later than the account's token. Only the IAM credentials API issues tokens with other
+// lifetimes than an hour, so these need OptionImpersonate. If the caller may write, there is a
+// second rule for each location. It allows writes except to the catalog's own files, whose names
+// end in .metadata.json.
 //
 // # What it must not know
 //

@@ -47,9 +47,9 @@ func (c *Client) Within(roots []string) (*Store, error) {
 // ClientConfig returns how an engine reaches the server.
 func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig }
 
-// Open returns the content of an object. If the caller reads it to the end, it is complete and has
-// the server's checksum. It ends when ctx does. Open reconnects a few times if the connection
-// breaks during the read.
+// Open returns the content of an object. A caller that reads to the end without an error has the
+// complete content, which matches the server's checksum. Reading fails once ctx has ended. If the
+// connection breaks during the read, the reader reconnects, a few times at most.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	object, err := s.locate(ctx, location)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// open requests an object. The answer ends with ctx, but not before the body is closed.
+// open requests an object. The body can be read until ctx ends. It must be closed.
 func (c *Client) open(ctx context.Context, o object) (io.ReadCloser, storage.Info, error) {
 	answer, err := c.get(ctx, o, "", 0)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Client) open(ctx context.Context, o object) (io.ReadCloser, storage.Inf
 }
 
 // get requests the bytes of an object from offset on. If generation is not empty, the object must
-// still have it.
+// still have that generation.
 func (c *Client) get(ctx context.Context, o object, generation string, offset int64) (*http.Response, error) {
 	query := url.Values{"alt": {"media"}}
 	if generation != "" {
@@ -52,7 +52,7 @@ func (c *Client) get(ctx context.Context, o object, generation string, offset in
 	}
 	asked := request{
 		method: http.MethodGet, path: o.path() + "?" + query.Encode(),
-		// With it neither the server nor Go decompresses stored content.
+		// With this header neither the server nor Go's HTTP client decompresses stored content.
 		header: map[string]string{"Accept-Encoding": "gzip"},
 	}
 	if offset > 0 {
@@ -70,8 +70,8 @@ func (c *Client) get(ctx context.Context, o object, generation string, offset in
 	return opened, err
 }
 
-// checksum returns the server's CRC32C of an object, and the hash that must equal it. It returns
-// nil if the server has none.
+// checksum returns a CRC32C hash, and the server's checksum that the hash must have at the end. It
+// returns nil if the server has no checksum.
 func checksum(header http.Header) (hash.Hash, []byte) {
 	for part := range strings.SplitSeq(strings.Join(header.Values("X-Goog-Hash"), ","), ",") {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {

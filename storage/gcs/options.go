@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// The options of a storage.Place that this package knows. Clients also get the first three, under
-// the same names.
+// The options of a storage.Place that this package knows. Clients also get the first three options,
+// under the same names.
 const (
 	// OptionEndpoint is Options.Endpoint.
 	OptionEndpoint = "gcs.service.host"
@@ -41,8 +41,8 @@ var (
 )
 
 // With returns o with the options of a place. An unknown option or an invalid value is an error,
-// because a misspelled endpoint must not lead to another server. So is a host that would receive
-// tokens and is neither Google's nor in Trusted.
+// because a misspelled endpoint must not lead to another server. Likewise With refuses a host that
+// would receive tokens and is neither Google's nor in Trusted.
 func (o Options) With(place map[string]string) (Options, error) {
 	for _, name := range slices.Sorted(maps.Keys(place)) {
 		value := place[name]
@@ -103,7 +103,7 @@ func matches(pattern *regexp.Regexp, value, what string) error {
 // secret is the JSON file that Google issues for it. Its errors contain no part of the secret.
 func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	if o.NoAuth {
-		// It was not checked which hosts may receive tokens.
+		// With NoAuth, With has not checked which hosts may receive tokens.
 		return o, fmt.Errorf("gcs: a secret cannot be combined with %s", OptionNoAuth)
 	}
 	text, err := json.Marshal(secret)
@@ -126,7 +126,7 @@ func CheckEndpoint(endpoint string) error {
 }
 
 // clientConfig returns the settings with which an engine reaches the same server, under the names
-// of Java and PyIceberg. Without an address engines use Google's.
+// of Java and PyIceberg. If there is no address, engines use Google's.
 func clientConfig(options Options) map[string]string {
 	config := make(map[string]string)
 	if options.Endpoint != googleEndpoint {

@@ -10,8 +10,8 @@ import (
 	"moorage/storage/cloud"
 )
 
-// Probe checks that the buckets of the roots exist and are writable, and that the server keeps
-// writes from replacing existing objects. It writes a small object below the root and deletes it.
+// Probe checks that the buckets of the roots exist and are writable, and that the server refuses a
+// conditional write to an existing object. It writes a small object in each bucket and deletes it.
 // It returns ErrNotFound if a bucket is missing.
 func (s *Store) Probe(ctx context.Context) error {
 	roots, buckets := s.roots.Shortest()
@@ -28,9 +28,9 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// lookForBucket returns nil if there is a bucket whose objects can be listed. It does not read the
-// bucket itself, because permission for the objects does not include that. prefix is a prefix that
-// may be listed.
+// lookForBucket returns nil if there is a bucket whose objects can be listed. It lists objects
+// instead of reading the bucket's properties, because permissions for objects do not include that.
+// prefix is a prefix that may be listed.
 func (c *Client) lookForBucket(ctx context.Context, bucket, prefix string) error {
 	_, _, err := c.list(ctx, bucket, prefix, "", 1)
 	switch {
@@ -42,8 +42,9 @@ func (c *Client) lookForBucket(ctx context.Context, bucket, prefix string) error
 	return fmt.Errorf("find the bucket %s: %w", bucket, err)
 }
 
-// probeWrites writes one object twice. The second write must be refused. Its name is drawn, so if
-// the first write is refused, an earlier try of it succeeded.
+// probeWrites writes one object twice. The second write must be refused. The object's name is
+// random. So if the server refuses the first write because the name is taken, an earlier attempt of
+// that write has succeeded.
 func (c *Client) probeWrites(ctx context.Context, bucket, root string) (err error) {
 	id, err := cloud.NewWriteID(c.random)
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *Store) ProbeVending(ctx context.Context) error {
 // probeMetadata is a metadata file of the catalog, in a table that sets write.metadata.path.
 const probeMetadata = "/own/folder/0" + storage.MetadataEnding
 
-// newVendProbe returns the probe of a bucket, which makes a folder.
+// newVendProbe returns the probe of a bucket. The probe makes folder.
 func (s *Store) newVendProbe(bucket, folder string) cloud.VendingProbe {
 	own := engine{s.client, bucket}
 	return cloud.VendingProbe{
@@ -98,7 +98,7 @@ func (e engine) Write(ctx context.Context, name string) error {
 	return e.client.insert(ctx, e.object(name), []byte("probe"), id)
 }
 
-// Read requests an object, and not its content.
+// Read requests an object, but does not read its content.
 func (e engine) Read(ctx context.Context, name string) error {
 	body, _, err := e.client.open(ctx, e.object(name))
 	if err != nil {

@@ -2,7 +2,7 @@ package gcs
 
 import "sync/atomic"
 
-// quotaMax is how many attempts may be repeated before one must succeed.
+// quotaMax is how many retries a full quota allows before a request must succeed.
 const quotaMax = 100
 
 // quota limits retries while a server is down, so that not every caller sends five attempts. The
@@ -18,7 +18,7 @@ func (q *quota) take() bool {
 	return false
 }
 
-// refill notes that a request was answered.
+// refill records that a request was answered.
 func (q *quota) refill() {
 	if used := q.used.Load(); used > 0 {
 		q.used.CompareAndSwap(used, used-1) // one of several concurrent refills is enough

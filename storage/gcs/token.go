@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// tokenLeftMin is how long a token must be valid when it is used. The metadata service of
+	// tokenLeftMin is how long a token must still be valid to be used. The metadata service of
 	// Google's machines returns the same token until some four minutes before it expires.
 	tokenLeftMin = 225 * time.Second
 	// tokenLifeMax is the lifetime of a token.
@@ -32,7 +32,8 @@ const (
 	tokenTimeout = 10 * time.Second
 )
 
-// Scopes of tokens. A token that is narrowed, or issues others, must first have the full scope.
+// Scopes of tokens. A token from which other tokens are made, by narrowing or impersonation, needs
+// the full scope.
 const (
 	scopeStorage = "https://www.googleapis.com/auth/devstorage.read_write"
 	scopeAll     = "https://www.googleapis.com/auth/cloud-platform"
@@ -44,23 +45,24 @@ type token struct {
 	ends  time.Time
 }
 
-// maker issues a token. It is called by one goroutine at a time.
+// maker issues a token. Only one goroutine calls it at a time.
 type maker func(ctx context.Context) (token, error)
 
-// tokens keeps a token and gets the next before it expires. It is safe for concurrent use.
+// tokens caches a token, and gets the next token before the cached one expires. It is safe for
+// concurrent use.
 type tokens struct {
 	make   maker
 	now    func() time.Time
 	flight singleflight.Group
 
-	// mu guards the field below; a leaf.
+	// mu guards the field below. No other lock is taken while it is held.
 	mu   sync.Mutex
 	kept token
 }
 
-// get returns a token that is valid for left, or as long as the maker can. Concurrent callers wait
-// for one token, each until its context ends. If no token can be issued, the last one is used until
-// it expires.
+// get returns a token that is valid for at least left, or, if the maker's tokens do not last as
+// long, a new token. Concurrent callers wait for the same new token, each until its context ends.
+// If no token can be issued, get returns the last one until it expires.
 func (t *tokens) get(ctx context.Context, left time.Duration) (token, error) {
 	t.mu.Lock()
 	kept := t.kept
@@ -113,9 +115,9 @@ func newSource(options Options, client cloud.Client) (*source, error) {
 	return made, nil
 }
 
-// parseKey parses the key of a service account. The result always uses Google's address: a key may
-// contain another one, which would receive the signed assertion. Its errors contain no part of the
-// key.
+// parseKey parses the key of a service account. The result always uses Google's address for tokens.
+// The address in a key may be another server, which would receive the signed assertion. Its errors
+// contain no part of the key.
 func parseKey(text string) (*jwt.Config, error) {
 	key, err := google.JWTConfigFromJSON([]byte(text))
 	if err != nil || key.Email == "" || len(key.PrivateKey) == 0 {
@@ -126,7 +128,7 @@ func parseKey(text string) (*jwt.Config, error) {
 	return key, nil
 }
 
-// of returns a maker of tokens with a scope and the longest possible lifetime.
+// of returns a maker of tokens that have the given scope and the longest possible lifetime.
 func (s *source) of(scope string) maker {
 	return func(ctx context.Context) (token, error) { return s.fetch(ctx, scope, tokenLifeMax) }
 }
@@ -170,7 +172,7 @@ func (n noCredentials) Error() string {
 // Unwrap returns storage.ErrNoCredentials and the cause.
 func (n noCredentials) Unwrap() []error { return []error{storage.ErrNoCredentials, n.cause} }
 
-// own issues a token of the account itself.
+// own issues a token of the account itself, without impersonation.
 func (s *source) own(ctx context.Context, scope string) (token, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: transport{s.http}})
 	var from oauth2.TokenSource

@@ -19,8 +19,8 @@ import (
 const (
 	// vendLifeMin is the shortest lifetime for which a credential is issued.
 	vendLifeMin = 15 * time.Minute
-	// rootLeftMin is how long a token must be valid if credentials are made from it. They expire
-	// with it, and some clients never renew them.
+	// rootLeftMin is how long a token must still be valid if credentials are made from it. The
+	// credentials expire with the token, and some clients never renew them.
 	rootLeftMin = 50 * time.Minute
 )
 
@@ -31,7 +31,7 @@ const (
 	configRefresh = "gcs.oauth2.refresh-credentials-endpoint"
 )
 
-// Names of the protocol that narrows a token. Source: RFC 8693.
+// Names in the protocol for the exchange of a token for a narrowed one. Source: RFC 8693.
 const (
 	grantExchange   = "urn:ietf:params:oauth:grant-type:token-exchange"
 	typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
@@ -118,7 +118,7 @@ func (v *vender) narrow(ctx context.Context, to boundary, life time.Duration) (t
 	asked := v.now()
 	var made struct {
 		Token string `json:"access_token"`
-		Life  int64  `json:"expires_in"` // seconds; if missing, the root's
+		Life  int64  `json:"expires_in"` // seconds; if missing, the lifetime of the root token
 	}
 	if err := exchange(v.http, sent, &made); err != nil {
 		return token{}, err
@@ -128,7 +128,7 @@ func (v *vender) narrow(ctx context.Context, to boundary, life time.Duration) (t
 		ends = asked.Add(time.Duration(made.Life) * time.Second)
 	}
 	if made.Token == "" || made.Token == root.value || ends.IsZero() {
-		// The token that was to be narrowed gives full access.
+		// Do not fall back to the root token, which gives full access.
 		return token{}, errors.New("the response of the security token service is incomplete")
 	}
 	return token{made.Token, ends}, nil

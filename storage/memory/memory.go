@@ -1,8 +1,8 @@
 // Package memory keeps files in memory. It is the model of the storage port, for tests. The server
-// does not use it: with --store memory the server's files are also in a folder. It accepts
-// locations of every scheme.
+// does not use it: even with --store memory, the server keeps its files in a folder. The package
+// accepts locations of every scheme.
 //
-// It must not know the contents of the files.
+// The package must not know the contents of the files.
 package memory
 
 import (
@@ -26,11 +26,11 @@ type Store struct {
 	files *files
 }
 
-// files is shared by all stores of one New.
+// files are the files of one New. All stores made from it with Within share them.
 type files struct {
 	now func() time.Time
 
-	// mu guards byName; a leaf.
+	// mu guards byName. No other lock is taken while it is held.
 	mu     sync.RWMutex
 	byName map[string]file // by normalised location
 }
@@ -44,13 +44,13 @@ type file struct {
 // New returns an empty store in which every location is allowed.
 func New() *Store { return NewWithClock(time.Now) }
 
-// NewWithClock is New for a store that dates its files by now.
+// NewWithClock is New, but now returns the modification times of the files.
 func NewWithClock(now func() time.Time) *Store {
 	return &Store{files: &files{now: now, byName: make(map[string]file)}}
 }
 
-// Within returns a store of the same files that reaches only the files at and below roots, which
-// are locations. It returns ErrLocation if one is malformed.
+// Within returns a store of the same files that reaches only files at and below roots, which are
+// locations. It returns ErrLocation if a root is malformed.
 func (s *Store) Within(roots []string) (*Store, error) {
 	parsed := make([]storage.Location, len(roots))
 	for i, root := range roots {
@@ -147,8 +147,8 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	return page, nil
 }
 
-// MayBeGone implements storage.Local with a lookup in a map. A location that is spelled differently
-// from the map's key may be gone.
+// MayBeGone implements storage.Local with a lookup in a map. It returns true for a location that is
+// not in its normalised spelling.
 func (s *Store) MayBeGone(location string) bool {
 	s.files.mu.RLock()
 	defer s.files.mu.RUnlock()

@@ -15,7 +15,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// get requests an object. The answer ends with ctx, but not before the body is closed.
+// get requests an object. The body can be read until ctx ends. It must be closed.
 func (c *Client) get(ctx context.Context, o object) (io.ReadCloser, storage.Info, error) {
 	answer, err := c.open(ctx, &s3.GetObjectInput{Bucket: &o.bucket, Key: &o.key})
 	if err != nil {

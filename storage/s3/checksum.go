@@ -16,18 +16,19 @@ import (
 // crc64NVME is the polynomial of CRC-64/NVME, in the bit order of package crc64.
 const crc64NVME = 0x9a6c9329ac4bc9b5
 
-// stamp sets the checksum of body in a write. It is a header, which every server with checksums
-// supports. The SDK's own way is a trailer.
+// stamp sets the checksum of body in a write. The checksum is a header, which every server with
+// checksums supports. The SDK would send it as a trailer.
 type stamp func(input *s3.PutObjectInput, body []byte)
 
-// stampSHA256 is for servers that may not check CRC32C.
+// stampSHA256 is for servers that are not known to check CRC32C.
 func stampSHA256(input *s3.PutObjectInput, body []byte) {
 	sum := sha256.Sum256(body)
 	input.ChecksumSHA256 = aws.String(base64.StdEncoding.EncodeToString(sum[:]))
 }
 
-// stampCRC32C costs a tenth of stampSHA256 or less, and so does the check of later reads. A server
-// that does not support it would keep the object without any check; see probeChecksums.
+// stampCRC32C costs at most a tenth of the time of stampSHA256, and so does the check of later
+// reads. A server that does not support CRC32C would keep the object without any check; see
+// probeChecksums.
 func stampCRC32C(input *s3.PutObjectInput, body []byte) {
 	sum := newCRC32C()
 	sum.Write(body)
@@ -36,9 +37,9 @@ func stampCRC32C(input *s3.PutObjectInput, body []byte) {
 
 func newCRC32C() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
-// checksum returns the server's checksum of a whole object, and the hash that must equal it. It
-// returns nil if the server has none of a known kind. Multipart objects have checksums of their
-// parts' checksums, which are useless here.
+// checksum returns a hash, and the server's checksum of the whole object that the hash must have at
+// the end. It returns nil if the server has no checksum of a known kind. Multipart objects have
+// checksums of their parts' checksums, which are useless here.
 func checksum(found *s3.GetObjectOutput) (hash.Hash, []byte) {
 	if found.ChecksumType == types.ChecksumTypeComposite {
 		return nil, nil

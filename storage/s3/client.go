@@ -28,17 +28,18 @@ import (
 )
 
 const (
-	// attemptsMax bounds how often one request is sent. Pauses double, from at most a second. The
-	// last attempt is sent after 7 s on average, well within the time of a commit.
+	// attemptsMax bounds how often one request is sent. The first pause is at most a second, and
+	// pauses double. On average the last attempt begins after 7 s, well within the time of a
+	// commit.
 	attemptsMax = 5
 	// dialTimeout bounds connecting to a host that does not answer. Another try is better than a
 	// long wait.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many connections are kept: as many as a busy node has concurrent
-	// requests. HTTP/1.1 needs one for each.
+	// idleConnectionsMax is how many idle connections are kept: as many as a busy node has
+	// concurrent requests. HTTP/1.1 needs a connection for each request.
 	idleConnectionsMax = 256
-	// fallbackRegion is the region of signatures if none is known. Servers other than Amazon's have
-	// this one or none.
+	// fallbackRegion is the region of signatures if no other is known. Servers other than Amazon's
+	// have this region or no region.
 	fallbackRegion = "us-east-1"
 )
 
@@ -90,7 +91,7 @@ const (
 // Client is a connection to one server, for any number of Stores. It is safe for concurrent use.
 type Client struct {
 	sdk          *s3.Client
-	backoff      retry.BackoffDelayer // between requests for the objects that a bulk delete left
+	backoff      retry.BackoffDelayer // before a bulk delete is repeated for the objects that are left
 	random       io.Reader
 	log          *slog.Logger
 	clientConfig map[string]string
@@ -143,8 +144,8 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 	}, nil
 }
 
-// explained explains in plain words that there are no credentials, and where the SDK looked. It is
-// safe for concurrent use.
+// explained wraps a provider of credentials. If there are no credentials, its error names the
+// places where the SDK looked. It is safe for concurrent use.
 type explained struct{ aws.CredentialsProvider }
 
 // Retrieve implements aws.CredentialsProvider. Its failures are storage.ErrNoCredentials.
@@ -185,8 +186,8 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	transport := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
-			// It begins after the last byte of the request. cloud.Client bounds the time before and
-			// after.
+			// This timeout begins after the last byte of the request. cloud.Client bounds the time
+			// before and after it.
 			t.ResponseHeaderTimeout = options.StallTimeout
 			// Raise the bound for all hosts too, because the SDK's default is 100.
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnectionsMax, idleConnectionsMax
@@ -211,10 +212,11 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	return load
 }
 
-// newRetryer returns the policy of retries: the SDK's rules, 409, 429, and answers whose body was
-// truncated or stalled. All requests of this package may be repeated. Pauses end with the context.
-// All requests share the SDK's quota, which answered requests refill. While a server is down, the
-// quota keeps callers from sending five attempts each.
+// newRetryer returns the policy of retries. It repeats a request in the SDK's cases, after status
+// 409 or 429, and after an answer whose body was truncated or stalled. All requests of this package
+// may be repeated. A pause ends when the context ends. All requests share the SDK's quota of
+// retries, which answered requests refill. While a server is down, the quota keeps callers from
+// sending five attempts each.
 func newRetryer(options Options) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attemptsMax

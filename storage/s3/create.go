@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// writeIDKey is the metadata key of the id of the call that made an object.
+	// writeIDKey is the key, in an object's metadata, of the id of the call that made the object.
 	writeIDKey = "moorage-write-id"
 	// anyVersion is the If-None-Match header of a write that must not replace an object.
 	anyVersion = "*"
@@ -43,8 +43,8 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	return s.client.create(ctx, object, body, id, false)
 }
 
-// create makes an object. If the write is not conditional, a look has shown that the object does
-// not exist.
+// create makes an object. If conditional is false, the caller has checked that the object does not
+// exist.
 func (c *Client) create(ctx context.Context, o object, body []byte, id string, conditional bool) error {
 	etag, err := c.put(ctx, o, body, id, conditional)
 	switch {
@@ -58,7 +58,8 @@ func (c *Client) create(ctx context.Context, o object, body []byte, id string, c
 	return fmt.Errorf("create %s: %w", o.location, orSlow(err))
 }
 
-// taken is the error of a Create that looked for the object, and did not find it missing.
+// taken returns the error of a Create for which a check, with the result err, did not show that the
+// object is missing.
 func taken(o object, err error) error {
 	if err != nil {
 		return fmt.Errorf("create %s: check whether it exists: %w", o.location, orSlow(err))
@@ -116,7 +117,7 @@ func (c *Client) confirm(ctx context.Context, o object, id string) error {
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.head(ctx, o)
 	if err != nil {
-		// Perhaps it was ours and was deleted, or perhaps it exists.
+		// Perhaps an earlier attempt wrote the object and it was deleted, or perhaps it exists.
 		return fmt.Errorf("create %s: the name is taken, and reading its properties failed: %w", o.location, err)
 	}
 	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},

@@ -26,12 +26,12 @@ import (
 const (
 	// deleteBatchMax is how many objects S3 deletes in one request.
 	deleteBatchMax = 1000
-	// codeNoSuchKey is the code of some servers for deleting a missing key.
+	// codeNoSuchKey is the error code that some servers return when a missing key is deleted.
 	codeNoSuchKey = "NoSuchKey"
 )
 
-// Delete removes objects, up to a thousand with one request. In a bucket that keeps versions, the
-// bucket's own rules remove the old ones.
+// Delete removes objects, up to a thousand with one request. If the bucket keeps old versions, they
+// stay until the bucket's own rules remove them.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	objects, failures := cloud.Located(locations, func(location string) (object, error) {
 		return s.locate(ctx, location)
@@ -52,8 +52,9 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
-// fitsXML reports whether XML can express key. It cannot express these two characters, and the
-// encoder would name another object. Parse refuses the other characters that XML cannot express.
+// fitsXML reports whether XML can express key. XML cannot express U+FFFE and U+FFFF; the encoder
+// would replace them and so name another object. storage.Parse refuses all other characters that
+// XML cannot express.
 func fitsXML(key string) bool { return !strings.ContainsAny(key, "\uFFFE\uFFFF") }
 
 // deleteOne removes an object with a separate request.
@@ -84,9 +85,8 @@ func (c *Client) deleteSingly(ctx context.Context, bucket string, batch []types.
 }
 
 // deleteObjects removes at most deleteBatchMax objects of a bucket. If the server fails temporarily
-// for some of them, those are sent again. It returns an error for each that is left. It also
-// returns an error for each object that the server names but that was not requested, because that
-// object is not ours.
+// for some of them, deleteObjects sends those again. It returns an error for each object that was
+// not deleted. It also returns an error for each object in the answer that was not in the request.
 func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types.ObjectIdentifier) []error {
 	pause := func(attempt int) error { return c.pause(ctx, attempt) }
 	return cloud.Resend(batch, attemptsMax, pause, func(batch []types.ObjectIdentifier) (
@@ -135,9 +135,9 @@ func identifiers(keys []string) []types.ObjectIdentifier {
 	return objects
 }
 
-// wantDeleteResult turns an answer with another document into an error. The SDK would find no
-// failures in a page of a proxy, for example. An answer without a document is not an error: there
-// may be nothing to report.
+// wantDeleteResult turns an answer with an unexpected document into an error. The SDK would find no
+// failures in such a document, for example in a page of a proxy. An answer without a document is
+// not an error: the server may have nothing to report.
 func wantDeleteResult(stack *middleware.Stack) error {
 	const name = "moorage:DeleteResult"
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc(name, func(

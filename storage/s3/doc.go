@@ -14,24 +14,25 @@
 //	429, 5xx, cut  tried again, with growing pauses, until the tries or the context end. Then
 //	               it may exist or not, as the port specifies for every error except ErrExists
 //
-// So Create never takes a repeated request for another writer's file, whether this package repeats
-// it or a proxy on the way. It never takes another writer's file for its own, even if both have the
+// So if this package or a proxy repeats a request, Create does not confuse its own object with
+// another writer's file. It never takes another writer's file for its own, even if both have the
 // same bytes.
 //
-// Every write has a checksum of its body, which the server checks. It is CRC32C if Probe has seen
-// that the server refuses a wrong one, Content-MD5 if the server refuses SHA-256, else SHA-256.
-// Bulk deletes have a checksum of Amazon's, or Content-MD5 if the server requires that. If the
-// server supports neither, objects are deleted one by one. A read is checked against its length and
-// against the server's checksum of the object. After a broken connection, reading resumes at the
-// same offset.
+// Every write has a checksum of its body, which the server checks. It is CRC32C if Probe has found
+// that the server refuses a wrong CRC32C. Otherwise it is SHA-256, or Content-MD5 if the server
+// refuses SHA-256. Bulk deletes have one of Amazon's checksum headers, or Content-MD5 if the server
+// requires that. If the server supports neither, objects are deleted one by one. A read is checked
+// against its length and against the server's checksum of the object. After a broken connection,
+// reading resumes at the same offset.
 //
 // # Servers without conditional writes
 //
-// Some servers ignore the header and overwrite. Probe detects them by writing a test object twice,
-// and logs a warning. The first Create of a bucket calls Probe if necessary. Any write detects
-// servers that refuse the header (501). On both kinds of servers Create first checks whether the
-// name is taken, which does not help against two concurrent writers. There the catalog's names
-// help: it never uses a name twice, because it draws 122 random bits for each.
+// Some servers ignore If-None-Match and overwrite the object. Probe detects them by writing a test
+// object twice, and logs a warning. The first Create in a bucket runs the same test if Probe was
+// not called. Other servers refuse the header with status 501, which any write detects. On both
+// kinds of servers Create first checks whether the name is taken. This check does not protect two
+// concurrent writers from each other. But the catalog never uses a name twice, because each name
+// has 122 random bits.
 //
 // # Names
 //
@@ -41,18 +42,18 @@
 // # What it needs
 //
 // It needs the permissions s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket. Without
-// the last, S3 answers 403 instead of 404. Reads must see every write that was answered before, as
-// they do on all servers above.
+// s3:ListBucket, S3 answers 403 instead of 404. A read must see every write that was answered
+// before the read began, as it does on all servers above.
 //
 // # Credentials for engines
 //
-// Vend assumes a role with a session policy that allows the locations of one table. The policy ends
-// each location in a slash, escapes the wildcards of Amazon's language, and keeps writers from the
-// catalog's metadata files. If no policy can express the scope exactly, Vend returns
-// storage.ErrUnscopable.
+// Vend assumes a role with a session policy that allows access to the locations of one table. In
+// the policy, each location ends in a slash, and the wildcards of Amazon's policy language are
+// escaped. The policy does not allow writers to change the catalog's metadata files. If no policy
+// can express the scope exactly, Vend returns storage.ErrUnscopable.
 //
-// Servers interpret policies in their own ways, so ProbeVending tries the credentials where they
-// must fail. It found two such ways:
+// Servers interpret policies differently, so ProbeVending tries the credentials where they must
+// fail. It has found two differences:
 //
 //	MinIO      of February 2026 cleans the names in a bulk delete after it has checked the
 //	           policy, so t/../u/x passes as one of t's and deletes one of u's. Policies for
@@ -63,14 +64,15 @@
 //
 // # Signatures for engines
 //
-// Sign signs one request of an engine with the store's own key, on servers without credentials. It
-// signs only the calls of one list, whose objects are all within the table, with the headers of
-// another list. Everything else is storage.ErrNotSigned. Sign decodes the path once, escapes it
-// again as the server does, and signs the result. So a server that reads the path differently
-// refuses it.
+// Sign is for servers that cannot issue credentials. It signs one request of an engine with the
+// store's own key. There is a list of calls that Sign accepts, and a list of headers. All objects
+// in the request must be within the table. For everything else Sign returns storage.ErrNotSigned.
+// Sign decodes the path once, escapes it again as the server does, and signs the result. So a
+// server that reads the path differently refuses the request.
 //
-// A signature protects only what the server checks. So a probe replays each kind of signed request
-// with one part changed. If the server accepts the change, that kind is not signed:
+// A signature protects only the parts of a request that the server checks. So a probe replays each
+// kind of signed request with one part changed. If the server accepts the changed request, Sign
+// does not sign that kind:
 //
 //	MinIO      of February 2026 accepts headers that were added after signing, among them
 //	           X-Amz-Copy-Source, with which the server's key would copy anything to anywhere. Writes
@@ -78,7 +80,8 @@
 //	SeaweedFS  4.48 does not compare the body with the signed hash. Bulk deletes are not
 //	           signed for it
 //
-// The bucket has one place in an address, the same as in the server's own requests.
+// In the URL of a signed request, the bucket must be where this package's own requests have it: in
+// the path or in the host.
 //
 // # What it must not know
 //

@@ -49,7 +49,7 @@ func translate(o object, err error) error {
 	return fmt.Errorf("%s: %w", o.location, err)
 }
 
-// orSlow turns an answer that demands fewer requests into storage.ErrSlowDown.
+// orSlow converts the error of an answer that demands fewer requests to storage.ErrSlowDown.
 func orSlow(err error) error {
 	if status := statusOf(err); status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests ||
 		codeOf(err) == codeSlowDown {

@@ -22,7 +22,7 @@ import (
 // Forms of a bulk delete. Each server supports one of them.
 const (
 	deletesSummed uint32 = iota // with a checksum of Amazon's
-	deletesMD5                  // with Content-MD5, which older servers require, and no other checksum
+	deletesMD5                  // with only Content-MD5, which older servers require
 	deletesSingle               // one by one
 )
 
@@ -71,8 +71,9 @@ func withMD5(stack *middleware.Stack) error {
 	}), "Signing", middleware.Before)
 }
 
-// deleteBatch sends one bulk delete in the form that the bucket supports, and finds out which that
-// is. known is false if it supports none. Then objects are deleted one by one.
+// deleteBatch sends one bulk delete in the form that the bucket supports. If the form is unknown,
+// it tries the forms. known is false if the bucket supports no form; then the caller deletes
+// objects one by one.
 func (c *Client) deleteBatch(ctx context.Context, input *s3.DeleteObjectsInput) (
 	answer *s3.DeleteObjectsOutput, known bool, err error) {
 	habit := &c.bucket(*input.Bucket).deletes

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The options of a storage.Place that this package knows. Clients also get the first three, under
-// the same names.
+// The options of a storage.Place that this package knows. Clients also get the first three options,
+// under the same names.
 const (
 	// OptionEndpoint is Options.Endpoint.
 	OptionEndpoint = "s3.endpoint"
@@ -23,7 +23,7 @@ const (
 	// read stored options.
 	OptionProfile = "s3.profile"
 
-	// OptionRoleARN is Vending.RoleARN, and so on.
+	// OptionRoleARN is Vending.RoleARN, and the next options are other fields of Vending.
 	OptionRoleARN    = "s3.sts.role-arn"
 	OptionSTS        = "s3.sts.endpoint"
 	OptionExternalID = "s3.sts.external-id"
@@ -31,7 +31,7 @@ const (
 	OptionKMSKeyARN  = "s3.kms.key-arn"
 	OptionPartition  = "s3.partition"
 	OptionDialect    = "s3.dialect"
-	// OptionProtectMetadata is the opposite of Vending.OpenMetadata.
+	// OptionProtectMetadata is true or false, the opposite of Vending.OpenMetadata.
 	OptionProtectMetadata = "s3.protect-metadata"
 )
 
@@ -61,7 +61,7 @@ func (o Options) With(place map[string]string) (Options, error) {
 				o.Addressing = AddressPath
 			}
 		case OptionProfile:
-			// The profile has its own keys. The keys of the process are for other places.
+			// The profile has its own keys. The process's own keys are for other places.
 			o.Profile, o.AccessKeyID, o.SecretAccessKey = value, "", ""
 		default:
 			known, err := o.Vending.set(name, value)

@@ -20,7 +20,7 @@ const (
 	// lastPolicyCharacter is the last character that a session policy may contain.
 	lastPolicyCharacter = '\u00FF'
 	// metadataPattern matches the catalog's own files below the location of a table, at any depth.
-	// A table's write.metadata.path decides where they are, and may have changed.
+	// The table property write.metadata.path decides where they are, and may have changed.
 	metadataPattern = "*" + storage.MetadataEnding
 )
 
@@ -77,8 +77,8 @@ type policyTerms struct {
 	write     bool
 }
 
-// policyFor returns the policy that allows the scope: the first location, and as many of the others
-// as fit. It returns ErrUnscopable if no policy allows exactly the first one.
+// policyFor returns the policy that allows the first of locations, and as many of the others as
+// fit. It returns ErrUnscopable if no policy allows exactly the first one.
 func policyFor(locations []storage.Location, terms policyTerms) (text string, covered int, err error) {
 	for count := range locations {
 		place := locations[:count+1]
@@ -96,7 +96,7 @@ func policyFor(locations []storage.Location, terms policyTerms) (text string, co
 		text, covered = longer, count+1
 	}
 	if covered == 0 {
-		// A policy without a resource would allow everything of the role.
+		// A policy without a resource would allow everything that the role allows.
 		return "", 0, fmt.Errorf("%w: there are no locations", storage.ErrUnscopable)
 	}
 	return text, covered, nil
@@ -149,8 +149,9 @@ func (t policyTerms) build(locations []storage.Location) (string, error) {
 	return string(text), err
 }
 
-// detours returns the objects whose names a server may clean after it has checked the policy, so
-// that they become other names. Amazon's server does not clean names.
+// detours returns patterns of names that a server may clean after it has checked the policy.
+// Cleaning, such as removing "..", turns them into names of other objects. Amazon's server does not
+// clean names.
 func detours(buckets words) (resources words) {
 	for _, bucket := range buckets {
 		for _, pattern := range []string{"/*/../*", "/*/./*", "/*//*"} {
@@ -177,8 +178,8 @@ func (t policyTerms) objectActions() words {
 func (t policyTerms) resource(bucket string) string { return "arn:" + t.partition + ":s3:::" + bucket }
 
 // spell returns the prefix of the keys below a location in a policy's spelling. The slash at its
-// end keeps the sibling "table" out of "tab". It returns ErrUnscopable if a policy cannot express
-// the prefix, or if the server would read it differently.
+// end prevents that a policy for "tab" also allows the sibling "table". It returns ErrUnscopable if
+// a policy cannot express the prefix, or if the server would read it differently.
 func (t policyTerms) spell(location storage.Location) (string, error) {
 	key := location.Path[1:]
 	refuse := func(reason string) error {

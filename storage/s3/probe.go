@@ -26,10 +26,10 @@ const (
 type bucket struct {
 	writes  atomic.Uint32
 	probing atomic.Bool // a Create is finding out
-	// checksCRC32C is set once the server has refused a wrong CRC32C and accepted the right one.
+	// checksCRC32C is set once the server has refused a wrong CRC32C and accepted a correct one.
 	checksCRC32C atomic.Bool
-	// refusesSums is set once the server has refused a write with a checksum and accepted it
-	// without.
+	// refusesSums is set once the server has refused a write with a checksum and accepted the same
+	// write without a checksum.
 	refusesSums atomic.Bool
 	deletes     atomic.Uint32 // see deletesSummed
 }
@@ -45,10 +45,10 @@ func (b *bucket) stamp() stamp {
 	return stampSHA256
 }
 
-// Probe checks that the buckets of the roots exist and are writable. It also detects whether the
-// server honours conditional writes, and logs a warning for each bucket, once, if it does not. It
-// also detects whether the server checks CRC32C. It writes a small object below the root and
-// deletes it. It returns ErrNotFound if a bucket is missing.
+// Probe checks that the buckets of the roots exist and are writable. It detects whether the server
+// honours conditional writes. If not, it logs a warning, once for each bucket. It also detects
+// whether the server checks CRC32C. It writes a small object in each bucket and deletes it. It
+// returns ErrNotFound if a bucket is missing.
 func (s *Store) Probe(ctx context.Context) error {
 	keys, names := s.roots.Shortest()
 	var failures []error
@@ -64,7 +64,7 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// lookForBucket returns nil if the bucket name exists and can be reached.
+// lookForBucket returns nil if the bucket called name exists and can be reached.
 func (c *Client) lookForBucket(ctx context.Context, name string) error {
 	_, err := c.sdk.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
 	if err == nil {
@@ -87,9 +87,9 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 	return fmt.Errorf("find the bucket %s: %w", name, err)
 }
 
-// writesConditionally reports whether writes to a bucket must have the header. They have it as long
-// as the behaviour is unknown: a server that ignores the header does no harm, and a server that
-// refuses it writes nothing. The first caller probes the bucket.
+// writesConditionally reports whether writes to a bucket must have the header If-None-Match. As
+// long as the server's behaviour is unknown, they have it. A server that ignores the header does no
+// harm, and a server that refuses the header writes nothing. The first caller probes the bucket.
 func (s *Store) writesConditionally(ctx context.Context, name string) bool {
 	known := s.client.bucket(name)
 	if known.writes.Load() == writesUnknown && known.probing.CompareAndSwap(false, true) {
@@ -108,7 +108,7 @@ func (c *Client) bucket(name string) *bucket {
 	return found.(*bucket)
 }
 
-// foundUnconditional notes that the server has ignored or refused the header.
+// foundUnconditional records that the server has ignored or refused the header If-None-Match.
 func (c *Client) foundUnconditional(ctx context.Context, name string) {
 	if c.bucket(name).writes.Swap(writesUnconditional) != writesUnconditional {
 		c.log.WarnContext(ctx, "the S3 server does not honour conditional writes (If-None-Match): "+
@@ -116,9 +116,9 @@ func (c *Client) foundUnconditional(ctx context.Context, name string) {
 	}
 }
 
-// probeWrites writes one object twice. The second write must be refused. Its name is drawn, so if
-// the first write is refused, an earlier try of it succeeded. Then it probes checksums on the same
-// object.
+// probeWrites writes one object twice. The server must refuse the second write. The object's name
+// is random. So if the server refuses the first write because the name is taken, an earlier attempt
+// of that write has succeeded. Then probeWrites probes checksums on the same object.
 func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	id, err := cloud.NewWriteID(c.random)
 	if err != nil {
@@ -169,9 +169,9 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 }
 
 // probeChecksums replaces the object o of a probe twice. The two writes differ only in their
-// CRC32C. The server must refuse the wrong one as a bad request, and accept the right one. Only
-// both together prove that it checks. On any other answer the bucket's writes keep their SHA-256,
-// and the next probe tries again.
+// CRC32C. The server must refuse the write with the wrong CRC32C as a bad request, and accept the
+// other. Only both results together prove that the server checks CRC32C. On any other answer the
+// bucket's writes keep their SHA-256, and the next probe tries again.
 func (c *Client) probeChecksums(ctx context.Context, o object, id string) {
 	known := c.bucket(o.bucket)
 	if known.checksCRC32C.Load() || known.refusesSums.Load() {

@@ -16,16 +16,18 @@ const (
 	// signProbeRequestsMax and signProbeMax bound one probe of signing.
 	signProbeRequestsMax = 40
 	signProbeMax         = 20 * time.Second
-	// signProbeAge is how long the findings of a probe are valid, because storages are updated.
+	// signProbeAge is how long the findings of a probe are valid. They expire because operators
+	// update storages.
 	signProbeAge = 24 * time.Hour
-	// signProbePause is how long an old finding is used after a failed probe.
+	// signProbePause is how long old findings are used after a failed probe, before the next one.
 	signProbePause = time.Minute
 )
 
-// ProbeSigning replays signed requests in a folder below the first root. In each replay it changes
-// one part that decides which object the request affects or what it does. It writes a few small
-// objects and deletes them. If the server does not check such a part, the calls with that part are
-// no longer signed; see Features. It returns ErrUnenforced if reads and writes are among them.
+// ProbeSigning replays signed requests in a folder below the first root. Each replay changes one
+// part that decides which object the request affects or what it does. ProbeSigning writes a few
+// small objects and deletes them. If the server does not check such a part, Sign no longer signs
+// calls that have that part; see Features. It returns ErrUnenforced if reads and writes are among
+// them.
 func (s *Store) ProbeSigning(ctx context.Context) error {
 	found, err := s.probeSigning(ctx)
 	if err != nil {
@@ -59,7 +61,7 @@ func (s *Store) probeSigning(ctx context.Context) (*signFindings, error) {
 	known.probing = done
 	known.mu.Unlock()
 
-	// Other callers also wait for it, so it does not end with the first caller.
+	// Other callers also wait for the probe, so it must not end when the first caller goes away.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signProbeMax)
 	defer cancel()
 	found, err := s.runSignProbe(ctx)
@@ -93,8 +95,8 @@ func (s *Store) runSignProbe(ctx context.Context) (*signFindings, error) {
 	return probe.run(ctx)
 }
 
-// checkSigned returns ErrNotSigned if a call is not signed for this server. The first caller of a
-// day runs a probe. ErrUnavailable means that the probe failed.
+// checkSigned returns ErrNotSigned if a call is not signed for this server. If the findings are
+// older than a day, it runs a probe first. ErrUnavailable means that the probe failed.
 func (s *Store) checkSigned(ctx context.Context, call string) error {
 	known := &s.client.signing
 	known.mu.Lock()

@@ -18,8 +18,8 @@ import (
 )
 
 // ProbeVending issues credentials for a folder below each root and tries them there, and in
-// siblings that a server may confuse with it. It writes a few small objects and deletes them, which
-// the store's own key must be able to do.
+// siblings that a server may confuse with it. With the store's own key, it writes a few small
+// objects and deletes them.
 func (s *Store) ProbeVending(ctx context.Context) error {
 	keys, names := s.roots.Shortest()
 	for _, name := range names {
@@ -83,7 +83,7 @@ func (p *vendProbe) vend(ctx context.Context, write bool) (cloud.Engine, error) 
 	return engine{s3.New(options), p.bucket}, nil
 }
 
-// forbidden returns the requests that must be refused in addition to those of every storage.
+// forbidden returns further requests that must be refused. They are specific to S3.
 func (p *vendProbe) forbidden(engine cloud.Engine, write bool) []cloud.Trial {
 	trials := []cloud.Trial{{What: "list names that begin with their folder's name", Do: engine.List, Name: p.Folder}}
 	if write && !p.store.client.vending.OpenMetadata {
@@ -133,7 +133,7 @@ func (p *vendProbe) detoured(ctx context.Context, engine cloud.Engine, write boo
 			if err != nil {
 				return err
 			}
-			_ = try.Do(ctx, try.Name) // the next look shows its effect
+			_ = try.Do(ctx, try.Name) // the check that follows shows its effect
 			after, err := p.version(ctx, each.to)
 			if err != nil && statusOf(err) != http.StatusNotFound {
 				return err
@@ -171,7 +171,7 @@ func (e engine) Write(ctx context.Context, key string) error {
 	return err
 }
 
-// Read requests an object, and not its content.
+// Read requests an object, but does not read its content.
 func (e engine) Read(ctx context.Context, key string) error {
 	answer, err := e.sdk.GetObject(ctx, &s3.GetObjectInput{Bucket: &e.bucket, Key: &key})
 	if err != nil {

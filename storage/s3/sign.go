@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// signedDateAge is how far the time in a request may be from now if that time is signed.
+	// signedDateAge is how far the time in a request may differ from now. The signature includes
+	// that time.
 	signedDateAge = 5 * time.Minute
 	// amzDateLayout is the layout of X-Amz-Date.
 	amzDateLayout = "20060102T150405Z"
@@ -22,8 +23,8 @@ const (
 )
 
 // Sign signs a request to the server with the key of the store. It signs only requests that
-// checkRequest accepts, and of those only the kinds that the server checks completely; see
-// ProbeSigning. The answer has the headers that the engine must add.
+// checkRequest accepts and whose signature the server checks completely; see ProbeSigning. The
+// answer has the headers that the engine must add.
 func (s *Store) Sign(ctx context.Context, request storage.SignRequest) (storage.Signature, error) {
 	checked, err := s.check(request)
 	if err == nil {
@@ -35,7 +36,8 @@ func (s *Store) Sign(ctx context.Context, request storage.SignRequest) (storage.
 	return s.signChecked(ctx, checked, request.Headers)
 }
 
-// sign is Sign without regard to the server's checks, which the probe has yet to detect.
+// sign is Sign for the probe. It does not require that the server checks signatures, because the
+// probe has yet to find that out.
 func (s *Store) sign(ctx context.Context, request storage.SignRequest) (storage.Signature, error) {
 	checked, err := s.check(request)
 	if err != nil {
@@ -79,8 +81,8 @@ func (s *Store) signChecked(ctx context.Context, checked checkedRequest, sent ma
 	return storage.Signature{Headers: added(unsigned.Header, sent)}, nil
 }
 
-// added returns the headers of a signature that were not sent, because a client may add them to its
-// own.
+// added returns the headers of a signature that are not in sent. It leaves out sent headers,
+// because a client may add the result to its own headers.
 func added(signed http.Header, sent map[string][]string) map[string][]string {
 	headers := make(map[string][]string)
 	for _, name := range []string{"Authorization", "X-Amz-Date", "X-Amz-Content-Sha256", "X-Amz-Security-Token"} {
@@ -96,7 +98,7 @@ func added(signed http.Header, sent map[string][]string) map[string][]string {
 
 func (c *Client) region() string { return c.sdk.Options().Region }
 
-// dateOf parses the time of a request, which must be close to now.
+// dateOf parses the time in a request, which must be close to now.
 func dateOf(date string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(amzDateLayout, date)
 	if err != nil {

@@ -54,7 +54,8 @@ type signable struct {
 	// values are the required values of parameters.
 	values map[string]string
 	write  bool
-	// check checks the objects in the parameters or the body. It is nil if there are none.
+	// check checks the objects in the parameters or the body. It is nil if requests of this kind
+	// name none there.
 	check func(r *signing) error
 }
 
@@ -114,8 +115,8 @@ type signing struct {
 	payload    string
 }
 
-// checkRequest returns the part of a request that may be signed. The checks go from the outside in,
-// and the first failure is returned.
+// checkRequest returns the part of a request that may be signed. It returns the error of the first
+// check that fails.
 func (c *Client) checkRequest(request storage.SignRequest, locations []storage.Location) (checkedRequest, error) {
 	r := &signing{request: request, client: c, locations: locations}
 	if request.Region != c.region() {
@@ -174,16 +175,17 @@ func (r *signing) readURL() error {
 	return nil
 }
 
-// servesAt reports whether an address belongs to the server, and returns the bucket if it is in the
-// host's name. The bucket must be where the server's own requests have it. A server that looks for
-// it elsewhere would find another bucket in the same address. In http://lake.host/payroll/x, a
-// server that reads the path finds payroll. The host must also have the endpoint's spelling.
+// servesAt reports whether an address belongs to the server. If the bucket is in the host's name,
+// servesAt returns it. The bucket must be where this package's own requests have it. A server that
+// looks elsewhere would find another bucket in the same address. For example, in
+// http://lake.host/payroll/x a server that looks in the path finds payroll. The host must also have
+// the endpoint's spelling.
 func (c *Client) servesAt(address *url.URL) (bucket string, ok bool) {
 	for _, endpoint := range c.endpoints() {
 		if address.Scheme != endpoint.Scheme {
 			continue
 		}
-		if address.Host == endpoint.Host { // then the path begins with the bucket, if readPath agrees
+		if address.Host == endpoint.Host { // then readPath looks for the bucket at the start of the path
 			return "", true
 		}
 		bucket, found := strings.CutSuffix(address.Host, "."+endpoint.Host)
@@ -194,8 +196,8 @@ func (c *Client) servesAt(address *url.URL) (bucket string, ok bool) {
 	return "", false
 }
 
-// isInPath reports whether a bucket is named in the path of an address. Names with dots are,
-// because a server's certificate does not cover them.
+// isInPath reports whether addresses of a bucket have its name in the path. A name with dots is in
+// the path, because a server's certificate does not cover a host with that name.
 func (c *Client) isInPath(bucket string) bool {
 	return c.sdk.Options().UsePathStyle || strings.Contains(bucket, ".")
 }
@@ -206,7 +208,7 @@ func (c *Client) endpoints() []url.URL {
 		if parsed, err := url.Parse(*base); err == nil && strings.Trim(parsed.Path, "/") == "" {
 			return []url.URL{*parsed}
 		}
-		return nil // behind a path it is unclear what a request names
+		return nil // if the endpoint has a path, it is unclear which object a request names
 	}
 	region, domain := c.region(), "amazonaws.com"
 	if strings.HasPrefix(region, "cn-") {
@@ -223,7 +225,8 @@ func (c *Client) endpoints() []url.URL {
 	return endpoints
 }
 
-// readPath parses bucket and key. The path must mean the same to every reader that decodes it once.
+// readPath parses the bucket and the key. It refuses a path that readers could decode to different
+// names.
 func (r *signing) readPath() error {
 	raw := r.url.EscapedPath()
 	path := r.url.Path
@@ -247,12 +250,12 @@ func (r *signing) readPath() error {
 		return notSigned("the request names no bucket")
 	}
 	r.key = key
-	// As the server will escape it when it checks the signature.
+	// The server will escape the path in the same way when it checks the signature.
 	r.url.Opaque = "//" + r.url.Host + escapePath(path)
 	return nil
 }
 
-// readQuery parses the parameters. Each may occur once.
+// readQuery parses the parameters. Each must occur only once.
 func (r *signing) readQuery() error {
 	r.parameters = make(map[string]string)
 	if strings.Contains(r.url.RawQuery, ";") {
@@ -283,7 +286,8 @@ func (r *signing) findCall() (signable, error) {
 	return signable{}, notSigned("%s with this path and query is not one of the requests that are", r.request.Method)
 }
 
-// checkKey returns an error if the object is not the table's, or must not be written.
+// checkKey returns an error if the object is not within the table, or if write is true and the
+// object must not be written.
 func (r *signing) checkKey(key string, write bool) error {
 	if err := checkSegments(key); err != nil {
 		return err
@@ -309,7 +313,7 @@ func isText(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// checkSegments returns an error if some reader may interpret a key as another one.
+// checkSegments returns an error if some server may interpret a key as another key.
 func checkSegments(key string) error {
 	if !isText(key) {
 		return notSigned("the key has characters that are not text")
@@ -322,7 +326,7 @@ func checkSegments(key string) error {
 	return nil
 }
 
-// checkPrefix returns an error if a list goes beyond the table. The prefix must begin with the
+// checkPrefix returns an error if a listing goes beyond the table. The prefix must begin with the
 // table's location and a slash.
 func (r *signing) checkPrefix() error {
 	prefix := r.parameters["prefix"]
@@ -341,7 +345,7 @@ func (r *signing) checkPrefix() error {
 	return notSigned("the list of s3://%s/%s is not within the table", r.bucket, prefix)
 }
 
-// checkBody returns an error if a bulk delete names objects that are not the table's.
+// checkBody returns an error if a bulk delete names objects that are not within the table.
 func (r *signing) checkBody() error {
 	if r.request.Body == nil {
 		return notSigned("a bulk delete is signed with its body only")

@@ -76,7 +76,7 @@ func (d *deleteReader) children(known map[string]func() error) error {
 	}
 }
 
-// object reads one Object, which has one Key and nothing else.
+// object reads one Object, which must have one Key and nothing else.
 func (d *deleteReader) object() error {
 	before := len(d.keys)
 	err := d.children(map[string]func() error{"Key": func() error {

@@ -12,9 +12,9 @@ type signFindings struct {
 	withheld map[string]string
 }
 
-// signKnowledge is the known way in which a server checks signatures.
+// signKnowledge has the findings about a server's checks of signatures, and the probe in progress.
 type signKnowledge struct {
-	// mu guards the fields below; a leaf, never held over a request.
+	// mu guards the fields below. While it is held, no lock is taken and no request is sent.
 	mu      sync.Mutex
 	found   *signFindings // nil before the first
 	probing chan struct{} // closed when the current probe ends; nil if there is none

@@ -33,7 +33,7 @@ type signProbe struct {
 	uploads  []types.MultipartUpload // to be aborted, except ended
 	ended    string                  // id of an upload
 	part     string                  // the ETag of its part
-	// done is true if there is nothing left to find out, because no call can be signed.
+	// done is true if the probe can end early, because no call can be signed.
 	done bool
 	err  error
 }
@@ -50,11 +50,11 @@ type tampering struct {
 	// what completes "is not signed, because the storage lets through ...".
 	what   string
 	change func(r *http.Request)
-	// all is true if no call can be signed when this change is accepted, because all calls have the
-	// changed part.
+	// all is true if all calls have the changed part. If the server then accepts the change, no
+	// call can be signed.
 	all bool
-	// answered is true if only a successful answer shows that the change was accepted. Otherwise
-	// any answer but a refusal shows that.
+	// answered is true if only a successful answer shows that the server accepted the change. If it
+	// is false, any answer except a refusal shows that.
 	answered bool
 }
 
@@ -64,7 +64,7 @@ func (p *signProbe) run(ctx context.Context) (*signFindings, error) {
 	beside, file, parts := p.beside+cloud.ProbeData, p.inside+cloud.ProbeData, p.inside+"/parts"
 	defer func() {
 		left := []string{beside, file, parts}
-		if len(p.withheld) > 0 { // the error of a server that finds the bucket in the host's name
+		if len(p.withheld) > 0 { // a server that looks for the bucket in the host's name returned this error
 			left = append(left, p.bucket+"/"+file)
 		}
 		p.clean(ctx, left...)
@@ -152,7 +152,7 @@ func (p *signProbe) copying(from string) tampering {
 	return adding("a header X-Amz-Copy-Source that was added", "X-Amz-Copy-Source", "/"+p.bucket+"/"+escapePath(from))
 }
 
-// listedForAll makes a write grant public read access to its object.
+// listedForAll adds a header to a write that would make its object public.
 func listedForAll() tampering {
 	return adding("a header X-Amz-Acl that was added", "X-Amz-Acl", "public-read")
 }
@@ -169,8 +169,8 @@ func (p *signProbe) try(ctx context.Context, call signedCall, changes ...tamperi
 	if done && (call.call == callCompleteUpload || call.call == callAbortUpload) && len(p.uploads) > 0 {
 		p.ended = aws.ToString(p.uploads[0].UploadId)
 	}
-	// An upload that has ended cannot be aborted. Only a server that accepted the signature answers
-	// that.
+	// The upload has ended, so aborting it cannot succeed. Only a server that accepted the
+	// signature answers 404.
 	done = done || call.call == callAbortUpload && status == http.StatusNotFound
 	if p.err != nil || !done {
 		if call.call == callGet || call.call == callHead || call.call == callPut {
@@ -289,7 +289,7 @@ func (p *signProbe) noteUpload(body []byte) string {
 	return begun.UploadId
 }
 
-// moveTo returns a change of the path to another object, or to the bucket.
+// moveTo returns a change that replaces the path with the path of another object, or of the bucket.
 func (p *signProbe) moveTo(key string) func(*http.Request) {
 	return func(r *http.Request) {
 		if target, err := p.store.client.addressOf(p.bucket, key); err == nil {
@@ -298,8 +298,8 @@ func (p *signProbe) moveTo(key string) func(*http.Request) {
 	}
 }
 
-// anotherHost moves the bucket from the path to the host, or the reverse. An intermediate server
-// may not know such a host, so only success shows that the change was accepted.
+// anotherHost moves the bucket from the path to the host, or from the host to the path. A proxy may
+// not know such a host, so only success shows that the server accepted the change.
 func (p *signProbe) anotherHost() tampering {
 	return tampering{what: "another host", all: true, answered: true, change: func(r *http.Request) {
 		if p.store.client.isInPath(p.bucket) {

@@ -96,7 +96,8 @@ func newSTS(loaded aws.Config, options Options, vending Vending) *sts.Client {
 		if vending.Endpoint != "" {
 			o.BaseEndpoint = aws.String(vending.Endpoint)
 		}
-		// Some servers have already read the body when they check its hash.
+		// Send the hash of the body as a header. Some servers have already read the body when they
+		// check the hash of a request without that header.
 		o.APIOptions = append(o.APIOptions, v4.AddContentSHA256HeaderMiddleware)
 		o.HTTPClient = cloud.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
 		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
@@ -165,7 +166,8 @@ func (c *Client) assumeRole(ctx context.Context, scope storage.Scope, policy str
 	made := answer.Credentials
 	if made == nil || aws.ToString(made.AccessKeyId) == "" || aws.ToString(made.SecretAccessKey) == "" ||
 		aws.ToString(made.SessionToken) == "" || made.Expiration == nil {
-		// Without a session token it would be a key that the policy does not narrow.
+		// A credential without a session token would be a plain key, which the policy does not
+		// narrow.
 		return storage.Credential{}, errors.New("s3: make credentials: the response of the server is incomplete")
 	}
 	return storage.Credential{
@@ -179,8 +181,8 @@ func (c *Client) assumeRole(ctx context.Context, scope storage.Scope, policy str
 	}, nil
 }
 
-// isTooLong reports whether the server requires a shorter policy. It counts its own packed form, so
-// the length of the text does not decide that.
+// isTooLong reports whether the server requires a shorter policy. The server measures its own
+// packed form of the policy, so the length of the text does not show whether it fits.
 func isTooLong(err error) bool {
 	var tooLong *types.PackedPolicyTooLargeException
 	return errors.As(err, &tooLong)
