@@ -20,7 +20,8 @@ import (
 const (
 	// lookedAtMin is how many records a page may examine, however few names are requested.
 	lookedAtMin = 1000
-	// lookedAtTimes is how many records a page may examine for each requested name, if that is more.
+	// lookedAtTimes is how many records a page may examine for each requested name, if that is
+	// more.
 	lookedAtTimes = 10
 )
 

@@ -13,7 +13,7 @@
 //	/{warehouse}                  level 1: a warehouse
 //	/{warehouse}/{ns}/{ns}…       level 2: a namespace
 //	/{warehouse}/{ns}…/#{0..f}    level 3: one of the 16 shards of a namespace's registry
-//	/{warehouse}/@{pointer id}    level 4: a metadata pointer; or @!{key}, the attempts of one mutation
+//	/{warehouse}/@{pointer id}    level 4: a metadata pointer; or @!{key}, attempts of one mutation
 //
 // Segments are typed: names are escaped, so that a namespace called "#3" is not a shard.
 //

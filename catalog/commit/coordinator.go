@@ -207,7 +207,7 @@ func inOneStore(files []documents.File) bool {
 	return !slices.ContainsFunc(files, func(file documents.File) bool { return file.Storage != files[0].Storage })
 }
 
-// writeTogether stores files, all of which must be in the storage of batcher. It returns the error
+// writeTogether stores files. They must all be in the storage of batcher. It returns the error
 // of the first file that could not be stored.
 func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []documents.File) error {
 	bodies, err := contents(ctx, files)

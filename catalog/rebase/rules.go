@@ -11,9 +11,10 @@ import (
 // The reasons of this package for not moving an append. Package metadata defines further reasons.
 // All of them are values of a metric's label.
 const (
-	misfitUnread    metadata.Misfit = "unread"    // a file is missing, damaged, too long, or not within the claims
-	misfitReplaced  metadata.Misfit = "replaced"  // a manifest that the append merged is no longer in the head
-	misfitLost      metadata.Misfit = "lost"      // the append's manifests lack files of the manifests that they replace
+	misfitUnread   metadata.Misfit = "unread"   // a file is missing, damaged, too long, or not within the claims
+	misfitReplaced metadata.Misfit = "replaced" // a manifest that the append merged is no longer in the head
+	// The append's manifests lack files of the manifests that they replace
+	misfitLost      metadata.Misfit = "lost"
 	misfitManifest  metadata.Misfit = "manifest"  // one of its manifests does more than add files
 	misfitNumbers   metadata.Misfit = "numbers"   // files of the append have numbers that are not allowed
 	misfitTwice     metadata.Misfit = "twice"     // the head already has one of the append's files or manifests

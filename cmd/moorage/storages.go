@@ -376,7 +376,8 @@ func (s *storages) close() error {
 	var closing sync.WaitGroup
 	for i, store := range opened {
 		closing.Go(func() {
-			if err := store.Close(); !errors.Is(err, storage.ErrUnavailable) { // a storage that hangs ends with the process
+			// A storage that hangs ends with the process
+			if err := store.Close(); !errors.Is(err, storage.ErrUnavailable) {
 				faults[i] = err
 			}
 		})

@@ -101,7 +101,8 @@ func (f *tlsFiles) lookLocked() error {
 	}
 	if f.config != nil {
 		f.logger.Info("the files of TLS were read again")
-		if ends := pair.Leaf.NotAfter; ends.Sub(f.now()) < certificateWarnBefore { // warn without waiting for the daily round
+		// Warn without waiting for the daily round
+		if ends := pair.Leaf.NotAfter; ends.Sub(f.now()) < certificateWarnBefore {
 			f.logger.Warn("a certificate ends soon or has ended: put another one into its file",
 				"setting", "--tls-cert", "file", f.certificate, "ends", ends)
 		}

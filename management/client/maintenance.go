@@ -25,7 +25,8 @@ type MaintenanceSettings map[string]json.RawMessage
 // MaintenanceValue is the effective value of a setting, and its source.
 type MaintenanceValue struct {
 	Value string `json:"value"` // in the form of a policy, or with its own unit
-	From  string `json:"from"`  // level and name of the source; also whether the server raised a property to a safe value
+	// Level and name of the source; also whether the server raised a property to a safe value
+	From string `json:"from"`
 }
 
 // MaintenanceKind is the state of a kind of job of a table.
@@ -123,15 +124,17 @@ type MaintenanceSettingsByHand struct {
 	MaxSnapshotAgeSeconds *int64 `json:"max-snapshot-age-seconds,omitempty"` // default 5 days
 	MinSnapshots          *int64 `json:"min-snapshots,omitempty"`            // of each branch; default 1
 	MaxRefAgeSeconds      *int64 `json:"max-ref-age-seconds,omitempty"`      // default 0: refs stay
-	DelaySeconds          *int64 `json:"delay-seconds,omitempty"`            // delay until files are deleted; default a day
-	KeepFiles             bool   `json:"keep-files,omitempty"`               // do not delete files
+	// Delay until files are deleted; default a day
+	DelaySeconds *int64 `json:"delay-seconds,omitempty"`
+	KeepFiles    bool   `json:"keep-files,omitempty"` // do not delete files
 	// Settings for orphans.
 	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days, or 7 days for a warehouse
 	QuarantineSeconds *int64 `json:"quarantine-seconds,omitempty"` // default 10 days
 	EqualAuthorities  bool   `json:"equal-authorities,omitempty"`
 	Confirm           bool   `json:"confirm,omitempty"` // confirms that most files are orphans
-	Adopt             bool   `json:"adopt,omitempty"`   // treat files as the table's even if they are older than the table at its location
-	Unsafe            bool   `json:"unsafe,omitempty"`  // for a warehouse: OlderThanSeconds may be less than 7 days
+	// Treat files as the table's even if they are older than the table at its location
+	Adopt  bool `json:"adopt,omitempty"`
+	Unsafe bool `json:"unsafe,omitempty"` // for a warehouse: OlderThanSeconds may be less than 7 days
 }
 
 // MaintenanceByHand is a request to plan a job or to begin it.

@@ -317,7 +317,7 @@ func (s *sent) ifMoved() string {
 		" AS t WHERE t.key = new.of)"
 }
 
-// insertRows queues the statement that inserts rows, all of which must be absent.
+// insertRows queues the statement that inserts rows. None of the rows may exist.
 func (s *sent) insertRows(batch *pgx.Batch, table registry.Table, rows *movedRows) {
 	names, where := []string{"key", "etag", "state", "value"}, ""
 	into, selected := strings.Join(names, ", "), "new."+strings.Join(names, ", new.")

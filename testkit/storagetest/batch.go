@@ -38,7 +38,7 @@ func testCreateAll(t *testing.T, store batchStore, root string) {
 	}
 }
 
-// testCreateAllAnswersEach creates files in one call, some of which cannot be created.
+// testCreateAllAnswersEach creates files in one call. Some of them cannot be created.
 func testCreateAllAnswersEach(t *testing.T, store batchStore, root string) {
 	mustCreate(t, store, storage.Join(root, "taken"), "as it was")
 	files := batchOf(root, "one", "taken", "two", "twice", "twice")

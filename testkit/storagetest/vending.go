@@ -279,7 +279,8 @@ func testProtectedMetadata(t *testing.T, v Vending) {
 	if !v.ProtectsMetadata {
 		return
 	}
-	elsewhere := storage.Join(location, "own", "00001-a.metadata.json") // as if in a write.metadata.path, present or former
+	// As if in a write.metadata.path, present or former
+	elsewhere := storage.Join(location, "own", "00001-a.metadata.json")
 	mustCreate(t, v.Store, elsewhere, "body")
 	for what, err := range map[string]error{
 		"write over one elsewhere": engine.Write(t.Context(), elsewhere),

@@ -23,7 +23,7 @@ type Stores struct {
 	Database pgserver.Shared
 }
 
-// A package's TestMain calls Main.
+// Main runs the tests of a package. The package's TestMain calls it.
 func (s *Stores) Main(m *testing.M) { s.Database.Main(m) }
 
 // Each runs a test over every kind of store. Each store is new.

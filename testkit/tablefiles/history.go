@@ -254,7 +254,8 @@ func (h *History) commit(branch string, change func(*Snapshot)) []string {
 	if err := iceberg.WriteManifestList(Version, &body, s.ID, parentID, &s.Sequence, 0, files); err != nil {
 		h.tb.Fatal(err)
 	}
-	listed, err := iceberg.ReadManifestList(bytes.NewReader(body.Bytes())) // reads the list back, for the sequence numbers
+	// Reads the list back, for the sequence numbers
+	listed, err := iceberg.ReadManifestList(bytes.NewReader(body.Bytes()))
 	h.must(err)
 	for i := range s.manifests {
 		s.manifests[i].file = listed[i]
