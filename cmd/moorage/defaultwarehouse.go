@@ -47,8 +47,25 @@ func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger)
 	return &firstWarehouse{
 		catalog: made.As(moorage.System(whoServes)), location: storage.Trim(c.DefaultLocation),
 		options: c.DefaultStorageOptions, data: c.Data,
-		allowed: c.AllowLocations, logger: logger,
+		allowed: seededLocations(c, logger), logger: logger,
 	}
+}
+
+// seededLocations returns the values of --allow-location for the record of the warehouse default.
+// It leaves out a folder that is one of the server's own folders, or inside one. A folder above
+// them is the operator's choice.
+func seededLocations(c cli.Config, logger *slog.Logger) (allowed []string) {
+	folders := newLocalFolders(c)
+	for _, location := range c.AllowLocations {
+		parsed, err := storage.Parse(location)
+		if err == nil && parsed.Scheme == storage.SchemeFile && folders.holds(parsed.Path) {
+			logger.Warn("tables cannot live at a location of --allow-location: the server keeps files of its own there",
+				"location", location)
+			continue
+		}
+		allowed = append(allowed, location)
+	}
+	return allowed
 }
 
 // ensure returns the warehouse default, and creates it if there is none. It returns nil if the

@@ -481,6 +481,13 @@ func (f *localFolders) check(folder string) error {
 		filepath.ToSlash(folder))
 }
 
+// holds reports whether the folder is one of the server's own folders, or inside one.
+func (f *localFolders) holds(folder string) bool {
+	folder = endOf(folder)
+	return slices.ContainsFunc(f.own, func(own string) bool { return isWithin(folder, own) }) ||
+		isWithin(folder, f.data) && !isWithin(folder, f.usual)
+}
+
 // isWithin reports whether path is root, or below it. Both are clean.
 func isWithin(path, root string) bool {
 	below, err := filepath.Rel(root, path)
