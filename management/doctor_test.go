@@ -27,7 +27,8 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	const transaction = `{"id":"a1000000000000000000000000000000","level":"bad","what":"transaction in warehouse w",` +
 		`"fact":"pending, began 2026-11-21T10:00:00Z by ann, its coordinator has until 2026-11-21T10:01:00Z; 1 table: a.t; up to 2 files written, 0 published; given up after 50 attempts, last: no disk",` +
-		`"remedy":"Repair the cause, then: moorage doctor retry a1000000000000000000000000000000, or end the transaction: moorage doctor abort a1000000000000000000000000000000"}`
+		`"remedy":"Repair the cause, then: moorage doctor retry a1000000000000000000000000000000, or end the transaction: moorage doctor abort a1000000000000000000000000000000",` +
+		`"files":["f1","f2"],"until":"2026-11-21T10:01:00Z"}`
 	const others = `{"id":"b2","level":"bad","what":"task, probably a purge","fact":"its record cannot be read: damaged","remedy":"The servers leave it alone. moorage doctor --deep names its table. Stop the servers and run moorage doctor forget, which removes the record and leaves the files"},` +
 		`{"id":"b3","level":"ok","what":"purge of a.t in warehouse w","fact":"waits: 4.7 kB, begins 2026-11-28T10:00:00Z","remedy":"To begin it now: moorage doctor retry b3"},` +
 		`{"level":"bad","what":"snapshots of table w.a.t","fact":"blocked since 0001-01-01T00:00:00Z: ","remedy":"Repair the cause, then: moorage maintain run snapshots w.a.t --by-policy"}`
