@@ -81,6 +81,12 @@ func TestIdleConnectionsOfManyAddresses(t *testing.T) {
 			t.Fatalf("connection %d: %d", i, status)
 		}
 	}
+	for i, conn := range conns[1:] { // so that the first has certainly been idle for longest
+		_, _ = io.WriteString(conn, asksConfig)
+		if status := statusOf(conn); status != http.StatusOK {
+			t.Fatalf("connection %d, again: %d", i+1, status)
+		}
+	}
 	if status := statusOf(server.dialFrom(t, "127.0.2.1", asksConfig)); status != http.StatusOK {
 		t.Errorf("one more: %d", status)
 	}
