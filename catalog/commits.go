@@ -96,9 +96,9 @@ func (p *parts) targetOf(by directory.Asker, ident moorage.Identifier, steps []m
 // snapshots succeeds without a change if all its tables show that an earlier attempt has added
 // them.
 //
-// Errors: those of Commit, for the first table that fails. KindBadRequest if there are no changes
-// or more than TransactionChangesMax, or if a table is in another warehouse. KindTooLarge for
-// tables whose metadata has more than 512 MiB together. KindCommitFailed, at once or after
+// Errors: the errors of Commit, for the first table that fails. KindBadRequest if there are no
+// changes or more than TransactionChangesMax, or if a table is in another warehouse. KindTooLarge
+// for tables whose metadata has more than 512 MiB together. KindCommitFailed, at once or after
 // Config.TransactionWait, if another operation has locked one of the tables. Durable when it
 // returns. Source: REST specification, commitTransaction.
 func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {

@@ -24,13 +24,13 @@ type Files interface {
 	// credentials before. staged is the value of Delegated.Staged that the client got with them.
 	// through has the same meaning as in LoadTable; see vending.Named.
 	//
-	// Errors: those of vending.LoadCredentials. Source: REST specification, loadCredentials.
+	// Errors: the errors of vending.LoadCredentials. Source: REST specification, loadCredentials.
 	LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string, through ...moorage.Identifier) (
 		vending.Delegated, error)
 	// Sign signs a request that a client will send to the storage of a table. staged and through
 	// have the same meaning as in LoadCredentials.
 	//
-	// Errors: those of vending.Sign. Source: REST specification, signRequest.
+	// Errors: the errors of vending.Sign. Source: REST specification, signRequest.
 	Sign(ctx context.Context, ident moorage.Identifier, staged string, request vending.SignRequest,
 		through ...moorage.Identifier) (vending.Signature, error)
 }

@@ -43,7 +43,7 @@ func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) err
 // ReportMetrics accepts a client's metrics report about a table. It does not store the report, and
 // the table need not exist.
 //
-// Errors: those of the gate. Source: REST specification, reportMetrics.
+// Errors: the errors of the gate. Source: REST specification, reportMetrics.
 func (c *Catalog) ReportMetrics(ctx context.Context, ident moorage.Identifier) error {
 	request := gate.Request{Caller: c.caller, Verb: gate.ReportMetrics, On: []moorage.Identifier{ident}}
 	err := gate.Pass(ctx, c.gate, request, func() error { return nil })

@@ -47,8 +47,8 @@ func (c *Catalog) Tables() *Tables { return &Tables{c} }
 // version of the table, and whether Maintain created that version. Other writers are not disturbed:
 // Maintain retries after a conflict, and takes no lock before it has had several conflicts.
 //
-// Errors: those of Catalog.Commit; those of Plan and Beside; ErrBeside. After KindCommitUnknown,
-// the outcome of the changes of Beside is unknown, too.
+// Errors: the errors of Catalog.Commit; the errors of Plan and Beside; ErrBeside. After
+// KindCommitUnknown, the outcome of the changes of Beside is unknown, too.
 func (t *Tables) Maintain(ctx context.Context, pointer registry.ID, asked MaintenanceEdit) (
 	version *Version, changed bool, err error) {
 	const op = "catalog.Maintain"
@@ -77,7 +77,7 @@ type Former = documents.Former
 // left the table's metadata log longer ago than the duration kept; see documents.TrimFormer. It
 // creates no version.
 //
-// Errors: KindNoSuchTable; those of documents.TrimFormer.
+// Errors: KindNoSuchTable; the errors of documents.TrimFormer.
 func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (former Former, err error) {
 	const op = "catalog.TrimFormer"
 	p := t.catalog.parts
@@ -99,7 +99,7 @@ func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.
 // TableByID returns the present version of the live table with this id. It also returns the table's
 // pointer, with the id of the warehouse filled in.
 //
-// Errors: KindNoSuchTable; those of Catalog.LoadTable.
+// Errors: KindNoSuchTable; the errors of Catalog.LoadTable.
 func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, registry.Pointer, error) {
 	version, table, err := t.byID(ctx, pointer, t.catalog.documents.Current)
 	return version, table, moorage.Annotate("catalog.TableByID", pointer.String(), err)
@@ -157,7 +157,8 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 // and state is the state of the pointer's record. WithDropped reads the files with the storage that
 // the warehouse had at the drop. The warehouse may have another name now, or be gone.
 //
-// Errors: those of do; those of a load; KindNotFound if the table's metadata file is gone.
+// Errors: the errors of do; the errors of a load; KindNotFound if the table's metadata file is
+// gone.
 func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
 	do func(*Version) error) error {
 	const op = "catalog.WithDropped"

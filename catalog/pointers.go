@@ -16,7 +16,7 @@ type Pointers struct{ parts *parts }
 func (c *Catalog) Pointers() Pointers { return Pointers{c.parts} }
 
 // FindForLease returns the id and table-uuid of the pointer called ident, if caller may take a
-// lease on it. The errors are those of a load.
+// lease on it. It returns the errors of a load.
 func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (
 	registry.ID, string, error) {
 	asked := gate.TakeLease.Needs(gate.OfObject, gate.Always)

@@ -30,7 +30,7 @@ type Scope struct {
 
 // Find returns the scope called ident, if the caller has the privileges on it that v requires.
 //
-// Errors: those of a load of the scope.
+// Errors: the errors of a load of the scope.
 func (s Scopes) Find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (Scope, error) {
 	scope, err := s.find(ctx, v, ident)
 	return scope, moorage.Annotate("catalog.Find", ident.String(), err)
@@ -101,7 +101,7 @@ func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.P
 // Change changes records that belong to the scope called ident, in one Apply with a change record.
 // plan returns the writes and conditions. Change calls it again if a condition fails.
 //
-// Errors: those of Find and of plan; KindUnavailable; KindCommitUnknown.
+// Errors: the errors of Find and of plan; KindUnavailable; KindCommitUnknown.
 func (s Scopes) Change(ctx context.Context, v gate.Verb, ident moorage.Identifier,
 	plan func(ctx context.Context, scope Scope) (Beside, error)) error {
 	_, err := s.catalog.submit(ctx, commit.Intent{

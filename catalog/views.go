@@ -23,7 +23,8 @@ func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Na
 
 // CreateView creates a view. Like a table, it has a name and a location of its own.
 //
-// Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
+// Errors: the errors of CreateTable. Durable when it returns. Source: REST specification,
+// createView.
 func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
 	outcome, err := c.submit(ctx, c.create(c.asker(gate.CreateView), ident, creation{
 		kind: viewKind, location: request.Location, properties: request.Properties,
@@ -65,7 +66,7 @@ func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) erro
 // after the other, as long as their requirements hold. The specification has only one requirement:
 // the view-uuid.
 //
-// Errors: KindNoSuchView; otherwise those of Commit. Durable when it returns. Source: REST
+// Errors: KindNoSuchView; otherwise the errors of Commit. Durable when it returns. Source: REST
 // specification, replaceView.
 func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, request ReplaceViewRequest) (
 	*View, error) {
@@ -119,8 +120,8 @@ func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error 
 // RenameView gives a view another name in the same warehouse. Its pointer and the location of its
 // metadata stay the same.
 //
-// Errors: KindNoSuchView for the source; otherwise those of RenameTable. Durable when it returns.
-// Source: REST specification, renameView.
+// Errors: KindNoSuchView for the source; otherwise the errors of RenameTable. Durable when it
+// returns. Source: REST specification, renameView.
 func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) error {
 	_, err := c.submit(ctx, c.rename(c.asker(gate.RenameView), viewKind, from, to))
 	return moorage.Annotate("catalog.RenameView", from.String(), err)
@@ -130,7 +131,7 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 // spells it, and writes no file. If the view-uuid belongs to a dropped view, that view is restored,
 // with its pointer.
 //
-// Errors: those of RegisterTable. Durable when it returns. Source: REST specification,
+// Errors: the errors of RegisterTable. Durable when it returns. Source: REST specification,
 // registerView.
 func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error) {
 	request := RegisterRequest{MetadataLocation: metadataLocation}

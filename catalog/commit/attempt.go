@@ -118,7 +118,7 @@ func (p *Pipeline) publish(ctx context.Context, change registry.Change, plan *Pl
 	return p.applyPlan(ctx, change, plan, effects...)
 }
 
-// applyPlan applies a plan whose file is written. Its results are those of publish.
+// applyPlan applies a plan whose file is written. It returns the results of publish.
 func (p *Pipeline) applyPlan(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (
 	etags []registry.ETag, lost bool, err error) {
 	file := plan.File

@@ -22,8 +22,8 @@ type Resolved struct {
 //
 // views are the views through which caller reaches a table or view; nil if there are none.
 //
-// Errors: those of the gate; those of Path for a warehouse or namespace, and of Find for a table or
-// view; those of gate.Guard.Decide.
+// Errors: the errors of the gate; the errors of Path for a warehouse or namespace, and of Find for
+// a table or view; the errors of gate.Guard.Decide.
 func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v gate.Verb, on moorage.Identifier,
 	views *Views) (resolved Resolved, err error) {
 	request := gate.Request{Caller: caller, Verb: v}
@@ -72,7 +72,7 @@ func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileg
 }
 
 // MayAt returns nil if the caller has the privileges asked on the last namespace of path, or on the
-// warehouse. path is the path to the namespace of on. Errors are those of gate.Guard.Decide.
+// warehouse. path is the path to the namespace of on. It returns the errors of gate.Guard.Decide.
 func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier) error {
 	if d.guard == nil {
@@ -116,7 +116,7 @@ func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileg
 }
 
 // May returns nil if the caller has the privileges asked on found. ident is the name that the
-// caller used for it. Errors are those of gate.Guard.Decide.
+// caller used for it. It returns the errors of gate.Guard.Decide.
 func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, found *Found,
 	ident moorage.Identifier) error {
 	if d.guard == nil {
@@ -149,7 +149,7 @@ func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err
 	return err
 }
 
-// Sees reports whether the caller sees a warehouse. The errors are those of the store.
+// Sees reports whether the caller sees a warehouse. It returns the errors of the store.
 func (d *Directory) Sees(ctx context.Context, by Asker, warehouse string) (bool, error) {
 	if d.guard == nil {
 		return true, nil
@@ -169,7 +169,7 @@ func (d *Directory) Sees(ctx context.Context, by Asker, warehouse string) (bool,
 // table or view. It is nil if there is no guard. The caller needs drop on that table or view,
 // because it cannot be restored afterwards.
 //
-// Errors: KindForbidden, also if the caller does not see the dropped table or view; those of
+// Errors: KindForbidden, also if the caller does not see the dropped table or view; the errors of
 // gate.Guard.Decide.
 func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) error {
 	if d.guard == nil {

@@ -253,7 +253,7 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 // reports the decision to Config.Decided. It returns nil if the decision allows q, or the error for
 // the decision. If who is nil, the caller is a job of the server, which may do everything.
 //
-// Errors: those of Decide.
+// Errors: the errors of Decide.
 func (g *Guard) DecideBy(ctx context.Context, who *access.Who, policy *access.Snapshot, q Question,
 	rule func(who *access.Who, path []access.Object) access.Decision) error {
 	if who == nil {

@@ -36,7 +36,7 @@ func (m *Maker) Identity() string { return m.snapshot.Identity(m.caller.Name) }
 // Creator returns the identity to record for a caller that creates an object. It is empty for a
 // caller that did not have to authenticate, and for a job of the server.
 //
-// Errors: those of Maker.
+// Errors: the errors of Maker.
 func (g *Guard) Creator(ctx context.Context, caller moorage.Caller) (string, error) {
 	if access.GranteeOf(caller.Name) != access.IsPrincipal || IsSystem(caller) {
 		return "", nil

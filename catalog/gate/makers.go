@@ -52,7 +52,7 @@ type MakerRecords struct {
 // maker and container is enough. maker is the maker's identity, or empty if the object has no
 // owner.
 //
-// Errors are those of registry.Store.Get.
+// It returns the errors of registry.Store.Get.
 func (g *Guard) MakerRecords(ctx context.Context, maker string, above []access.Object) (add MakerRecords, err error) {
 	if g == nil || maker == "" {
 		return MakerRecords{}, nil

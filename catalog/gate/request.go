@@ -53,7 +53,7 @@ func (admitAll) Audit(context.Context, Request, error)    {}
 
 // Pass authorizes request, and calls do if it is admitted. Then it passes the outcome to Audit.
 //
-// Errors: those of the authorizer and of do; KindForbidden if the request has no caller;
+// Errors: the errors of the authorizer and of do; KindForbidden if the request has no caller;
 // KindInternal if the verb has no row.
 func Pass(ctx context.Context, authorizer Authorizer, request Request, do func() error) (err error) {
 	ended := false

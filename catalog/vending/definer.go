@@ -49,7 +49,7 @@ const ViewsMax = 10
 // Views returns the views that a request names as its path, in the form that a lookup in the
 // directory needs. The outermost view is first. It returns nil if names is empty.
 //
-// Errors: those of CheckViews.
+// Errors: the errors of CheckViews.
 func (v *Vending) Views(names []moorage.Identifier) (*directory.Views, error) {
 	if len(names) == 0 {
 		return nil, nil

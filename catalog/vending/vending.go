@@ -219,9 +219,9 @@ type Named struct {
 // LoadCredentials returns new credentials for the files of a table, for a client that had
 // credentials before.
 //
-// Errors: those of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse offers
-// no credentials, or if no credentials are possible for this table. Source: REST specification,
-// loadCredentials.
+// Errors: the errors of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse
+// offers no credentials, or if no credentials are possible for this table. Source: REST
+// specification, loadCredentials.
 func (v *Vending) LoadCredentials(ctx context.Context, table Named) (Delegated, error) {
 	by, reach, err := v.find(ctx, gate.LoadCredentials, gate.LoadStaged, table)
 	if err != nil {

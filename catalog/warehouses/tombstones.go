@@ -31,7 +31,7 @@ func (w *Warehouses) Tombstones(ctx context.Context, name string, page moorage.P
 // After that, any table or view may live there, and the removal of orphan files may delete the
 // files there. The caller needs locate and purge on the warehouse.
 //
-// Further errors: KindNoSuchWarehouse; those of claims.Clear.
+// Further errors: KindNoSuchWarehouse; the errors of claims.Clear.
 func (w *Warehouses) ClearTombstone(ctx context.Context, name, location string) (Left, error) {
 	const op = "warehouses.ClearTombstone"
 	found, err := w.directory.Resolve(ctx, w.caller, gate.ClearTombstone, moorage.Identifier{Warehouse: name}, nil)
