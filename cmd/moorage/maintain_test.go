@@ -96,10 +96,7 @@ func TestMaintainOnARunningServer(t *testing.T) {
 	young := []string{"--max-snapshot-age", "0s"}
 	command(0, "0 snapshots and 0 refs would expire", "maintain", "run", "snapshots", table, "--dry-run")
 	command(0, "0 snapshots and 0 refs would expire", append([]string{"maintain", "run", "snapshots", table, "--dry-run", "--by-policy"}, young...)...)
-	plan := command(0, "5 files would be deleted", append([]string{"maintain", "run", "snapshots", table, "--dry-run"}, young...)...)
-	if dry := command(0, "", append([]string{"maintain", "run", "snapshots", table, "--dry-run"}, young...)...); dry != plan {
-		t.Errorf("a dry run prints %s, and a plan %s", dry, plan)
-	}
+	command(0, "5 files would be deleted", append([]string{"maintain", "run", "snapshots", table, "--dry-run"}, young...)...)
 	command(0, "not yet run", "maintain", "status", "table", table)
 	command(1, "a day old", "maintain", "run", "orphans", table, "--dry-run", "--older-than", "1h")
 	command(0, "done", "maintain", "pause", "server", "--reason", "we move")
