@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/metadata/schema"
-
 	"moorage/metadata"
+	"moorage/metadata/schema"
 )
 
 // What nobody looks at costs little memory, however small its parts are: a tree of them would be a

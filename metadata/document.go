@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"iter"
 	"maps"
-	"moorage/metadata/schema"
 	"slices"
 	"sync"
+
+	"moorage/metadata/schema"
 )
 
 // Document is an immutable table metadata document: its JSON, unchanged, with an index of its

@@ -379,6 +379,9 @@ func MaintenancePolicyKey(scope string) Key { return Key{TableMaintenancePolicy,
 // ScheduleKey is the key of the schedule of a table.
 func ScheduleKey(pointer ID) Key { return Key{TableSchedule, pointer.String()} }
 
+// DueShards has the names of all shards of the due index, one character each.
+const DueShards = "0123456789abcdef"
+
 // DueShard returns the shard of the due index to which a table belongs, a hexadecimal digit.
 func DueShard(pointer ID) string { return pointer.String()[:1] }
 

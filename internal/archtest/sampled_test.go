@@ -5,11 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var unracedPattern = regexp.MustCompile(`(?m)^readonly unraced='([^']+)'$`)
+var (
+	unracedPattern = regexp.MustCompile(`(?m)^readonly unraced='([^']+)'$`)
+	// unracedFolders is where step "plain" searches for the packages of such tests.
+	unracedFolders = regexp.MustCompile(`testkit/\(scale\|tablefiles\)"' ([a-z /]+) \| xargs`)
+)
 
 // TestSampledTestsRunWhole: a test that runs a sample with the race detector is among the tests
 // that step "plain" of test.sh runs without it.
@@ -24,6 +29,11 @@ func TestSampledTestsRunWhole(t *testing.T) {
 		t.Fatal("test.sh has no line readonly unraced='…'")
 	}
 	unraced := regexp.MustCompile(string(found[1]))
+	searched := unracedFolders.FindSubmatch(script)
+	if searched == nil {
+		t.Fatal("step plain of test.sh searches no folders")
+	}
+	folders := strings.Fields(string(searched[1]))
 	m := loadModule(t)
 	sampled := 0
 	for _, f := range m.files() {
@@ -38,6 +48,9 @@ func TestSampledTestsRunWhole(t *testing.T) {
 			sampled++
 			if name := function.Name.Name; !strings.HasPrefix(name, "Test") || !unraced.MatchString(name) {
 				t.Errorf("%s: %s draws a sample, and unraced in test.sh does not match it", f.path, name)
+			}
+			if top, _, _ := strings.Cut(filepath.ToSlash(f.path), "/"); !slices.Contains(folders, top) {
+				t.Errorf("%s draws a sample, and step plain of test.sh does not search in %s", f.path, top)
 			}
 		}
 	}

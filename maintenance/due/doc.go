@@ -16,15 +16,16 @@
 // The schedule of a table is one record with its state for each kind of job. The due index has all
 // due times in order.
 //
-//		schedule   {pointer}                            due times, bases and outcomes, by kind
-//		due        {shard}/{seconds}/{pointer}/{kind}   empty: the key has everything
-//		due        blocked/{pointer}/{kind}             the kind is blocked on the table, and why
+//	schedule   {pointer}                            due times, bases and outcomes, by kind
+//	due        {shard}/{seconds}/{pointer}/{kind}   empty: the key has everything
+//	due        blocked/{pointer}/{kind}             the kind is blocked on the table, and why
 //
-//	  - Schedule and index agree: Move writes both in one Apply, which requires an unchanged
-//	    schedule.
-//	  - A kind of a table has at most one due time. Evaluate moves a time only to an earlier one. So
-//	    a table with many commits writes nothing once its time is set.
-//	  - A blocked kind is not made due until an operator unblocks it.
+// These records promise:
+//
+//   - Schedule and index agree: Move writes both in one Apply, which requires an unchanged schedule.
+//   - A kind of a table has at most one due time. Evaluate moves a time only to an earlier one. So a
+//     table with many commits writes nothing once its time is set.
+//   - A blocked kind is not made due until an operator unblocks it.
 //
 // # What the monitor promises
 //

@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// shards has one character for each part of the due index.
-	shards = "0123456789abcdef"
 	// shardPrefix begins the names of the assignments of shards. An assignment lasts for shardLife
 	// without a renewal. Each renewal is a write.
 	shardPrefix = "maintenance/shard/"
@@ -168,7 +166,7 @@ func NewPlanner(config PlannerConfig) (*Planner, error) {
 	for kind, width := range lanes {
 		p.lanes[kind] = make(chan struct{}, width)
 	}
-	for _, name := range shards {
+	for _, name := range registry.DueShards {
 		if err := p.addShard(string(name)); err != nil {
 			return nil, err
 		}

@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"time"
-
-	"io"
 
 	"moorage/internal/worker"
 	"moorage/storage"

@@ -82,8 +82,8 @@ func (j *Jobs) live(ctx context.Context, look *look, in input) (*pathSet, readCo
 	if in.Orphans != nil {
 		set = newLookAlikeSet(cost.Files + cost.Manifests)
 	}
-	eachNamed(look.document, look.version.Location, set.Add)
-	return set, cost, unlessMoved(ctx, j, look, addLive(ctx, look.files, listed, set))
+	err = addReached(ctx, look.files, look.document, look.version.Location, listed, set)
+	return set, cost, unlessMoved(ctx, j, look, err)
 }
 
 // unlessMoved returns err, the failure to read the files of the version found by look. If a file is

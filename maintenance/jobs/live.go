@@ -2,11 +2,10 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-
-	"errors"
 
 	"moorage/manifests"
 	"moorage/metadata"
@@ -43,16 +42,13 @@ func eachNamed(document *metadata.Document, location string, yield func(path str
 }
 
 // addReached adds to set all files that a document at location reaches: lists, manifests, data
-// files, delete files, statistics, and earlier metadata files. It reads each list and each manifest
-// of each snapshot to its end. If one of them cannot be read, addReached returns an error, and set
-// is incomplete. The error is an unreadableError if it is permanent. The caller should size set for
-// the readCost.Files that readManifests returns.
-func addReached(ctx context.Context, files opener, document *metadata.Document, location string, set *pathSet) error {
+// files, delete files, statistics, and earlier metadata files. listed has the manifests of all its
+// snapshots, as readManifests returns them. It reads each of them to its end. If one cannot be read,
+// addReached returns an error, and set is incomplete. The error is an unreadableError if it is
+// permanent. The caller should size set for the readCost.Files that readManifests returns.
+func addReached(ctx context.Context, files opener, document *metadata.Document, location string,
+	listed []manifests.Listed, set *pathSet) error {
 	eachNamed(document, location, set.Add)
-	listed, err := manifestsOf(ctx, files, document, nil, sameError)
-	if err != nil {
-		return err
-	}
 	return addLive(ctx, files, listed, set)
 }
 

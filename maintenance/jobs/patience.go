@@ -8,12 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"moorage/storage"
-
 	"moorage"
 	"moorage/catalog"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/storage"
 )
 
 // AnswerMax is how long maintenance waits for one answer of a storage. The server of a mount may be
@@ -163,7 +162,7 @@ func deleteInTime[F any](ctx context.Context, limit time.Duration, batch []F,
 			batch, alone = batch[len(part):], 0
 		case len(part) > 1:
 			size = (len(part) + 3) / 4
-		case alone == 2: // a check that reads much may take that long once, but not twice
+		case alone == 2: // a check that reads much may take that long twice, but not three times
 			return fmt.Errorf("%w: it did not delete a file within %s: %w", storage.ErrUnavailable, limit, err)
 		default:
 			alone++

@@ -104,7 +104,7 @@ func newWorld(t testing.TB, seed uint64, steps int) *world {
 
 func (w *world) doomed(t testing.TB, set *pathSet) []doomedFile {
 	t.Helper()
-	must(t, addReached(t.Context(), w.store, w.present, current, set))
+	must(t, readReached(t.Context(), w.store, w.present, current, set))
 	var doomed []doomedFile
 	_, err := eachDoomed(t.Context(), w.store, w.expired, set, claims(t), func(f doomedFile) error {
 		doomed = append(doomed, f)
@@ -199,18 +199,18 @@ func TestLiveSideMustBeReadable(t *testing.T) {
 			must(t, err)
 			for _, cut := range []int{-1, 0, 3, len(whole) / 2, len(whole) - 20, len(whole) - 1} {
 				damaged := damaged{w.store, path, whole, cut}
-				err := addReached(t.Context(), damaged, w.present, current, newPathSet(0))
+				err := readReached(t.Context(), damaged, w.present, current, newPathSet(0))
 				if _, ok := errors.AsType[*unreadableError](err); !ok {
 					t.Errorf("%s cut at %d of %d: %v", path, cut, len(whole), err)
 				}
 			}
-			err = addReached(t.Context(), broken{w.store, path}, w.present, current, newPathSet(0))
+			err = readReached(t.Context(), broken{w.store, path}, w.present, current, newPathSet(0))
 			if _, ok := errors.AsType[*unreadableError](err); ok || !errors.Is(err, errBroken) {
 				t.Errorf("a storage that fails at %s is %v", path, err)
 			}
 		}
 		set := newPathSet(0)
-		must(t, addReached(t.Context(), w.store, w.present, current, set))
+		must(t, readReached(t.Context(), w.store, w.present, current, set))
 		for path := range w.everDead {
 			if w.live[path] || !strings.HasSuffix(path, ".avro") {
 				continue
@@ -321,7 +321,7 @@ func TestManifestWithFewerFilesThanListed(t *testing.T) {
 	body, err := storage.ReadAll(t.Context(), one, manifest, 1<<20)
 	must(t, err)
 	shorter := replaced{w.store, manifests[0].Path(), body}
-	err = addReached(t.Context(), shorter, w.present, current, newPathSet(0))
+	err = readReached(t.Context(), shorter, w.present, current, newPathSet(0))
 	if _, ok := errors.AsType[*unreadableError](err); !ok {
 		t.Errorf("a manifest with one file instead of two: %v", err)
 	}
@@ -365,4 +365,13 @@ func TestOwn(t *testing.T) {
 			t.Errorf("IsOwn(%q) = %v", path, got)
 		}
 	}
+}
+
+// readReached reads the manifests of a document, and adds all files that it reaches to set.
+func readReached(ctx context.Context, files opener, document *metadata.Document, location string, set *pathSet) error {
+	listed, _, err := readManifests(ctx, files, document, nil)
+	if err != nil {
+		return err
+	}
+	return addReached(ctx, files, document, location, listed, set)
 }

@@ -184,7 +184,11 @@ func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) 
 	if blocks {
 		at.value.Before, state = state, registry.StateBlocked
 	}
-	if err := j.put(ctx, at, state); err == nil && state == registry.StateBlocked {
+	err = j.put(ctx, at, state)
+	if moorage.KindOf(err) == moorage.KindInternal && !errors.Is(err, errMoved) {
+		j.log.ErrorContext(ctx, "the failure of a maintenance job cannot be recorded", "job", at.value.ID, "error", err)
+	}
+	if err == nil && state == registry.StateBlocked {
 		j.log.ErrorContext(ctx, "maintenance job is blocked until an operator acts", "job", at.value.ID,
 			"kind", at.value.Kind, "pointer", at.value.Pointer, "error", at.value.LastError)
 	}

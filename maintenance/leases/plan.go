@@ -2,9 +2,8 @@ package leases
 
 import (
 	"context"
-	"slices"
-
 	"errors"
+	"slices"
 	"time"
 
 	"moorage"

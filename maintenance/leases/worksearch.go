@@ -29,8 +29,6 @@ const (
 	awayCost = 200
 	// placesMax bounds how many callers' places are remembered.
 	placesMax = 1_000
-
-	shards = "0123456789abcdef"
 )
 
 // place is where a search stopped: in a shard, after the due record with the ID after. The zero
@@ -99,11 +97,11 @@ func (s *search) isSpent() bool { return s.listed >= listedMax || s.tried >= tri
 func (s *search) run(ctx context.Context) (assigned Assignment, found bool, err error) {
 	from := s.places.of(s.caller.Name)
 	at := from
-	for range len(shards) {
+	for range len(registry.DueShards) {
 		if assigned, found, err = s.shard(ctx, &at, ""); err != nil || found || s.isSpent() {
 			break
 		}
-		at = place{shard: (at.shard + 1) % len(shards)}
+		at = place{shard: (at.shard + 1) % len(registry.DueShards)}
 	}
 	if err == nil && !found && !s.isSpent() && from.after != "" {
 		assigned, found, err = s.shard(ctx, &at, from.after) // the part before the start
@@ -121,7 +119,7 @@ func (s *search) run(ctx context.Context) (assigned Assignment, found bool, err 
 // shard searches the due records of a shard from at up to the ID until, and moves at. An empty
 // until means the end of the shard.
 func (s *search) shard(ctx context.Context, at *place, until string) (assigned Assignment, found bool, err error) {
-	prefix := registry.DuePrefix(shards[at.shard : at.shard+1])
+	prefix := registry.DuePrefix(registry.DueShards[at.shard : at.shard+1])
 	for !s.isSpent() {
 		page, err := s.config.Ledger.ListKeys(ctx, registry.TableDue, prefix, at.after, pageMax)
 		if err != nil {

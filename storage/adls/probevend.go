@@ -50,9 +50,13 @@ func (s *Store) newVendProbe(root storage.Location, folder blobName) cloud.Vendi
 		},
 		Delete: func(ctx context.Context, names []string) error {
 			var blobs, folders []blobName
+			deleted := make(map[string]bool) // folders, each once
 			for _, name := range names {
 				blobs = append(blobs, own.at(name))
-				folders = append(folders, own.at(name[:strings.LastIndexByte(name, '/')]))
+				if folder := name[:strings.LastIndexByte(name, '/')]; !deleted[folder] {
+					deleted[folder] = true
+					folders = append(folders, own.at(folder))
+				}
 			}
 			// Azure has made the folders of the blobs. It refuses to delete a folder that is not
 			// empty, so delete the blobs first.
@@ -111,13 +115,13 @@ func (e engine) Read(ctx context.Context, name string) error {
 	return body.Close()
 }
 
-// Write makes a blob.
+// Write makes a blob. For the server itself it finds out whether a write whose answer was lost has
+// happened, as for any other blob.
 func (e engine) Write(ctx context.Context, name string) error {
-	err := e.at(name).put(ctx, []byte("probe"), newWriteID())
 	if e.isOwn {
-		return explain(err)
+		return explain(e.at(name).create(ctx, []byte("probe")))
 	}
-	return err
+	return e.at(name).put(ctx, []byte("probe"), newWriteID())
 }
 
 // List requests a page with one blob.

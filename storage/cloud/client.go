@@ -21,10 +21,9 @@ type Doer interface {
 // may accept a connection and then neither receive nor send a byte. Every other timeout of an HTTP
 // client that ends such a request also limits the time for a large file.
 //
-// The bound holds
-// for the request's body and for the answer's body, regardless of its reader. Doer bounds the wait
-// for a connection, and the wait from the last byte of a request to the header of its answer.
-// Client is safe for concurrent use if Doer is.
+// The bound holds for the request's body and for the answer's body, regardless of its reader. Doer
+// bounds the wait for a connection, and the wait from the last byte of a request to the header of
+// its answer. Client is safe for concurrent use if Doer is.
 type Client struct {
 	Doer  Doer
 	Stall time.Duration
