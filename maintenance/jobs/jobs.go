@@ -210,8 +210,8 @@ func (at *job) came() {
 // errMoved means that another process has changed the record of a job.
 var errMoved = errors.New("jobs: the job is in other hands")
 
-// put writes the record of a job. It returns errMoved if another process has changed the record, and
-// KindInternal for a move that Moves does not have.
+// put writes the record of a job. It returns errMoved if another process has changed the record,
+// and KindInternal for a move that Moves does not have.
 func (j *Jobs) put(ctx context.Context, at *job, state registry.State) error {
 	now, err := j.ledger.Time(ctx)
 	if err != nil {

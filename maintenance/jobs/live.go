@@ -43,9 +43,9 @@ func eachNamed(document *metadata.Document, location string, yield func(path str
 
 // addReached adds to set all files that a document at location reaches: lists, manifests, data
 // files, delete files, statistics, and earlier metadata files. listed has the manifests of all its
-// snapshots, as readManifests returns them. It reads each of them to its end. If one cannot be read,
-// addReached returns an error, and set is incomplete. The error is an unreadableError if it is
-// permanent. The caller should size set for the readCost.Files that readManifests returns.
+// snapshots, as readManifests returns them. It reads each of them to its end. If one cannot be
+// read, addReached returns an error, and set is incomplete. The error is an unreadableError if it
+// is permanent. The caller should size set for the readCost.Files that readManifests returns.
 func addReached(ctx context.Context, files opener, document *metadata.Document, location string,
 	listed []manifests.Listed, set *pathSet) error {
 	eachNamed(document, location, set.Add)
