@@ -16,7 +16,8 @@ const (
 	ListAll
 	// ListSeen reads all children and keeps those for which SeenIn returns true.
 	ListSeen
-	// ListChildren reads the children with the returned ids, and keeps the children that still exist.
+	// ListChildren reads the children with the returned ids, and keeps the children that still
+	// exist.
 	ListChildren
 )
 

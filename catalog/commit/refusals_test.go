@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestRefusalsAreBounded: a node stores a bounded number of refusals of a caller in a minute, of each
-// caller by itself, and begins again with the next minute.
+// TestRefusalsAreBounded: a node stores a bounded number of refusals of a caller in a minute, of
+// each caller by itself, and begins again with the next minute.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	var r refusals

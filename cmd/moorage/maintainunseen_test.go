@@ -12,8 +12,8 @@ import (
 	"moorage/internal/cli"
 )
 
-// TestStatusThatCannotBeRead: a caller that may change maintenance, and may not see it, is told that
-// it is done. Any other failure to read the status is told, and what was done before.
+// TestStatusThatCannotBeRead: a caller that may change maintenance, and may not see it, is told
+// that it is done. Any other failure to read the status is told, and what was done before.
 func TestStatusThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

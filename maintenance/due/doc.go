@@ -22,9 +22,10 @@
 //
 // These records promise:
 //
-//   - Schedule and index agree: Move writes both in one Apply, which requires an unchanged schedule.
-//   - A kind of a table has at most one due time. Evaluate moves a time only to an earlier one. So a
-//     table with many commits writes nothing once its time is set.
+//   - Schedule and index agree: Move writes both in one Apply, which requires an unchanged
+//     schedule.
+//   - A kind of a table has at most one due time. Evaluate moves a time only to an earlier one. So
+//     a table with many commits writes nothing once its time is set.
 //   - A blocked kind is not made due until an operator unblocks it.
 //
 // # What the monitor promises
