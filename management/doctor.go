@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/internal/web"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/purge"
 	"moorage/management/client"
@@ -173,7 +174,8 @@ func waitingFinding(p purge.Waiting) client.Finding {
 }
 
 // findBlockedMaintenance returns a finding for each table and kind of job whose maintenance is
-// blocked. If a job of that kind is in progress, the finding has the job's id.
+// blocked. If a job of that kind is in progress, the finding has the job's id. The finding is bad
+// unless an operator quarantined the job.
 func (s *server) findBlockedMaintenance(ctx context.Context, after string, limit int) (
 	[]client.Finding, string, error) {
 	found, next, err := s.blockedMaintenance(ctx, after, limit)
@@ -195,36 +197,49 @@ func (s *server) blockedMaintenance(ctx context.Context, after string, limit int
 	}
 	found := make([]client.Finding, len(blockers))
 	for i, blocker := range blockers {
-		table := "a table that is gone"
-		if blocker.Table.Name != "" {
-			table = objectCalled(blocker.Table).String()
-		}
-		finding := client.Finding{
-			Level: client.LevelBad, What: blocker.Kind + " of " + table,
-			Fact: fmt.Sprintf("blocked since %s: %s", blocker.Since.UTC().Format(time.RFC3339), blocker.Reason),
-		}
-		if blocker.By != "" {
-			finding.Fact += ", quarantined by " + blocker.By
-		}
 		under, _, err := s.config.Jobs.List(ctx, blocker.Pointer, "", 0)
 		if err != nil {
 			return nil, "", err
 		}
-		for _, job := range under {
-			if job.Kind == blocker.Kind && job.State == registry.StateBlocked {
-				finding.ID = job.ID.String()
+		job := ""
+		for _, each := range under {
+			if each.Kind == blocker.Kind && each.State == registry.StateBlocked {
+				job = each.ID.String()
 			}
 		}
-		if finding.ID != "" {
-			finding.Remedy = remedyOf(finding.ID) + ", or end the job: moorage doctor abort " + finding.ID
-		} else if blocker.Table.Name != "" {
-			_, name, _ := strings.Cut(table, " ")
-			finding.Remedy = fmt.Sprintf("Repair the cause, then: moorage maintain run %s %s --by-policy", blocker.Kind,
-				name)
-		}
-		found[i] = finding
+		found[i] = blockerFinding(blocker, job)
 	}
 	return found, next, nil
+}
+
+// blockerFinding describes blocked maintenance of a table. job is the id of the blocked job, or
+// empty if there is none.
+func blockerFinding(blocker due.Blocker, job string) client.Finding {
+	table := "a table that is gone"
+	if blocker.Table.Name != "" {
+		table = objectCalled(blocker.Table).String()
+	}
+	since := blocker.Since.UTC().Format(time.RFC3339)
+	finding := client.Finding{
+		ID: job, Level: client.LevelBad, What: blocker.Kind + " of " + table,
+		Fact: fmt.Sprintf("blocked since %s: %s", since, blocker.Reason),
+	}
+	switch {
+	case blocker.By != "":
+		finding.Level = client.LevelWarn
+		finding.Fact = fmt.Sprintf("%s; since %s, until an operator retries or cancels the job", blocker.Reason, since)
+		if job != "" {
+			finding.Remedy = fmt.Sprintf("Look at it, then: moorage maintain job retry %s, or end the job: "+
+				"moorage maintain job cancel %s", job, job)
+		}
+	case job != "":
+		finding.Remedy = remedyOf(job) + ", or end the job: moorage doctor abort " + job
+	case blocker.Table.Name != "":
+		_, name, _ := strings.Cut(table, " ")
+		finding.Remedy = fmt.Sprintf("Repair the cause, then: moorage maintain run %s %s --by-policy", blocker.Kind,
+			name)
+	}
+	return finding
 }
 
 // findProblems reads every record and every metadata file of the store.

@@ -14,6 +14,7 @@ import (
 
 	"moorage"
 	"moorage/check"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/purge"
 	"moorage/management/client"
@@ -116,6 +117,8 @@ func TestFindings(t *testing.T) {
 		"a reason that cannot be read": {transactionFinding(recovery.Unfinished{Entry: entry, Blocker: &recovery.Blocker{Unreadable: errors.New("damaged")}}), "given up; the record with the reason cannot be read: damaged|Repair"},
 		"a purge that was given up":    {blockedFinding(purge.Blocked{ID: "p", Table: table, Attempts: 50, LastError: "no bucket\nno key\nno disk\nno net\nno luck"}), "bad purge of a.t in warehouse w: given up after 50 attempts, last: no bucket; no key; no disk; and 2 more|Repair the cause, then: moorage doctor retry p"},
 		"a purge of an unknown table":  {blockedFinding(purge.Blocked{ID: "p"}), "bad purge of a table whose record cannot be read: given up"},
+		"a blocked job":                {blockerFinding(due.Blocker{Table: table, Kind: "orphans", Due: registry.Due{Since: began, Reason: "no disk"}}, "j"), "bad orphans of table w.a.t: blocked since 2026-11-21T10:00:00Z: no disk|Repair the cause, then: moorage doctor retry j, or end the job: moorage doctor abort j"},
+		"a quarantined job":            {blockerFinding(due.Blocker{Table: table, Kind: "orphans", Due: registry.Due{Since: began, By: "ann", Reason: "quarantined by ann: to look"}}, "j"), "warn orphans of table w.a.t: quarantined by ann: to look; since 2026-11-21T10:00:00Z, until an operator retries or cancels the job|Look at it, then: moorage maintain job retry j, or end the job: moorage maintain job cancel j"},
 		"a purge of unknown size":      {waitingFinding(purge.Waiting{ID: "p", Table: table, Begins: began}), "ok purge of a.t in warehouse w: waits: begins 2026-11-21T10:00:00Z|To begin it now: moorage doctor retry p"},
 	} {
 		got := fmt.Sprintf("%s %s: %s|%s", tt.got.Level, tt.got.What, tt.got.Fact, tt.got.Remedy)

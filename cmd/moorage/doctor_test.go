@@ -316,8 +316,8 @@ func dropWithoutReading(t *testing.T, data string, names ...string) (ids []strin
 	return ids
 }
 
-// findings answers as a server does that has six findings, one to a page. The second transaction
-// cannot be retried.
+// findings answers as a server does that has seven findings, one to a page. The second transaction
+// cannot be retried, and an operator quarantined the job.
 type findings struct{ retried []string }
 
 func (f *findings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -328,6 +328,7 @@ func (f *findings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		{ID: "p1", Level: client.LevelBad, What: "purge of a.t\nin warehouse w", Fact: "given up"},
 		{ID: "p2", Level: client.LevelOK, What: "purge of a.u", Fact: "waits"},
 		{Level: client.LevelBad, What: "orphans of table w.a.t", Fact: "blocked"},
+		{ID: "j1", Level: client.LevelWarn, What: "orphans of table w.a.u", Fact: "quarantined"},
 	}
 	id, isRetry := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/management/v1/doctor/"), "/retry")
 	answer := any(client.Retried{Kind: client.KindPurge})
@@ -363,7 +364,7 @@ func TestPagesOfFindings(t *testing.T) {
 	defer server.Close()
 	got := runToEnd(t, "doctor", "--uri", server.URL)
 	want := "bad   t1 transaction: given up\n      Repair the cause\nbad   t2 transaction: given up\nbad   t3 transaction: given up\n" +
-		"bad   p1 purge of a.t; in warehouse w: given up\nok    p2 purge of a.u: waits\nbad   orphans of table w.a.t: blocked\n"
+		"bad   p1 purge of a.t; in warehouse w: given up\nok    p2 purge of a.u: waits\nbad   orphans of table w.a.t: blocked\nwarn  j1 orphans of table w.a.u: quarantined\n"
 	if got.code != cli.ExitNo || got.stdout != want || got.stderr != "moorage: 5 bad findings\n" {
 		t.Errorf("%+v, want %q", got, want)
 	}

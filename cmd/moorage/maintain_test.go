@@ -49,6 +49,9 @@ func TestMaintain(t *testing.T) {
 	command(0, "done", "maintain", "job", "resume", id)
 	command(0, "done", "maintain", "job", "quarantine", id, "--reason", "to look")
 	command(3, "1 job blocked", "maintain", "status")
+	command(0, "then: moorage maintain job retry "+id, "doctor")
+	command(0, "nothing was given up", "doctor", "retry", "all") // an operator ends a quarantine by its id
+	command(3, "1 job blocked", "maintain", "status")
 	command(0, "done", "maintain", "job", "retry", id)
 	command(4, "is not blocked", "maintain", "job", "retry", id)
 	command(0, "nothing expires", "maintain", "run", "snapshots", table, "--max-snapshot-age", "0s")

@@ -135,7 +135,7 @@ The command changes nothing. It exits with 3 if a finding is bad.
 			text: `Retries the transaction, the purge or the maintenance job with this id, as doctor shows it. First
 repair the cause. The command tries a transaction at once; the servers try the others. A purge that
 waits because its table can come back begins at once. The word all retries everything that was given
-up, and begins no purge that waits.
+up. It begins no purge that waits, and ends no quarantine of a job.
 
 ` + stoppedText,
 		},
