@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"moorage/access"
@@ -57,7 +56,7 @@ func keyCommands() []command {
 			summary: "create an API key", validate: validateStopped,
 			settings: asking(
 				setting{name: "admin", flagOnly: true,
-					set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Admin }),
+					set: toggle(func(c *Config) *bool { return &c.Admin }),
 					usage: "Let the key administer the server: warehouses, principals, roles and grants, but no " +
 						"data. The first such key switches access control on."},
 				expires, keyRole(), description()),
@@ -353,7 +352,7 @@ run moorage secrets rotate --keep-key.
 			name: "secrets rotate", summary: "reseal all secrets with another key",
 			settings: asking(
 				setting{name: "keep-key", flagOnly: true, usage: "Reseal with the present key, and draw none.",
-					set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.KeepKey })}),
+					set: toggle(func(c *Config) *bool { return &c.KeepKey })}),
 			validate: validateSecrets,
 			text: `Adds a key to --secrets-key, and reseals all secrets of the store with it. The old key stays, for
 earlier backups. Other servers read their file again when they meet the new key. After an error run

@@ -106,7 +106,7 @@ const stoppedText = `Without --uri the command opens the store itself. If that i
 // deepSetting returns the setting that makes a command examine every record and metadata file.
 func deepSetting() setting {
 	return setting{name: "deep", flagOnly: true, usage: "Also read every record and metadata file of the store.",
-		set: func(c *Config, _ []string) error { c.Deep = true; return nil }}
+		set: toggle(func(c *Config) *bool { return &c.Deep })}
 }
 
 func doctorCommands() []command {
@@ -268,7 +268,7 @@ func workSettings() []setting {
 			set: one(within(time.ParseDuration, leaseTTLMin, leaseTTLMax), "a duration from 10s to 1h",
 				func(c *Config) *time.Duration { return &c.Maintain.TTL })},
 		{name: "once", flagOnly: true, usage: "Do one piece of work, or none.",
-			set: func(c *Config, _ []string) error { c.Maintain.Once = true; return nil }},
+			set: toggle(func(c *Config) *bool { return &c.Maintain.Once })},
 		{name: "exec", value: "FILE", required: true, flagOnly: true, usage: "The program to run.",
 			set: program(func(c *Config) *string { return &c.Maintain.Exec })},
 	}

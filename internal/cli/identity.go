@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // encryption.
 func identitySettings() []setting {
 	return []setting{
-		{name: "keys", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.APIKeys }),
+		{name: "keys", set: toggle(func(c *Config) *bool { return &c.APIKeys }),
 			usage: "Accept the API keys of the store, and issue tokens for them at /v1/oauth/tokens."},
 		{name: "issuer", value: "ALIAS=URL,audience=A", list: true, set: setIssuers,
 			usage: "Accept the tokens of an external issuer. Its subjects are called ALIAS:SUBJECT. Further options, " +

@@ -120,7 +120,7 @@ func parseLine(cmd command, args []string, faults *usageError) (line commandLine
 		arg := args[0]
 		args = args[1:]
 		name, value, valued := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		if arg == "-v" {
+		if name == "v" && !strings.HasPrefix(arg, "--") {
 			name = verbose().name
 		}
 		at := slices.IndexFunc(cmd.settings, func(s setting) bool { return s.name == name })

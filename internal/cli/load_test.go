@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -483,6 +484,33 @@ func TestDebugListen(t *testing.T) {
 		c, err := load(named("serve"), []string{"--debug-listen", given}, nil)
 		if (err == nil) != (want != "") || want != "" && c.DebugListen != want {
 			t.Errorf("--debug-listen %q: %q, error %v", given, c.DebugListen, err)
+		}
+	}
+}
+
+// A switch takes a value, and false leaves it off.
+func TestSwitches(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range commands() {
+		for _, s := range cmd.settings {
+			if s.value != "" {
+				continue
+			}
+			for value, want := range map[string]struct{ changes, fails bool }{
+				"true": {changes: true}, "false": {}, "perhaps": {fails: true},
+			} {
+				var c Config
+				err := s.set(&c, []string{value})
+				if changes := !reflect.DeepEqual(c, Config{}); changes != want.changes || (err != nil) != want.fails {
+					t.Errorf("%s --%s=%s: changes the settings: %v, error: %v", cmd.name, s.name, value, changes, err)
+				}
+			}
+		}
+	}
+	for line, want := range map[string]bool{"-v": true, "-v=true": true, "-v=false": false, "--verbose=false": false} {
+		c, err := load(named("maintain run"), []string{"snapshots", "w.a.t", line}, nil)
+		if err != nil || c.Maintain.Verbose != want {
+			t.Errorf("%s: %v, %v", line, c.Maintain.Verbose, err)
 		}
 	}
 }

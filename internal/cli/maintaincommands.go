@@ -133,7 +133,7 @@ SIGTERM; with --once it does one job, or none if nothing is due.
 
 func confirmSetting(usage string) setting {
 	return setting{name: "confirm", flagOnly: true, usage: usage,
-		set: func(c *Config, _ []string) error { c.Maintain.Confirm = true; return nil }}
+		set: toggle(func(c *Config) *bool { return &c.Maintain.Confirm })}
 }
 
 // runSettings are the settings of maintain run.
@@ -141,25 +141,25 @@ func runSettings() []setting {
 	return slices.Concat(snapshotSettings(), orphanSettings(), []setting{
 		{name: "by-policy", flagOnly: true,
 			usage: "Take all settings from the policies of the table.",
-			set:   func(c *Config, _ []string) error { c.Maintain.ByPolicy = true; return nil }},
+			set:   toggle(func(c *Config) *bool { return &c.Maintain.ByPolicy })},
 		dryRun(), sample(), verbose(),
 	})
 }
 
 func dryRun() setting {
 	return setting{name: "dry-run", flagOnly: true, usage: "Print what would happen, and change nothing.",
-		set: func(c *Config, _ []string) error { c.Maintain.DryRun = true; return nil }}
+		set: toggle(func(c *Config) *bool { return &c.Maintain.DryRun })}
 }
 
 func unsafe(usage string) setting {
 	return setting{name: "unsafe", flagOnly: true, usage: usage,
-		set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Maintain.Unsafe })}
+		set: toggle(func(c *Config) *bool { return &c.Maintain.Unsafe })}
 }
 
 // verbose returns the setting --verbose, with the short form -v.
 func verbose() setting {
 	return setting{name: "verbose", flagOnly: true, usage: "Name each snapshot and the first files. Also -v.",
-		set: func(c *Config, _ []string) error { c.Maintain.Verbose = true; return nil }}
+		set: toggle(func(c *Config) *bool { return &c.Maintain.Verbose })}
 }
 
 func sample() setting {
@@ -212,7 +212,7 @@ func snapshotSettings() []setting {
 			usage: "How long files stay after their snapshots expired, for queries in progress.",
 			set:   span(func(c *Config) *time.Duration { return &c.Maintain.Delay })},
 		{name: "keep-files", flagOnly: true, usage: "Only remove the snapshots from the table, and delete no file.",
-			set: func(c *Config, _ []string) error { c.Maintain.KeepFiles = true; return nil }},
+			set: toggle(func(c *Config) *bool { return &c.Maintain.KeepFiles })},
 	}
 }
 
@@ -233,12 +233,12 @@ func orphanSettings() []setting {
 			set:   span(func(c *Config) *time.Duration { return &c.Maintain.Quarantine })},
 		{name: "equal-authorities", flagOnly: true,
 			usage: "Keep files whose paths differ from the table's only in scheme or bucket, and do not block the job.",
-			set:   func(c *Config, _ []string) error { c.Maintain.EqualAuthorities = true; return nil }},
+			set:   toggle(func(c *Config) *bool { return &c.Maintain.EqualAuthorities })},
 		confirmSetting("Confirm that most files of the table are orphans."),
 		{name: "adopt", flagOnly: true,
 			usage: "Files that are older than the table's location belong to it; needs purge on the warehouse. For a " +
 				"warehouse: this store removes its orphans.",
-			set: func(c *Config, _ []string) error { c.Maintain.Adopt = true; return nil }},
+			set: toggle(func(c *Config) *bool { return &c.Maintain.Adopt })},
 		unsafe("For a warehouse: allow younger files. They may belong to tables in creation."),
 	}
 }

@@ -55,7 +55,7 @@ func accessSettings() []setting {
 				}
 				return nil
 			}},
-		{name: "migrate", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Migrate }),
+		{name: "migrate", set: toggle(func(c *Config) *bool { return &c.Migrate }),
 			usage: "First bring the tables of a PostgreSQL database to this version, as moorage migrate does."},
 		{name: "default-location", value: "URI", set: place(func(c *Config) *string { return &c.DefaultLocation }),
 			usage: "Where the first start puts the tables of the warehouse called default: s3://bucket/prefix, " +
@@ -102,7 +102,7 @@ func auditSettings() []setting {
 			set: one(parseShare, "summed, each, or 1/N with N from 1 to 1000000",
 				func(c *Config) *int { return &c.AuditReads })},
 		{name: "audit-strict",
-			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.AuditStrict }),
+			set: toggle(func(c *Config) *bool { return &c.AuditStrict }),
 			usage: "Refuse requests (503) while the audit log cannot be written. Without it the server drops lines " +
 				"and counts them."},
 	}
@@ -173,7 +173,7 @@ func limitSettings() []setting {
 			usage: "Memory for cached metadata documents, in bytes or with a unit: KiB, MiB, GiB.",
 			set:   one(parseSize, size, func(c *Config) *int64 { return &c.CacheBytes })},
 		{name: "hedge-writes",
-			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.HedgeWrites }),
+			set: toggle(func(c *Config) *bool { return &c.HedgeWrites }),
 			usage: "Write a metadata file in cloud storage a second time, under another name, if the first write " +
 				"takes over 150 ms and 3 times as long as usual. The commit uses the file that is there first."},
 		{name: "maintenance", value: "on|off|only", preset: MaintenanceOn,

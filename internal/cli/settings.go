@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"moorage/storage/adls"
@@ -148,7 +147,7 @@ func changeSettings() []setting {
 		property(), removal("remove-property", "Property", func(c *Config) *[]string { return &c.RemovedProperties }),
 		offers, secretFile(),
 		{name: "no-secret", flagOnly: true,
-			set:   one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.NoSecret }),
+			set:   toggle(func(c *Config) *bool { return &c.NoSecret }),
 			usage: "Remove the secret. The server then uses the credentials of its process."},
 		storageOption(),
 		removal("remove-storage-option", "Option of the storage",

@@ -81,6 +81,11 @@ func one[T any](parse func(string) (T, error), want string, field func(*Config) 
 	}
 }
 
+// toggle is the set function of a switch, which is true if the user gives no value.
+func toggle(field func(*Config) *bool) func(*Config, []string) error {
+	return one(strconv.ParseBool, "true or false", field)
+}
+
 func oneOf(allowed ...string) func(string) (string, error) {
 	return func(v string) (string, error) {
 		if slices.Contains(allowed, v) {
