@@ -152,6 +152,9 @@ func TestMaintainWords(t *testing.T) {
 			if code == ExitDone && got != tt.want || code != ExitDone && (code != ExitUsage || !strings.Contains(stderr.String(), tt.want)) {
 				t.Errorf("exit %d, %q, stderr %s; want %s", code, got, stderr.String(), tt.want)
 			}
+			if faults := strings.Count(stderr.String(), "moorage: "); code == ExitUsage && faults != 1 {
+				t.Errorf("%d faults: %s; want one", faults, stderr.String())
+			}
 		})
 	}
 }

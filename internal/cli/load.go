@@ -47,7 +47,7 @@ func load(cmd command, args, environ []string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	understood := len(faults.faults) == 0
+	understood := len(faults.faults) == 0 // otherwise validate would find further faults that are none
 	fromEnv := parseEnviron(cmd.settings, environ)
 	for _, s := range cmd.settings {
 		if slices.ContainsFunc(s.unless, func(flag string) bool { return len(line.flags[flag].values) > 0 }) {
@@ -65,6 +65,7 @@ func load(cmd command, args, environ []string) (Config, error) {
 	case cmd.words != nil && !line.unclear:
 		if err := cmd.words(&c, line.operands); err != nil {
 			faults.addf("%s: %s", cmd.name, err)
+			understood = false
 		}
 	case cmd.operand != "" && len(line.operands) == 1:
 		c.Operand = line.operands[0]
