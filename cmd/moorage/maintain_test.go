@@ -98,7 +98,8 @@ func TestMaintainOnARunningServer(t *testing.T) {
 	}
 	young := []string{"--max-snapshot-age", "0s"}
 	command(0, "0 snapshots and 0 refs would expire", "maintain", "run", "snapshots", table, "--dry-run")
-	command(0, "0 snapshots and 0 refs would expire", append([]string{"maintain", "run", "snapshots", table, "--dry-run", "--by-policy"}, young...)...)
+	command(0, "0 snapshots and 0 refs would expire", "maintain", "run", "snapshots", table, "--dry-run", "--by-policy")
+	command(2, "takes all settings from the policies", append([]string{"maintain", "run", "snapshots", table, "--dry-run", "--by-policy"}, young...)...)
 	command(0, "5 files would be deleted", append([]string{"maintain", "run", "snapshots", table, "--dry-run"}, young...)...)
 	command(0, "not yet run", "maintain", "status", "table", table)
 	command(1, "a day old", "maintain", "run", "orphans", table, "--dry-run", "--older-than", "1h")

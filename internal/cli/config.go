@@ -21,7 +21,8 @@ const (
 // Config has the values of a command's settings. A command uses only the fields of its own
 // settings; the other fields have their defaults.
 type Config struct {
-	Operand string // what follows the flags: the name of a warehouse, the folder of a backup
+	Operand string   // what follows the flags: the name of a warehouse, the folder of a backup
+	Flags   []string // names of the flags that the command line has, in the order of the command's settings
 
 	File          string        // YAML file with the other settings; empty if there is none
 	Backups       string        // folder for backups of the server; empty means the folder "backups" in Data

@@ -71,6 +71,9 @@ func load(cmd command, args, environ []string) (Config, error) {
 		c.Operand = line.operands[0]
 	}
 	for _, s := range cmd.settings {
+		if _, ok := line.flags[s.name]; ok {
+			c.Flags = append(c.Flags, s.name)
+		}
 		value, ok := firstGiven(s.name, line.flags, fromEnv, fromFile)
 		if !ok {
 			if s.required && !line.unclear {

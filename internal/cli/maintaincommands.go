@@ -102,7 +102,7 @@ resume.
 		},
 		{
 			name: "maintain job", operand: "[cancel|retry|quarantine|pause|resume] ID", words: wordsOfJob,
-			summary: "show the files of a job, or change it", validate: validateStopped,
+			summary: "show the files of a job, or change it", validate: validateJob,
 			settings: asking(reason("Why a job is quarantined or paused. Required for both."), confirmSetting(
 				"Of a retry: confirm that most files of the table are orphans.")),
 			text: `With an id alone, prints the location of each file that the job will delete, one a line. Cancel ends
@@ -178,15 +178,48 @@ func sample() setting {
 func validateRun(c Config, faults *usageError) {
 	validateStopped(c, faults)
 	words := c.Maintain
+	isTable := words.Object.Table != ""
 	switch {
-	case words.Object.Table == "" && words.DryRun == words.Adopt:
+	case !isTable && words.DryRun == words.Adopt:
 		faults.addf("maintain run: a warehouse takes either --dry-run or --adopt")
-	case words.Object.Table == "" && words.ByPolicy:
+	case !isTable && words.ByPolicy:
 		faults.addf("--by-policy: policies are about tables")
-	case words.Object.Table != "" && words.Unsafe:
+	case isTable && words.Unsafe:
 		faults.addf("--unsafe: only the dry run of a warehouse can be unsafe")
 	case words.Kind == kindCompaction && !words.ByPolicy:
 		faults.addf("maintain run compaction: give --by-policy; the settings of compaction are those of the policies")
+	case words.ByPolicy:
+		refuseOthers(c, faults, "maintain run --by-policy takes all settings from the policies")
+	case !isTable && words.Adopt:
+		refuseOthers(c, faults, "maintain run orphans warehouse --adopt begins no job", "adopt")
+	case !isTable:
+		refuseOthers(c, faults, "maintain run orphans warehouse --dry-run only prints files", "older-than", "unsafe")
+	case words.Kind == KindSnapshots:
+		refuseOthers(c, faults, "maintain run snapshots finds no orphans", namesOf(snapshotSettings())...)
+	default:
+		refuseOthers(c, faults, "maintain run orphans expires no snapshots", namesOf(orphanSettings())...)
+	}
+}
+
+// refuseOthers refuses the settings of jobs that the command line has and that are not in allowed:
+// they would have no effect. The sentence why says so.
+func refuseOthers(c Config, faults *usageError, why string, allowed ...string) {
+	for _, name := range namesOf(slices.Concat(snapshotSettings(), orphanSettings())) {
+		if slices.Contains(c.Flags, name) && !slices.Contains(allowed, name) {
+			faults.addf("--%s has no effect here: %s", name, why)
+		}
+	}
+}
+
+// validateJob refuses settings of maintain job that its action does not take.
+func validateJob(c Config, faults *usageError) {
+	validateStopped(c, faults)
+	words := c.Maintain
+	if words.Reason != "" && words.Change != "quarantine" && words.Change != "pause" {
+		faults.addf("--reason: only maintain job quarantine and maintain job pause take a reason")
+	}
+	if slices.Contains(c.Flags, "confirm") && words.Change != "retry" {
+		faults.addf("--confirm: only maintain job retry can be confirmed")
 	}
 }
 
