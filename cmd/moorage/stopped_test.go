@@ -141,7 +141,7 @@ func TestCheckMakesNothing(t *testing.T) {
 func TestCheckOfAServerThatIsNone(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
-	if got := runToEnd(t, "doctor", "--deep", "--uri", server.URL); got.code != cli.ExitNo || !isSentence(got.stderr, "404") {
+	if got := runToEnd(t, "doctor", "--deep", "--uri", server.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "404") {
 		t.Errorf("404: %+v", got)
 	}
 	server.Close()

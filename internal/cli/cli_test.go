@@ -104,9 +104,10 @@ func TestActions(t *testing.T) {
 		{moorage.E("op", "x", moorage.KindNotFound, moorage.Errorf(moorage.KindNotFound, "Not there: x")),
 			result{ExitFailed, "d\n", "moorage: Not there: x\n"}},
 		{No("%d bad findings", 2), result{ExitNo, "d\n", "moorage: 2 bad findings\n"}},
-		{&client.Error{Code: 404, Message: "Not there"}, result{ExitNo, "d\n", "moorage: Not there\n"}},
-		{fmt.Errorf("a: %w", &client.Error{Code: 409, Message: "There already"}), result{ExitConflict, "d\n", "moorage: a: There already\n"}},
-		{&client.Error{Code: 412, Message: "Changed"}, result{ExitConflict, "d\n", "moorage: Changed\n"}},
+		{&client.Error{Code: 404, Message: "404 page not found"}, result{ExitFailed, "d\n", "moorage: 404 page not found\n"}}, // not of Moorage
+		{&client.Error{Code: 404, Type: "T", Message: "Not there"}, result{ExitNo, "d\n", "moorage: Not there\n"}},
+		{fmt.Errorf("a: %w", &client.Error{Code: 409, Type: "T", Message: "There already"}), result{ExitConflict, "d\n", "moorage: a: There already\n"}},
+		{&client.Error{Code: 412, Type: "T", Message: "Changed"}, result{ExitConflict, "d\n", "moorage: Changed\n"}},
 		{&client.Error{Code: 403, Message: "Not allowed"}, result{ExitFailed, "d\n", "moorage: Not allowed\n"}},
 		{&client.Error{Code: 500, Message: "Perhaps", Type: client.TypeUnknownOutcome}, result{ExitUnknown, "d\n", "moorage: Perhaps\n"}},
 		{fmt.Errorf("lost: %w", client.ErrOutcomeUnknown), result{ExitUnknown, "d\n", "moorage: lost: " + client.ErrOutcomeUnknown.Error() + "\n"}},

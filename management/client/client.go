@@ -57,12 +57,16 @@ func (e *Error) Error() string {
 	return e.URI + " answered " + e.Status + ": " + e.Message
 }
 
+// isOurs reports whether Moorage answered. Otherwise the answer is that of a proxy, or of another
+// server at the address.
+func (e *Error) isOurs() bool { return e.Type != "" }
+
 // IsMissing reports whether the object of the request does not exist.
-func (e *Error) IsMissing() bool { return e.Code == http.StatusNotFound }
+func (e *Error) IsMissing() bool { return e.isOurs() && e.Code == http.StatusNotFound }
 
 // IsConflict reports whether the request conflicts with the present state.
 func (e *Error) IsConflict() bool {
-	return e.Code == http.StatusConflict || e.Code == http.StatusPreconditionFailed
+	return e.isOurs() && (e.Code == http.StatusConflict || e.Code == http.StatusPreconditionFailed)
 }
 
 // Client calls one server. It is safe for concurrent use. Its methods return *Error for an error

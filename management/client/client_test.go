@@ -91,7 +91,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What no server of ours answers is shown as it came.
+// What no server of ours answers is shown as it came. It does not say that an object is missing or
+// in conflict.
 func TestForeignFailure(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -99,6 +100,12 @@ func TestForeignFailure(t *testing.T) {
 	err := client.New(other.URL, "").Do(t.Context(), roles, new(client.RolesPage))
 	if want := other.URL + " answered 404 Not Found: 404 page not found"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+	for _, code := range []int{http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed} {
+		foreign, ours := client.Error{Code: code}, client.Error{Code: code, Type: "T"}
+		if foreign.IsMissing() || foreign.IsConflict() || !ours.IsMissing() && !ours.IsConflict() {
+			t.Errorf("%d: %+v is missing or in conflict, or %+v is not", code, foreign, ours)
+		}
 	}
 }
 
