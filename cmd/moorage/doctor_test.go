@@ -345,7 +345,7 @@ func (f *findings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = client.Retried{Kind: client.KindTransaction, Reason: "no disk"}
 	case id == "t2":
 		w.WriteHeader(http.StatusServiceUnavailable)
-		answer = map[string]client.Error{"error": {Message: "gone"}}
+		answer = map[string]client.Error{"error": {Type: "ServiceUnavailableException", Message: "gone"}}
 	case id == "t3":
 		answer = client.Retried{Kind: client.KindTransaction, Ended: true}
 	}

@@ -264,7 +264,7 @@ func maintainRun(ctx context.Context, c cli.Config, env cli.Environment) error {
 func writePlanned(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords) error {
 	var plan client.MaintenancePlan
 	err := server.Do(ctx, client.Request{
-		Method: http.MethodPost, Path: client.Path("maintenance", "plan"), Body: byHandOf(words),
+		Method: http.MethodPost, Path: client.Path("maintenance", "plan"), Body: byHandOf(words), Reads: true,
 	}, &plan)
 	switch {
 	case err != nil:
@@ -314,8 +314,12 @@ func runByHand(ctx context.Context, server *client.Client, out io.Writer, words 
 		return nil
 	}
 	status, err := server.MaintenanceStatus(ctx, begun.Object)
-	if err != nil {
-		return err
+	switch {
+	case isUnseen(err):
+		fmt.Fprintf(out, "the job %s is begun\n", begun.Job)
+		return nil
+	case err != nil:
+		return fmt.Errorf("the job %s is begun, and its state cannot be read: %w", begun.Job, err)
 	}
 	for _, job := range status.Jobs {
 		if job.ID == begun.Job {

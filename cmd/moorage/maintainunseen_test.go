@@ -35,6 +35,9 @@ func TestStatusThatCannotBeRead(t *testing.T) {
 				case strings.HasSuffix(r.URL.Path, "/maintenance/status"):
 					w.WriteHeader(tt.status)
 					_, _ = io.WriteString(w, fmt.Sprintf(`{"error":{"message":"no","type":"XException","code":%d}}`, tt.status))
+				case strings.HasSuffix(r.URL.Path, "/run"):
+					changes.Add(1)
+					_, _ = io.WriteString(w, `{"object":{"warehouse":"w","namespace":["a"],"table":"t"},"outcome":"begun","job":"j1"}`)
 				case strings.HasSuffix(r.URL.Path, "/preview"):
 					_, _ = io.WriteString(w, `{"tables":[],"next-page-token":null}`)
 				default:
@@ -46,6 +49,8 @@ func TestStatusThatCannotBeRead(t *testing.T) {
 			for does, command := range map[string][]string{
 				"it is enabled": {"maintain", "set", "server", "snapshots", "on"},
 				"it is resumed": {"maintain", "resume", "server"},
+
+				"the job j1 is begun": {"maintain", "run", "snapshots", "w.a.t"},
 			} {
 				got := runToEnd(t, append(command, "--uri", server.URL)...)
 				if tt.isFault && (got.code != cli.ExitFailed || !strings.Contains(got.stderr, does)) {
@@ -55,9 +60,30 @@ func TestStatusThatCannotBeRead(t *testing.T) {
 					t.Errorf("%s: %+v", does, got)
 				}
 			}
-			if changes.Load() != 2 {
-				t.Errorf("%d changes were made, want 2", changes.Load())
+			if changes.Load() != 3 {
+				t.Errorf("%d changes were made, want 3", changes.Load())
 			}
 		})
+	}
+}
+
+// TestReadingIsNoChange: a command that only reads may send a POST. A lost answer to it is a failure,
+// and never a change that may have happened.
+func TestReadingIsNoChange(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer server.Close()
+	for line, want := range map[string]int{
+		"explain read on warehouse w for key:etl":       cli.ExitFailed,
+		"maintain run snapshots w.a.t --dry-run":        cli.ExitFailed,
+		"maintain run orphans warehouse w --dry-run":    cli.ExitFailed,
+		"maintain set server snapshots on --dry-run":    cli.ExitFailed,
+		"maintain run snapshots w.a.t":                  cli.ExitUnknown,
+		"maintain set server snapshots off":             cli.ExitUnknown,
+		"doctor retry a1000000000000000000000000000000": cli.ExitUnknown,
+	} {
+		if got := runToEnd(t, append(strings.Fields(line), "--uri", server.URL)...); got.code != want {
+			t.Errorf("%s: %+v, want exit code %d", line, got, want)
+		}
 	}
 }

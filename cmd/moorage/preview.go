@@ -31,6 +31,7 @@ func writePreview(ctx context.Context, server *client.Client, out io.Writer, wor
 	fmt.Fprintf(out, "%s of %s, if they were due now:\n", words.Kind, words.Object)
 	preview := client.Request{
 		Method: http.MethodPost, Path: client.PolicyPath(of) + "/preview", Query: words.Object.Query(), Body: asked,
+		Reads: true,
 	}
 	preview.Query.Set("pageSize", strconv.Itoa(previewPage))
 	var sum previewed

@@ -108,7 +108,11 @@ type Request struct {
 	Path   string     // below /management/v1, escaped; see Path
 	Query  url.Values // parameters; may be nil
 	Body   any        // sent as JSON; nil for no body
+	Reads  bool       // it changes nothing, although its method is not GET
 }
+
+// changes reports whether r can change something.
+func (r Request) changes() bool { return r.Method != http.MethodGet && !r.Reads }
 
 // Path returns the path of an operation. It escapes each segment.
 func Path(segments ...string) string {
@@ -157,8 +161,8 @@ func Pages[P interface{ Next() string }](ctx context.Context, c *Client, request
 const answerBytesMax = 64 << 20
 
 // Do sends a request and decodes the response into answer, which stays unchanged if the response
-// has no body. It returns an *Error for an error response. If a change was sent and no response
-// arrived, the error is ErrOutcomeUnknown.
+// has no body. It returns an *Error for an error response. If a change was sent, and no response of
+// Moorage that can be read arrived, the error is also ErrOutcomeUnknown.
 func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 	var content io.Reader
 	if asked.Body != nil {
@@ -189,26 +193,34 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return c.unanswered(asked.Method, err)
+		return c.unanswered(asked, err)
 	}
 	defer response.Body.Close()
 	switch {
 	case response.StatusCode == http.StatusNoContent:
 		return nil
 	case response.StatusCode != http.StatusOK:
-		return c.refusal(response)
+		refused := c.refusal(response)
+		if asked.changes() && !refused.isOurs() && response.StatusCode >= http.StatusInternalServerError {
+			return fmt.Errorf("%w; %w", refused, ErrOutcomeUnknown) // a proxy lost the answer
+		}
+		return refused
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, answerBytesMax)).Decode(answer); err != nil {
-		return fmt.Errorf("read the answer of %s: %w", c.uri, err)
+	err = json.NewDecoder(io.LimitReader(response.Body, answerBytesMax)).Decode(answer)
+	switch {
+	case err == nil:
+		return nil
+	case asked.changes():
+		return fmt.Errorf("read the answer of %s: %w; %w", c.uri, err, ErrOutcomeUnknown)
 	}
-	return nil
+	return fmt.Errorf("read the answer of %s: %w", c.uri, err)
 }
 
 // ErrOutcomeUnknown means that a change was sent to a server and may have happened.
 var ErrOutcomeUnknown = errors.New("the change may have happened or not: check before you repeat it")
 
 // unanswered returns the error of a request without a response.
-func (c *Client) unanswered(method string, err error) error {
+func (c *Client) unanswered(asked Request, err error) error {
 	if refused, ok := errors.AsType[*url.Error](err); ok {
 		err = refused.Err // the cause, without the address of the request
 	}
@@ -216,7 +228,7 @@ func (c *Client) unanswered(method string, err error) error {
 		return fmt.Errorf("the certificate of the server at %s is not trusted: %w; "+
 			"name the file of its authority with --ca", c.uri, untrusted.Err)
 	}
-	if dial, ok := errors.AsType[*net.OpError](err); method == http.MethodGet || ok && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*net.OpError](err); !asked.changes() || ok && dial.Op == "dial" {
 		return fmt.Errorf("no server answers at %s: %w; is it running?", c.uri, err)
 	}
 	return fmt.Errorf("the server at %s did not answer: %w; %w", c.uri, err, ErrOutcomeUnknown)
@@ -227,7 +239,7 @@ const refusalBytesMax = 8 << 10
 
 // refusal returns the error in a response. If the response does not come from Moorage, the message
 // is the response's text.
-func (c *Client) refusal(response *http.Response) error {
+func (c *Client) refusal(response *http.Response) *Error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, refusalBytesMax))
 	var ours struct{ Error Error }
 	if json.Unmarshal(text, &ours) != nil || ours.Error.Message == "" {

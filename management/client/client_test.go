@@ -121,24 +121,45 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// A change whose server goes away before it answers may have happened. A request for a list changes
-// nothing.
+// A change whose answer is lost may have happened: the server goes away, a proxy answers in its
+// place, or the answer cannot be read. A request that reads changes nothing.
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		connection, _, err := http.NewResponseController(w).Hijack()
-		if err == nil {
-			connection.Close()
-		}
-	}))
-	t.Cleanup(server.Close)
-	c := client.New(server.URL, "")
 	change := client.Request{Method: http.MethodPatch, Path: client.Path("roles", "a", "members"), Body: client.MembersChange{}}
-	if err := c.Do(t.Context(), change, new(client.Role)); !errors.Is(err, client.ErrOutcomeUnknown) {
-		t.Errorf("a change: %v", err)
-	}
-	if err := c.Do(t.Context(), roles, new(client.RolesPage)); err == nil || errors.Is(err, client.ErrOutcomeUnknown) {
-		t.Errorf("a list: %v", err)
+	reading := client.Request{Method: http.MethodPost, Path: client.Path("access", "explain"), Reads: true}
+	const ours = `{"error":{"message":"no","type":"ServiceUnavailableException","code":503}}`
+	for name, tt := range map[string]struct {
+		code      int // 0: the server goes away
+		body      string
+		isUnknown bool
+	}{
+		"no answer":                 {0, "", true},
+		"a proxy's 502":             {http.StatusBadGateway, "<html>bad gateway</html>", true},
+		"a proxy's 404":             {http.StatusNotFound, "404 page not found", false},
+		"a refusal of Moorage":      {http.StatusServiceUnavailable, ours, false},
+		"half of an answer":         {http.StatusOK, `{"name":"a`, true},
+		"an answer that is no JSON": {http.StatusOK, "hello", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if tt.code == 0 {
+					panic(http.ErrAbortHandler)
+				}
+				w.WriteHeader(tt.code)
+				fmt.Fprint(w, tt.body)
+			}))
+			t.Cleanup(server.Close)
+			c := client.New(server.URL, "")
+			if err := c.Do(t.Context(), change, new(client.Role)); err == nil || errors.Is(err, client.ErrOutcomeUnknown) != tt.isUnknown {
+				t.Errorf("a change: %v", err)
+			}
+			for _, asked := range []client.Request{roles, reading} {
+				if err := c.Do(t.Context(), asked, new(client.RolesPage)); err == nil || errors.Is(err, client.ErrOutcomeUnknown) {
+					t.Errorf("%s %s: %v", asked.Method, asked.Path, err)
+				}
+			}
+		})
 	}
 	gone := client.New("http://127.0.0.1:1", "")
 	if err := gone.Do(t.Context(), change, new(client.Role)); err == nil || errors.Is(err, client.ErrOutcomeUnknown) {

@@ -48,7 +48,7 @@ type LeasesPage struct {
 
 // TakeLease takes a lease on a table.
 func (c *Client) TakeLease(ctx context.Context, request LeaseRequest) (lease Lease, err error) {
-	err = c.Do(ctx, Request{http.MethodPost, "/leases", nil, request}, &lease)
+	err = c.Do(ctx, Request{Method: http.MethodPost, Path: "/leases", Body: request}, &lease)
 	return lease, err
 }
 
@@ -57,12 +57,12 @@ func (c *Client) RenewLeases(ctx context.Context, leases ...string) (renewal Ren
 	body := struct {
 		Leases []string `json:"leases"`
 	}{leases}
-	err = c.Do(ctx, Request{http.MethodPut, "/leases", nil, body}, &renewal)
+	err = c.Do(ctx, Request{Method: http.MethodPut, Path: "/leases", Body: body}, &renewal)
 	return renewal, err
 }
 
 // ReleaseLease ends a lease.
 func (c *Client) ReleaseLease(ctx context.Context, lease string) error {
 	var released Released
-	return c.Do(ctx, Request{http.MethodDelete, Path("leases", lease), nil, nil}, &released)
+	return c.Do(ctx, Request{Method: http.MethodDelete, Path: Path("leases", lease)}, &released)
 }

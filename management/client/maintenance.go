@@ -232,17 +232,18 @@ func PolicyPath(of string) string { return Path("maintenance", "policies", of) }
 
 // PutMaintenancePolicy sets an object's policy for a type of job.
 func (c *Client) PutMaintenancePolicy(ctx context.Context, object Object, of string, policy MaintenancePolicy) error {
-	return c.Do(ctx, Request{http.MethodPut, PolicyPath(of), object.Query(), policy}, new(MaintenancePolicy))
+	put := Request{Method: http.MethodPut, Path: PolicyPath(of), Query: object.Query(), Body: policy}
+	return c.Do(ctx, put, new(MaintenancePolicy))
 }
 
 // MaintenanceStatus returns the state of the maintenance of an object.
 func (c *Client) MaintenanceStatus(ctx context.Context, object Object) (status MaintenanceStatus, err error) {
-	err = c.Do(ctx, Request{http.MethodGet, "/maintenance/status", object.Query(), nil}, &status)
+	err = c.Do(ctx, Request{Method: http.MethodGet, Path: "/maintenance/status", Query: object.Query()}, &status)
 	return status, err
 }
 
 // RunMaintenance begins a job on a table, or makes the table due for a check now.
 func (c *Client) RunMaintenance(ctx context.Context, asked MaintenanceByHand) (begun MaintenanceBegun, err error) {
-	err = c.Do(ctx, Request{http.MethodPost, "/maintenance/run", nil, asked}, &begun)
+	err = c.Do(ctx, Request{Method: http.MethodPost, Path: "/maintenance/run", Body: asked}, &begun)
 	return begun, err
 }

@@ -36,17 +36,17 @@ type WorkEnd struct {
 
 // ClaimWork claims a job. Its Job is empty if nothing is due.
 func (c *Client) ClaimWork(ctx context.Context, request WorkRequest) (work Work, err error) {
-	err = c.Do(ctx, Request{http.MethodPost, "/work", nil, request}, &work)
+	err = c.Do(ctx, Request{Method: http.MethodPost, Path: "/work", Body: request}, &work)
 	return work, err
 }
 
 // ProgressWork renews the lease of a job.
 func (c *Client) ProgressWork(ctx context.Context, job string) (lease Lease, err error) {
-	err = c.Do(ctx, Request{http.MethodPost, Path("work", job, "progress"), nil, struct{}{}}, &lease)
+	err = c.Do(ctx, Request{Method: http.MethodPost, Path: Path("work", job, "progress"), Body: struct{}{}}, &lease)
 	return lease, err
 }
 
 // FinishWork ends a job, and its lease.
 func (c *Client) FinishWork(ctx context.Context, job string, end WorkEnd) error {
-	return c.Do(ctx, Request{http.MethodPost, Path("work", job, "finish"), nil, end}, new(WorkEnd))
+	return c.Do(ctx, Request{Method: http.MethodPost, Path: Path("work", job, "finish"), Body: end}, new(WorkEnd))
 }
