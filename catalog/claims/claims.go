@@ -466,13 +466,12 @@ func Refusal(err error, location string) error {
 		"Location is, contains or lies within the location of another table or view: %s", location)
 }
 
-// Live calls visit for each location below folder that a live table or view has claimed, with its
-// pointer. It stops at the first error of visit, and returns that error. It may miss a claim that
-// is made during the call.
+// Live calls visit for each location at or below folder that a live table or view has claimed, with
+// its pointer. It stops at the first error of visit, and returns that error. It may miss a claim
+// that is made during the call.
 func (c *Claims) Live(ctx context.Context, folder storage.Location,
 	visit func(at storage.Location, pointer registry.Pointer) error) error {
-	below := strings.TrimSuffix(folder.String(), "/") + "/"
-	return c.ledger.Scan(ctx, registry.TableLocation, below, "", func(record registry.Record) (bool, error) {
+	look := func(record registry.Record) (bool, error) {
 		if record.State != registry.StateOwner {
 			return true, nil
 		}
@@ -493,5 +492,14 @@ func (c *Claims) Live(ctx context.Context, folder storage.Location,
 			return false, moorage.E("claims.Live", record.Key.ID, moorage.KindInternal, err)
 		}
 		return true, visit(at, pointer)
-	})
+	}
+	records, err := c.ledger.Get(ctx, registry.LocationKey(folder.String()))
+	if err == nil {
+		_, err = look(records[0])
+	}
+	if err != nil {
+		return err
+	}
+	below := strings.TrimSuffix(folder.String(), "/") + "/"
+	return c.ledger.Scan(ctx, registry.TableLocation, below, "", look)
 }

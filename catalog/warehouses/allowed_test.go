@@ -123,6 +123,36 @@ func TestAllowedLocations(t *testing.T) {
 	}
 }
 
+// TestAllowedLocationOfATable allows the location at which a table lives, besides the folder above
+// it. Either may be removed, but not both.
+func TestAllowedLocationOfATable(t *testing.T) {
+	t.Parallel()
+	const above, at = "file:///one", "file:///one/t"
+	for _, first := range []string{above, at} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.want(0, w.change([]string{above}, nil))
+			w.want(0, w.create("t", at))
+			w.want(0, w.change([]string{at}, nil))
+			w.want(0, w.change(nil, []string{first}))
+			left := above
+			if first == above {
+				left = at
+			}
+			w.wantAllowed(left)
+			_, err := w.node().LoadTable(t.Context(), ident("t"))
+			w.want(0, err)
+			err = w.change(nil, []string{left})
+			w.want(moorage.KindCommitFailed, err)
+			if message := moorage.MessageOf(err); !strings.Contains(message, "ns.t") {
+				t.Errorf("the refusal does not name the table: %s", message)
+			}
+			w.wantAllowed(left)
+		})
+	}
+}
+
 // TestRefusedLocations: what cannot be an allowed location leaves the record as it was.
 func TestRefusedLocations(t *testing.T) {
 	t.Parallel()
