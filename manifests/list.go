@@ -244,6 +244,9 @@ func (l *List) Match(e *Entry) (*Entry, bool) {
 // with the list it was modelled on, or with the lists from which NewList made it.
 func (l *List) Size() int { return l.size }
 
+// Whole returns the bytes of memory that the list holds, with all the entries that it shares.
+func (l *List) Whole() int { return l.whole }
+
 // Hold records that a cache holds the list. It returns the bytes of the list that no held list
 // shared before. Calls of Hold and Release for lists that share entries must not overlap.
 func (l *List) Hold() (bytes int) {

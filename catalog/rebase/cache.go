@@ -60,7 +60,8 @@ func (c *cache) get(p place) kept {
 }
 
 // put caches the file at p. It does nothing if the file is cached already, because its content
-// never changes.
+// never changes. It also does nothing for a file that alone takes more than keptBytes, because that
+// would evict the files of all tables.
 func (c *cache) put(p place, k kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,6 +69,13 @@ func (c *cache) put(p place, k kept) {
 		return
 	}
 	added := &cached{p, k}
+	alone := added.overhead()
+	if k.list != nil {
+		alone += k.list.Whole()
+	}
+	if alone > keptBytes {
+		return
+	}
 	c.byPlace[p] = c.recent.PushFront(added)
 	c.bytes += added.overhead()
 	if k.list != nil {

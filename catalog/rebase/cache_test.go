@@ -3,6 +3,7 @@ package rebase
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -40,11 +41,32 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// A file that takes more than the whole bound is not kept, and evicts nothing.
+func TestCacheKeepsNoFileLargerThanItself(t *testing.T) {
+	t.Parallel()
+	c := newCache()
+	small, huge := place{location: "small"}, place{location: "huge"}
+	c.put(small, kept{contents: &contents{paths: make([]uint64, 1)}})
+	before := c.bytes
+	c.put(huge, kept{contents: &contents{paths: make([]uint64, keptBytes/pathBytes)}})
+	if c.get(small).contents == nil || c.get(huge).contents != nil || c.bytes != before {
+		t.Errorf("keeps %d files in %d bytes, want the small one in %d", c.recent.Len(), c.bytes, before)
+	}
+	list := listOf(t, keptBytes>>12, strings.Repeat("x", 1<<12))
+	c.put(huge, kept{list: list})
+	if c.get(small).contents == nil || c.get(huge).list != nil || c.bytes != before {
+		t.Errorf("keeps %d files in %d bytes, want the small one in %d", c.recent.Len(), c.bytes, before)
+	}
+	if held := list.Hold(); held != list.Whole() {
+		t.Errorf("an earlier Hold was not undone: Hold returns %d bytes, want %d", held, list.Whole())
+	}
+}
+
 // What lists share counts once.
 func TestCacheCountsSharedEntriesOnce(t *testing.T) {
 	t.Parallel()
 	c := newCache()
-	first := listOf(t, 1000)
+	first := listOf(t, 1000, "m")
 	c.put(place{location: "first"}, kept{list: first})
 	alone := c.bytes
 	for n := range 10 {
@@ -65,12 +87,12 @@ func TestCacheCountsSharedEntriesOnce(t *testing.T) {
 	}
 }
 
-// listOf returns a manifest list with that many manifests.
-func listOf(t *testing.T, count int) *manifests.List {
+// listOf returns a manifest list with that many manifests. Their names begin with prefix.
+func listOf(t *testing.T, count int, prefix string) *manifests.List {
 	t.Helper()
 	var files []iceberg.ManifestFile
 	for n := range count {
-		files = append(files, iceberg.NewManifestFile(2, fmt.Sprintf("s3://b/m-%d.avro", n), 5000, 0, 1).
+		files = append(files, iceberg.NewManifestFile(2, fmt.Sprintf("s3://b/%s-%d.avro", prefix, n), 5000, 0, 1).
 			SequenceNum(1, 1).AddedFiles(1).AddedRows(10).Build())
 	}
 	var out bytes.Buffer
