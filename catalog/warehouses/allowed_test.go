@@ -123,6 +123,25 @@ func TestAllowedLocations(t *testing.T) {
 	}
 }
 
+// TestCreateWithALocationTwice creates a warehouse with one location in two spellings. It has the
+// location once, so one change removes it.
+func TestCreateWithALocationTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made, err := w.Warehouses().Create(t.Context(), warehouses.Spec{
+		Name: "x", Location: "file:///x", AllowedLocations: []string{"file:///one", "file:///two", "file:/one/"},
+	})
+	w.must(err)
+	if want := []string{"file:///one", "file:///two"}; !slices.Equal(made.AllowedLocations, want) {
+		t.Errorf("allowed are %q, want %q", made.AllowedLocations, want)
+	}
+	found, err := w.Warehouses().Change(t.Context(), "x", warehouses.Change{RemoveLocations: []string{"file:///one"}})
+	w.must(err)
+	if want := []string{"file:///two"}; !slices.Equal(found.AllowedLocations, want) {
+		t.Errorf("allowed are then %q, want %q", found.AllowedLocations, want)
+	}
+}
+
 // TestAllowedLocationOfATable allows the location at which a table lives, besides the folder above
 // it. Either may be removed, but not both.
 func TestAllowedLocationOfATable(t *testing.T) {

@@ -24,7 +24,8 @@ type Spec struct {
 	Name     string
 	Location string
 	// AllowedLocations are further locations below which the warehouse's tables may live. There may
-	// be at most AllowedLocationsMax.
+	// be at most AllowedLocationsMax. A location that the list repeats, also in another spelling,
+	// is kept once.
 	AllowedLocations []string
 	// Storage has the options for reaching the storage, in the form of storage.Place.Options. It
 	// must not contain secrets.
@@ -55,26 +56,31 @@ const AllowedLocationsMax = 100
 // unless the caller is a job of the server.
 func (w *Warehouses) Create(ctx context.Context, spec Spec) (Details, error) {
 	value := registry.Warehouse{
-		Location:         storage.Trim(spec.Location),
-		AllowedLocations: spec.AllowedLocations,
-		Storage:          spec.Storage,
-		Properties:       spec.Properties,
-		Delegation:       namesOf(spec.Delegation),
-		Since:            w.now(),
+		Location:   storage.Trim(spec.Location),
+		Storage:    spec.Storage,
+		Properties: spec.Properties,
+		Delegation: namesOf(spec.Delegation),
+		Since:      w.now(),
 	}
-	place := w.directory.PlaceOf(value)
 	var secret registry.Secret
 	_, err := w.pipeline.Submit(ctx, commit.Intent{
 		Caller: w.caller, Verb: gate.CreateWarehouse, On: []moorage.Identifier{{Warehouse: spec.Name}},
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			scope := commit.Scope{Warehouse: spec.Name}
-			var err error
+			err := checkLocations(spec.AllowedLocations)
+			if err == nil {
+				value.AllowedLocations, err = Change{AllowLocations: spec.AllowedLocations}.locations(value)
+			}
+			if err != nil {
+				return scope, err
+			}
 			if value.Creator, err = w.guard.Creator(ctx, w.caller); err != nil {
 				return scope, err
 			}
 			if value.ID, err = w.ledger.NewID(); err != nil {
 				return scope, err
 			}
+			place := w.directory.PlaceOf(value)
 			if len(spec.Secrets) > 0 {
 				place.Secret, secret, err = w.reseal(ctx, value, registry.Secret{}, spec.Secrets)
 				if err == nil {
