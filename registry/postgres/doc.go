@@ -12,7 +12,7 @@
 //	        writes them, FOR SHARE if it only requires them
 //	guard   a division by zero unless all conditions hold
 //	insert  the rows that do not exist
-//	change  the change record, with the versions that the batch finds
+//	change  the change record, while the batch holds all of its rows
 //	write   the updates and deletes
 //
 // When the guard fails, the rows that the first step returned show which condition failed. If rows

@@ -194,10 +194,12 @@ func (s *sent) queue() *pgx.Batch {
 	updates, inserts := make(map[registry.Table]*movedRows), make(map[registry.Table]*movedRows)
 	for _, m := range s.moves {
 		for _, u := range m.swaps {
-			rowsIn(updates, m.batch.Writes[u.write].Key.Table).add(m, u.write, u.old)
+			rows := rowsIn(updates, m.batch.Writes[u.write].Key.Table)
+			rows.add(m, u.write)
+			rows.olds = append(rows.olds, uuid(u.old))
 		}
 		for _, i := range m.inserts {
-			rowsIn(inserts, m.batch.Writes[i].Key.Table).add(m, i, registry.ETag{})
+			rowsIn(inserts, m.batch.Writes[i].Key.Table).add(m, i)
 		}
 	}
 	for _, table := range registry.Tables() {
@@ -217,7 +219,7 @@ func (s *sent) queue() *pgx.Batch {
 // movedRows has rows of one table, column by column.
 type movedRows struct {
 	columns
-	olds []pgtype.UUID // the version that the row must have, or that the move's one updated row had
+	olds []pgtype.UUID // of updates: the version that the row must have
 	// The row that the move updates, and its new ETag. Both are empty if the move updates no row,
 	// or several.
 	of   [][]byte
@@ -233,10 +235,9 @@ func rowsIn(byTable map[registry.Table]*movedRows, table registry.Table) *movedR
 	return rows
 }
 
-// add adds a write of m.
-func (r *movedRows) add(m *move, write int, old registry.ETag) {
+// add adds a write of m, without the version that an update requires.
+func (r *movedRows) add(m *move, write int) {
 	r.columns.add(m.batch.Writes[write], m.etags[write], false)
-	r.olds = append(r.olds, uuid(old))
 	if m.follows() {
 		r.of = append(r.of, []byte(m.moved().Key.ID))
 		r.made = append(r.made, uuid(m.etags[m.swaps[0].write]))
@@ -342,7 +343,7 @@ func (s *sent) insertChanges(batch *pgx.Batch) {
 	}
 	var rows movedRows
 	for _, m := range s.moves {
-		rows.add(m, len(m.batch.Writes)-1, m.swaps[0].old)
+		rows.add(m, len(m.batch.Writes)-1)
 	}
 	source, args := rows.source("key", "etag", "state", "value", "of", "made")
 	batch.Queue(intoChange+"SELECT new.key, new.etag, new.state, new.value, true, clock_timestamp() FROM "+source+
@@ -359,7 +360,7 @@ func (m *move) insertChange(batch *pgx.Batch) {
 	var counts []string
 	byTable := make(map[registry.Table]*movedRows)
 	for _, u := range m.swaps {
-		rowsIn(byTable, m.batch.Writes[u.write].Key.Table).add(m, u.write, u.old)
+		rowsIn(byTable, m.batch.Writes[u.write].Key.Table).add(m, u.write)
 	}
 	for _, table := range registry.Tables() {
 		if rows := byTable[table]; rows != nil {
