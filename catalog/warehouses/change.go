@@ -276,13 +276,15 @@ func (c Change) locations(value registry.Warehouse) ([]string, error) {
 // warehouse after next has removed some. It may miss a create that runs at the same time. Then
 // loads of the new table are refused until the location is allowed again.
 func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
+	left := roots(next.value)
+	outside := func(at storage.Location) bool { return !contains(left, at) }
 	for _, removed := range next.change.RemoveLocations {
 		folder, err := storage.Parse(removed)
 		if err != nil {
 			return moorage.E("warehouses.checkRemoved", removed, moorage.KindInternal, err)
 		}
-		err = w.claims.Live(ctx, folder, func(at storage.Location, pointer registry.Pointer) error {
-			if pointer.Warehouse != next.name || contains(roots(next.value), at) {
+		err = w.claims.Live(ctx, folder, outside, func(at storage.Location, pointer registry.Pointer) error {
+			if pointer.Warehouse != next.name {
 				return nil
 			}
 			return moorage.Errorf(moorage.KindCommitFailed, "Cannot remove the location %s: %s lives there, at %s. "+
