@@ -57,7 +57,7 @@ func commands() map[string]cli.Action {
 		"revoke":        call(post, at("grants"), grantBody(client.ChangeRevoke), printRevoked),
 		"grants":        list(grantsPath, printGrants),
 		"owner":         call(put, at("owner"), ownerBody, printOwner),
-		"explain":       send(client.Request{Method: post, Reads: true}, at("access", "explain"), question, printExplanation),
+		"explain":       sendAs(client.Request{Method: post, Reads: true}, at("access", "explain"), question, printExplanation),
 
 		"maintain status": maintainStatus,
 		"maintain set":    maintainSet,
@@ -84,11 +84,11 @@ func at(segments ...string) path {
 // the body of the request; it is nil for a request without a body.
 func call[A any](method string, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
-	return send(client.Request{Method: method}, to, body, print)
+	return sendAs(client.Request{Method: method}, to, body, print)
 }
 
-// send is like call, for a request of which more than the method is fixed.
-func send[A any](asked client.Request, to path, body func(c cli.Config) (any, error),
+// sendAs is like call, for a request of which more than the method is fixed.
+func sendAs[A any](asked client.Request, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
 		asked := asked
