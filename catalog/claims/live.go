@@ -11,9 +11,9 @@ import (
 )
 
 // Live calls visit for each location at or below folder that a live table or view has claimed, with
-// its pointer. It omits locations for which matters returns false, and does not read their pointers.
-// Live stops at the first error of visit, and returns that error. It may miss a claim that is made
-// during the call.
+// its pointer. It omits locations for which matters returns false, and does not read their
+// pointers. Live stops at the first error of visit, and returns that error. It may miss a claim
+// that is made during the call.
 func (c *Claims) Live(ctx context.Context, folder storage.Location, matters func(at storage.Location) bool,
 	visit func(at storage.Location, pointer registry.Pointer) error) error {
 	var places []storage.Location

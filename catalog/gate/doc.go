@@ -6,8 +6,9 @@
 // Each verb has one row in the table. The row in verbs.go has the verb's kind of object, its locks,
 // its operations in the HTTP APIs, and whether it takes an idempotency key. asks.go has the
 // privileges that the verb needs. Every request of a caller goes through Pass, which authorizes the
-// caller (decide.go). A verb that a job of the server uses goes through Pass too: the Guard admits the
-// job without a privilege. What a job writes to the store without a verb does not go through Pass.
+// caller (decide.go). A verb that a job of the server uses goes through Pass too: the Guard admits
+// the job without a privilege. What a job writes to the store without a verb does not go through
+// Pass.
 //
 // # How a guard follows the policy
 //

@@ -54,9 +54,9 @@ func (c Change) mustBeTried(value registry.Warehouse) bool {
 //
 // Further errors: KindBadRequest for invalid settings, or if the storage fails the test;
 // KindForbidden for a folder of this machine, as in Create; KindNoSuchWarehouse; KindTooLarge for
-// properties that are too long. KindCommitFailed if a table or view lives at or below a location that
-// the change removes. Also KindCommitFailed if another request changed the way in which the files are
-// reached during the test.
+// properties that are too long. KindCommitFailed if a table or view lives at or below a location
+// that the change removes. Also KindCommitFailed if another request changed the way in which the
+// files are reached during the test.
 func (w *Warehouses) Change(ctx context.Context, name string, change Change) (Details, error) {
 	const op = "warehouses.Change"
 	var next *changed

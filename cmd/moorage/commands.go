@@ -57,7 +57,7 @@ func commands() map[string]cli.Action {
 		"revoke":        call(post, at("grants"), grantBody(client.ChangeRevoke), printRevoked),
 		"grants":        list(grantsPath, printGrants),
 		"owner":         call(put, at("owner"), ownerBody, printOwner),
-		"explain":       sendAs(client.Request{Method: post, Reads: true}, at("access", "explain"), question, printExplanation),
+		"explain":       readBy(post, at("access", "explain"), question, printExplanation),
 
 		"maintain status": maintainStatus,
 		"maintain set":    maintainSet,
@@ -84,11 +84,17 @@ func at(segments ...string) path {
 // the body of the request; it is nil for a request without a body.
 func call[A any](method string, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
-	return sendAs(client.Request{Method: method}, to, body, print)
+	return sent(client.Request{Method: method}, to, body, print)
 }
 
-// sendAs is like call, for a request of which more than the method is fixed.
-func sendAs[A any](asked client.Request, to path, body func(c cli.Config) (any, error),
+// readBy is like call, for a request that changes nothing although its method is not GET.
+func readBy[A any](method string, to path, body func(c cli.Config) (any, error),
+	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
+	return sent(client.Request{Method: method, Reads: true}, to, body, print)
+}
+
+// sent returns the command that sends asked with the path and the body of its words.
+func sent[A any](asked client.Request, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
 		asked := asked

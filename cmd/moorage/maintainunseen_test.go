@@ -67,8 +67,8 @@ func TestStatusThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestReadingIsNoChange: a command that only reads may send a POST. A lost answer to it is a failure,
-// and never a change that may have happened.
+// TestReadingIsNoChange: a command that only reads may send a POST. A lost answer to it is a
+// failure, and never a change that may have happened.
 func TestReadingIsNoChange(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))

@@ -309,8 +309,8 @@ func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 }
 
 // writeChange queues the insert of the change record. The insert draws the sequence number of the
-// change, which must be drawn while the batch holds all of its rows. So it comes after the locks and
-// after the inserts, because a row that did not exist is held only from its insert on. It comes
+// change, which must be drawn while the batch holds all of its rows. So it comes after the locks
+// and after the inserts, because a row that did not exist is held only from its insert on. It comes
 // before the updates and deletes.
 func (p *plan) writeChange(batch *pgx.Batch) {
 	last := len(p.batch.Writes) - 1
