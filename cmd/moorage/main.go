@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -77,12 +78,17 @@ func (h *hangups) do(what func()) {
 	signal.Notify(h.signals, syscall.SIGHUP)
 }
 
-// version describes the build in one line: the version of the module, and the version of Go. The
-// module's version names the commit, and has a mark if files had changed since the commit.
+// release is the version that CHANGELOG.md describes in its topmost section.
+const release = "0.1.0"
+
+// version describes the build in one line: the release, the version of the module in parentheses,
+// and the version of Go. The module's version names the commit, and has a mark if files had changed
+// since the commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return release
 	}
-	return cmp.Or(info.Main.Version, "(devel)") + " " + info.GoVersion
+	commit := cmp.Or(strings.Trim(info.Main.Version, "()"), "devel")
+	return fmt.Sprintf("%s (%s, %s)", release, commit, info.GoVersion)
 }

@@ -40,9 +40,19 @@ func TestNoStore(t *testing.T) {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"version", "--version"} {
-		if got := runToEnd(t, word); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "moorage ") || !strings.Contains(got.stdout, " go1.") {
+		if got := runToEnd(t, word); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "moorage "+release+" (") || !strings.Contains(got.stdout, " go1.") {
 			t.Errorf("got %+v", got)
 		}
+	}
+	changes, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, newest, _ := strings.Cut(string(changes), "\n## ")
+	newest, _, _ = strings.Cut(newest, "\n")
+	want := strings.TrimSuffix(release, "-dev")
+	if isUnreleased := want != release; isUnreleased && newest != "Unreleased" || !isUnreleased && !strings.HasPrefix(newest, want+" (") {
+		t.Errorf("the binary is %s, and the topmost section of CHANGELOG.md is %q", release, newest)
 	}
 }
 
