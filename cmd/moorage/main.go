@@ -79,7 +79,7 @@ func (h *hangups) do(what func()) {
 }
 
 // release is the version that CHANGELOG.md describes in its topmost section.
-const release = "0.1.0"
+const release = "0.2.0-dev"
 
 // version describes the build in one line: the release, the version of the module in parentheses,
 // and the version of Go. The module's version names the commit, and has a mark if files had changed
