@@ -118,8 +118,20 @@ func Diff(from, to *Document) (Difference, error) {
 	if found := schema.Diff(was, is); !found.IsEmpty() {
 		d.Schema = &found
 	}
-	d.PartitionSpec = fieldsPair(from.part(partitionSpecs, from.defaultSpecID), to.part(partitionSpecs, to.defaultSpecID))
-	d.SortOrder = fieldsPair(from.part(sortOrders, from.defaultOrderID), to.part(sortOrders, to.defaultOrderID))
+	differs, err := partsThatDiffer(from, to)
+	if err != nil {
+		return d, err
+	}
+	if differs.spec {
+		d.PartitionSpec = &Pair[json.RawMessage]{
+			fieldsOf(from.part(partitionSpecs, from.defaultSpecID)), fieldsOf(to.part(partitionSpecs, to.defaultSpecID)),
+		}
+	}
+	if differs.order {
+		d.SortOrder = &Pair[json.RawMessage]{
+			fieldsOf(from.part(sortOrders, from.defaultOrderID)), fieldsOf(to.part(sortOrders, to.defaultOrderID)),
+		}
+	}
 	return d, nil
 }
 
@@ -146,15 +158,6 @@ func (d *Document) part(a arrayName, id int) json.RawMessage {
 
 func (d *Document) currentSchema() (*schema.Schema, error) {
 	return schema.Parse(d.part(schemas, d.currentSchemaID))
-}
-
-// fieldsPair returns the fields of two specs or sort orders, nil if they are equal.
-func fieldsPair(was, is json.RawMessage) *Pair[json.RawMessage] {
-	pair := Pair[json.RawMessage]{fieldsOf(was), fieldsOf(is)}
-	if bytes.Equal(pair[0], pair[1]) {
-		return nil
-	}
-	return &pair
 }
 
 // fieldsOf returns the fields of a spec or sort order as compact JSON.

@@ -1,0 +1,269 @@
+package metadata
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/internal/jsontext"
+	"moorage/metadata/schema"
+)
+
+// Rollback is a commit that takes a table back to an earlier state. It is an ordinary commit, so
+// another one takes it back in its turn. It removes no snapshot, and changes neither location, format
+// version, uuid nor statistics.
+type Rollback struct {
+	// Requirements and Updates are JSON arrays in the form of a commit. The requirements hold as
+	// long as nothing that the updates replace has changed since.
+	Requirements json.RawMessage `json:"requirements"`
+	Updates      json.RawMessage `json:"updates"` // "[]" if the table is in that state
+	// Warnings are sentences on parts of the earlier state that do not come back.
+	Warnings []string `json:"warnings"`
+}
+
+// RollbackParts are the parts of a table that a rollback to an earlier version takes back.
+type RollbackParts int
+
+// The parts of a rollback. RollbackRefs is one branch or tag. RollbackAll is the same and the current
+// schema, default spec, default sort order and properties.
+const (
+	RollbackRefs RollbackParts = iota
+	RollbackAll
+)
+
+// RollbackToVersion returns the rollback of now to the earlier version then. It takes back the ref,
+// and the other parts. Other refs stay.
+//
+// Errors: KindBadRequest if then has no such ref. KindNotFound if now no longer has the snapshot of
+// the ref, because it expired.
+func RollbackToVersion(now, then *Document, name string, parts RollbackParts) (Rollback, error) {
+	b := rollbackBuilder{now: now}
+	target := then.ref(name)
+	switch {
+	case target != nil:
+		if err := b.set(name, target, target.snapshotID); err != nil {
+			return Rollback{}, err
+		}
+	case name == mainBranch: // the table was empty
+		b.remove(name)
+	default:
+		return Rollback{}, moorage.Errorf(moorage.KindBadRequest, "That version has no branch or tag %s", jsontext.Clip(name))
+	}
+	var err error
+	if parts == RollbackAll {
+		err = b.setParts(then)
+	} else {
+		err = b.warnOfParts(then)
+	}
+	if err != nil {
+		return Rollback{}, err
+	}
+	return b.build()
+}
+
+// RollbackToSnapshot returns the rollback of a ref to a snapshot. Unless unrelated is true, the
+// snapshot must be an ancestor of the snapshot that the ref names now.
+//
+// Errors: KindBadRequest if the table has no such ref, or if the snapshot is no such ancestor.
+// KindNotFound if the table has no such snapshot.
+func RollbackToSnapshot(now *Document, name string, id int64, unrelated bool) (Rollback, error) {
+	current := now.ref(name)
+	if current == nil {
+		return Rollback{}, moorage.Errorf(moorage.KindBadRequest, "The table has no branch or tag %s", jsontext.Clip(name))
+	}
+	if now.HasSnapshot(id) && !unrelated && now.distance(id, current.snapshotID) == nil {
+		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
+			"Snapshot %d is not an ancestor of %s, which is at %d", id, jsontext.Clip(name), current.snapshotID)
+	}
+	b := rollbackBuilder{now: now}
+	if err := b.set(name, current, id); err != nil {
+		return Rollback{}, err
+	}
+	return b.build()
+}
+
+// SnapshotAt returns the head of main at a time, by the snapshot log; false if the log begins later,
+// or if main had no head.
+func (d *Document) SnapshotAt(at time.Time) (id int64, found bool) {
+	ms := at.UnixMilli()
+	for _, e := range d.arrays[snapshotLog].all(0) {
+		entry, err := readSnapshotLogEntry(reread(d.elementRaw(snapshotLog, e)))
+		if err != nil || entry.timestampMS > ms {
+			break
+		}
+		id, found = entry.snapshotID, true
+	}
+	return id, found
+}
+
+// rollbackBuilder collects the parts of a Rollback.
+type rollbackBuilder struct {
+	now          *Document
+	requirements []map[string]any
+	updates      []map[string]any
+	warnings     []string
+}
+
+// set has a ref name the snapshot id, with the type and retention of form.
+func (b *rollbackBuilder) set(name string, form *ref, id int64) error {
+	if !b.now.HasSnapshot(id) {
+		return moorage.Errorf(moorage.KindNotFound, "Snapshot %d of %s has expired", id, jsontext.Clip(name))
+	}
+	current := b.now.ref(name)
+	if current != nil {
+		form = current // a rollback moves a ref, and keeps its retention
+		if current.snapshotID == id {
+			return nil
+		}
+	}
+	b.requireRef(name, current)
+	update := map[string]any{"action": "set-snapshot-ref", "ref-name": name, "type": form.kind(), "snapshot-id": id}
+	for key, value := range map[string]optional{
+		"min-snapshots-to-keep": form.minToKeep, "max-snapshot-age-ms": form.maxAgeMS, "max-ref-age-ms": form.maxRefAge,
+	} {
+		if value.given {
+			update[key] = value.value
+		}
+	}
+	b.updates = append(b.updates, update)
+	return nil
+}
+
+// remove removes a ref.
+func (b *rollbackBuilder) remove(name string) {
+	if current := b.now.ref(name); current != nil {
+		b.requireRef(name, current)
+		b.updates = append(b.updates, map[string]any{"action": "remove-snapshot-ref", "ref-name": name})
+	}
+}
+
+// requireRef requires that a ref is as it is now. It is nil if there is no such ref.
+func (b *rollbackBuilder) requireRef(name string, current *ref) {
+	requirement := map[string]any{"type": assertRef, "ref": name, "snapshot-id": nil}
+	if current != nil {
+		requirement["snapshot-id"] = current.snapshotID
+	}
+	b.requirements = append(b.requirements, requirement)
+}
+
+// setParts takes back everything that is not a ref.
+func (b *rollbackBuilder) setParts(then *Document) error {
+	differs, err := partsThatDiffer(b.now, then)
+	if err != nil {
+		return err
+	}
+	b.requirements = append(b.requirements,
+		map[string]any{"type": "assert-current-schema-id", "current-schema-id": b.now.currentSchemaID},
+		map[string]any{"type": "assert-default-spec-id", "default-spec-id": b.now.defaultSpecID},
+		map[string]any{"type": "assert-default-sort-order-id", "default-sort-order-id": b.now.defaultOrderID})
+	if differs.schema {
+		b.updates = append(b.updates,
+			map[string]any{"action": "add-schema", "schema": then.part(schemas, then.currentSchemaID)},
+			map[string]any{"action": "set-current-schema", "schema-id": lastAddedID})
+	}
+	if differs.spec {
+		b.updates = append(b.updates,
+			map[string]any{"action": "add-spec", "spec": then.part(partitionSpecs, then.defaultSpecID)},
+			map[string]any{"action": "set-default-spec", "spec-id": lastAddedID})
+	}
+	if differs.order {
+		b.updates = append(b.updates,
+			map[string]any{"action": "add-sort-order", "sort-order": then.part(sortOrders, then.defaultOrderID)},
+			map[string]any{"action": "set-default-sort-order", "sort-order-id": lastAddedID})
+	}
+	set := make(map[string]string)
+	for name, value := range then.props {
+		if present, has := b.now.props[name]; !has || present != value {
+			set[name] = value
+		}
+	}
+	if len(set) > 0 {
+		b.updates = append(b.updates, map[string]any{"action": "set-properties", "updates": set})
+	}
+	var removals []string
+	for _, name := range slices.Sorted(maps.Keys(b.now.props)) {
+		if _, had := then.props[name]; !had {
+			removals = append(removals, name)
+		}
+	}
+	if len(removals) > 0 {
+		b.updates = append(b.updates, map[string]any{"action": "remove-properties", "removals": removals})
+	}
+	if then.location != b.now.location {
+		b.warnings = append(b.warnings, "The table has moved to another location since, and stays there.")
+	}
+	if then.formatVersion != b.now.formatVersion {
+		b.warnings = append(b.warnings, "The table was upgraded to another format version since, and stays upgraded.")
+	}
+	return nil
+}
+
+// warnOfParts adds warnings on the parts that stay as they are.
+func (b *rollbackBuilder) warnOfParts(then *Document) error {
+	differs, err := partsThatDiffer(b.now, then)
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		differs bool
+		name    string
+	}{
+		{differs.schema, "schema has"}, {differs.spec, "partition spec has"}, {differs.order, "sort order has"},
+		{!maps.Equal(then.props, b.now.props), "properties have"},
+	} {
+		if part.differs {
+			b.warnings = append(b.warnings, "The "+part.name+" changed since. To take that back too, roll back all parts.")
+		}
+	}
+	return nil
+}
+
+func (b *rollbackBuilder) build() (r Rollback, err error) {
+	if len(b.updates) == 0 {
+		b.requirements, b.updates = []map[string]any{}, []map[string]any{}
+	} else if b.now.uuid != "" {
+		b.requirements = slices.Insert(b.requirements, 0, map[string]any{"type": assertTableUUID, "uuid": b.now.uuid})
+	}
+	r.Warnings = append([]string{}, b.warnings...)
+	if r.Requirements, err = json.Marshal(b.requirements); err != nil {
+		return r, moorage.E("metadata.Rollback", "", moorage.KindInternal, err)
+	}
+	r.Updates, err = json.Marshal(b.updates)
+	return r, moorage.E("metadata.Rollback", "", moorage.KindInternal, err)
+}
+
+// differingParts are the parts in which two versions differ.
+type differingParts struct{ schema, spec, order bool }
+
+func partsThatDiffer(a, b *Document) (differs differingParts, err error) {
+	schemaA, err := a.currentSchema()
+	if err != nil {
+		return differs, err
+	}
+	schemaB, err := b.currentSchema()
+	if err != nil {
+		return differs, err
+	}
+	specA, err := schema.ParseSpec(a.part(partitionSpecs, a.defaultSpecID))
+	if err != nil {
+		return differs, err
+	}
+	specB, err := schema.ParseSpec(b.part(partitionSpecs, b.defaultSpecID))
+	if err != nil {
+		return differs, err
+	}
+	orderA, err := schema.ParseSortOrder(a.part(sortOrders, a.defaultOrderID))
+	if err != nil {
+		return differs, err
+	}
+	orderB, err := schema.ParseSortOrder(b.part(sortOrders, b.defaultOrderID))
+	if err != nil {
+		return differs, err
+	}
+	return differingParts{!schemaA.SameAs(schemaB), !specA.SameAs(specB), !orderA.SameAs(orderB)}, nil
+}
+
+// IsEmpty reports whether the table is in the earlier state already.
+func (r Rollback) IsEmpty() bool { return string(r.Updates) == "[]" }
