@@ -11,6 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/demo"
 	"moorage/ledger"
 	"moorage/locks"
@@ -43,7 +44,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.catalog = c.As(moorage.System("demo"))
-	if _, err := w.catalog.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: "default", Location: "file:///lake"}); err != nil {
+	if _, err := w.catalog.Warehouses().Create(t.Context(), warehouses.Spec{Name: "default", Location: "file:///lake"}); err != nil {
 		t.Fatal(err)
 	}
 	if w.Store, err = open(storage.Place{Roots: []string{"file:///lake"}}); err != nil {
