@@ -21,9 +21,9 @@ const (
 	deletePosID      = 2147483545
 )
 
-// positionDeletes returns a Parquet file that deletes rows of one data file, by their positions. The
-// demo cannot embed this file, because it contains the location of the data file. It is the only
-// Parquet file that the server writes, so it has no library for it.
+// positionDeletes returns a Parquet file that deletes rows of one data file, by their positions.
+// The demo cannot embed this file, because it contains the location of the data file. It is the
+// only Parquet file that the server writes, so it has no library for it.
 func positionDeletes(dataFile string, positions []int64) []byte {
 	var paths, numbers []byte
 	for _, position := range positions {

@@ -39,8 +39,8 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// Fill makes the sample tables and views, unless they are there or were there once. Errors are those
-// of the verbs of package catalog, and of the storage.
+// Fill makes the sample tables and views, unless they are there or were there once. Errors are
+// those of the verbs of package catalog, and of the storage.
 func Fill(ctx context.Context, c Config) error {
 	f := filler{Config: c, files: make(map[string]file)}
 	raw, err := data.ReadFile("data/files.json")
@@ -180,8 +180,8 @@ func (f *filler) views(ctx context.Context) error {
 			{"id":2,"name":"ship","required":false,"type":"string"},
 			{"id":3,"name":"destination","required":false,"type":"string"},
 			{"id":4,"name":"tons","required":false,"type":"int"}]}`,
-			`SELECT v.arrived, s.name AS ship, v.destination, v.tons FROM voyages v JOIN ships s ON s.ship_id = v.ship_id ` +
-				`WHERE v.arrived IS NOT NULL`},
+			`SELECT v.arrived, s.name AS ship, v.destination, v.tons FROM voyages v ` +
+				`JOIN ships s ON s.ship_id = v.ship_id WHERE v.arrived IS NOT NULL`},
 		{"busiest", `{"type":"struct","schema-id":0,"fields":[
 			{"id":1,"name":"port","required":false,"type":"string"},
 			{"id":2,"name":"departures","required":false,"type":"long"}]}`,
@@ -189,7 +189,8 @@ func (f *filler) views(ctx context.Context) error {
 	} {
 		representations := make([]map[string]string, 0, 2)
 		for _, dialect := range []string{"spark", "trino"} {
-			representations = append(representations, map[string]string{"type": "sql", "sql": view.sql, "dialect": dialect})
+			representations = append(representations,
+				map[string]string{"type": "sql", "sql": view.sql, "dialect": dialect})
 		}
 		version, err := json.Marshal(map[string]any{
 			"version-id": 1, "schema-id": 0, "timestamp-ms": f.Now().UnixMilli(), "summary": map[string]string{},
@@ -198,7 +199,8 @@ func (f *filler) views(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("describe %s: %w", view.name, err)
 		}
-		_, err = f.Catalog.CreateView(ctx, f.ident(view.name), catalog.CreateViewRequest{Schema: []byte(view.schema), Version: version})
+		_, err = f.Catalog.CreateView(ctx, f.ident(view.name),
+			catalog.CreateViewRequest{Schema: []byte(view.schema), Version: version})
 		if err != nil && moorage.KindOf(err) != moorage.KindAlreadyExists {
 			return fmt.Errorf("make the view %s: %w", view.name, err)
 		}
@@ -275,7 +277,8 @@ func (t *table) append(ctx context.Context, step, branch string, names ...string
 				return fmt.Errorf("read the columns of %s: %w", name, err)
 			}
 			authored.Columns = append(authored.Columns, manifests.AuthoredColumn{
-				ID: number, Bytes: c.Bytes, Values: c.Values, Nulls: c.Nulls, Lower: c.bound(c.Lower), Upper: c.bound(c.Upper),
+				ID: number, Bytes: c.Bytes, Values: c.Values, Nulls: c.Nulls,
+				Lower: c.bound(c.Lower), Upper: c.bound(c.Upper),
 			})
 		}
 		added = append(added, authored)
@@ -299,7 +302,8 @@ func (t *table) deleteRows(ctx context.Context, step, name string, positions ...
 	rows, size := int64(len(positions)), int64(len(body))
 	deletes := []manifests.AuthoredFile{{Path: path, Deletes: true, Rows: rows, Bytes: size}}
 	return t.snapshot(ctx, step, "main", deletes, map[string]int64{
-		"added-delete-files": 1, "added-position-delete-files": 1, "added-position-deletes": rows, "added-files-size": size,
+		"added-delete-files": 1, "added-position-delete-files": 1, "added-position-deletes": rows,
+		"added-files-size": size,
 	})
 }
 

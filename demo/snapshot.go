@@ -37,14 +37,16 @@ var totals = map[string]string{
 }
 
 // snapshot commits files as a new snapshot of a branch. added are the counts of its summary.
-func (t *table) snapshot(ctx context.Context, step, branch string, files []manifests.AuthoredFile, added map[string]int64) error {
+func (t *table) snapshot(ctx context.Context, step, branch string, files []manifests.AuthoredFile,
+	added map[string]int64) error {
 	var parts tableParts
 	if err := json.Unmarshal(t.document.Raw(), &parts); err != nil {
 		return fmt.Errorf("read the metadata of %s: %w", t.ident.Name, err)
 	}
 	id := snapshotID(step)
 	authored := manifests.Authored{
-		Schema: parts.Schemas[len(parts.Schemas)-1], Spec: parts.Specs[0], SnapshotID: id, Sequence: parts.LastSequence + 1,
+		Schema: parts.Schemas[len(parts.Schemas)-1], Spec: parts.Specs[0], SnapshotID: id,
+		Sequence: parts.LastSequence + 1,
 		Manifest: storage.Join(t.document.Location(), "metadata", fmt.Sprintf("%d-m0.avro", id)), Files: files,
 	}
 	summary := map[string]string{"operation": "append", stepKey: step, "engine-name": "moorage-demo"}

@@ -32,8 +32,8 @@ type AuthoredFile struct {
 	Columns     []AuthoredColumn
 }
 
-// AuthoredColumn has the metrics of a column. Lower and Upper are Go values that iceberg-go takes as
-// literals. Both are nil without bounds.
+// AuthoredColumn has the metrics of a column. Lower and Upper are Go values that iceberg-go takes
+// as literals. Both are nil without bounds.
 type AuthoredColumn struct {
 	ID                   int
 	Bytes, Values, Nulls int64
@@ -66,7 +66,8 @@ func (a Authored) Encode() (manifest, list []byte, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("describe %s: %w", file.Path, err)
 		}
-		if err := writer.Add(iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &a.SnapshotID, nil, nil, data)); err != nil {
+		entry := iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &a.SnapshotID, nil, nil, data)
+		if err := writer.Add(entry); err != nil {
 			return nil, nil, fmt.Errorf("add %s: %w", file.Path, err)
 		}
 	}
@@ -86,13 +87,15 @@ func (a Authored) Encode() (manifest, list []byte, err error) {
 		manifests = append(manifests, base...)
 	}
 	var listed bytes.Buffer
-	if err := iceberg.WriteManifestList(version, &listed, a.SnapshotID, a.Parent, &a.Sequence, 0, manifests); err != nil {
+	err = iceberg.WriteManifestList(version, &listed, a.SnapshotID, a.Parent, &a.Sequence, 0, manifests)
+	if err != nil {
 		return nil, nil, fmt.Errorf("write the manifest list: %w", err)
 	}
 	return out.Bytes(), listed.Bytes(), nil
 }
 
-func (f AuthoredFile) build(spec iceberg.PartitionSpec, content iceberg.ManifestEntryContent) (iceberg.DataFile, error) {
+func (f AuthoredFile) build(spec iceberg.PartitionSpec, content iceberg.ManifestEntryContent) (
+	iceberg.DataFile, error) {
 	builder, err := iceberg.NewDataFileBuilder(spec, content, f.Path, iceberg.ParquetFile, maps.Clone(f.Partition),
 		nil, nil, f.Rows, f.Bytes)
 	if err != nil {

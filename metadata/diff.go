@@ -66,8 +66,8 @@ type RefMove struct {
 	Name string `json:"name"`
 	Was  int64  `json:"was"` // snapshot ids
 	Is   int64  `json:"is"`
-	// Ahead is the number of snapshots from Was to Is. Nil if Was is not an ancestor of Is, as after
-	// a rollback, or if the second version no longer has the snapshots between them.
+	// Ahead is the number of snapshots from Was to Is. Nil if Was is not an ancestor of Is, as
+	// after a rollback, or if the second version no longer has the snapshots between them.
 	Ahead *int `json:"ahead"`
 }
 
@@ -124,7 +124,8 @@ func Diff(from, to *Document) (Difference, error) {
 	}
 	if differs.spec {
 		d.PartitionSpec = &Pair[json.RawMessage]{
-			fieldsOf(from.part(partitionSpecs, from.defaultSpecID)), fieldsOf(to.part(partitionSpecs, to.defaultSpecID)),
+			fieldsOf(from.part(partitionSpecs, from.defaultSpecID)),
+			fieldsOf(to.part(partitionSpecs, to.defaultSpecID)),
 		}
 	}
 	if differs.order {
@@ -360,7 +361,8 @@ type ViewDifference struct {
 	SQL        map[string]Pair[*string] `json:"sql,omitempty"` // by dialect; nil without that dialect
 	Schema     *schema.Difference       `json:"schema,omitempty"`
 	Properties *PropertiesDifference    `json:"properties,omitempty"`
-	// Namespace is the default namespace of the names in the SQL, and Catalog their default catalog.
+	// Namespace is the default namespace of the names in the SQL, and Catalog their default
+	// catalog.
 	Namespace *Pair[[]string] `json:"default-namespace,omitempty"`
 	Catalog   *Pair[string]   `json:"default-catalog,omitempty"`
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Rollback is a commit that takes a table back to an earlier state. It is an ordinary commit, so
-// another one takes it back in its turn. It removes no snapshot, and changes neither location, format
-// version, uuid nor statistics.
+// another one takes it back in its turn. It removes no snapshot, and changes neither location,
+// format version, uuid nor statistics.
 type Rollback struct {
 	// Requirements and Updates are JSON arrays in the form of a commit. The requirements hold as
 	// long as nothing that the updates replace has changed since.
@@ -26,8 +26,8 @@ type Rollback struct {
 // RollbackParts are the parts of a table that a rollback to an earlier version takes back.
 type RollbackParts int
 
-// The parts of a rollback. RollbackRefs is one branch or tag. RollbackAll is the same and the current
-// schema, default spec, default sort order and properties.
+// The parts of a rollback. RollbackRefs is one branch or tag. RollbackAll is the same and the
+// current schema, default spec, default sort order and properties.
 const (
 	RollbackRefs RollbackParts = iota
 	RollbackAll
@@ -49,7 +49,8 @@ func RollbackToVersion(now, then *Document, name string, parts RollbackParts) (R
 	case name == mainBranch: // the table was empty
 		b.remove(name)
 	default:
-		return Rollback{}, moorage.Errorf(moorage.KindBadRequest, "That version has no branch or tag %s", jsontext.Clip(name))
+		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
+			"That version has no branch or tag %s", jsontext.Clip(name))
 	}
 	var err error
 	if parts == RollbackAll {
@@ -71,7 +72,8 @@ func RollbackToVersion(now, then *Document, name string, parts RollbackParts) (R
 func RollbackToSnapshot(now *Document, name string, id int64, unrelated bool) (Rollback, error) {
 	current := now.ref(name)
 	if current == nil {
-		return Rollback{}, moorage.Errorf(moorage.KindBadRequest, "The table has no branch or tag %s", jsontext.Clip(name))
+		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
+			"The table has no branch or tag %s", jsontext.Clip(name))
 	}
 	if now.HasSnapshot(id) && !unrelated && now.distance(id, current.snapshotID) == nil {
 		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
@@ -84,8 +86,8 @@ func RollbackToSnapshot(now *Document, name string, id int64, unrelated bool) (R
 	return b.build()
 }
 
-// SnapshotAt returns the head of main at a time, by the snapshot log; false if the log begins later,
-// or if main had no head.
+// SnapshotAt returns the head of main at a time, by the snapshot log; false if the log begins
+// later, or if main had no head.
 func (d *Document) SnapshotAt(at time.Time) (id int64, found bool) {
 	ms := at.UnixMilli()
 	for _, e := range d.arrays[snapshotLog].all(0) {
@@ -214,7 +216,8 @@ func (b *rollbackBuilder) warnOfParts(then *Document) error {
 		{!maps.Equal(then.props, b.now.props), "properties have"},
 	} {
 		if part.differs {
-			b.warnings = append(b.warnings, "The "+part.name+" changed since. To take that back too, roll back all parts.")
+			b.warnings = append(b.warnings,
+				"The "+part.name+" changed since. To take that back too, roll back all parts.")
 		}
 	}
 	return nil

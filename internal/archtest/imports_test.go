@@ -21,6 +21,8 @@ func importTable() map[string][]string {
 		"internal/archtest":     {},
 		"internal/jsontext":     {},
 		"manifests":             {},
+		"internal/term":         {},
+		"demo":                  {"catalog", "internal/jsontext", "manifests", "metadata", "storage"},
 		"migrations":            {},
 		"access":                {},
 		"metadata":              {"internal/jsontext", "metadata/schema"},
@@ -170,7 +172,7 @@ func drivers() []driver {
 		{"go.yaml.in/", []string{"internal/cli"}},
 		{"github.com/go-jose/", []string{"identity"}},
 		{"github.com/spf13/", []string{"internal/cli"}},
-		{"github.com/apache/iceberg-go", []string{"metadata/schema", "testkit/tablefiles"}},
+		{"github.com/apache/iceberg-go", []string{"manifests", "metadata/schema", "testkit/tablefiles"}},
 	}
 }
 

@@ -1,9 +1,9 @@
 // Package term prints what a command found: tables, times and sizes, in colour where a person reads
 // them, and plain where a program does.
 //
-// A terminal gets lines that are cut to its width, relative times and colours. A pipe or a file gets
-// whole lines and times in RFC 3339, and never a colour. Colour never carries a meaning alone. Names
-// come from strangers, so control characters in them are escaped.
+// A terminal gets lines that are cut to its width, relative times and colours. A pipe or a file
+// gets whole lines and times in RFC 3339, and never a colour. Colour never carries a meaning alone.
+// Names come from strangers, so control characters in them are escaped.
 package term
 
 import (
@@ -88,8 +88,8 @@ func (o *Output) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Time returns a time for people on a terminal: "22 min ago", or the date if that is longer ago than
-// a month. Elsewhere it returns RFC 3339 in UTC. A zero time is "-".
+// Time returns a time for people on a terminal: "22 min ago", or the date if that is longer ago
+// than a month. Elsewhere it returns RFC 3339 in UTC. A zero time is "-".
 func (o *Output) Time(t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -126,8 +126,8 @@ func Ago(age time.Duration, t time.Time) string {
 	return text + " ago"
 }
 
-// Size returns a number of bytes in units of 1,000: "812 B", "1.4 kB", "81 GB". A negative number is
-// "-".
+// Size returns a number of bytes in units of 1,000: "812 B", "1.4 kB", "81 GB". A negative number
+// is "-".
 func Size(bytes int64) string {
 	return inUnits(bytes, "B", []string{"kB", "MB", "GB", "TB", "PB", "EB"}, " ")
 }

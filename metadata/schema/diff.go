@@ -78,7 +78,8 @@ func (f *field) changeTo(is *field) (change ColumnChange, differs bool) {
 	change.Was.Type, change.Is.Type = unequal(f.typ.word(), is.typ.word())
 	change.Was.Required, change.Is.Required = unequal(f.required, is.required)
 	change.Was.Doc, change.Is.Doc = unequal(f.docText(), is.docText())
-	change.Was.InitialDefault, change.Is.InitialDefault = unequalJSON(f.text(f.initialDefault), is.text(is.initialDefault))
+	change.Was.InitialDefault, change.Is.InitialDefault = unequalJSON(
+		f.text(f.initialDefault), is.text(is.initialDefault))
 	change.Was.WriteDefault, change.Is.WriteDefault = unequalJSON(f.text(f.writeDefault), is.text(is.writeDefault))
 	t := change.Is
 	return change, t.Path != nil || t.Type != nil || t.Required != nil || t.Doc != nil ||
