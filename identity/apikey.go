@@ -48,6 +48,9 @@ func NewAPIKey(random io.Reader, id string) (NewKey, error) {
 	return NewKey{ID: id, Text: text + "_" + checksum(text), SHA256: hashOf(secret)}, nil
 }
 
+// LooksLikeKey reports whether text is in the form of an API key, which need not exist.
+func LooksLikeKey(text string) bool { return strings.HasPrefix(text, keyPrefix) }
+
 // drawText returns size characters of base62, all equally likely.
 func drawText(random io.Reader, size int) (string, error) {
 	limit := new(big.Int).Exp(big.NewInt(int64(len(base62))), big.NewInt(int64(size)), nil)

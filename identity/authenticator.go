@@ -206,7 +206,7 @@ func parseBasic(credential string) (id, secret string, ok bool) {
 
 // bearer returns the caller of a request with the bearer token text.
 func (a *Authenticator) bearer(ctx context.Context, text, address string) (moorage.Caller, error) {
-	if strings.HasPrefix(text, keyPrefix) {
+	if LooksLikeKey(text) {
 		id, secret, ok := parseAPIKey(text)
 		if !ok {
 			return moorage.Caller{}, refuse(reasonMalformed)

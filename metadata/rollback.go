@@ -231,10 +231,10 @@ func (b *rollbackBuilder) build() (r Rollback, err error) {
 	}
 	r.Warnings = append([]string{}, b.warnings...)
 	if r.Requirements, err = json.Marshal(b.requirements); err != nil {
-		return r, moorage.E("metadata.Rollback", "", moorage.KindInternal, err)
+		return r, moorage.E("metadata.build", "", moorage.KindInternal, err)
 	}
 	r.Updates, err = json.Marshal(b.updates)
-	return r, moorage.E("metadata.Rollback", "", moorage.KindInternal, err)
+	return r, moorage.E("metadata.build", "", moorage.KindInternal, err)
 }
 
 // differingParts are the parts in which two versions differ.

@@ -19,6 +19,22 @@ func commands() map[string]cli.Action {
 	const get, put, post, patch, remove = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch,
 		http.MethodDelete
 	return map[string]cli.Action{
+		"demo":    runDemo,
+		"connect": connectEngine,
+
+		"ls":       people(listObjects),
+		"tree":     people(tree),
+		"show":     people(show),
+		"mk":       people(makeNamespace),
+		"mv":       people(renameObject),
+		"rm":       people(removeObject),
+		"register": people(register),
+		"set":      people(setOnObject),
+		"unset":    people(unsetOnObject),
+		"tag":      people(setTag),
+		"branch":   people(setBranch),
+		"api":      people(callAPI),
+
 		"serve":   serve,
 		"migrate": migrate,
 		"version": printVersion,

@@ -18,15 +18,20 @@ func TestEnginesPage(t *testing.T) {
 	}
 	// Lines are broken elsewhere on the page.
 	page := strings.Join(strings.Fields(string(text)), " ")
-	const uri, warehouse = "$MOORAGE_URI", "lake"
-	spark := sparkOptions(uri, warehouse, storage.SchemeS3, shownKey)
-	want := append([]string{strings.TrimPrefix(spark[0], "spark-sql ")}, spark[1:]...)
-	want = append(want, trinoProperties("${ENV:MOORAGE_URI}", warehouse, storage.SchemeGCS, nil, shownNothing)[:5]...)
-	want = append(want, strings.TrimSuffix(flinkStatement(uri, warehouse, storage.SchemeS3, shownNothing), ");"))
+	plain := connection{uri: "$MOORAGE_URI", warehouse: "lake", as: catalogName, scheme: storage.SchemeS3}
+	keyed, trino := plain, plain
+	keyed.who, trino.uri = shownKey, "${ENV:MOORAGE_URI}"
+	var want []string
+	for _, option := range keyed.spark() {
+		option = strings.TrimSuffix(strings.TrimSpace(option), " \\")
+		want = append(want, strings.TrimPrefix(option, "spark-sql "))
+	}
+	want = append(want, trino.trino()[:5]...)
+	want = append(want, strings.TrimSuffix(plain.flink()[0], ");"))
 	for _, jar := range strings.Split(flinkNeeds(storage.SchemeS3), ", ") {
 		want = append(want, strings.Split(jar, ":")[1]) // its name
 	}
-	attach, _, _ := strings.Cut(duckDBLines(uri, warehouse, storage.SchemeS3, shownNothing)[1], "AUTHORIZATION_TYPE")
+	attach, _, _ := strings.Cut(plain.duckDB()[1], "AUTHORIZATION_TYPE")
 	for _, line := range append(want, strings.TrimSpace(attach)) {
 		if line = strings.ReplaceAll(line, string(shownKey), "$MOORAGE_TOKEN"); !strings.Contains(page, line) {
 			t.Errorf("engines.md has no %s", line)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"moorage/internal/cli"
 )
@@ -25,12 +26,16 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	ctx, hangups := heedHangups(ctx)
 	os.Exit(run(ctx, os.Args[1:], cli.Environment{
-		Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, OnHangup: hangups.do,
+		Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, OnHangup: hangups.do,
+		Now: time.Now,
 	}))
 }
 
 // run executes one command line and returns the exit code of the process.
 func run(ctx context.Context, args []string, env cli.Environment) int {
+	if env.Now == nil {
+		env.Now = time.Now
+	}
 	return cli.Run(ctx, args, env, commands())
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -85,8 +86,10 @@ type node struct {
 	expiries *expiries
 	expiry   *worker.Worker
 	first    *firstWarehouse
-	handler  http.Handler
-	probes   http.Handler // for --debug-listen
+	// isFilling is set while the node makes its first content; see opening.
+	isFilling atomic.Bool
+	handler   http.Handler
+	probes    http.Handler // for --debug-listen
 }
 
 // defaultWarehouse is the warehouse that the first start creates. Requests without a prefix use it.
@@ -247,7 +250,7 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 		Authenticate: asking(n.who),
 		Logger:       n.logger,
 		Registry:     n.metrics,
-		Ready:        withAudit(storeReady(n.healthy), n.audit),
+		Ready:        n.filled(withAudit(storeReady(n.healthy), n.audit)),
 		Notices:      n.notices,
 		Details:      n.health.details,
 		Refusal:      n.outgrown.refusal,
@@ -273,6 +276,16 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 	management.Mount(handler, n.managed)
 	n.peers.attach(n.catalog, handler)
 	n.handler, n.probes = handler, handler.Probes()
+}
+
+// filled returns a check that fails while the node makes its first content, and then calls ready.
+func (n *node) filled(ready func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if n.isFilling.Load() {
+			return moorage.Errorf(moorage.KindUnavailable, "The server makes its sample tables")
+		}
+		return ready(ctx)
+	}
 }
 
 // manage returns the API for operators.

@@ -14,13 +14,39 @@ import (
 	"sync"
 	"time"
 
+	"moorage/catalog/warehouses"
 	"moorage/cluster"
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 )
 
 // serve runs the catalog until ctx ends.
-func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
+func serve(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return runServer(ctx, c, env, opening{greet: greet})
+}
+
+// opening is what a server does when it begins to answer requests.
+type opening struct {
+	// fill makes the node's content. GET /readyz is 503 until it returns. Nil: there is nothing to
+	// make.
+	fill func(ctx context.Context, n *node) error
+	// greet prints how clients reach the ready server at uri. warehouse is nil if the warehouse
+	// default could not be made yet.
+	greet func(ctx context.Context, env cli.Environment, n *node, warehouse *warehouses.Warehouse, uri string)
+}
+
+// greet prints the banner of serve.
+func greet(ctx context.Context, env cli.Environment, n *node, warehouse *warehouses.Warehouse, uri string) {
+	if warehouse == nil {
+		fmt.Fprintf(env.Stdout, "Warehouse %s could not be made yet; the log says why\nMoorage is ready at %s\n",
+			defaultWarehouse, uri)
+		return
+	}
+	writeBanner(env.Stdout, uri, *warehouse, n.shownConfig(ctx, warehouse.Name), shownTo(n.config))
+}
+
+// runServer runs a server until ctx ends.
+func runServer(ctx context.Context, c cli.Config, env cli.Environment, begin opening) (err error) {
 	logger := newLogger(c, env.Stderr)
 	encryption, err := openTLS(c, time.Now, logger)
 	if err != nil {
@@ -38,6 +64,7 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	if err := refuseOpenStore(ctx, c, node.catalog); err != nil {
 		return err
 	}
+	node.isFilling.Store(begin.fill != nil)
 	warehouse, err := node.first.ensure(ctx)
 	if err != nil {
 		return err
@@ -75,13 +102,18 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- serveOn(server, bounded) }()
 
-	uri := printedURI(c, listener.Addr(), encryption != nil)
-	if warehouse == nil {
-		fmt.Fprintf(env.Stdout, "Warehouse %s could not be made yet; the log says why\nMoorage is ready at %s\n",
-			defaultWarehouse, uri)
-	} else {
-		writeBanner(env.Stdout, uri, *warehouse, node.shownConfig(ctx, warehouse.Name), shownTo(c))
+	if begin.fill != nil {
+		if err := begin.fill(ctx, node); err != nil {
+			err = errors.Join(err, shutdown(server, c.ShutdownTimeout))
+			if ctx.Err() != nil {
+				return nil // the next start goes on
+			}
+			return err
+		}
+		node.isFilling.Store(false)
 	}
+	uri := printedURI(c, listener.Addr(), encryption != nil)
+	begin.greet(ctx, env, node, warehouse, uri)
 	open := warnOpen(c, listener.Addr(), logger)
 	defer open()
 	logger.Info("ready", "uri", uri, "store", c.StoreName(), "version", version())

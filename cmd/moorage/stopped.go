@@ -17,6 +17,7 @@ import (
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/registry/postgres"
+	"moorage/rest"
 )
 
 // operator is the caller of commands on a stopped store. The system's access to the store decides
@@ -93,6 +94,9 @@ func (n *node) operatorHandler(ctx context.Context, c cli.Config, env cli.Enviro
 		Logger: newLogger(cli.Config{LogLevel: slog.LevelError}, env.Stderr),
 	})
 	management.Mount(handler, config)
+	rest.Mount(handler, rest.Config{
+		Catalog: n.catalog, IdempotencyLifetime: c.IdempotencyLifetime, Stages: openStages(n.catalog),
+	})
 	return handler
 }
 

@@ -13,6 +13,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,10 +37,23 @@ type errNo struct{ error }
 // No returns the error that ends a command with ExitNo.
 func No(format string, args ...any) error { return errNo{fmt.Errorf(format, args...)} }
 
+// errConflict ends a command with ExitConflict.
+type errConflict struct{ error }
+
+// Conflict returns the error that ends a command with ExitConflict.
+func Conflict(format string, args ...any) error { return errConflict{fmt.Errorf(format, args...)} }
+
+// Usage returns the error that ends a command with ExitUsage, because its words do not fit what
+// they name. Nothing was changed.
+func Usage(fault string) error { return &usageError{faults: []string{fault}} }
+
 // exitOf returns the exit code for the error of an action.
 func exitOf(err error) int {
 	if _, isNo := errors.AsType[errNo](err); isNo {
 		return ExitNo
+	}
+	if _, isConflict := errors.AsType[errConflict](err); isConflict {
+		return ExitConflict
 	}
 	if answered, ok := errors.AsType[*client.Error](err); ok {
 		switch {
@@ -61,6 +75,13 @@ func exitOf(err error) int {
 type Environment struct {
 	Environ        []string // KEY=value
 	Stdout, Stderr io.Writer
+	// Stdin answers questions. Nil means that nothing can be asked.
+	Stdin io.Reader
+	// Columns is the width of the terminal that Stdout is. If it is 0, the command looks whether
+	// Stdout is a terminal.
+	Columns int
+	// Now returns the time that relative times are compared with.
+	Now func() time.Time
 	// OnHangup makes each later SIGHUP call do, instead of ending the process. If OnHangup is nil,
 	// SIGHUP does not reach the command.
 	OnHangup func(do func())

@@ -209,9 +209,11 @@ func TestOverview(t *testing.T) {
 	}
 	listed := make(map[string]int)
 	for _, group := range overview() {
-		for _, line := range group.lines {
-			for word := range strings.SplitSeq(line[0], ", ") {
-				listed[word]++
+		for _, row := range group.rows {
+			for _, entry := range row {
+				for word := range strings.SplitSeq(entry.words, ", ") {
+					listed[word]++
+				}
 			}
 		}
 	}

@@ -18,6 +18,8 @@ type command struct {
 	summary  string // one line
 	text     string // help before the flags: lines that end in a newline
 	settings []setting
+	// connects means that the command asks a server, which a profile can name.
+	connects bool
 	// validate adds the faults of settings, or of an operand, that are parsed but not valid. It may
 	// be nil.
 	validate func(c Config, faults *usageError)
@@ -26,9 +28,10 @@ type command struct {
 
 // commands returns every command.
 func commands() []command {
-	all := slices.Concat(storeCommands(), doctorCommands(), maintainCommands(), warehouseCommands(),
+	all := slices.Concat(beginCommands(), lookCommands(), changeCommands(), storeCommands(),
+		doctorCommands(), maintainCommands(), warehouseCommands(),
 		secretsCommands(), accessCommands(), leaseCommands())
-	return append(all,
+	return append(append(all, toolCommands()...),
 		command{
 			name: "completion", operand: "bash|zsh|fish|powershell", run: complete,
 			summary: "print a script that completes command lines",

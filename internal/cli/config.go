@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,7 @@ type Config struct {
 	Maintain MaintainWords // commands about maintenance: their words and settings
 	Lease    LeaseWords    // lease run
 
+	People      PeopleWords   // commands for people: their words and settings
 	Access      AccessWords   // commands about access: their words
 	Admin       bool          // key create: the key may administer the server
 	Expires     time.Duration // key create, key rotate: how long the secret is valid
@@ -118,6 +120,9 @@ type LeaseWords struct {
 	TTL, Wait time.Duration
 	Exec      string // the program, without arguments
 }
+
+// IsGiven reports whether the command line has a flag.
+func (c Config) IsGiven(flag string) bool { return slices.Contains(c.Flags, flag) }
 
 const (
 	// StoreFolder is the name of the embedded store's folder, both in --data and in a backup. So a

@@ -16,37 +16,54 @@ const helpColumns = 100
 // helpGroup is a part of the overview of all commands.
 type helpGroup struct {
 	title string
-	lines [][2]string // each: the first words of a command, and its effect
+	rows  [][]helpEntry
 }
 
-// overview returns the groups of commands that moorage help prints on one screen.
+// helpEntry is a place in a row of the overview: the first words of commands, and their effect.
+type helpEntry struct{ words, effect string }
+
+// overview returns the groups of commands that moorage help prints on one screen. A row with two
+// entries has the columns of overviewRow.
 func overview() []helpGroup {
+	row := func(entries ...helpEntry) []helpEntry { return entries }
 	return []helpGroup{
-		{"Run", [][2]string{
-			{"serve", "run the catalog"},
-			{"migrate", "create or update the tables of a PostgreSQL database"},
+		{"Begin", [][]helpEntry{
+			row(helpEntry{"demo", "a catalog with sample tables, here and now"}),
+			row(helpEntry{"serve", "run the catalog"}),
+			row(helpEntry{"connect", "what to type in Spark, Trino, DuckDB, PyIceberg, ..."}),
 		}},
-		{"Access", [][2]string{
-			{"grant, revoke", "grant privileges, and revoke them"},
-			{"grants", "show grants"},
-			{"owner", "hand an object over"},
-			{"explain", "explain an access decision"},
-			{"key, role", "API keys, and roles with their members"},
-			{"access", "switch access control on, or print the access policy"},
+		{"Look", [][]helpEntry{
+			row(helpEntry{"ls, tree", "what there is"}, helpEntry{"show", "one table or view"}),
 		}},
-		{"Operate", [][2]string{
-			{"doctor", "show what is wrong, and what to do"},
-			{"warehouse", "create, list, change, validate and drop warehouses"},
-			{"maintain", "expire snapshots, remove orphans, compact tables"},
-			{"lease", "run a program under a lease on a table"},
-			{"backup", "copy the embedded store, also while its server runs"},
-			{"secrets", "the keys that seal the secrets of warehouses"},
+		{"Change", [][]helpEntry{
+			row(helpEntry{"mk, mv, rm", "make, rename, drop"}, helpEntry{"register", "a table from a file"}),
+			row(helpEntry{"set, unset", "properties"}, helpEntry{"tag, branch", "names of snapshots"}),
 		}},
-		{"Tools", [][2]string{
-			{"completion", "print a script that completes command lines"},
-			{"version", "print the version of this build"},
+		{"Access", [][]helpEntry{
+			row(helpEntry{words: "grant, revoke, grants, owner, explain, access, key, role"}),
 		}},
+		{"Operate", [][]helpEntry{
+			row(helpEntry{"doctor", "what is wrong, and what to do"}),
+			row(helpEntry{words: "warehouse, maintain, lease, backup, migrate, secrets"}),
+		}},
+		{"Tools", [][]helpEntry{row(helpEntry{words: "api, profile, completion, version"})}},
 	}
+}
+
+// overviewRow formats a row of the overview behind a title.
+func overviewRow(title string, row []helpEntry) string {
+	line := fmt.Sprintf("%-9s", title)
+	for i, entry := range row {
+		switch {
+		case entry.effect == "":
+			line += entry.words
+		case i < len(row)-1:
+			line += fmt.Sprintf("%-12s%-23s", entry.words, entry.effect)
+		default:
+			line += fmt.Sprintf("%-12s%s", entry.words, entry.effect)
+		}
+	}
+	return line
 }
 
 // writeHelp writes the overview of all commands, or the help of one command. If cmd is the first
@@ -56,8 +73,8 @@ func writeHelp(out io.Writer, cmd *cobra.Command) {
 		fmt.Fprint(out, "moorage: an Apache Iceberg catalog        moorage COMMAND --help says more\n\n")
 		for _, group := range overview() {
 			title := group.title
-			for _, line := range group.lines {
-				fmt.Fprintf(out, "%-9s%-15s%s\n", title, line[0], line[1])
+			for _, row := range group.rows {
+				fmt.Fprintln(out, overviewRow(title, row))
 				title = ""
 			}
 		}
@@ -126,7 +143,7 @@ func (s setting) describe() string {
 
 // addTo declares the setting as a flag of cmd, for help and completion.
 func (s setting) addTo(cmd *cobra.Command, completing bool) {
-	flag := &pflag.Flag{Name: s.name, Value: flagValue(s.value), Usage: s.describe()}
+	flag := &pflag.Flag{Name: s.name, Shorthand: s.short, Value: flagValue(s.value), Usage: s.describe()}
 	if s.value == "" {
 		flag.Value, flag.NoOptDefVal = flagValue("bool"), "true"
 	}

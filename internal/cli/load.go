@@ -88,6 +88,9 @@ func load(cmd command, args, environ []string) (Config, error) {
 			faults.addf("%s: %s%s", value.where, err, didYouMean("", value.values[0], choices(s.value)))
 		}
 	}
+	if cmd.connects && understood {
+		connect(&c, environ, faults)
+	}
 	if cmd.validate != nil && understood {
 		cmd.validate(c, faults)
 	}
@@ -124,10 +127,10 @@ func parseLine(cmd command, args []string, faults *usageError) (line commandLine
 		arg := args[0]
 		args = args[1:]
 		name, value, valued := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		if name == "v" && !strings.HasPrefix(arg, "--") {
-			name = verbose().name
-		}
-		at := slices.IndexFunc(cmd.settings, func(s setting) bool { return s.name == name })
+		isShort := !strings.HasPrefix(arg, "--")
+		at := slices.IndexFunc(cmd.settings, func(s setting) bool {
+			return s.name == name || isShort && s.short != "" && s.short == name
+		})
 		switch {
 		case arg == "--":
 			line.operands, args = append(line.operands, args...), nil

@@ -158,7 +158,7 @@ func unsafe(usage string) setting {
 
 // verbose returns the setting --verbose, with the short form -v.
 func verbose() setting {
-	return setting{name: "verbose", flagOnly: true, usage: "Name each snapshot and the first files. Also -v.",
+	return setting{name: "verbose", flagOnly: true, short: "v", usage: "Name each snapshot and the first files.",
 		set: toggle(func(c *Config) *bool { return &c.Maintain.Verbose })}
 }
 

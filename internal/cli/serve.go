@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -23,6 +24,16 @@ import (
 func serverSettings() []setting {
 	return slices.Concat(
 		nodeSettings(), accessSettings(), identitySettings(), auditSettings(), peerSettings(), limitSettings())
+}
+
+// ServeDefaults returns the settings of moorage serve without flags, variables and a file.
+func ServeDefaults() (Config, error) {
+	for _, c := range storeCommands() {
+		if c.name == "serve" {
+			return load(c, nil, nil)
+		}
+	}
+	return Config{}, errors.New("there is no command serve")
 }
 
 // accessSettings returns the settings of serve for addresses, locations of files, and logs.

@@ -12,7 +12,8 @@ import (
 // setting is one setting of commands. Its flag is --name. Unless flagOnly is set, users can also
 // set it with the environment variable MOORAGE_NAME and in the YAML file.
 type setting struct {
-	name string
+	name  string
+	short string // one letter; empty if there is none
 	// value is the placeholder of the value in help; empty for a switch. Lower-case words between
 	// bars are literal.
 	value    string
@@ -38,11 +39,14 @@ func configFile() setting {
 		usage: "YAML file with settings."}
 }
 
+// dataPreset is the default of --data.
+const dataPreset = "./moorage-data"
+
 // storeSettings returns the settings for the store's place.
 func storeSettings() []setting {
 	return []setting{
 		configFile(),
-		{name: "data", value: "DIR", preset: "./moorage-data", set: folder(func(c *Config) *string { return &c.Data }),
+		{name: "data", value: "DIR", preset: dataPreset, set: folder(func(c *Config) *string { return &c.Data }),
 			usage: "Folder for all data of the server. serve makes it if it does not exist. The warehouse called " +
 				"default is the folder warehouse in it, unless it was made with --default-location."},
 		{name: "store", value: "memory|DIR|URI",

@@ -20,6 +20,9 @@ func nearest(typed string, words []string) (found string) {
 	return found
 }
 
+// IsNear reports whether a mistyped name may mean another one.
+func IsNear(typed, name string) bool { return nearest(typed, []string{name}) != "" }
+
 // didYouMean returns the question at the end of the message about a mistyped word, or the empty
 // string if no word is similar. In the question the word is preceded by before.
 func didYouMean(before, typed string, words []string) string {

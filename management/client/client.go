@@ -105,7 +105,8 @@ func (c *Client) Trusting(authorities *x509.CertPool) *Client {
 // Request is a request for one operation of the management API.
 type Request struct {
 	Method string
-	Path   string     // below /management/v1, escaped; see Path
+	Path   string     // below RootManagement, escaped; see Path
+	Whole  string     // the whole path, instead of Path; see IcebergPath
 	Query  url.Values // parameters; may be nil
 	Body   any        // sent as JSON; nil for no body
 	Reads  bool       // it changes nothing, although its method is not GET
@@ -113,6 +114,9 @@ type Request struct {
 
 // changes reports whether r can change something.
 func (r Request) changes() bool { return r.Method != http.MethodGet && !r.Reads }
+
+// RootManagement begins the paths of the operations of the management API.
+const RootManagement = "/management/v1"
 
 // Path returns the path of an operation. It escapes each segment.
 func Path(segments ...string) string {
@@ -172,7 +176,10 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 		}
 		content = bytes.NewReader(encoded)
 	}
-	address := c.uri + "/management/v1" + asked.Path
+	address := c.uri + RootManagement + asked.Path
+	if asked.Whole != "" {
+		address = c.uri + asked.Whole
+	}
 	if len(asked.Query) > 0 {
 		address += "?" + asked.Query.Encode()
 	}
@@ -206,6 +213,9 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 		}
 		return refused
 	}
+	if answer == nil {
+		return nil
+	}
 	err = json.NewDecoder(io.LimitReader(response.Body, answerBytesMax)).Decode(answer)
 	switch {
 	case err == nil:
@@ -229,18 +239,44 @@ func (c *Client) unanswered(asked Request, err error) error {
 			"name the file of its authority with --ca", c.uri, untrusted.Err)
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); !asked.changes() || ok && dial.Op == "dial" {
-		return fmt.Errorf("no server answers at %s: %w; is it running?", c.uri, err)
+		return fmt.Errorf("no server answers at %s: %w; start one with moorage demo or moorage serve, "+
+			"or name one with --uri", c.uri, err)
 	}
 	return fmt.Errorf("the server at %s did not answer: %w; %w", c.uri, err, ErrOutcomeUnknown)
 }
 
-// refusalBytesMax bounds how much of an error response is read.
-const refusalBytesMax = 8 << 10
+// Send sends one request as it is, and returns the response, whatever its status is. path begins
+// with a slash. The caller closes the body. Errors are those of Do without a response.
+func (c *Client) Send(ctx context.Context, method, path string, headers http.Header, body io.Reader) (
+	*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.uri+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.uri, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	maps.Copy(request.Header, headers)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.unanswered(Request{Method: method}, err)
+	}
+	return response, nil
+}
+
+// RefusalBytesMax bounds how much of an error response is read.
+const RefusalBytesMax = 8 << 10
 
 // refusal returns the error in a response. If the response does not come from Moorage, the message
 // is the response's text.
 func (c *Client) refusal(response *http.Response) *Error {
-	text, _ := io.ReadAll(io.LimitReader(response.Body, refusalBytesMax))
+	text, _ := io.ReadAll(io.LimitReader(response.Body, RefusalBytesMax))
+	return c.RefusalOf(response, text)
+}
+
+// RefusalOf returns the error in a response whose body is text.
+func (c *Client) RefusalOf(response *http.Response, text []byte) *Error {
 	var ours struct{ Error Error }
 	if json.Unmarshal(text, &ours) != nil || ours.Error.Message == "" {
 		ours.Error = Error{Code: response.StatusCode, Message: strings.TrimSpace(string(text))}

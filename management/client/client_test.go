@@ -116,7 +116,7 @@ func TestNoServer(t *testing.T) {
 	gone.Close()
 	err := client.New(gone.URL, "").Do(t.Context(), roles, new(client.RolesPage))
 	if err == nil || !strings.HasPrefix(err.Error(), "no server answers at "+gone.URL+": ") ||
-		!strings.HasSuffix(err.Error(), "; is it running?") || strings.Contains(err.Error(), "/management") {
+		!strings.HasSuffix(err.Error(), "or name one with --uri") || strings.Contains(err.Error(), "/management") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	terminal "golang.org/x/term"
+
+	"moorage/internal/cli"
+	"moorage/internal/term"
+	"moorage/management/client"
+)
+
+// person is one run of a command for people: the catalog that it asks, and where it prints.
+type person struct {
+	cli.PeopleWords
+
+	env    cli.Environment
+	out    *term.Output
+	server *client.Client
+	uri    string // of the server; empty if the process itself answers
+}
+
+// people returns the command that do carries out.
+func people(do func(ctx context.Context, p *person) error) cli.Action {
+	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
+		return withServer(ctx, c, env, func(server *client.Client) error {
+			return do(ctx, newPerson(c, env, server))
+		})
+	}
+}
+
+func newPerson(c cli.Config, env cli.Environment, server *client.Client) *person {
+	p := &person{PeopleWords: c.People, env: env, server: server, uri: c.URI}
+	if p.Warehouse == "" {
+		p.Warehouse = defaultWarehouse
+	}
+	p.out = term.To(env.Stdout, env.Environ, term.When(c.People.Color), env.Now())
+	if env.Columns > 0 {
+		p.out.IsTerminal, p.out.Width = true, env.Columns
+	}
+	if p.Output == cli.OutputWide {
+		p.out.Width = 0
+	}
+	return p
+}
+
+// paged calls print with an output that may go to a pager.
+func (p *person) paged(print func(*term.Output) error) error {
+	if p.NoPager || p.Output != cli.OutputTable {
+		return print(p.out)
+	}
+	return p.out.Paged(p.env.Environ, print)
+}
+
+// done prints what a change did, unless the user wants no such lines.
+func (p *person) done(format string, args ...any) {
+	if !p.Quiet {
+		fmt.Fprintf(p.out, format+"\n", args...)
+	}
+}
+
+// get sends a request that reads, and decodes the answer.
+func (p *person) get(ctx context.Context, path string, query url.Values, answer any) error {
+	return p.server.Do(ctx, client.Request{Method: http.MethodGet, Whole: path, Query: query}, answer)
+}
+
+// change sends a request that changes something, or prints it if the user wants to see only that.
+func (p *person) change(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+	if p.DryRun {
+		return p.printRequest(method, path, query, body)
+	}
+	return p.server.Do(ctx, client.Request{Method: method, Whole: path, Query: query, Body: body}, answer)
+}
+
+// printRequest prints a request that is not sent.
+func (p *person) printRequest(method, path string, query url.Values, body any) error {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	fmt.Fprintf(p.out, "%s %s\n", method, path)
+	if body == nil {
+		return nil
+	}
+	return printJSON(p.out, body)
+}
+
+// errUnasked ends a command that would have to ask, but has no terminal. Nothing was sent.
+var errUnasked = cli.Usage("this needs an answer, and there is no terminal: add --yes")
+
+// confirm prints question and waits for a yes. With word the user must type that word. It returns
+// false if the answer is no.
+func (p *person) confirm(question, word string) (bool, error) {
+	if p.Yes || p.DryRun {
+		return true, nil
+	}
+	if !p.canAsk() {
+		return false, errUnasked
+	}
+	if word == "" {
+		question += " [y/N]"
+	} else {
+		question += " Type " + word + " to go on:"
+	}
+	fmt.Fprint(p.env.Stderr, question+" ")
+	answer, err := bufio.NewReader(p.env.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	answer = strings.TrimSpace(answer)
+	if word != "" {
+		return answer == word, nil
+	}
+	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes"), nil
+}
+
+// canAsk reports whether a person can answer.
+func (p *person) canAsk() bool {
+	if p.env.Stdin == nil {
+		return false
+	}
+	if p.env.Columns > 0 {
+		return true // a test plays the terminal
+	}
+	file, ok := p.env.Stdin.(*os.File)
+	return ok && terminal.IsTerminal(int(file.Fd())) && p.out.IsTerminal
+}
+
+// errNotDone ends a command whose question was answered with no.
+var errNotDone = cli.No("nothing was changed")
+
+// rows prints a list in the form of --output. Each row has its name, its JSON and its cells.
+func (p *person) rows(header []string, rows []row) error {
+	switch p.Output {
+	case cli.OutputNames:
+		for _, each := range rows {
+			fmt.Fprintln(p.out, each.name)
+		}
+		return nil
+	case cli.OutputLines:
+		encoder := json.NewEncoder(p.out)
+		for _, each := range rows {
+			if err := encoder.Encode(each.json); err != nil {
+				return err
+			}
+		}
+		return nil
+	case cli.OutputJSON:
+		all := make([]any, 0, len(rows))
+		for _, each := range rows {
+			all = append(all, each.json)
+		}
+		return printJSON(p.out, all)
+	}
+	cells := make([][]term.Cell, 0, len(rows))
+	for _, each := range rows {
+		cells = append(cells, each.cells)
+	}
+	return p.paged(func(out *term.Output) error { return out.Table(header, cells) })
+}
+
+// row is an object in a list.
+type row struct {
+	name  string
+	json  any
+	cells []term.Cell
+}
+
+// object is an object that a name was found to mean.
+type object struct {
+	kind      string // "warehouse", "namespace", "table" or "view"
+	warehouse string
+	namespace []string
+	name      string // of a table or view
+	loaded    client.Loaded
+	// properties are those of a namespace.
+	properties map[string]string
+}
+
+// The kinds of objects.
+const (
+	kindWarehouse = "warehouse"
+	kindNamespace = "namespace"
+	kindTable     = "table"
+	kindView      = "view"
+)
+
+// levels are the namespace and the name.
+func (o object) levels() []string {
+	if o.name == "" {
+		return o.namespace
+	}
+	return append(o.namespace[:len(o.namespace):len(o.namespace)], o.name)
+}
+
+// String returns the name as people write it, without the warehouse.
+func (o object) String() string {
+	if o.kind == kindWarehouse {
+		return o.warehouse + "/"
+	}
+	return cli.FormatLevels(o.levels())
+}
+
+// path returns the path of the object's REST operations.
+func (o object) path() string {
+	switch o.kind {
+	case kindTable:
+		return client.TablePath(o.warehouse, o.namespace, o.name)
+	case kindView:
+		return client.ViewPath(o.warehouse, o.namespace, o.name)
+	}
+	return client.NamespacePath(o.warehouse, o.namespace)
+}
+
+// warehouseOf returns the warehouse that a name means.
+func (p *person) warehouseOf(n cli.Name) string {
+	if n.Warehouse != "" {
+		return n.Warehouse
+	}
+	return p.Warehouse
+}
+
+// find returns the object that a name means. A table wins over a view, and both over a namespace.
+// kinds are the kinds that it may have; all if there are none.
+func (p *person) find(ctx context.Context, n cli.Name, kinds ...string) (object, error) {
+	o := object{warehouse: p.warehouseOf(n), namespace: n.Levels}
+	isWanted := func(kind string) bool {
+		for _, each := range kinds {
+			if each == kind {
+				return true
+			}
+		}
+		return len(kinds) == 0
+	}
+	if n.IsAll {
+		return o, cli.Usage("a single slash means all warehouses, and this command takes one object")
+	}
+	if len(n.Levels) == 0 {
+		o.kind = kindWarehouse
+		if !isWanted(kindWarehouse) {
+			return o, cli.Usage(n.String() + " is a warehouse; this command takes a " + strings.Join(kinds, " or a "))
+		}
+		return o, nil
+	}
+	if last := len(n.Levels) - 1; last > 0 && !n.IsNamespace {
+		o.namespace, o.name = n.Levels[:last], n.Levels[last]
+		for _, kind := range []string{kindTable, kindView} {
+			o.kind = kind
+			if !isWanted(kind) {
+				continue
+			}
+			query := url.Values(nil)
+			if kind == kindTable {
+				query = url.Values{"snapshots": {"all"}}
+			}
+			err := p.get(ctx, o.path(), query, &o.loaded)
+			if err == nil || !isMissing(err) {
+				return o, err
+			}
+		}
+		o.namespace, o.name = n.Levels, ""
+	}
+	o.kind = kindNamespace
+	if isWanted(kindNamespace) {
+		var found client.LoadedNamespace
+		err := p.get(ctx, o.path(), nil, &found)
+		o.properties = found.Properties
+		if err == nil || !isMissing(err) {
+			return o, err
+		}
+	}
+	return o, p.missing(ctx, n, kinds)
+}
+
+// isMissing reports whether a server answered that something does not exist.
+func isMissing(err error) bool {
+	answered, ok := errors.AsType[*client.Error](err)
+	return ok && answered.IsMissing() && answered.Type != typeNoWarehouse
+}
+
+// typeNoWarehouse is the type of the answer if the warehouse does not exist.
+const typeNoWarehouse = "NoSuchWarehouseException"
+
+// closeMax is how many similar names an error has.
+const closeMax = 3
+
+// missing returns the error for a name that means nothing, with similar names.
+func (p *person) missing(ctx context.Context, n cli.Name, kinds []string) error {
+	what := "Nothing is called"
+	if len(kinds) == 1 {
+		what = "There is no " + kinds[0]
+	}
+	text := fmt.Sprintf("%s %s", what, n)
+	last := len(n.Levels) - 1
+	var near []string
+	for _, each := range p.children(ctx, p.warehouseOf(n), n.Levels[:last]) {
+		if cli.IsNear(n.Levels[last], each) && len(near) < closeMax {
+			near = append(near, cli.FormatLevels(append(n.Levels[:last:last], each)))
+		}
+	}
+	if len(near) > 0 {
+		text += ". Close: " + strings.Join(near, ", ")
+	}
+	return cli.No("%s", text)
+}
+
+// children returns the names in a namespace, as far as one page of each list has them. It ignores
+// failures: the names only help.
+func (p *person) children(ctx context.Context, warehouse string, namespace []string) (names []string) {
+	query := url.Values{}
+	if len(namespace) > 0 {
+		query.Set("parent", client.JoinLevels(namespace))
+		for _, list := range []string{"tables", "views"} {
+			var page client.IdentifiersPage
+			path := client.NamespacePath(warehouse, namespace) + "/" + list
+			if p.get(ctx, path, url.Values{"pageSize": {"1000"}}, &page) == nil {
+				for _, each := range page.Identifiers {
+					names = append(names, each.Name)
+				}
+			}
+		}
+	}
+	var page client.NamespacesPage
+	query.Set("pageSize", "1000")
+	if p.get(ctx, client.IcebergPath(warehouse, "namespaces"), query, &page) == nil {
+		for _, each := range page.Namespaces {
+			names = append(names, each[len(each)-1])
+		}
+	}
+	return names
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// PeopleWords are the words and settings of the commands for people. A command sets only the fields
+// for the words and flags in its help.
+type PeopleWords struct {
+	Name    Name // the object
+	To      Name // mv: its new name
+	Part    string
+	Engine  string
+	Words   []string          // names of properties to remove
+	Pairs   map[string]string // properties to set
+	Ref     string            // tag, branch: its name. rollback: --ref
+	Version string            // a version or a snapshot, as typed; empty for none
+	Older   string            // diff: the version to compare with
+	File    string            // register: the metadata file. connect: --write
+
+	Method, Path string // api
+	Body         string
+	Headers      []string
+
+	Profile string // of profile set, use, rm, show: its name
+
+	Warehouse string // --warehouse, which a name without a warehouse means
+	Output    string // one of Outputs
+	Color     string
+	NoPager   bool
+	Quiet     bool
+	Yes       bool
+	DryRun    bool
+
+	Long, Recursive, Purge, Replace, Delete, Move, AnyState, All, ExitCode bool
+	Kind, Sort, Only                                                       string
+	Depth                                                                  int
+	Keep                                                                   time.Duration
+}
+
+// The values of --output.
+const (
+	OutputTable = "table"
+	OutputWide  = "wide"
+	OutputJSON  = "json"
+	OutputLines = "jsonl"
+	OutputNames = "name"
+)
+
+// Outputs returns the values of --output.
+func Outputs() []string {
+	return []string{OutputTable, OutputWide, OutputJSON, OutputLines, OutputNames}
+}
+
+// DefaultURI is the server that commands for people ask if nothing names another.
+const DefaultURI = "http://127.0.0.1:8181"
+
+// words is a short form of text for the settings of people.
+func personText(field func(*PeopleWords) *string) func(*Config, []string) error {
+	return text(func(c *Config) *string { return field(&c.People) })
+}
+
+func personToggle(field func(*PeopleWords) *bool) func(*Config, []string) error {
+	return toggle(func(c *Config) *bool { return field(&c.People) })
+}
+
+// forPeople returns the settings of a command for people. The command's own settings come first.
+func forPeople(own ...setting) []setting {
+	stopped := storeSettings()[1:] // without --config
+	for i := range stopped {
+		stopped[i].preset, stopped[i].flagOnly = "", true
+		stopped[i].usage = map[string]string{
+			"data":  "Open the store of a stopped server, in this folder, instead of asking a server.",
+			"store": "Open the store of a stopped server instead of asking a server.",
+		}[stopped[i].name]
+	}
+	server := askedServer("Ask the server at this address. Default: that of the profile, else " + DefaultURI + ".")
+	return slices.Concat(own, []setting{
+		server, token(), authority(),
+		{name: "profile", value: "NAME", usage: "Profile to use; see moorage profile.",
+			set: personText(func(w *PeopleWords) *string { return &w.Profile })},
+		{name: "warehouse", short: "w", value: "NAME",
+			usage: "Warehouse of names without one. Default: that of the profile, else default.",
+			set:   personText(func(w *PeopleWords) *string { return &w.Warehouse })},
+		{name: "output", short: "o", value: strings.Join(Outputs(), "|"), preset: OutputTable, flagOnly: true,
+			usage: "Form of the output. table is cut to the width of the terminal, wide is not. json is the " +
+				"answer, jsonl has a line for each object, name only names.",
+			set: one(oneOf(Outputs()...), "one of "+strings.Join(Outputs(), ", "),
+				func(c *Config) *string { return &c.People.Output })},
+		{name: "color", value: "auto|always|never", preset: "auto", flagOnly: true,
+			usage: "Whether to print colours. auto prints them on a terminal, unless NO_COLOR is set.",
+			set: one(oneOf("auto", "always", "never"), "auto, always or never",
+				func(c *Config) *string { return &c.People.Color })},
+		{name: "no-pager", flagOnly: true, usage: "Show no output in a pager.",
+			set: personToggle(func(w *PeopleWords) *bool { return &w.NoPager })},
+		{name: "quiet", short: "q", flagOnly: true, usage: "Print nothing but the result.",
+			set: personToggle(func(w *PeopleWords) *bool { return &w.Quiet })},
+	}, stopped, nodeSettings()[len(storeSettings()):])
+}
+
+// forChange returns the settings of a command for people that changes something.
+func forChange(own ...setting) []setting {
+	return forPeople(append(own, setting{name: "dry-run", flagOnly: true, usage: "Print the requests, and send none.",
+		set: personToggle(func(w *PeopleWords) *bool { return &w.DryRun })})...)
+}
+
+// forRisk returns the settings of a command that asks before it changes something.
+func forRisk(own ...setting) []setting {
+	return forChange(append(own, setting{name: "yes", short: "y", flagOnly: true, usage: "Do not ask.",
+		set: personToggle(func(w *PeopleWords) *bool { return &w.Yes })})...)
+}
+
+// oneName reads the name of an object, which is optional if isOptional is true. further reads the
+// words behind it; nil: there are none.
+func oneName(isOptional bool, further func(w *PeopleWords, words []string) error) func(*Config, []string) error {
+	return func(c *Config, words []string) (err error) {
+		switch {
+		case len(words) == 0 && isOptional:
+			return nil
+		case len(words) == 0:
+			return fmt.Errorf("takes a NAME, such as sales.orders")
+		case len(words) > 1 && further == nil:
+			return fmt.Errorf("takes one NAME, not %d", len(words))
+		}
+		if c.People.Name, err = ParseName(words[0]); err != nil || further == nil {
+			return err
+		}
+		return further(&c.People, words[1:])
+	}
+}
+
+// pairsOf reads K=V words, at least as many as least.
+func pairsOf(least int) func(*PeopleWords, []string) error {
+	return func(w *PeopleWords, words []string) error {
+		if len(words) < least {
+			return fmt.Errorf("takes NAME K=V..., such as sales.orders write.format.default=orc")
+		}
+		w.Pairs = make(map[string]string, len(words))
+		for _, word := range words {
+			key, value, ok := strings.Cut(word, "=")
+			if !ok || key == "" {
+				return fmt.Errorf("%q is not K=V", word)
+			}
+			w.Pairs[key] = value
+		}
+		return nil
+	}
+}
+
+// atMost reads up to n words into fields.
+func atMost(n int, what string, keep func(w *PeopleWords, words []string)) func(*PeopleWords, []string) error {
+	return func(w *PeopleWords, words []string) error {
+		if len(words) > n {
+			return fmt.Errorf("takes %s", what)
+		}
+		keep(w, words)
+		return nil
+	}
+}
+
+// wordsOfRef reads TABLE NAME [VERSION].
+func wordsOfRef(c *Config, words []string) (err error) {
+	if len(words) < 2 || len(words) > 3 {
+		return fmt.Errorf("takes TABLE NAME [VERSION]")
+	}
+	if len(words) == 3 {
+		c.People.Version = words[2]
+	}
+	c.People.Ref = words[1]
+	c.People.Name, err = ParseName(words[0])
+	return err
+}
+
+// wordsOfMove reads A B.
+func wordsOfMove(c *Config, words []string) (err error) {
+	if len(words) != 2 {
+		return fmt.Errorf("takes the name and the new name")
+	}
+	if c.People.Name, err = ParseName(words[0]); err == nil {
+		c.People.To, err = ParseName(words[1])
+	}
+	return err
+}
+
+// wordsOfConnect reads [ENGINE] [TABLE].
+func wordsOfConnect(c *Config, words []string) (err error) {
+	switch {
+	case len(words) > 2:
+		return fmt.Errorf("takes [ENGINE] [TABLE]")
+	case len(words) > 1:
+		c.People.Name, err = ParseName(words[1])
+	}
+	if len(words) > 0 {
+		c.People.Engine = words[0]
+	}
+	return err
+}
+
+// wordsOfAPI reads METHOD PATH.
+func wordsOfAPI(c *Config, words []string) error {
+	if len(words) != 2 || !strings.HasPrefix(words[1], "/") {
+		return fmt.Errorf("takes METHOD PATH, such as GET /v1/config")
+	}
+	c.People.Method, c.People.Path = strings.ToUpper(words[0]), words[1]
+	return nil
+}
+
+// parsePositive reads a number above 0.
+func parsePositive(v string) (int, error) { return within(strconv.Atoi, 1, 1_000_000)(v) }

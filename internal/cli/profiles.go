@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const profileText = `
+Profiles are in moorage/profiles.yaml of $XDG_CONFIG_HOME, or of ~/.config. Only its owner may read the
+file. A flag or a variable such as MOORAGE_URI wins over the profile.
+`
+
+// profile is how a command reaches one server.
+type profile struct {
+	URI       string `yaml:"uri,omitempty"`
+	Warehouse string `yaml:"warehouse,omitempty"`
+	Token     string `yaml:"token,omitempty"`
+	// TokenCommand is a line for a shell. What it prints is the token.
+	TokenCommand string `yaml:"token-command,omitempty"`
+	CA           string `yaml:"ca,omitempty"` // PEM file with the authorities of the server
+}
+
+// profiles is the content of the file of profiles.
+type profiles struct {
+	Use      string             `yaml:"use,omitempty"` // the profile of commands without --profile
+	Profiles map[string]profile `yaml:"profiles"`
+}
+
+// profilesFile returns the name of the file of profiles; empty if there is no place for it.
+func profilesFile(environ []string) string {
+	values := make(map[string]string)
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		values[name] = value
+	}
+	folder := values["XDG_CONFIG_HOME"]
+	if folder == "" {
+		if values["HOME"] == "" {
+			return ""
+		}
+		folder = filepath.Join(values["HOME"], ".config")
+	}
+	return filepath.Join(folder, "moorage", "profiles.yaml")
+}
+
+// profileFileMode is the only access that a file of profiles may have, because it can have tokens.
+const profileFileMode = 0o600
+
+// readProfiles reads the file of profiles. Without a file there are no profiles.
+func readProfiles(environ []string) (read profiles, err error) {
+	read.Profiles = make(map[string]profile)
+	name := profilesFile(environ)
+	if name == "" {
+		return read, nil
+	}
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return read, nil
+	case err != nil:
+		return read, fmt.Errorf("look for profiles: %w", err)
+	case info.Mode().Perm()&^profileFileMode != 0:
+		return read, fmt.Errorf("other users can read %s, which may have tokens: run chmod 600 %s", name, name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return read, fmt.Errorf("read profiles: %w", err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&read); err != nil && len(bytes.TrimSpace(text)) > 0 {
+		return read, fmt.Errorf("read %s: %w", name, err)
+	}
+	return read, nil
+}
+
+// write replaces the file of profiles.
+func (p profiles) write(environ []string) error {
+	name := profilesFile(environ)
+	if name == "" {
+		return errors.New("there is no place for profiles: neither XDG_CONFIG_HOME nor HOME is set")
+	}
+	text, err := yaml.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("write profiles: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("make the folder of profiles: %w", err)
+	}
+	next := name + ".new"
+	if err := os.WriteFile(next, text, profileFileMode); err != nil {
+		return fmt.Errorf("write profiles: %w", err)
+	}
+	if err := os.Rename(next, name); err != nil {
+		return fmt.Errorf("write profiles: %w", err)
+	}
+	return nil
+}
+
+// named returns the profile called name. Its error says which profiles there are.
+func (p profiles) named(name string) (profile, error) {
+	found, ok := p.Profiles[name]
+	if !ok {
+		there := slices.Sorted(maps.Keys(p.Profiles))
+		if len(there) == 0 {
+			return found, fmt.Errorf("there is no profile %q, nor any other: make one with moorage profile set", name)
+		}
+		return found, fmt.Errorf("there is no profile %q; there are %s%s", name, strings.Join(there, ", "),
+			didYouMean("", name, there))
+	}
+	return found, nil
+}
+
+// connect completes the settings of a command for people: the server, the credentials and the
+// warehouse. Flags and variables win over the profile.
+func connect(c *Config, environ []string, faults *usageError) {
+	if c.URI != "" || c.Data != "" || c.Store != "" {
+		if c.URI == "" && c.Data == "" {
+			c.Data = dataPreset
+		}
+		if c.People.Profile == "" {
+			return
+		}
+	}
+	read, err := readProfiles(environ)
+	if err != nil {
+		faults.addf("%s", err)
+		return
+	}
+	name := c.People.Profile
+	if name == "" {
+		name = read.Use
+	}
+	var used profile
+	if name != "" {
+		if used, err = read.named(name); err != nil {
+			faults.addf("--profile: %s", err)
+			return
+		}
+	}
+	if c.URI == "" && c.Data == "" {
+		c.URI = strings.TrimSuffix(used.URI, "/")
+		if c.URI == "" {
+			c.URI = DefaultURI
+		}
+	}
+	if c.People.Warehouse == "" {
+		c.People.Warehouse = used.Warehouse
+	}
+	if c.Authorities == nil && used.CA != "" {
+		if err := authority().set(c, []string{used.CA}); err != nil {
+			faults.addf("profile %s: %s", name, err)
+		}
+	}
+	if c.Token == "" {
+		c.Token, err = used.token()
+		if err != nil {
+			faults.addf("profile %s: %s", name, err)
+		}
+	}
+}
+
+// tokenTimeout bounds the command that prints a token, which may ask its user for something.
+const tokenTimeout = 2 * time.Minute
+
+// token returns the token of a profile; empty if it has none.
+func (p profile) token() (string, error) {
+	if p.Token != "" || p.TokenCommand == "" {
+		return p.Token, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, "sh", "-c", p.TokenCommand)
+	command.Stdin = os.Stdin
+	printed, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("the token-command failed: %w", err)
+	}
+	return strings.TrimSpace(string(printed)), nil
+}
+
+// fields returns the settings of a profile by name.
+func (p *profile) fields() map[string]*string {
+	return map[string]*string{
+		"uri": &p.URI, "warehouse": &p.Warehouse, "token": &p.Token, "token-command": &p.TokenCommand, "ca": &p.CA,
+	}
+}
+
+func listProfiles(_ context.Context, _ Config, env Environment) error {
+	read, err := readProfiles(env.Environ)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(read.Profiles)) {
+		mark, of := " ", read.Profiles[name]
+		if name == read.Use {
+			mark = "*"
+		}
+		fmt.Fprintf(env.Stdout, "%s %s  %s  %s  %s\n", mark, name, of.URI, of.Warehouse, of.credential())
+	}
+	return nil
+}
+
+// credential says which kind of credential a profile has.
+func (p profile) credential() string {
+	switch {
+	case p.Token != "":
+		return "token"
+	case p.TokenCommand != "":
+		return "token-command"
+	}
+	return "none"
+}
+
+func useProfile(_ context.Context, c Config, env Environment) error {
+	read, err := readProfiles(env.Environ)
+	if err != nil {
+		return err
+	}
+	if _, err := read.named(c.People.Profile); err != nil {
+		return No("%s", err)
+	}
+	read.Use = c.People.Profile
+	return read.write(env.Environ)
+}
+
+func setProfile(_ context.Context, c Config, env Environment) error {
+	read, err := readProfiles(env.Environ)
+	if err != nil {
+		return err
+	}
+	changed := read.Profiles[c.People.Profile]
+	fields := changed.fields()
+	for name, value := range c.People.Pairs {
+		field, ok := fields[name]
+		if !ok {
+			there := slices.Sorted(maps.Keys(fields))
+			return fmt.Errorf("a profile has no %q%s; it has %s", name, didYouMean("", name, there),
+				strings.Join(there, ", "))
+		}
+		*field = value
+	}
+	read.Profiles[c.People.Profile] = changed
+	if read.Use == "" {
+		read.Use = c.People.Profile
+	}
+	return read.write(env.Environ)
+}
+
+func removeProfile(_ context.Context, c Config, env Environment) error {
+	read, err := readProfiles(env.Environ)
+	if err != nil {
+		return err
+	}
+	if _, err := read.named(c.People.Profile); err != nil {
+		return No("%s", err)
+	}
+	delete(read.Profiles, c.People.Profile)
+	if read.Use == c.People.Profile {
+		read.Use = ""
+	}
+	return read.write(env.Environ)
+}
+
+func showProfile(_ context.Context, c Config, env Environment) error {
+	read, err := readProfiles(env.Environ)
+	if err != nil {
+		return err
+	}
+	found, err := read.named(c.People.Profile)
+	if err != nil {
+		return No("%s", err)
+	}
+	for _, name := range []string{"uri", "warehouse", "token-command", "ca"} {
+		if value := *found.fields()[name]; value != "" {
+			fmt.Fprintf(env.Stdout, "%-14s %s\n", name, value)
+		}
+	}
+	if found.Token != "" {
+		fmt.Fprintf(env.Stdout, "%-14s %s\n", "token", "set")
+	}
+	return nil
+}
