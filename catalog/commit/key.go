@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"sync"
 	"time"
 
 	"moorage"
@@ -273,4 +274,76 @@ func (p *Pipeline) lookUp(ctx context.Context, key *ledger.Key) (outcome Outcome
 		err = p.outcomeUnknown(ctx, key, err) // it happened
 	}
 	return outcome, true, err
+}
+
+// refusalsMax is the maximum number of refusals of one caller that a node stores under keys in a
+// minute. Each refusal is a record that lives for half an hour. Many writers that share one caller
+// name and lose races cause a few thousand refusals a minute.
+const refusalsMax = 6000
+
+// refusals counts the refusals that were stored in the present minute. It is safe for concurrent
+// use.
+type refusals struct {
+	mu     sync.Mutex // guards the fields below; no lock is taken under it
+	minute time.Time
+	of     map[string]int // by caller name
+}
+
+// admit reports whether one more refusal of a caller may be stored at now.
+func (r *refusals) admit(caller string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if minute := now.Truncate(time.Minute); !minute.Equal(r.minute) {
+		r.minute, r.of = minute, make(map[string]int)
+	}
+	if r.of[caller] >= refusalsMax {
+		return false
+	}
+	r.of[caller]++
+	return true
+}
+
+// concludeRefused stores the refusal of w, if its caller sees the warehouse. For other callers it
+// stores nothing: they could fill the store, and they do not need the outcome of their key.
+func (p *Pipeline) concludeRefused(ctx context.Context, w *work, refusal error) (Outcome, error) {
+	isIn, err := p.directory.Sees(ctx, w.asker(), w.Key.Warehouse)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case !isIn:
+		return p.afterFailure(ctx, w.key, refusal)
+	case !p.refusals.admit(w.Caller.Name, p.now()):
+		return p.afterFailure(ctx, w.key, moorage.Errorf(moorage.KindTooManyRequests,
+			"Over %d requests with an Idempotency-Key were refused within a minute; try again later", refusalsMax))
+	}
+	return p.conclude(ctx, w, Outcome{}, refusal)
+}
+
+// inflight holds the mutations with keys that are under way on this node. An attempt waits for an
+// earlier attempt with its key, only to save work: correctness does not depend on the wait.
+// inflight is safe for concurrent use.
+type inflight struct {
+	mu       sync.Mutex // guards underWay; no lock is taken under it
+	underWay map[registry.Key]chan struct{}
+}
+
+func newInflight() *inflight { return &inflight{underWay: make(map[registry.Key]chan struct{})} }
+
+// begin registers a mutation with this key and returns the function that ends it. If a mutation
+// with the key is under way, begin returns a channel instead, which is closed when that mutation
+// ends.
+func (i *inflight) begin(key registry.Key) (end func(), other <-chan struct{}) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if ended, ok := i.underWay[key]; ok {
+		return nil, ended
+	}
+	ended := make(chan struct{})
+	i.underWay[key] = ended
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.underWay, key)
+		close(ended)
+	}, nil
 }

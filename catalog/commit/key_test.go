@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/registry"
 )
 
 // The outcome of an internal key is kept for as long as two nodes may work on one request. That of
@@ -26,5 +27,51 @@ func TestInternalKeyIsShort(t *testing.T) {
 		if got := key.Request.Expires().Sub(now); got != row.want {
 			t.Errorf("internal %t of %s: kept for %s, want %s", row.internal, row.lifetime, got, row.want)
 		}
+	}
+}
+
+// TestRefusalsAreBounded: a node stores a bounded number of refusals of a caller in a minute, of
+// each caller by itself, and begins again with the next minute.
+func TestRefusalsAreBounded(t *testing.T) {
+	t.Parallel()
+	var r refusals
+	now := time.Date(2026, 11, 27, 10, 0, 30, 0, time.UTC)
+	for i := range refusalsMax {
+		if !r.admit("ann", now) {
+			t.Fatalf("refusal %d is not stored", i)
+		}
+	}
+	if r.admit("ann", now.Add(29*time.Second)) {
+		t.Error("one more is stored in the same minute")
+	}
+	if !r.admit("bob", now) {
+		t.Error("another caller's is not stored")
+	}
+	if !r.admit("ann", now.Add(30*time.Second)) {
+		t.Error("none is stored in the next minute")
+	}
+}
+
+// A key is remembered while an attempt with it is under way, and no longer.
+func TestTwinsDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	inflight := newInflight()
+	key := registry.IdempotencyKey(registry.Hash{1})
+	end, twin := inflight.begin(key)
+	if end == nil || twin != nil {
+		t.Fatal("the first attempt waits")
+	}
+	none, twin := inflight.begin(key)
+	if none != nil || twin == nil {
+		t.Fatal("the second attempt does not wait")
+	}
+	end()
+	select {
+	case <-twin:
+	default:
+		t.Error("the first attempt has ended, and the second waits")
+	}
+	if left := len(inflight.underWay); left > 0 {
+		t.Errorf("%d keys are left", left)
 	}
 }

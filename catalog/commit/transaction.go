@@ -1,15 +1,18 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/storage"
 	"moorage/txlog"
 )
 
@@ -231,4 +234,23 @@ func (p *Pipeline) isDue(entry txlog.Entry) bool {
 		abandonedBefore = p.startedAt
 	}
 	return entry.IsDue(p.now(), abandonedBefore)
+}
+
+// PlaceOf returns the place in the record of a transaction.
+func PlaceOf(recorded txlog.Place) storage.Place {
+	return storage.Place{
+		Roots: recorded.Roots, Options: recorded.Options,
+		Secret: directory.SecretOf(recorded.Secret, recorded.Warehouse, 0),
+	}
+}
+
+// recorded returns place in the form that a transaction's record stores.
+func recorded(place storage.Place) (txlog.Place, error) {
+	made := txlog.Place{Roots: place.Roots, Options: place.Options}
+	if place.Secret.ID == "" {
+		return made, nil
+	}
+	err := cmp.Or(made.Secret.UnmarshalText([]byte(place.Secret.ID)),
+		made.Warehouse.UnmarshalText([]byte(place.Secret.Warehouse)))
+	return made, err
 }
