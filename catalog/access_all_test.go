@@ -9,27 +9,28 @@ import (
 	"moorage/access"
 	"moorage/catalog/grants"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // An administrator finds all grants and owners object by object, also of names without a record,
 // and nobody else does.
 func TestAllGrants(t *testing.T) {
-	eachPolicyStore(t, func(t *testing.T, store registry.Store, alone bool) {
-		s := newSecured(t, store, alone)
-		s.populate()
+	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
+		s := catalogkit.NewSecured(t, store, alone)
+		s.Populate()
 		ctx := t.Context()
-		s.grant(grants.Object{Kind: access.Server}, "corp:248289761001", access.Admin)
-		s.grant(onNamespace("ns"), "corp/analysts", access.Read)
-		s.grant(onTable("u"), bobName, access.Read)
-		if err := s.admin().SetOwner(ctx, onTable("t"), "corp/owners"); err != nil {
+		s.Grant(grants.Object{Kind: access.Server}, "corp:248289761001", access.Admin)
+		s.Grant(catalogkit.OnNamespace("ns"), "corp/analysts", access.Read)
+		s.Grant(catalogkit.OnTable("u"), catalogkit.BobName, access.Read)
+		if err := s.Admin().SetOwner(ctx, catalogkit.OnTable("t"), "corp/owners"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.as(annName).UnregisterTable(ctx, ident("u")); err != nil {
+		if _, err := s.Named(catalogkit.AnnName).UnregisterTable(ctx, ident("u")); err != nil {
 			t.Fatal(err)
 		}
 		got := make(map[string]string)
 		for page := (moorage.Page{Limit: 1}); ; {
-			found, next, err := s.admin().AllGrants(ctx, page)
+			found, next, err := s.Admin().AllGrants(ctx, page)
 			if err != nil || len(found) > 1 {
 				t.Fatalf("%d objects on a page of one: %v", len(found), err)
 			}
@@ -53,7 +54,7 @@ func TestAllGrants(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("all grants: %q, want %q", got, want)
 		}
-		_, _, err := s.access(annName).AllGrants(ctx, moorage.Page{})
+		_, _, err := s.Access(catalogkit.AnnName).AllGrants(ctx, moorage.Page{})
 		if moorage.KindOf(err) != moorage.KindForbidden {
 			t.Errorf("all grants for somebody else: %v", err)
 		}

@@ -15,15 +15,16 @@ import (
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/pebble"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 )
 
 // decisions returns what a node answers some callers who ask for some objects.
-func (s *secured) decisions() (all []string) {
-	ctx := s.t.Context()
+func decisions(s *catalogkit.Secured) (all []string) {
+	ctx := s.T.Context()
 	callers := []moorage.Caller{
-		{Name: adminName}, {Name: annName}, {Name: bobName}, {Name: "corp:eve"}, {Name: "anonymous"},
-		keyedCaller(oldKey), keyedCaller(newKey),
+		{Name: catalogkit.AdminName}, {Name: catalogkit.AnnName}, {Name: catalogkit.BobName}, {Name: "corp:eve"}, {Name: "anonymous"},
+		catalogkit.KeyedCaller(catalogkit.OldKey), catalogkit.KeyedCaller(catalogkit.NewKey),
 	}
 	for _, caller := range callers {
 		c := s.As(caller)
@@ -32,10 +33,10 @@ func (s *secured) decisions() (all []string) {
 			all = append(all, fmt.Sprintf("%s loads %s: %v", caller.Name, name, err))
 		}
 		for _, name := range []string{"ns", "other"} {
-			_, err := c.LoadNamespace(ctx, testWarehouse, moorage.Namespace{name})
+			_, err := c.LoadNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{name})
 			all = append(all, fmt.Sprintf("%s loads namespace %s: %v", caller.Name, name, err))
 		}
-		for _, object := range []grants.Object{onWarehouse(), onTable("t"), onTable("u")} {
+		for _, object := range []grants.Object{catalogkit.OnWarehouse(), catalogkit.OnTable("t"), catalogkit.OnTable("u")} {
 			_, err := c.Grants().GrantsOn(ctx, object)
 			all = append(all, fmt.Sprintf("%s lists the grants on a %s: %v", caller.Name, object.Kind, err))
 		}
@@ -55,44 +56,44 @@ func TestBackupKeepsPolicy(t *testing.T) {
 		return store
 	}
 	store := open("store")
-	s := newSecured(t, store, true)
-	s.populate()
-	s.grant(onTable("t"), bobName, access.Read)
-	s.grant(onWarehouse(), etlName, access.Describe)
-	must(t, s.admin().SetManaged(ctx, onNamespace("other"), true))
-	must(t, s.access(annName).SetOwner(ctx, onTable("u"), bobName))
-	spec := grants.KeySpec{ID: oldKey, SHA256: [32]byte{1}, Ends: s.config.Now().Add(1 << 50)}
-	_, err := s.admin().CreateKey(ctx, etlName, spec)
+	s := catalogkit.NewSecured(t, store, true)
+	s.Populate()
+	s.Grant(catalogkit.OnTable("t"), catalogkit.BobName, access.Read)
+	s.Grant(catalogkit.OnWarehouse(), catalogkit.EtlName, access.Describe)
+	must(t, s.Admin().SetManaged(ctx, catalogkit.OnNamespace("other"), true))
+	must(t, s.Access(catalogkit.AnnName).SetOwner(ctx, catalogkit.OnTable("u"), catalogkit.BobName))
+	spec := grants.KeySpec{ID: catalogkit.OldKey, SHA256: [32]byte{1}, Ends: s.Config.Now().Add(1 << 50)}
+	_, err := s.Admin().CreateKey(ctx, catalogkit.EtlName, spec)
 	must(t, err)
-	want := s.decisions()
+	want := decisions(s)
 
 	const records = "registry"
 	_, err = store.Backup(ctx, "backup", records, func(ctx context.Context, copied registry.Store) error {
-		_, err := recovery.CancelDeletions(ctx, registrytest.Ledger(copied), s.config.Now())
+		_, err := recovery.CancelDeletions(ctx, registrytest.Ledger(copied), s.Config.Now())
 		return err
 	})
 	must(t, err)
-	s.revoke(onTable("t"), bobName, access.Read|access.Describe)
-	must(t, s.admin().WithdrawKey(ctx, etlName, oldKey))
-	s.grant(onWarehouse(), "corp:eve", access.Read)
+	s.Revoke(catalogkit.OnTable("t"), catalogkit.BobName, access.Read|access.Describe)
+	must(t, s.Admin().WithdrawKey(ctx, catalogkit.EtlName, catalogkit.OldKey))
+	s.Grant(catalogkit.OnWarehouse(), "corp:eve", access.Read)
 
-	if slices.Equal(s.decisions(), want) {
+	if slices.Equal(decisions(s), want) {
 		t.Fatal("what was changed since the backup changes no decision")
 	}
 
-	share := func(c *catalog.Config) { c.OpenStorage = s.config.OpenStorage }
-	restored := secure(t, open(files.PathJoin("backup", records)), true, share)
-	on, err := restored.admin().IsOn(ctx)
+	share := func(c *catalog.Config) { c.OpenStorage = s.Config.OpenStorage }
+	restored := catalogkit.Secure(t, open(files.PathJoin("backup", records)), true, share)
+	on, err := restored.Admin().IsOn(ctx)
 	if err != nil || !on {
 		t.Fatalf("access in the copy is on: %t, %v", on, err)
 	}
-	got := restored.decisions()
+	got := decisions(restored)
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("the copy answers %q, the store %q", got[i], want[i])
 		}
 	}
-	wantClean(t, restored.instance)
-	restored.revoke(onTable("t"), bobName, access.Read|access.Describe)
-	wantKind(t, restored.as(bobName).TableExists(ctx, ident("t")), moorage.KindNoSuchTable)
+	catalogkit.WantClean(t, restored.Instance)
+	restored.Revoke(catalogkit.OnTable("t"), catalogkit.BobName, access.Read|access.Describe)
+	catalogkit.WantKind(t, restored.Named(catalogkit.BobName).TableExists(ctx, ident("t")), moorage.KindNoSuchTable)
 }

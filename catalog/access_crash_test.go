@@ -18,22 +18,16 @@ import (
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/scale"
 	"moorage/testkit/storagetest"
 )
 
-// The ids of the API keys of these tests, and who has them.
-const (
-	etlName = "key:etl"
-	oldKey  = "old"
-	newKey  = "new"
-)
-
-// policyCase is a populated catalog where bobName may read the table t, and keyed principals see
-// the warehouse.
+// policyCase is a populated catalog where bob may read the table t, and keyed principals see the
+// warehouse.
 type policyCase struct {
-	*secured
+	*catalogkit.Secured
 	clock   *clock
 	t, u    registry.ID // pointers
 	other   registry.ID // namespace
@@ -48,7 +42,7 @@ type policyMutation struct {
 	// recorded reports whether the records say that it happened, and shown whether what a node
 	// decides does.
 	recorded func(r policyRecords) bool
-	shown    func(ctx context.Context, node *secured) bool
+	shown    func(ctx context.Context, node *catalogkit.Secured) bool
 	// worker says that run may succeed without an effect, and leave the rest to the next pass.
 	worker bool
 }
@@ -64,42 +58,37 @@ func (r policyRecords) grants(object registry.ID) (value registry.Grants) {
 	return valueAt[registry.Grants](r, registry.GrantsKey(object))
 }
 
-// may reports whether the records grant privileges on object to bobName.
+// may reports whether the records grant privileges on object to catalogkit.BobName.
 func (r policyRecords) may(object registry.ID, privileges access.Privileges) bool {
 	return slices.ContainsFunc(r.grants(object).Grants, func(grant registry.Grant) bool {
 		held, _ := access.Parse(grant.Privileges)
-		return grant.Grantee == bobName && held&privileges == privileges
+		return grant.Grantee == catalogkit.BobName && held&privileges == privileges
 	})
 }
 
-// hasKey reports whether the record of etlName has an API key.
+// hasKey reports whether the record of catalogkit.EtlName has an API key.
 func (r policyRecords) hasKey(id string) bool {
-	principal := valueAt[registry.Principal](r, registry.PrincipalKey(etlName))
+	principal := valueAt[registry.Principal](r, registry.PrincipalKey(catalogkit.EtlName))
 	return slices.ContainsFunc(principal.Keys, func(key registry.APIKey) bool { return key.ID == id })
 }
 
 func (r policyRecords) exists(key registry.Key) bool {
-	r.secured.t.Helper()
-	records, err := r.store.Get(r.secured.t.Context(), key)
-	must(r.secured.t, err)
+	r.Secured.T.Helper()
+	records, err := r.store.Get(r.Secured.T.Context(), key)
+	must(r.Secured.T, err)
 	return records[0].Exists()
 }
 
 // valueAt returns the value of the record at key, zero if there is none.
 func valueAt[T registry.Value](r policyRecords, key registry.Key) (value T) {
-	r.secured.t.Helper()
-	records, err := r.store.Get(r.secured.t.Context(), key)
-	must(r.secured.t, err)
+	r.Secured.T.Helper()
+	records, err := r.store.Get(r.Secured.T.Context(), key)
+	must(r.Secured.T, err)
 	if records[0].Exists() {
 		value, err = ledger.Decode[T](records[0])
-		must(r.secured.t, err)
+		must(r.Secured.T, err)
 	}
 	return value
-}
-
-// keyedCaller is somebody who showed an API key.
-func keyedCaller(id string) moorage.Caller {
-	return moorage.Caller{Name: etlName, KeyID: id, KeyGeneration: 1}
 }
 
 func (p *policyCase) keySpec(id string) grants.KeySpec {
@@ -107,95 +96,99 @@ func (p *policyCase) keySpec(id string) grants.KeySpec {
 }
 
 func inOther() moorage.Identifier {
-	return moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"other"}, Name: "t"}
+	return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"other"}, Name: "t"}
 }
 
 // grantTo grants privileges, or revokes them, as the administrator does.
 func grantTo(revoke bool, object grants.Object, privileges access.Privileges) func(context.Context, *policyCase) error {
 	return func(ctx context.Context, p *policyCase) error {
-		_, err := p.admin().ChangeGrants(ctx, []grants.Change{
-			{Revoke: revoke, Object: object, Grantee: bobName, Privileges: privileges},
+		_, err := p.Admin().ChangeGrants(ctx, []grants.Change{
+			{Revoke: revoke, Object: object, Grantee: catalogkit.BobName, Privileges: privileges},
 		})
 		return err
 	}
 }
 
 // lives reports whether a node lets an API key in.
-func lives(id string) func(context.Context, *secured) bool {
-	return func(ctx context.Context, node *secured) bool {
-		return node.As(keyedCaller(id)).TableExists(ctx, ident("t")) == nil
+func lives(id string) func(context.Context, *catalogkit.Secured) bool {
+	return func(ctx context.Context, node *catalogkit.Secured) bool {
+		return node.As(catalogkit.KeyedCaller(id)).TableExists(ctx, ident("t")) == nil
 	}
 }
 
 // not returns the opposite of shown.
-func not(shown func(context.Context, *secured) bool) func(context.Context, *secured) bool {
-	return func(ctx context.Context, node *secured) bool { return !shown(ctx, node) }
+func not(shown func(context.Context, *catalogkit.Secured) bool) func(context.Context, *catalogkit.Secured) bool {
+	return func(ctx context.Context, node *catalogkit.Secured) bool { return !shown(ctx, node) }
 }
 
-// bobSees reports whether a node shows bobName a namespace.
-func bobSees(name string) func(context.Context, *secured) bool {
-	return func(ctx context.Context, node *secured) bool {
-		_, err := node.as(bobName).LoadNamespace(ctx, testWarehouse, moorage.Namespace{name})
+// bobSees reports whether a node shows catalogkit.BobName a namespace.
+func bobSees(name string) func(context.Context, *catalogkit.Secured) bool {
+	return func(ctx context.Context, node *catalogkit.Secured) bool {
+		_, err := node.Named(catalogkit.BobName).LoadNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{name})
 		return err == nil
 	}
 }
 
-// bobHas reports whether a node shows bobName a table.
-func bobHas(ident moorage.Identifier) func(context.Context, *secured) bool {
-	return func(ctx context.Context, node *secured) bool { return node.as(bobName).TableExists(ctx, ident) == nil }
+// bobHas reports whether a node shows catalogkit.BobName a table.
+func bobHas(ident moorage.Identifier) func(context.Context, *catalogkit.Secured) bool {
+	return func(ctx context.Context, node *catalogkit.Secured) bool {
+		return node.Named(catalogkit.BobName).TableExists(ctx, ident) == nil
+	}
 }
 
 func dropT(ctx context.Context, p *policyCase) error {
-	return p.as(annName).DropTable(ctx, ident("t"), catalog.DropOptions{})
+	return p.Named(catalogkit.AnnName).DropTable(ctx, ident("t"), catalog.DropOptions{})
 }
 
 // policyMutations are the changes of policy, and what ends objects that are granted.
 var policyMutations = []policyMutation{
 	{
-		name: "grant", run: grantTo(false, onTable("u"), access.Read),
+		name: "grant", run: grantTo(false, catalogkit.OnTable("u"), access.Read),
 		recorded: func(r policyRecords) bool { return r.may(r.u, access.Read) },
 		shown:    bobHas(ident("u")),
 	},
 	{
-		name: "grant on a namespace", run: grantTo(false, onNamespace("other"), access.Describe),
+		name: "grant on a namespace", run: grantTo(false, catalogkit.OnNamespace("other"), access.Describe),
 		recorded: func(r policyRecords) bool { return r.may(r.other, access.Describe) },
 		shown:    bobSees("other"),
 	},
 	{
-		name: "revoke", run: grantTo(true, onTable("t"), access.Read|access.Describe),
+		name: "revoke", run: grantTo(true, catalogkit.OnTable("t"), access.Read|access.Describe),
 		recorded: func(r policyRecords) bool { return !r.may(r.policyCase.t, access.Read) },
 		shown:    not(bobHas(ident("t"))),
 	},
 	{
 		name: "create key",
 		run: func(ctx context.Context, p *policyCase) error {
-			_, err := p.admin().CreateKey(ctx, etlName, p.keySpec(newKey))
+			_, err := p.Admin().CreateKey(ctx, catalogkit.EtlName, p.keySpec(catalogkit.NewKey))
 			return err
 		},
-		recorded: func(r policyRecords) bool { return r.hasKey(newKey) },
-		shown:    lives(newKey),
+		recorded: func(r policyRecords) bool { return r.hasKey(catalogkit.NewKey) },
+		shown:    lives(catalogkit.NewKey),
 	},
 	{
-		name:     "withdraw key",
-		run:      func(ctx context.Context, p *policyCase) error { return p.admin().WithdrawKey(ctx, etlName, oldKey) },
-		recorded: func(r policyRecords) bool { return !r.hasKey(oldKey) },
-		shown:    not(lives(oldKey)),
+		name: "withdraw key",
+		run: func(ctx context.Context, p *policyCase) error {
+			return p.Admin().WithdrawKey(ctx, catalogkit.EtlName, catalogkit.OldKey)
+		},
+		recorded: func(r policyRecords) bool { return !r.hasKey(catalogkit.OldKey) },
+		shown:    not(lives(catalogkit.OldKey)),
 	},
 	{
 		name: "transfer",
 		run: func(ctx context.Context, p *policyCase) error {
-			return p.access(annName).SetOwner(ctx, onTable("t"), bobName)
+			return p.Access(catalogkit.AnnName).SetOwner(ctx, catalogkit.OnTable("t"), catalogkit.BobName)
 		},
-		recorded: func(r policyRecords) bool { return r.grants(r.policyCase.t).Owner == bobName },
-		shown: func(ctx context.Context, node *secured) bool {
-			_, err := node.access(bobName).GrantsOn(ctx, onTable("t"))
+		recorded: func(r policyRecords) bool { return r.grants(r.policyCase.t).Owner == catalogkit.BobName },
+		shown: func(ctx context.Context, node *catalogkit.Secured) bool {
+			_, err := node.Access(catalogkit.BobName).GrantsOn(ctx, catalogkit.OnTable("t"))
 			return err == nil
 		},
 	},
 	{
 		name: "rename",
 		run: func(ctx context.Context, p *policyCase) error {
-			return p.as(annName).RenameTable(ctx, ident("t"), inOther())
+			return p.Named(catalogkit.AnnName).RenameTable(ctx, ident("t"), inOther())
 		},
 		recorded: func(r policyRecords) bool { return r.grants(r.policyCase.t).Ancestors[0] == r.other },
 		shown:    bobSees("other"),
@@ -203,16 +196,16 @@ var policyMutations = []policyMutation{
 	{
 		name: "unregister",
 		run: func(ctx context.Context, p *policyCase) error {
-			_, err := p.as(annName).UnregisterTable(ctx, ident("t"))
+			_, err := p.Named(catalogkit.AnnName).UnregisterTable(ctx, ident("t"))
 			return err
 		},
 		recorded: func(r policyRecords) bool { return !r.exists(registry.GrantsKey(r.policyCase.t)) },
 		shown:    not(bobSees("ns")),
 	},
 	{
-		name: "drop namespace", prepare: grantTo(false, onNamespace("other"), access.Describe),
+		name: "drop namespace", prepare: grantTo(false, catalogkit.OnNamespace("other"), access.Describe),
 		run: func(ctx context.Context, p *policyCase) error {
-			return p.as(annName).DropNamespace(ctx, testWarehouse, moorage.Namespace{"other"})
+			return p.Named(catalogkit.AnnName).DropNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{"other"})
 		},
 		recorded: func(r policyRecords) bool { return !r.exists(registry.GrantsKey(r.other)) },
 		shown:    not(bobSees("other")),
@@ -220,19 +213,19 @@ var policyMutations = []policyMutation{
 	{
 		name: "end", worker: true,
 		prepare: func(ctx context.Context, p *policyCase) error {
-			defer p.clock.Advance(undropWindow + time.Hour)
+			defer p.clock.Advance(catalogkit.UndropWindow + time.Hour)
 			return dropT(ctx, p)
 		},
-		run:      func(ctx context.Context, p *policyCase) error { return p.endWindows(ctx) },
+		run:      func(ctx context.Context, p *policyCase) error { return p.EndWindows(ctx) },
 		recorded: func(r policyRecords) bool { return !r.exists(registry.GrantsKey(r.policyCase.t)) },
 		shown:    not(bobSees("ns")),
 	},
 	{
 		name: "purge", worker: true,
 		prepare: func(ctx context.Context, p *policyCase) error {
-			return p.as(annName).DropTable(ctx, ident("t"), catalog.DropOptions{Purge: true})
+			return p.Named(catalogkit.AnnName).DropTable(ctx, ident("t"), catalog.DropOptions{Purge: true})
 		},
-		run:      func(ctx context.Context, p *policyCase) error { return p.purgeAll(ctx) },
+		run:      func(ctx context.Context, p *policyCase) error { return p.PurgeAll(ctx) },
 		recorded: func(r policyRecords) bool { return !r.exists(registry.GrantsKey(r.policyCase.t)) },
 		shown:    not(bobSees("ns")),
 	},
@@ -242,7 +235,7 @@ var policyMutations = []policyMutation{
 func newPolicyCase(t *testing.T, raw *registrytest.FaultyStore, clock *clock, alone bool, plan *faults) *policyCase {
 	t.Helper()
 	p := &policyCase{clock: clock}
-	p.secured = newSecured(t, raw, alone, func(c *catalog.Config) {
+	p.Secured = catalogkit.NewSecured(t, raw, alone, func(c *catalog.Config) {
 		p.rawOpen, c.Now = c.OpenStorage, clock.Now
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			inner, err := p.rawOpen(place)
@@ -252,17 +245,17 @@ func newPolicyCase(t *testing.T, raw *registrytest.FaultyStore, clock *clock, al
 			return storagetest.Faulty(inner, plan.storagePlan), nil
 		}
 	})
-	p.populate()
-	p.grant(onTable("t"), bobName, access.Read)
-	p.grant(onWarehouse(), etlName, access.Describe)
-	_, err := p.admin().CreateKey(t.Context(), etlName, p.keySpec(oldKey))
+	p.Populate()
+	p.Grant(catalogkit.OnTable("t"), catalogkit.BobName, access.Read)
+	p.Grant(catalogkit.OnWarehouse(), catalogkit.EtlName, access.Describe)
+	_, err := p.Admin().CreateKey(t.Context(), catalogkit.EtlName, p.keySpec(catalogkit.OldKey))
 	must(t, err)
 	for name, id := range map[string]*registry.ID{"t": &p.t, "u": &p.u} {
-		table, err := p.as(annName).LoadTable(t.Context(), ident(name))
+		table, err := p.Named(catalogkit.AnnName).LoadTable(t.Context(), ident(name))
 		must(t, err)
 		*id = table.PointerID()
 	}
-	path, err := p.directory.Path(t.Context(), testWarehouse, moorage.Namespace{"other"})
+	path, err := p.Directory.Path(t.Context(), catalogkit.Warehouse, moorage.Namespace{"other"})
 	must(t, err)
 	p.other = path.ID()
 	catalog.SetSettleTimeout(p.Catalog, 20*time.Millisecond)
@@ -280,7 +273,7 @@ func TestCrashEveryCallOfPolicy(t *testing.T) {
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
 	stride := scale.Stride("memory", 0)
-	chance := newLockedRandom(newSeed(t)).Rand()
+	chance := newLockedRandom(catalogkit.NewSeed(t)).Rand()
 	for storeName, alone := range map[string]bool{"alone": true, "shared": false} {
 		for _, m := range policyMutations {
 			for actionName, action := range actions {
@@ -305,14 +298,14 @@ func TestCrashEveryCallOfPolicy(t *testing.T) {
 func crashPolicyOnce(t *testing.T, m policyMutation, alone bool, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	ctx, clock, plan := t.Context(), newClock(), &faults{}
-	raw := clockedStore{memoryregistry.New(cryptorand.Reader), clock.Now}
+	raw := catalogkit.ClockedStore{Store: memoryregistry.New(cryptorand.Reader), Now: clock.Now}
 	store := registrytest.Faulty(raw, plan.plan)
 	p := newPolicyCase(t, store, clock, alone, plan)
 	if m.prepare != nil {
 		must(t, m.prepare(ctx, p))
 	}
 	records := policyRecords{p, raw}
-	if records.recorded(m) || m.shown(ctx, p.secured) {
+	if records.recorded(m) || m.shown(ctx, p.Secured) {
 		t.Fatal("it has happened before it begins")
 	}
 	plan.arm(k, action)
@@ -326,8 +319,8 @@ func crashPolicyOnce(t *testing.T, m policyMutation, alone bool, k int, action r
 	case survived && k < 2:
 		t.Fatal("hardly a call was seen")
 	}
-	fresh := func() *secured {
-		return secure(t, raw, false, func(c *catalog.Config) { c.OpenStorage, c.Now = p.rawOpen, clock.Now })
+	fresh := func() *catalogkit.Secured {
+		return catalogkit.Secure(t, raw, false, func(c *catalog.Config) { c.OpenStorage, c.Now = p.rawOpen, clock.Now })
 	}
 	definite := !plan.dead && moorage.KindOf(err) != moorage.KindCommitUnknown || err == nil
 	for _, moment := range []string{"at once", "after late writes"} {
@@ -344,15 +337,15 @@ func crashPolicyOnce(t *testing.T, m policyMutation, alone bool, k int, action r
 		if plan.dead {
 			continue
 		}
-		if shown := m.shown(ctx, p.secured); shown != happened {
+		if shown := m.shown(ctx, p.Secured); shown != happened {
 			t.Fatalf("%s; %s the node shows %t, the records say %t", at, moment, shown, happened)
 		}
 	}
 	clock.Advance(max(directory.DroppingStale, purge.AssignmentLife) + time.Second)
 	node := fresh()
-	must(t, node.purgeAll(ctx))
-	must(t, node.endWindows(ctx))
-	wantClean(t, node.instance)
+	must(t, node.PurgeAll(ctx))
+	must(t, node.EndWindows(ctx))
+	catalogkit.WantClean(t, node.Instance)
 	if m.worker && !records.recorded(m) {
 		t.Errorf("%s: the next pass does not end it", at)
 	}

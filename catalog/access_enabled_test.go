@@ -9,20 +9,21 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/grants"
 	memoryregistry "moorage/registry/memory"
+	"moorage/testkit/catalogkit"
 )
 
 // A principal that is enabled again at one node is let in at the others at once.
 func TestEnabledPrincipalIsLetInOnEveryNode(t *testing.T) {
 	t.Parallel()
-	first := newSecured(t, memoryregistry.New(cryptorand.Reader), false)
-	first.populate()
-	first.grant(onTable("t"), bobName, access.Read)
-	second := secure(t, first.store, false, func(c *catalog.Config) { c.OpenStorage = first.config.OpenStorage })
+	first := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), false)
+	first.Populate()
+	first.Grant(catalogkit.OnTable("t"), catalogkit.BobName, access.Read)
+	second := catalogkit.Secure(t, first.Store, false, func(c *catalog.Config) { c.OpenStorage = first.Config.OpenStorage })
 	for _, disabled := range []bool{true, false, true, false} {
-		_, err := first.admin().PutPrincipal(t.Context(), bobName, grants.PrincipalSpec{Disabled: disabled})
+		_, err := first.Admin().PutPrincipal(t.Context(), catalogkit.BobName, grants.PrincipalSpec{Disabled: disabled})
 		must(t, err)
-		for name, node := range map[string]*secured{"the node": first, "another node": second} {
-			err := node.as(bobName).TableExists(t.Context(), ident("t"))
+		for name, node := range map[string]*catalogkit.Secured{"the node": first, "another node": second} {
+			err := node.Named(catalogkit.BobName).TableExists(t.Context(), ident("t"))
 			if refused := moorage.KindOf(err) == moorage.KindNotAuthorized; err != nil != refused || refused != disabled {
 				t.Errorf("%s answers somebody who is disabled (%t): %v", name, disabled, err)
 			}

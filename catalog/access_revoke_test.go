@@ -16,6 +16,8 @@ import (
 	"moorage/registry"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/catalogkit"
+	"moorage/testkit/storetest"
 )
 
 var revokesFlag = flag.Int("revokes", 150, "how often a privilege is revoked on one node and asked for on the others")
@@ -25,7 +27,7 @@ var revokesFlag = flag.Int("revokes", 150, "how often a privilege is revoked on 
 type policyHistory struct {
 	t     *testing.T
 	seed  uint64
-	nodes [3]atomic.Pointer[secured]
+	nodes [3]atomic.Pointer[catalogkit.Secured]
 	// begun and answered count the changes of the privilege. Odd ones grant it.
 	begun, answered atomic.Uint64
 	asked, allowed  atomic.Uint64
@@ -45,7 +47,7 @@ func (h *policyHistory) each(ticks <-chan struct{}, do func()) {
 // last one that was answered.
 func (h *policyHistory) look(ctx context.Context, node int) {
 	before := h.answered.Load()
-	_, err := h.nodes[node].Load().as(bobName).LoadTable(ctx, ident("t"))
+	_, err := h.nodes[node].Load().Named(catalogkit.BobName).LoadTable(ctx, ident("t"))
 	if h.begun.Load() != before {
 		return // this request overlaps a change: either answer is right
 	}
@@ -72,8 +74,8 @@ func (h *policyHistory) change(ctx context.Context, node int, revoke bool) {
 		}
 	}
 	h.begun.Add(1)
-	_, err := h.nodes[node].Load().admin().ChangeGrants(ctx, []grants.Change{
-		{Revoke: revoke, Object: onTable("t"), Grantee: bobName, Privileges: access.Read},
+	_, err := h.nodes[node].Load().Admin().ChangeGrants(ctx, []grants.Change{
+		{Revoke: revoke, Object: catalogkit.OnTable("t"), Grantee: catalogkit.BobName, Privileges: access.Read},
 	})
 	if err != nil {
 		h.t.Errorf("change policy at node %d: %v", node, err)
@@ -83,7 +85,7 @@ func (h *policyHistory) change(ctx context.Context, node int, revoke bool) {
 
 // run changes the privilege rounds times, at one node after another, and looks at each node as soon
 // as the change is answered. Nodes are replaced by new ones, which know nothing.
-func (h *policyHistory) run(ctx context.Context, rounds int, restart func() *secured) {
+func (h *policyHistory) run(ctx context.Context, rounds int, restart func() *catalogkit.Secured) {
 	random := rand.New(rand.NewPCG(h.seed, 0))
 	for round := range rounds {
 		for _, revoke := range []bool{false, true} {
@@ -106,23 +108,23 @@ func (h *policyHistory) run(ctx context.Context, rounds int, restart func() *sec
 // three nodes, while they commit to the table.
 func TestRevokeHoldsAtOnce(t *testing.T) {
 	t.Parallel()
-	seed := newSeed(t)
+	seed := catalogkit.NewSeed(t)
 	random := newLockedRandom(seed)
-	dsn := newDatabase(t)
+	dsn := stores.NewDatabase(t)
 	files := memorystorage.New()
 	share := func(config *catalog.Config) {
 		config.OpenStorage = func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) }
 	}
 	stores := make([]registry.Store, 3)
 	for i := range stores {
-		stores[i] = openPostgres(t, dsn, random)
+		stores[i] = storetest.OpenNode(t, dsn, random)
 	}
 	h := &policyHistory{t: t, seed: seed}
-	first := newSecured(t, stores[0], false, share)
-	first.populate()
+	first := catalogkit.NewSecured(t, stores[0], false, share)
+	first.Populate()
 	h.nodes[0].Store(first)
-	h.nodes[1].Store(secure(t, stores[1], false, share))
-	h.nodes[2].Store(secure(t, stores[2], false, share))
+	h.nodes[1].Store(catalogkit.Secure(t, stores[1], false, share))
+	h.nodes[2].Store(catalogkit.Secure(t, stores[2], false, share))
 
 	var others sync.WaitGroup
 	for i := range h.ticks {
@@ -134,14 +136,14 @@ func TestRevokeHoldsAtOnce(t *testing.T) {
 	commits := 0
 	others.Go(func() {
 		h.each(h.ticks[3], func() {
-			owner := h.nodes[commits%3].Load().as(annName)
-			if _, err := owner.Commit(t.Context(), ident("t"), setProperty(t, "commit", strconv.Itoa(commits))); err != nil {
+			owner := h.nodes[commits%3].Load().Named(catalogkit.AnnName)
+			if _, err := owner.Commit(t.Context(), ident("t"), catalogkit.SetProperty(t, "commit", strconv.Itoa(commits))); err != nil {
 				t.Errorf("commit: %v", err)
 			}
 			commits++
 		})
 	})
-	h.run(t.Context(), *revokesFlag, func() *secured { return secure(t, stores[int(h.begun.Load())%3], false, share) })
+	h.run(t.Context(), *revokesFlag, func() *catalogkit.Secured { return catalogkit.Secure(t, stores[int(h.begun.Load())%3], false, share) })
 	for _, ticks := range h.ticks {
 		close(ticks)
 	}

@@ -14,6 +14,7 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/catalogkit"
 )
 
 // interrupted is a store that lets something happen before the k-th of its calls.
@@ -54,39 +55,39 @@ func (s *interrupted) Apply(ctx context.Context, batch registry.Batch) ([]regist
 	return s.Store.Apply(ctx, batch)
 }
 
-// secondActors are changes that another makes while bobName uses the table t, on which alone he has
-// privileges. Afterwards nobody lets bobName use what is called t.
-var secondActors = map[string]func(ctx context.Context, node *secured) error{
-	"revoke": func(_ context.Context, node *secured) error {
-		node.revoke(onTable("t"), bobName, bobsPrivileges)
+// secondActors are changes that another makes while bob uses the table t. Bob has no privileges on
+// anything else. Afterwards bob may not use what is called t.
+var secondActors = map[string]func(ctx context.Context, node *catalogkit.Secured) error{
+	"revoke": func(_ context.Context, node *catalogkit.Secured) error {
+		node.Revoke(catalogkit.OnTable("t"), catalogkit.BobName, bobsPrivileges)
 		return nil
 	},
-	"disable": func(ctx context.Context, node *secured) error {
-		_, err := node.admin().PutPrincipal(ctx, bobName, grants.PrincipalSpec{Disabled: true})
+	"disable": func(ctx context.Context, node *catalogkit.Secured) error {
+		_, err := node.Admin().PutPrincipal(ctx, catalogkit.BobName, grants.PrincipalSpec{Disabled: true})
 		return err
 	},
-	"rename, and make another": func(ctx context.Context, node *secured) error {
-		if err := node.as(annName).RenameTable(ctx, ident("t"), ident("former")); err != nil {
+	"rename, and make another": func(ctx context.Context, node *catalogkit.Secured) error {
+		if err := node.Named(catalogkit.AnnName).RenameTable(ctx, ident("t"), ident("former")); err != nil {
 			return err
 		}
-		_, err := node.as(annName).CreateTable(ctx, ident("t"), anotherTable)
+		_, err := node.Named(catalogkit.AnnName).CreateTable(ctx, ident("t"), anotherTable)
 		return err
 	},
-	"drop, and make another": func(ctx context.Context, node *secured) error {
-		if err := node.as(annName).DropTable(ctx, ident("t"), catalog.DropOptions{}); err != nil {
+	"drop, and make another": func(ctx context.Context, node *catalogkit.Secured) error {
+		if err := node.Named(catalogkit.AnnName).DropTable(ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			return err
 		}
-		_, err := node.as(annName).CreateTable(ctx, ident("t"), anotherTable)
+		_, err := node.Named(catalogkit.AnnName).CreateTable(ctx, ident("t"), anotherTable)
 		return err
 	},
 }
 
 // anotherTable is what is called t afterwards.
-var anotherTable = catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: map[string]string{"secret": "of ann"}}
+var anotherTable = catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Properties: map[string]string{"secret": "of ann"}}
 
 const bobsPrivileges = access.Read | access.Alter | access.Drop
 
-// firstActors are what bobName does, and whether it is seen to have happened to a table.
+// firstActors are what catalogkit.BobName does, and whether it is seen to have happened to a table.
 var firstActors = map[string]struct {
 	do       func(t *testing.T, ctx context.Context, bob *catalog.Catalog) error
 	happened func(table *catalog.Table, err error) bool
@@ -102,7 +103,7 @@ var firstActors = map[string]struct {
 	},
 	"commit": {
 		do: func(t *testing.T, ctx context.Context, bob *catalog.Catalog) error {
-			table, err := bob.Commit(ctx, ident("t"), setProperty(t, "by", "bob"))
+			table, err := bob.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "by", "bob"))
 			if err == nil && table.Document.Properties()["secret"] != "" {
 				t.Error("he is shown a table that he may not see")
 			}
@@ -136,14 +137,14 @@ func TestSecondActor(t *testing.T) {
 						c.OpenStorage = func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) }
 					}
 					store := &interrupted{Store: raw}
-					node, other := newSecured(t, store, false, share), secure(t, raw, false, share)
-					node.populate()
-					node.grant(onTable("t"), bobName, bobsPrivileges)
-					bob := node.as(bobName)
+					node, other := catalogkit.NewSecured(t, store, false, share), catalogkit.Secure(t, raw, false, share)
+					node.Populate()
+					node.Grant(catalogkit.OnTable("t"), catalogkit.BobName, bobsPrivileges)
+					bob := node.Named(catalogkit.BobName)
 					if _, err := bob.LoadTable(ctx, ident("t")); err != nil { // it is in memory
 						t.Fatal(err)
 					}
-					before, err := node.as(annName).LoadTable(ctx, ident("t"))
+					before, err := node.Named(catalogkit.AnnName).LoadTable(ctx, ident("t"))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -172,10 +173,10 @@ func TestSecondActor(t *testing.T) {
 
 // checkSecond checks what is left after a request that ended with err, about the table that was
 // called t.
-func checkSecond(t *testing.T, at string, node *secured, pointer registry.ID, err error,
+func checkSecond(t *testing.T, at string, node *catalogkit.Secured, pointer registry.ID, err error,
 	happened func(*catalog.Table, error) bool) {
 	t.Helper()
-	ann := node.as(annName)
+	ann := node.Named(catalogkit.AnnName)
 	for _, name := range []string{"t", "former"} {
 		table, loadErr := ann.LoadTable(t.Context(), ident(name))
 		if loadErr == nil && table.PointerID() != pointer {
@@ -191,7 +192,7 @@ func checkSecond(t *testing.T, at string, node *secured, pointer registry.ID, er
 			t.Errorf("%s, and yet it happened", at)
 		}
 	}
-	if _, err := node.as(bobName).LoadTable(t.Context(), ident("t")); err == nil {
+	if _, err := node.Named(catalogkit.BobName).LoadTable(t.Context(), ident("t")); err == nil {
 		t.Errorf("%s: he may still load it", at)
 	}
 }

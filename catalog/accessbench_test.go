@@ -11,6 +11,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/locks"
+	"moorage/testkit/catalogkit"
 )
 
 // BenchmarkPostgresAccess loads tables in turns through a catalog without a guard and through one
@@ -20,7 +21,7 @@ func BenchmarkPostgresAccess(b *testing.B) {
 	d := newBenchDatabase(b)
 	open := d.newCatalog(b, locks.GrantAll{})
 	const many = 1000
-	open.createTables(many)
+	createTables(open, many)
 	guarded := d.newGuarded(b)
 	load := func(c *catalog.Catalog, n int) (time.Duration, error) {
 		start := time.Now()
@@ -71,16 +72,16 @@ func BenchmarkPostgresAccess(b *testing.B) {
 // process that is not alone with the database.
 func (d benchDatabase) newGuarded(b *testing.B) *catalog.Catalog {
 	b.Helper()
-	config := d.newCatalog(b, locks.GrantAll{}).instance.config
+	config := d.newCatalog(b, locks.GrantAll{}).Instance.Config
 	config.Guard = gate.New(gate.Config{Store: config.Store})
-	n, err := newInstance(config)
+	n, err := catalogkit.NewInstance(config)
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &secured{n, b, config.Store}
-	if err := s.admin().Enable(b.Context()); err != nil {
+	s := &catalogkit.Secured{Instance: n, T: b, Store: config.Store}
+	if err := s.Admin().Enable(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	s.grant(onWarehouse(), annName, access.Read)
-	return s.As(moorage.Caller{Name: annName})
+	s.Grant(catalogkit.OnWarehouse(), catalogkit.AnnName, access.Read)
+	return s.As(moorage.Caller{Name: catalogkit.AnnName})
 }

@@ -18,15 +18,15 @@ func TestChangeRecords(t *testing.T) {
 		t.Run(string(m.operation), func(t *testing.T) {
 			t.Parallel()
 			f, unregistered := newCrashFixture(t, m.operation, func(*catalog.Config) {})
-			before, err := f.store.Changes(f.ctx, 0, registry.ListLimitMax)
+			before, err := f.Store.Changes(f.Ctx, 0, registry.ListLimitMax)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx := moorage.WithRequestID(f.ctx, "request 1")
-			if _, err := mutations(t, unregistered)[n].run(ctx, f.instance.as("ann")); err != nil {
+			ctx := moorage.WithRequestID(f.Ctx, "request 1")
+			if _, err := mutations(t, unregistered)[n].run(ctx, f.Instance.Named("ann")); err != nil {
 				t.Fatal(err)
 			}
-			changes, err := f.store.Changes(f.ctx, 0, registry.ListLimitMax)
+			changes, err := f.Store.Changes(f.Ctx, 0, registry.ListLimitMax)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,7 +38,7 @@ func TestChangeRecords(t *testing.T) {
 			if m.operation == gate.Purge || m.operation == gate.EndWindow { // jobs of the server
 				caller = "system:" + string(m.operation)
 			}
-			if last.Operation != string(m.operation) || last.Principal != caller || last.RequestID != "request 1" || !last.Time.Equal(f.clock.Now()) {
+			if last.Operation != string(m.operation) || last.Principal != caller || last.RequestID != "request 1" || !last.Time.Equal(f.Clock.Now()) {
 				t.Errorf("the last change is %+v", last)
 			}
 			newest := map[registry.Key]registry.ETag{}
@@ -63,7 +63,7 @@ func TestChangeRecords(t *testing.T) {
 				}
 			}
 			for key, etag := range newest {
-				records, err := f.store.Get(f.ctx, key)
+				records, err := f.Store.Get(f.Ctx, key)
 				if err != nil {
 					t.Fatal(err)
 				}

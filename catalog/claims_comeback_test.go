@@ -7,26 +7,27 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // dropMoved leaves a dropped table that lived at each of locations. Its last version names the last
 // of them. Another table has taken over the claim of the first location and given it up. So the
 // records of the folders above it, in which nobody lives, are gone too.
-func (f *fixture) dropMoved(locations ...string) (last *catalog.Table) {
-	f.t.Helper()
-	last = f.createAt("t", locations[0])
+func dropMoved(f *catalogkit.Fixture, locations ...string) (last *catalog.Table) {
+	f.T.Helper()
+	last = f.CreateAt("t", locations[0])
 	for _, location := range locations[1:] {
-		moved, err := f.Commit(f.ctx, ident("t"), moveTo(f.t, location))
-		must(f.t, err)
+		moved, err := f.Commit(f.Ctx, ident("t"), catalogkit.MoveTo(f.T, location))
+		must(f.T, err)
 		last = moved
 	}
-	must(f.t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
-	f.createAt("between", locations[0])
-	_, err := f.UnregisterTable(f.ctx, ident("between"))
-	must(f.t, err)
-	f.clearTombstones()
+	must(f.T, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}))
+	f.CreateAt("between", locations[0])
+	_, err := f.UnregisterTable(f.Ctx, ident("between"))
+	must(f.T, err)
+	f.ClearTombstones()
 	for range strings.Count(locations[0], "/") {
-		must(f.t, f.sweepFolders(f.ctx))
+		must(f.T, f.SweepFolders(f.Ctx))
 	}
 	return last
 }
@@ -44,15 +45,15 @@ func TestClaimsComeBackWithTheirFolders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			last := f.dropMoved(row.first, row.second)
-			_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
+			f := catalogkit.New(t)
+			last := dropMoved(f, row.first, row.second)
+			_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
 			must(t, err)
 			for _, location := range row.taken {
-				_, err := f.CreateTable(f.ctx, ident("other"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location})
-				wantKind(t, err, moorage.KindBadRequest)
+				_, err := f.CreateTable(f.Ctx, ident("other"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: location})
+				catalogkit.WantKind(t, err, moorage.KindBadRequest)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -61,49 +62,49 @@ func TestClaimsComeBackWithTheirFolders(t *testing.T) {
 // has by now. A register of that file is refused.
 func TestRegisterAroundWhereTheTableLived(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	last := f.dropMoved("file:///wh/a/old", "file:///wh/new")
+	f := catalogkit.New(t)
+	last := dropMoved(f, "file:///wh/a/old", "file:///wh/new")
 	const around = "file:///wh/around.metadata.json"
 	body := strings.Replace(string(last.Document.Raw()), `"file:///wh/new"`, `"file:///wh/a"`, 1)
-	must(t, f.files.Create(f.ctx, around, []byte(body)))
-	_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: around})
-	wantKind(t, err, moorage.KindBadRequest)
+	must(t, f.Files.Create(f.Ctx, around, []byte(body)))
+	_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: around})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	if !strings.Contains(moorage.MessageOf(err), "contains another location of the same table or view: file:///wh/a") {
 		t.Errorf("refused with %v", err)
 	}
-	_, err = f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
+	_, err = f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
 	must(t, err)
-	records, err := f.store.Get(f.ctx, registry.LocationKey("file:///wh/a"))
+	records, err := f.Store.Get(f.Ctx, registry.LocationKey("file:///wh/a"))
 	must(t, err)
 	if got := records[0].State; got != registry.StateBelow {
 		t.Errorf("the folder is %s", got)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A folder that a node remembers has become the home of a table since: nobody gets to live in it,
 // and it is free again when the table is gone.
 func TestFolderThatIsRememberedWrongly(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	for _, name := range []string{"a", "b"} {
-		f.createAt(name, "file:///wh/x/y/"+name)
+		f.CreateAt(name, "file:///wh/x/y/"+name)
 	}
 	for _, name := range []string{"a", "b"} {
-		_, err := f.UnregisterTable(f.ctx, ident(name))
+		_, err := f.UnregisterTable(f.Ctx, ident(name))
 		must(t, err)
 	}
-	f.clearTombstones()
+	f.ClearTombstones()
 	for range 2 {
-		must(t, f.sweepFolders(f.ctx))
+		must(t, f.SweepFolders(f.Ctx))
 	}
-	f.createAt("around", "file:///wh/x")
-	_, err := f.CreateTable(f.ctx, ident("c"), catalog.CreateTableRequest{
-		Schema: []byte(testSchema), Location: "file:///wh/x/y/c",
+	f.CreateAt("around", "file:///wh/x")
+	_, err := f.CreateTable(f.Ctx, ident("c"), catalog.CreateTableRequest{
+		Schema: []byte(catalogkit.Schema), Location: "file:///wh/x/y/c",
 	})
-	wantKind(t, err, moorage.KindBadRequest)
-	_, err = f.UnregisterTable(f.ctx, ident("around"))
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	_, err = f.UnregisterTable(f.Ctx, ident("around"))
 	must(t, err)
-	f.createAt("c", "file:///wh/x/y/c")
-	f.wantClean()
+	f.CreateAt("c", "file:///wh/x/y/c")
+	f.WantClean()
 }

@@ -11,23 +11,8 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/warehouses"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
-
-// createAt makes a table at an explicit location.
-func (f *fixture) createAt(name, location string) *catalog.Table {
-	f.t.Helper()
-	table, err := f.CreateTable(f.ctx, ident(name), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location})
-	if err != nil {
-		f.t.Fatalf("create %s at %s: %v", name, location, err)
-	}
-	return table
-}
-
-// moveTo returns a commit that moves a table.
-func moveTo(t testing.TB, location string) catalog.CommitRequest {
-	t.Helper()
-	return commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location))
-}
 
 // No table lives at a root, because every other table would lie within it. A root that is within
 // another root is no exception.
@@ -38,17 +23,17 @@ func TestNoTableAtRoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			f.allow(testWarehouse, allowed...)
+			f := catalogkit.New(t)
+			f.Allow(catalogkit.Warehouse, allowed...)
 			for _, root := range append([]string{"file:///wh", "file:/wh/"}, allowed...) {
-				_, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: root})
-				wantKind(t, err, moorage.KindBadRequest)
+				_, err := f.CreateTable(f.Ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: root})
+				catalogkit.WantKind(t, err, moorage.KindBadRequest)
 			}
-			table := f.create("t")
-			_, err := f.Commit(f.ctx, ident("t"), moveTo(t, "file:///wh"))
-			wantKind(t, err, moorage.KindBadRequest)
-			f.createAt("u", table.Document.Location()+"-beside")
-			f.wantClean()
+			table := f.Create("t")
+			_, err := f.Commit(f.Ctx, ident("t"), catalogkit.MoveTo(t, "file:///wh"))
+			catalogkit.WantKind(t, err, moorage.KindBadRequest)
+			f.CreateAt("u", table.Document.Location()+"-beside")
+			f.WantClean()
 		})
 	}
 }
@@ -66,39 +51,39 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			f.createAt("t", "file:///wh/old")
-			moved, err := f.Commit(f.ctx, ident("t"), moveTo(t, "file:///wh/new"))
+			f := catalogkit.New(t)
+			f.CreateAt("t", "file:///wh/old")
+			moved, err := f.Commit(f.Ctx, ident("t"), catalogkit.MoveTo(t, "file:///wh/new"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+			if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if test.taken == "file:///wh/old/inner" { // the claim passes on, ends, and its place is built over
-				f.createAt("between", "file:///wh/old")
-				if _, err := f.UnregisterTable(f.ctx, ident("between")); err != nil {
+				f.CreateAt("between", "file:///wh/old")
+				if _, err := f.UnregisterTable(f.Ctx, ident("between")); err != nil {
 					t.Fatal(err)
 				}
 			}
-			f.createAt("other", test.taken)
+			f.CreateAt("other", test.taken)
 			request := catalog.RegisterRequest{MetadataLocation: moved.MetadataLocation}
-			_, err = f.RegisterTable(f.ctx, ident("back"), request)
-			wantKind(t, err, moorage.KindAlreadyExists)
-			f.wantClean()
+			_, err = f.RegisterTable(f.Ctx, ident("back"), request)
+			catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
+			f.WantClean()
 
-			if err := f.DropTable(f.ctx, ident("other"), catalog.DropOptions{}); err != nil {
+			if err := f.DropTable(f.Ctx, ident("other"), catalog.DropOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			_, err = f.RegisterTable(f.ctx, ident("back"), request)
+			_, err = f.RegisterTable(f.Ctx, ident("back"), request)
 			if test.taken == "file:///wh/old/inner" {
-				wantKind(t, err, moorage.KindAlreadyExists) // the folder is swept later
+				catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // the folder is swept later
 				return
 			}
 			if err != nil {
 				t.Fatalf("with the other table dropped: %v", err)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -121,21 +106,21 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 		for _, kind := range []*directory.Kind{directory.Table(), directory.View()} {
 			t.Run(kind.Noun+" to "+location, func(t *testing.T) {
 				t.Parallel()
-				f := newFixture(t)
+				f := catalogkit.New(t)
 				move := func(location string) (err error) {
 					if kind == directory.Table() {
-						_, err = f.Commit(f.ctx, ident("it"), moveTo(t, location))
+						_, err = f.Commit(f.Ctx, ident("it"), catalogkit.MoveTo(t, location))
 						return err
 					}
-					_, err = f.ReplaceView(f.ctx, ident("it"), replaceRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location)))
+					_, err = f.ReplaceView(f.Ctx, ident("it"), catalogkit.ReplaceRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location)))
 					return err
 				}
-				f.createAt("other", "file:///wh/other/inner")
-				f.createAt("beside", "file:///wh/both/theirs")
-				f.createAt("before", "file:///wh/mixed/before")
+				f.CreateAt("other", "file:///wh/other/inner")
+				f.CreateAt("beside", "file:///wh/both/theirs")
+				f.CreateAt("before", "file:///wh/mixed/before")
 				if kind == directory.Table() {
-					f.createAt("it", "file:///wh/once")
-				} else if _, err := f.CreateView(f.ctx, ident("it"), viewRequest("file:///wh/once")); err != nil {
+					f.CreateAt("it", "file:///wh/once")
+				} else if _, err := f.CreateView(f.Ctx, ident("it"), catalogkit.ViewRequest("file:///wh/once")); err != nil {
 					t.Fatal(err)
 				}
 				for _, location := range []string{"file:///wh/both/own", "file:///wh/mixed/own", "file:///wh/in/now"} {
@@ -148,10 +133,10 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-				} else if wantKind(t, err, moorage.KindBadRequest); !strings.Contains(moorage.MessageOf(err), want) || !strings.HasSuffix(moorage.MessageOf(err), ": "+location) {
+				} else if catalogkit.WantKind(t, err, moorage.KindBadRequest); !strings.Contains(moorage.MessageOf(err), want) || !strings.HasSuffix(moorage.MessageOf(err), ": "+location) {
 					t.Errorf("the answer is %q, want %q", moorage.MessageOf(err), want)
 				}
-				f.wantClean()
+				f.WantClean()
 			})
 		}
 	}
@@ -160,17 +145,17 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 // A table in a deep namespace with long names has a location as well, if a short one.
 func TestLocationInDeepNamespace(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	deep := make(moorage.Namespace, moorage.NamespaceLevelsMax)
 	for i := range deep {
 		deep[i] = strings.Repeat("é", moorage.NameBytesMax/2)
 	}
-	if _, err := f.CreateNamespace(f.ctx, testWarehouse, deep, nil); err != nil {
+	if _, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, deep, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, stage := range []bool{true, false} {
-		request := catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: stage}
-		table, err := f.CreateTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: deep, Name: "t"}, request)
+		request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: stage}
+		table, err := f.CreateTable(f.Ctx, moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: deep, Name: "t"}, request)
 		if err != nil {
 			t.Fatalf("stage %t: %v", stage, err)
 		}
@@ -178,46 +163,46 @@ func TestLocationInDeepNamespace(t *testing.T) {
 			t.Errorf("stage %t: location %.100s…", stage, got)
 		}
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A claim is a key, and those have a bound.
 func TestLocationTooLong(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	longest := "file:///wh" + strings.Repeat("/f", (registry.KeyBytesMax-len("file:///wh"))/2)
-	f.createAt("t", longest)
-	_, err := f.CreateTable(f.ctx, ident("u"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: longest + "g"})
-	wantKind(t, err, moorage.KindBadRequest)
-	f.wantClean()
+	f.CreateAt("t", longest)
+	_, err := f.CreateTable(f.Ctx, ident("u"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: longest + "g"})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	f.WantClean()
 }
 
 // A table keeps at most as many earlier locations as the one Apply that ends it can give up.
 func TestLocationsOfOneTable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	at := func(n int) catalog.CommitRequest { return moveTo(t, fmt.Sprintf("file:///wh/moved/%d", n)) }
+	f := catalogkit.New(t)
+	f.Create("t")
+	at := func(n int) catalog.CommitRequest { return catalogkit.MoveTo(t, fmt.Sprintf("file:///wh/moved/%d", n)) }
 	for n := 1; n < claims.Max; n++ {
-		_, err := f.Commit(f.ctx, ident("t"), at(n))
+		_, err := f.Commit(f.Ctx, ident("t"), at(n))
 		must(t, err)
 	}
-	_, err := f.Commit(f.ctx, ident("t"), at(claims.Max))
-	wantKind(t, err, moorage.KindBadRequest)
-	f.create("u")
-	wantKind(t, f.transact(catalog.TableChange{ident("t"), at(claims.Max)}, catalog.TableChange{ident("u"), setProperty(t, "a", "b")}), moorage.KindBadRequest)
-	last, err := f.Commit(f.ctx, ident("t"), at(1)) // where it was before
+	_, err := f.Commit(f.Ctx, ident("t"), at(claims.Max))
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	f.Create("u")
+	catalogkit.WantKind(t, f.Transact(catalog.TableChange{ident("t"), at(claims.Max)}, catalog.TableChange{ident("u"), catalogkit.SetProperty(t, "a", "b")}), moorage.KindBadRequest)
+	last, err := f.Commit(f.Ctx, ident("t"), at(1)) // where it was before
 	must(t, err)
 
-	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
-	_, err = f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
+	must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}))
+	_, err = f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
 	must(t, err)
-	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
-	must(t, f.purgeAll(f.ctx))
-	if stats := f.purges.Stats(); stats.Unfinished != 0 || stats.Failures != 0 {
+	must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
+	must(t, f.PurgeAll(f.Ctx))
+	if stats := f.Purges.Stats(); stats.Unfinished != 0 || stats.Failures != 0 {
 		t.Errorf("the purge did not end: %+v", stats)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // Tables do not lie within each other although the roots above them do. The roots may be those of
@@ -226,49 +211,49 @@ func TestLocationsNestInNoWarehouse(t *testing.T) {
 	t.Parallel()
 	inner := moorage.Identifier{Warehouse: "inner", Namespace: moorage.Namespace{"ns"}, Name: "t"}
 	request := func(location string) catalog.CreateTableRequest {
-		return catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location}
+		return catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: location}
 	}
-	withInner := func(t *testing.T) *fixture {
-		f := newFixture(t)
-		_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: inner.Warehouse, Location: "file:///wh/a/b/c"})
+	withInner := func(t *testing.T) *catalogkit.Fixture {
+		f := catalogkit.New(t)
+		_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: inner.Warehouse, Location: "file:///wh/a/b/c"})
 		must(t, err)
-		_, err = f.CreateNamespace(f.ctx, inner.Warehouse, inner.Namespace, nil)
+		_, err = f.CreateNamespace(f.Ctx, inner.Warehouse, inner.Namespace, nil)
 		must(t, err)
 		return f
 	}
 	t.Run("around first", func(t *testing.T) {
 		t.Parallel()
 		f := withInner(t)
-		f.createAt("around", "file:///wh/a")
+		f.CreateAt("around", "file:///wh/a")
 		for _, location := range []string{"", "file:///wh/a/b/c/t"} {
-			_, err := f.CreateTable(f.ctx, inner, request(location))
-			wantKind(t, err, moorage.KindBadRequest)
+			_, err := f.CreateTable(f.Ctx, inner, request(location))
+			catalogkit.WantKind(t, err, moorage.KindBadRequest)
 		}
-		must(t, f.DropTable(f.ctx, ident("around"), catalog.DropOptions{}))
-		f.wantClean()
+		must(t, f.DropTable(f.Ctx, ident("around"), catalog.DropOptions{}))
+		f.WantClean()
 	})
 	t.Run("within first", func(t *testing.T) {
 		t.Parallel()
 		f := withInner(t)
-		_, err := f.CreateTable(f.ctx, inner, request(""))
+		_, err := f.CreateTable(f.Ctx, inner, request(""))
 		must(t, err)
-		f.create("t")
+		f.Create("t")
 		for _, location := range []string{"file:///wh/a", "file:///wh/a/b"} {
-			_, err := f.CreateTable(f.ctx, ident("around"), request(location))
-			wantKind(t, err, moorage.KindBadRequest)
-			_, err = f.Commit(f.ctx, ident("t"), moveTo(t, location))
-			wantKind(t, err, moorage.KindBadRequest)
+			_, err := f.CreateTable(f.Ctx, ident("around"), request(location))
+			catalogkit.WantKind(t, err, moorage.KindBadRequest)
+			_, err = f.Commit(f.Ctx, ident("t"), catalogkit.MoveTo(t, location))
+			catalogkit.WantKind(t, err, moorage.KindBadRequest)
 		}
-		f.wantClean()
+		f.WantClean()
 	})
 	t.Run("wider later", func(t *testing.T) {
 		t.Parallel()
-		f := newFixture(t)
-		f.allow(testWarehouse, "file:///lake/team/tables")
-		f.createAt("within", "file:///lake/team/tables/t")
-		f.allow(testWarehouse, "file:///lake")
-		_, err := f.other(f.store).CreateTable(f.ctx, ident("around"), request("file:///lake/team"))
-		wantKind(t, err, moorage.KindBadRequest)
-		f.wantClean()
+		f := catalogkit.New(t)
+		f.Allow(catalogkit.Warehouse, "file:///lake/team/tables")
+		f.CreateAt("within", "file:///lake/team/tables/t")
+		f.Allow(catalogkit.Warehouse, "file:///lake")
+		_, err := f.Other(f.Store).CreateTable(f.Ctx, ident("around"), request("file:///lake/team"))
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
+		f.WantClean()
 	})
 }

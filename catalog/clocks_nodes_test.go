@@ -10,6 +10,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 )
 
@@ -27,24 +28,24 @@ func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t)
+				f := catalogkit.New(t)
 				dead := false
-				dying := registrytest.Faulty(f.store, func(int, string) registrytest.Action {
+				dying := registrytest.Faulty(f.Store, func(int, string) registrytest.Action {
 					if dead {
 						return registrytest.Die
 					}
 					return registrytest.Pass
 				})
-				dropper, creator := f.otherBy(dying, row.dropper), f.otherBy(f.store, row.creator)
-				must(t, dropper.markDropping(f.ctx, ns))
+				dropper, creator := f.OtherBy(dying, row.dropper), f.OtherBy(f.Store, row.creator)
+				must(t, dropper.MarkDropping(f.Ctx, ns))
 				dead = true
-				f.clock.Advance(directory.DroppingStale)
-				_, err := creator.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
-				wantKind(t, err, moorage.KindUnavailable)
-				f.clock.Advance(time.Second)
-				_, err = creator.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+				f.Clock.Advance(directory.DroppingStale)
+				_, err := creator.CreateTable(f.Ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+				catalogkit.WantKind(t, err, moorage.KindUnavailable)
+				f.Clock.Advance(time.Second)
+				_, err = creator.CreateTable(f.Ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 				must(t, err)
-				f.wantClean()
+				f.WantClean()
 			})
 		})
 	}
@@ -54,14 +55,14 @@ func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
 // has come.
 func TestDeadDropFromTheFuture(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	record := tampering{f}.record(registry.TableNamespace, "/ns", registry.StateLive)
+	f := catalogkit.New(t)
+	record := catalogkit.Tamper(f).Record(registry.TableNamespace, "/ns", registry.StateLive)
 	namespace, err := registry.Decode[registry.Namespace](record)
 	must(t, err)
-	namespace.Since = f.clock.Now().Add(time.Hour)
-	tampering{f}.put(record.Key, registry.StateDropping, namespace)
-	f.create("t")
-	f.wantClean()
+	namespace.Since = f.Clock.Now().Add(time.Hour)
+	catalogkit.Tamper(f).Put(record.Key, registry.StateDropping, namespace)
+	f.Create("t")
+	f.WantClean()
 }
 
 // The store's clock says how long a dropped table can come back. So a node with another date
@@ -76,21 +77,21 @@ func TestUndropWindowOfNodesWithOtherClocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			f.create("t")
-			dropper, sweeper := f.otherBy(f.store, row.dropper), f.otherBy(f.store, row.sweeper)
-			must(t, dropper.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
-			f.clock.Advance(undropWindow)
-			must(t, sweeper.endWindows(f.ctx))
-			if left := (tampering{f}).list(registry.TablePointer); len(left) != 1 {
+			f := catalogkit.New(t)
+			f.Create("t")
+			dropper, sweeper := f.OtherBy(f.Store, row.dropper), f.OtherBy(f.Store, row.sweeper)
+			must(t, dropper.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}))
+			f.Clock.Advance(catalogkit.UndropWindow)
+			must(t, sweeper.EndWindows(f.Ctx))
+			if left := catalogkit.Tamper(f).List(registry.TablePointer); len(left) != 1 {
 				t.Errorf("%d pointers within the window, want 1", len(left))
 			}
-			f.clock.Advance(time.Second)
-			must(t, sweeper.endWindows(f.ctx))
-			if left := (tampering{f}).list(registry.TablePointer); len(left) != 0 {
+			f.Clock.Advance(time.Second)
+			must(t, sweeper.EndWindows(f.Ctx))
+			if left := catalogkit.Tamper(f).List(registry.TablePointer); len(left) != 0 {
 				t.Errorf("%d pointers behind the window, want none", len(left))
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -98,11 +99,11 @@ func TestUndropWindowOfNodesWithOtherClocks(t *testing.T) {
 // TestClockSetBack commits after the clock went back by an hour.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	before := f.create("t").Document.LastUpdatedMS()
-	f.clock.Advance(-time.Hour)
+	f := catalogkit.New(t)
+	before := f.Create("t").Document.LastUpdatedMS()
+	f.Clock.Advance(-time.Hour)
 	for i := range 2 {
-		after, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", fmt.Sprint(i)))
+		after, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", fmt.Sprint(i)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/metadata"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/histories"
 	"moorage/testkit/scale"
 )
@@ -35,7 +36,7 @@ func (a *appender) attempt(known histories.Answer) histories.Answer {
 // newAppenders makes the table "t0" of the first group and n appenders.
 func newAppenders(t *testing.T, system *historySystem, n int, seed uint64) []*appender {
 	t.Helper()
-	if _, err := system.clean.CreateTable(t.Context(), groupIdent(0, 0), catalog.CreateTableRequest{Schema: []byte(testSchema)}); err != nil {
+	if _, err := system.clean.CreateTable(t.Context(), groupIdent(0, 0), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}); err != nil {
 		t.Fatal(err)
 	}
 	appenders := make([]*appender, n)
@@ -99,13 +100,13 @@ func TestAppendersLoseNothing(t *testing.T) {
 		make func(*testing.T, *lockedRandom) *historySystem
 	}{
 		{"one node", memorySystem(localLocks, 1)},
-		{"two nodes without locks", memorySystem(noLocks, 2)},
+		{"two nodes without locks", memorySystem(catalogkit.NoLocks, 2)},
 		{"lost and late answers", faultySystem},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			seed := newSeed(t)
+			seed := catalogkit.NewSeed(t)
 			system := tt.make(t, newLockedRandom(seed))
 			appenders := newAppenders(t, system, writers, seed)
 			var group sync.WaitGroup
@@ -125,7 +126,7 @@ func TestAppendersLoseNothing(t *testing.T) {
 				}
 			}
 			wantChain(t, system, appenders)
-			wantClean(t, system.clean)
+			catalogkit.WantClean(t, system.clean)
 		})
 	}
 }
@@ -138,7 +139,7 @@ func TestAppendersWithoutRetry(t *testing.T) {
 	for _, nodes := range []int{1, 2} {
 		t.Run(map[int]string{1: "one node", 2: "two nodes"}[nodes], func(t *testing.T) {
 			t.Parallel()
-			seed := newSeed(t)
+			seed := catalogkit.NewSeed(t)
 			system := memorySystem(localLocks, nodes)(t, newLockedRandom(seed))
 			appenders := newAppenders(t, system, writers, seed)
 			for round := range rounds {
@@ -156,7 +157,7 @@ func TestAppendersWithoutRetry(t *testing.T) {
 				}
 			}
 			wantChain(t, system, appenders)
-			wantClean(t, system.clean)
+			catalogkit.WantClean(t, system.clean)
 		})
 	}
 }
@@ -180,7 +181,7 @@ func attemptAtOnce(t *testing.T, appenders []*appender, known histories.Answer) 
 		if answer.Err == nil {
 			done++
 		} else {
-			wantKind(t, answer.Err, moorage.KindCommitFailed)
+			catalogkit.WantKind(t, answer.Err, moorage.KindCommitFailed)
 		}
 	}
 	return done

@@ -19,12 +19,13 @@ import (
 	"moorage/registry/pebble"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 )
 
 // newDiskCatalog returns a catalog over the embedded store and files, both on a real disk, and the
 // folder that everything is in. The catalog has the warehouse "w" and the namespace "ns".
-func newDiskCatalog(b testing.TB, change ...func(*catalog.Config)) (*fixture, string) {
+func newDiskCatalog(b testing.TB, change ...func(*catalog.Config)) (*catalogkit.Fixture, string) {
 	b.Helper()
 	folder := b.TempDir()
 	random := newLockedRandom(1)
@@ -49,15 +50,15 @@ func newDiskCatalog(b testing.TB, change ...func(*catalog.Config)) (*fixture, st
 	for _, f := range change {
 		f(&config)
 	}
-	c, err := newInstance(config)
+	c, err := catalogkit.NewInstance(config)
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &fixture{instance: c, t: b, ctx: b.Context(), store: store}
-	if _, err := c.Warehouses().Create(f.ctx, warehouses.Spec{Name: testWarehouse, Location: "file://" + warehouse}); err != nil {
+	f := &catalogkit.Fixture{Instance: c, T: b, Ctx: b.Context(), Store: store}
+	if _, err := c.Warehouses().Create(f.Ctx, warehouses.Spec{Name: catalogkit.Warehouse, Location: "file://" + warehouse}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := c.CreateNamespace(f.ctx, testWarehouse, []string{"ns"}, nil); err != nil {
+	if _, err := c.CreateNamespace(f.Ctx, catalogkit.Warehouse, []string{"ns"}, nil); err != nil {
 		b.Fatal(err)
 	}
 	return f, folder
@@ -102,13 +103,13 @@ func BenchmarkCommit(b *testing.B) {
 		for _, clients := range clientCounts {
 			b.Run(fmt.Sprintf("tables=%d/clients=%d", tables, clients), func(b *testing.B) {
 				f, _ := newDiskCatalog(b)
-				f.createTables(tables)
+				createTables(f, tables)
 				requests := make([]catalog.CommitRequest, 1024)
 				for i := range requests {
-					requests[i] = setProperty(b, "a", fmt.Sprint(i))
+					requests[i] = catalogkit.SetProperty(b, "a", fmt.Sprint(i))
 				}
 				inParallel(b, clients, func(n int64) error {
-					_, err := f.Commit(f.ctx, ident(fmt.Sprintf("t%d", n%int64(tables))), requests[n/int64(tables)%int64(len(requests))])
+					_, err := f.Commit(f.Ctx, ident(fmt.Sprintf("t%d", n%int64(tables))), requests[n/int64(tables)%int64(len(requests))])
 					return err
 				})
 			})
@@ -118,19 +119,19 @@ func BenchmarkCommit(b *testing.B) {
 
 // createTables makes tables t0, t1, …, whose documents keep their size because their metadata
 // logs are at their bound.
-func (f *fixture) createTables(tables int) {
-	f.t.Helper()
-	trimmed := setProperty(f.t, "write.metadata.previous-versions-max", "1")
+func createTables(f *catalogkit.Fixture, tables int) {
+	f.T.Helper()
+	trimmed := catalogkit.SetProperty(f.T, "write.metadata.previous-versions-max", "1")
 	var group errgroup.Group
 	group.SetLimit(32)
 	for i := range tables {
 		group.Go(func() error {
 			name := ident(fmt.Sprintf("t%d", i))
-			if _, err := f.CreateTable(f.ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema)}); err != nil {
+			if _, err := f.CreateTable(f.Ctx, name, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}); err != nil {
 				return err
 			}
 			for range 2 {
-				if _, err := f.Commit(f.ctx, name, trimmed); err != nil {
+				if _, err := f.Commit(f.Ctx, name, trimmed); err != nil {
 					return err
 				}
 			}
@@ -138,7 +139,7 @@ func (f *fixture) createTables(tables int) {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 }
 
@@ -150,15 +151,15 @@ func BenchmarkApply(b *testing.B) {
 			f, _ := newDiskCatalog(b)
 			value := make([]byte, 400)
 			inParallel(b, clients, func(int64) error {
-				id, err := f.ledger.NewID()
+				id, err := f.Ledger.NewID()
 				if err != nil {
 					return err
 				}
-				change, err := f.ledger.NewChange(f.ctx, moorage.Anonymous(), "bench", ident("t"))
+				change, err := f.Ledger.NewChange(f.Ctx, moorage.Anonymous(), "bench", ident("t"))
 				if err != nil {
 					return err
 				}
-				_, err = f.store.Apply(f.ctx, registry.Batch{
+				_, err = f.Store.Apply(f.Ctx, registry.Batch{
 					Writes: []registry.Write{registry.Put(registry.PointerKey(id), registry.StateLive, value)},
 					Change: &change,
 				})
@@ -277,13 +278,13 @@ func (s *syncFolder) note(line []byte) error {
 func BenchmarkCommitSnapshots(b *testing.B) {
 	for _, snapshots := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("snapshots=%d", snapshots), func(b *testing.B) {
-			f := newFixture(b)
-			table := f.create("t")
-			if _, err := f.Commit(f.ctx, ident("t"), setProperty(b, "write.metadata.previous-versions-max", "10")); err != nil {
+			f := catalogkit.New(b)
+			table := f.Create("t")
+			if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(b, "write.metadata.previous-versions-max", "10")); err != nil {
 				b.Fatal(err)
 			}
 			for i := range snapshots {
-				if _, err := f.Commit(f.ctx, ident("t"), appendSnapshot(b, table, int64(i+1), int64(i), int64(i+1))); err != nil {
+				if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(b, table, int64(i+1), int64(i), int64(i+1))); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -294,7 +295,7 @@ func BenchmarkCommitSnapshots(b *testing.B) {
 				b.StopTimer()
 				request := branchAndForget(b, table, id)
 				b.StartTimer()
-				if _, err := f.Commit(f.ctx, ident("t"), request); err != nil {
+				if _, err := f.Commit(f.Ctx, ident("t"), request); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -306,7 +307,7 @@ func BenchmarkCommitSnapshots(b *testing.B) {
 // snapshot and branch that the commit before it made, so that the table keeps its size.
 func branchAndForget(b *testing.B, table *catalog.Table, id int64) catalog.CommitRequest {
 	b.Helper()
-	return commitRequest(b, `[]`, fmt.Sprintf(`[
+	return catalogkit.CommitRequest(b, `[]`, fmt.Sprintf(`[
 		{"action":"remove-snapshot-ref","ref-name":"b%d"},{"action":"remove-snapshots","snapshot-ids":[%d]},
 		{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"sequence-number":%d,"timestamp-ms":%d,"manifest-list":"%s/metadata/snap-%d.avro","summary":{"operation":"append","added-records":"100000","total-records":"100000000"},"schema-id":0}},
 		{"action":"set-snapshot-ref","ref-name":"b%d","type":"branch","snapshot-id":%d}]`,
@@ -320,13 +321,13 @@ func BenchmarkCommitGroup(b *testing.B) {
 		for _, group := range []int{64, 1} {
 			b.Run(fmt.Sprintf("clients=%d/group=%d", clients, group), func(b *testing.B) {
 				f, _ := newDiskCatalog(b, func(config *catalog.Config) { config.CommitGroup = group })
-				f.createTables(1)
+				createTables(f, 1)
 				requests := make([]catalog.CommitRequest, 1024)
 				for i := range requests {
-					requests[i] = setProperty(b, fmt.Sprintf("p%d", i%128), fmt.Sprint(i))
+					requests[i] = catalogkit.SetProperty(b, fmt.Sprintf("p%d", i%128), fmt.Sprint(i))
 				}
 				inParallel(b, clients, func(n int64) error {
-					_, err := f.Commit(f.ctx, ident("t0"), requests[n%int64(len(requests))])
+					_, err := f.Commit(f.Ctx, ident("t0"), requests[n%int64(len(requests))])
 					return err
 				})
 			})

@@ -14,6 +14,7 @@ import (
 	"moorage/catalog"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // panicking is a store that panics behind an Apply, once it is armed.
@@ -43,7 +44,7 @@ func (s *panicking) Apply(ctx context.Context, batch registry.Batch) ([]registry
 }
 
 // caught is m whose panic is an error, as the server makes it one.
-func caught(m member) member {
+func caught(m catalogkit.Member) catalogkit.Member {
 	return func(ctx context.Context, c catalog.Verbs) (table *catalog.Table, err error) {
 		defer func() {
 			if panicked := recover(); panicked != nil {
@@ -58,23 +59,23 @@ func caught(m member) member {
 // for it happened.
 func TestGroupPanicBehindApply(t *testing.T) {
 	var store *panicking
-	inBubble(t, func(f *fixture, count *callCount) {
-		branch := commitRequest(f.t, `[{"type":"assert-ref-snapshot-id","ref":"b","snapshot-id":null}]`,
+	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
+		branch := catalogkit.CommitRequest(f.T, `[{"type":"assert-ref-snapshot-id","ref":"b","snapshot-id":null}]`,
 			`[{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":1}]`)
-		_, err := f.Commit(f.ctx, ident("t"), appendSnapshot(f.t, f.load("t"), 1, 0, 1))
-		must(f.t, err)
-		answers := together(f, count, func() { store.arm(2) }, // the first is that of the commit in front
-			caught(commitOf(setProperty(f.t, "a", "1"))), commitOf(branch), commitOf(setProperty(f.t, "b", "1")))
-		if answers[0].err == nil {
-			f.t.Error("the leading commit succeeded")
+		_, err := f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(f.T, f.Load("t"), 1, 0, 1))
+		must(f.T, err)
+		answers := catalogkit.Together(f, count, func() { store.arm(2) }, // the first is that of the commit in front
+			caught(commitOf(catalogkit.SetProperty(f.T, "a", "1"))), commitOf(branch), commitOf(catalogkit.SetProperty(f.T, "b", "1")))
+		if answers[0].Err == nil {
+			f.T.Error("the leading commit succeeded")
 		}
 		for i, a := range answers[1:] {
-			if moorage.KindOf(a.err) != moorage.KindCommitUnknown {
-				f.t.Errorf("member %d: answered %v, want that it is unknown", i+1, a.err)
+			if moorage.KindOf(a.Err) != moorage.KindCommitUnknown {
+				f.T.Errorf("member %d: answered %v, want that it is unknown", i+1, a.Err)
 			}
 		}
-		if _, there := f.load("t").Document.Property("b"); !there {
-			f.t.Error("the version is not there, so the test shows nothing")
+		if _, there := f.Load("t").Document.Property("b"); !there {
+			f.T.Error("the version is not there, so the test shows nothing")
 		}
 	}, func(config *catalog.Config) {
 		store = &panicking{Store: config.Store}
@@ -115,39 +116,39 @@ func (f *hangingFiles) Create(ctx context.Context, location string, body []byte)
 // leading commit waits, and fails none of them.
 func TestGroupHangingWrite(t *testing.T) {
 	hang := &hanging{}
-	inBubble(t, func(f *fixture, count *callCount) {
+	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		began := time.Now()
-		answers := together(f, count, hang.arm,
-			commitOf(setProperty(f.t, "a", "1")), commitOf(setProperty(f.t, "b", "1")), commitOf(setProperty(f.t, "c", "1")))
+		answers := catalogkit.Together(f, count, hang.arm,
+			commitOf(catalogkit.SetProperty(f.T, "a", "1")), commitOf(catalogkit.SetProperty(f.T, "b", "1")), commitOf(catalogkit.SetProperty(f.T, "c", "1")))
 		for i, a := range answers {
-			if a.err != nil {
-				f.t.Errorf("member %d: %v", i, a.err)
+			if a.Err != nil {
+				f.T.Errorf("member %d: %v", i, a.Err)
 			}
 		}
 		if took := time.Since(began); took < 5*time.Second || took > 6*time.Second {
-			f.t.Errorf("it took %s, want the length of a turn", took)
+			f.T.Errorf("it took %s, want the length of a turn", took)
 		}
 	}, func(config *catalog.Config) {
-		wrapStorage(config, func(inner storage.Store) storage.Store { return &hangingFiles{inner, hang} })
+		catalogkit.WrapStorage(config, func(inner storage.Store) storage.Store { return &hangingFiles{inner, hang} })
 	})
 }
 
 // A repeated request is answered a version that shows its effect, also where another commit of the
 // same moment undid it.
 func TestGroupReplayIsAnsweredItsEffect(t *testing.T) {
-	inBubble(t, func(f *fixture, count *callCount) {
-		table := f.load("t")
-		request := appendSnapshot(f.t, table, 1, 0, 1)
-		request.Updates = append(setProperty(f.t, "mark", "mine").Updates, request.Updates...)
+	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
+		table := f.Load("t")
+		request := catalogkit.AppendSnapshot(f.T, table, 1, 0, 1)
+		request.Updates = append(catalogkit.SetProperty(f.T, "mark", "mine").Updates, request.Updates...)
 		hold := make(chan struct{})
-		count.hold = hold
+		count.Hold = hold
 		var group sync.WaitGroup
 		var repeated *catalog.Table
-		for i, m := range []member{commitOf(request), commitOf(request), commitOf(setProperty(f.t, "mark", "other"))} {
+		for i, m := range []catalogkit.Member{commitOf(request), commitOf(request), commitOf(catalogkit.SetProperty(f.T, "mark", "other"))} {
 			group.Go(func() {
-				answer, err := m(f.ctx, f.instance)
+				answer, err := m(f.Ctx, f.Instance)
 				if err != nil {
-					f.t.Error(err)
+					f.T.Error(err)
 				}
 				if i == 1 {
 					repeated = answer
@@ -158,7 +159,7 @@ func TestGroupReplayIsAnsweredItsEffect(t *testing.T) {
 		close(hold)
 		group.Wait()
 		if value, _ := repeated.Document.Property("mark"); value != "mine" {
-			f.t.Errorf("the repeated request was answered a version whose mark is %q", value)
+			f.T.Errorf("the repeated request was answered a version whose mark is %q", value)
 		}
 	})
 }
@@ -168,29 +169,29 @@ func TestGroupReplayIsAnsweredItsEffect(t *testing.T) {
 func TestGroupClientLeavesTaken(t *testing.T) {
 	hang := &hanging{}
 	leaving, leave := context.WithCancel(t.Context())
-	inBubble(t, func(f *fixture, count *callCount) {
+	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		left := func(_ context.Context, c catalog.Verbs) (*catalog.Table, error) {
-			ctx, cancel := context.WithCancel(f.ctx)
+			ctx, cancel := context.WithCancel(f.Ctx)
 			defer cancel()
 			go func() {
 				<-leaving.Done()
 				cancel()
 			}()
-			return c.Commit(ctx, ident("t"), setProperty(f.t, "left", "yes"))
+			return c.Commit(ctx, ident("t"), catalogkit.SetProperty(f.T, "left", "yes"))
 		}
 		go func() {
 			time.Sleep(time.Second) // while the write hangs
 			leave()
 		}()
-		answers := together(f, count, hang.arm, commitOf(setProperty(f.t, "a", "1")), left, commitOf(setProperty(f.t, "b", "1")))
-		if !errors.Is(answers[1].err, context.Canceled) {
-			f.t.Errorf("answered %v", answers[1].err)
+		answers := catalogkit.Together(f, count, hang.arm, commitOf(catalogkit.SetProperty(f.T, "a", "1")), left, commitOf(catalogkit.SetProperty(f.T, "b", "1")))
+		if !errors.Is(answers[1].Err, context.Canceled) {
+			f.T.Errorf("answered %v", answers[1].Err)
 		}
-		if _, there := f.load("t").Document.Property("left"); there {
-			f.t.Error("the commit of the client that left is there")
+		if _, there := f.Load("t").Document.Property("left"); there {
+			f.T.Error("the commit of the client that left is there")
 		}
 	}, func(config *catalog.Config) {
-		wrapStorage(config, func(inner storage.Store) storage.Store { return &hangingFiles{inner, hang} })
+		catalogkit.WrapStorage(config, func(inner storage.Store) storage.Store { return &hangingFiles{inner, hang} })
 	})
 }
 
@@ -233,38 +234,38 @@ func TestGroupOfLateMembers(t *testing.T) {
 	for name, alone := range map[string]bool{"behind a commit in its turn": false, "behind one that came to a free table": true} {
 		t.Run(name, func(t *testing.T) {
 			var store *afterRead
-			inBubble(t, func(f *fixture, count *callCount) {
-				config := f.config
+			inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
+				config := f.Config
 				config.Store = store.Store
-				other, err := newInstance(config)
-				must(f.t, err)
-				first := appendSnapshot(f.t, f.load("t"), 1, 0, 1)
-				late := make([]groupAnswer, 2)
+				other, err := catalogkit.NewInstance(config)
+				must(f.T, err)
+				first := catalogkit.AppendSnapshot(f.T, f.Load("t"), 1, 0, 1)
+				late := make([]catalogkit.GroupAnswer, 2)
 				var group sync.WaitGroup
 				arm := func() {
 					store.arm(func() {
-						now, err := other.Commit(f.ctx, ident("t"), first)
+						now, err := other.Commit(f.Ctx, ident("t"), first)
 						if err != nil {
-							f.t.Error(err)
+							f.T.Error(err)
 							return
 						}
-						for i, request := range []catalog.CommitRequest{{}, appendSnapshot(f.t, now, 2, 1, 2)} {
-							group.Go(func() { late[i].table, late[i].err = f.Commit(f.ctx, ident("t"), request) })
+						for i, request := range []catalog.CommitRequest{{}, catalogkit.AppendSnapshot(f.T, now, 2, 1, 2)} {
+							group.Go(func() { late[i].Table, late[i].Err = f.Commit(f.Ctx, ident("t"), request) })
 							synctest.Wait()
 						}
 					})
 				}
 				if empty := commitOf(catalog.CommitRequest{}); alone {
 					arm()
-					_, err = empty(f.ctx, f.instance)
+					_, err = empty(f.Ctx, f.Instance)
 				} else {
-					err = together(f, count, arm, empty)[0].err
+					err = catalogkit.Together(f, count, arm, empty)[0].Err
 				}
-				must(f.t, err)
+				must(f.T, err)
 				group.Wait()
 				for i, a := range late {
-					if a.err != nil || !a.table.Document.HasSnapshot(1) {
-						f.t.Errorf("late commit %d: answered %+v, %v", i, a.table, a.err)
+					if a.Err != nil || !a.Table.Document.HasSnapshot(1) {
+						f.T.Errorf("late commit %d: answered %+v, %v", i, a.Table, a.Err)
 					}
 				}
 			}, func(config *catalog.Config) {

@@ -8,23 +8,24 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
 // A client lost the answer to an append and sends it again. The answer is that it happened: once,
 // and as long as the table shows it.
 func TestReplayWithoutKey(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	table := f.create("t")
-	first := appendSnapshot(t, table, 1, 0, 1)
-	if _, err := f.Commit(f.ctx, ident("t"), first); err != nil {
+	f := catalogkit.New(t)
+	table := f.Create("t")
+	first := catalogkit.AppendSnapshot(t, table, 1, 0, 1)
+	if _, err := f.Commit(f.Ctx, ident("t"), first); err != nil {
 		t.Fatal(err)
 	}
-	at, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 2, 1, 2))
+	at, err := f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(t, table, 2, 1, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	replayed, err := f.Commit(f.ctx, ident("t"), first)
+	replayed, err := f.Commit(f.Ctx, ident("t"), first)
 	if err != nil {
 		t.Fatalf("the replay of what happened: %v", err)
 	}
@@ -32,46 +33,46 @@ func TestReplayWithoutKey(t *testing.T) {
 		t.Errorf("the replay made another version: %s after %s", replayed.MetadataLocation, at.MetadataLocation)
 	}
 
-	other := appendSnapshot(t, table, 3, 0, 1)
-	_, err = f.Commit(f.ctx, ident("t"), other)
-	wantKind(t, err, moorage.KindCommitFailed)
+	other := catalogkit.AppendSnapshot(t, table, 3, 0, 1)
+	_, err = f.Commit(f.Ctx, ident("t"), other)
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 
-	if _, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, `[{"action":"remove-snapshot-ref","ref-name":"main"}]`)); err != nil {
+	if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, `[{"action":"remove-snapshot-ref","ref-name":"main"}]`)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 2, 1, 2))
-	wantKind(t, err, moorage.KindCommitFailed)
-	f.wantClean()
+	_, err = f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(t, table, 2, 1, 2))
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+	f.WantClean()
 }
 
 // The same holds for an append that changes the table besides, as a replacement does, while all of
 // it shows.
 func TestReplayOfReplaceWithoutKey(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	table := f.create("t")
-	if _, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1)); err != nil {
+	f := catalogkit.New(t)
+	table := f.Create("t")
+	if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(t, table, 1, 0, 1)); err != nil {
 		t.Fatal(err)
 	}
-	replace := commitRequest(t, fmt.Sprintf(`[{"type":"assert-table-uuid","uuid":%q},{"type":"assert-last-assigned-field-id","last-assigned-field-id":%d}]`, table.Document.UUID(), lastColumnID(t, table)),
+	replace := catalogkit.CommitRequest(t, fmt.Sprintf(`[{"type":"assert-table-uuid","uuid":%q},{"type":"assert-last-assigned-field-id","last-assigned-field-id":%d}]`, table.Document.UUID(), lastColumnID(t, table)),
 		`[{"action":"remove-snapshot-ref","ref-name":"main"},{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":90,"name":"new","required":false,"type":"long"}]}},
 		{"action":"set-current-schema","schema-id":-1},{"action":"set-properties","updates":{"a":"b"}}]`)
-	fresh := appendSnapshot(t, table, 2, 0, 2)
+	fresh := catalogkit.AppendSnapshot(t, table, 2, 0, 2)
 	replace.Updates = append(replace.Updates, fresh.Updates...)
-	at, err := f.Commit(f.ctx, ident("t"), replace)
+	at, err := f.Commit(f.Ctx, ident("t"), replace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	replayed, err := f.Commit(f.ctx, ident("t"), replace)
+	replayed, err := f.Commit(f.Ctx, ident("t"), replace)
 	if err != nil || replayed.MetadataLocation != at.MetadataLocation {
 		t.Fatalf("the replay of what happened: %v, %v", replayed, err)
 	}
-	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "c")); err != nil {
+	if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "c")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Commit(f.ctx, ident("t"), replace)
-	wantKind(t, err, moorage.KindCommitFailed)
-	f.wantClean()
+	_, err = f.Commit(f.Ctx, ident("t"), replace)
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+	f.WantClean()
 }
 
 // lastColumnID returns the highest field id that a table gave.
@@ -89,51 +90,51 @@ func lastColumnID(t *testing.T, table *catalog.Table) int {
 // The same of a commit that makes a table, which is known again by the uuid that was drawn for it.
 func TestReplayOfCreateWithoutKey(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	staged, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	f := catalogkit.New(t)
+	staged, err := f.CreateTable(f.Ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	create := createOf(t, staged, 1)
-	made, err := f.Commit(f.ctx, ident("t"), create)
+	made, err := f.Commit(f.Ctx, ident("t"), create)
 	if err != nil {
 		t.Fatal(err)
 	}
-	replayed, err := f.Commit(f.ctx, ident("t"), create)
+	replayed, err := f.Commit(f.Ctx, ident("t"), create)
 	if err != nil || replayed.MetadataLocation != made.MetadataLocation {
 		t.Fatalf("the replay of what happened: %v, %v", replayed, err)
 	}
-	at, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, made, 2, 1, 2))
+	at, err := f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(t, made, 2, 1, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if replayed, err = f.Commit(f.ctx, ident("t"), create); err != nil || replayed.MetadataLocation != at.MetadataLocation {
+	if replayed, err = f.Commit(f.Ctx, ident("t"), create); err != nil || replayed.MetadataLocation != at.MetadataLocation {
 		t.Errorf("the replay after another commit: %v, %v", replayed, err)
 	}
 
-	other, err := f.CreateTable(f.ctx, ident("other"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	other, err := f.CreateTable(f.Ctx, ident("other"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Commit(f.ctx, ident("t"), createOf(t, other, 1))
-	wantKind(t, err, moorage.KindCommitFailed)
-	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+	_, err = f.Commit(f.Ctx, ident("t"), createOf(t, other, 1))
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+	if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Commit(f.ctx, ident("t"), create)
-	wantKind(t, err, moorage.KindAlreadyExists) // its uuid is a dropped table's
-	f.wantClean()
+	_, err = f.Commit(f.Ctx, ident("t"), create)
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // its uuid is a dropped table's
+	f.WantClean()
 }
 
 // createOf is the commit that makes a staged table with one snapshot.
 func createOf(t *testing.T, staged *catalog.Table, snapshot int64) catalog.CommitRequest {
 	t.Helper()
-	request := appendSnapshot(t, staged, snapshot, 0, 1)
-	create := commitRequest(t, `[{"type":"assert-create"}]`, fmt.Sprintf(`[{"action":"assign-uuid","uuid":%q},{"action":"upgrade-format-version","format-version":2},
+	request := catalogkit.AppendSnapshot(t, staged, snapshot, 0, 1)
+	create := catalogkit.CommitRequest(t, `[{"type":"assert-create"}]`, fmt.Sprintf(`[{"action":"assign-uuid","uuid":%q},{"action":"upgrade-format-version","format-version":2},
 		{"action":"add-schema","schema":%s},{"action":"set-current-schema","schema-id":-1},
 		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
 		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},
-		{"action":"set-location","location":%q}]`, staged.Document.UUID(), testSchema, staged.Document.Location()))
+		{"action":"set-location","location":%q}]`, staged.Document.UUID(), catalogkit.Schema, staged.Document.Location()))
 	create.Updates = append(create.Updates, request.Updates...)
 	return create
 }
@@ -146,50 +147,52 @@ func TestReplayUnderAnotherKey(t *testing.T) {
 	for _, name := range []string{"append", "create", "transaction"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			table, beside := f.create("t"), f.create("u")
-			staged, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+			f := catalogkit.New(t)
+			table, beside := f.Create("t"), f.Create("u")
+			staged, err := f.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: true})
 			must(t, err)
 			create := createOf(t, staged, 1)
 			send := func(id string) (string, error) {
-				key := keyOf("a")
+				key := catalogkit.KeyOf("a")
 				key.ID = id
-				return answered(f.once(f.ctx, key, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+				return answered(f.Once(f.Ctx, key, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 					switch name {
 					case "create":
 						made, err := c.Commit(ctx, ident("new"), create)
-						return reply{Table: made}, err
+						return catalogkit.Reply{Table: made}, err
 					case "transaction":
-						return reply{}, c.CommitTransaction(ctx, testWarehouse, []catalog.TableChange{
-							on("t", appendSnapshot(t, table, 1, 0, 1)), on("u", appendSnapshot(t, beside, 2, 0, 1)),
+						return catalogkit.Reply{}, c.CommitTransaction(ctx, catalogkit.Warehouse, []catalog.TableChange{
+							catalogkit.On("t", catalogkit.AppendSnapshot(t, table, 1, 0, 1)), catalogkit.On("u", catalogkit.AppendSnapshot(t, beside, 2, 0, 1)),
 						})
 					}
-					made, err := c.Commit(ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1))
-					return reply{Table: made}, err
+					made, err := c.Commit(ctx, ident("t"), catalogkit.AppendSnapshot(t, table, 1, 0, 1))
+					return catalogkit.Reply{Table: made}, err
 				}))
 			}
 			_, err = send("first")
 			must(t, err)
 			pointer := map[bool]string{true: "new", false: "t"}[name == "create"]
-			at := f.pointerOf(pointer).MetadataLocation
+			at := f.PointerOf(pointer).MetadataLocation
 			second, err := send("second")
 			must(t, err)
-			if now := f.pointerOf(pointer).MetadataLocation; now != at {
+			if now := f.PointerOf(pointer).MetadataLocation; now != at {
 				t.Errorf("the replay made another version: %s after %s", now, at)
 			}
-			f.metadataFiles(pointer, 1)
+			f.MetadataFiles(pointer, 1)
 			if again, err := send("second"); err != nil || again != second {
 				t.Errorf("answered\n%s\nand then\n%s, %v", second, again, err)
 			}
-			f.clock.Advance(3 * f.keyLife())
-			must(t, f.sweepAll(f.ctx))
+			f.Clock.Advance(3 * f.KeyLife())
+			must(t, f.SweepAll(f.Ctx))
 			if _, err := send("first"); err != nil {
 				t.Errorf("after the key was forgotten: %v", err)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
 
 // answered is the text of an answer, and its error.
-func answered(outcome reply, err error) (string, error) { return answerText(outcome, err), err }
+func answered(outcome catalogkit.Reply, err error) (string, error) {
+	return catalogkit.AnswerText(outcome, err), err
+}

@@ -15,6 +15,7 @@ import (
 	"moorage/catalog/warehouses"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/fakecloud"
 )
 
@@ -51,29 +52,29 @@ func farIdent(name string) moorage.Identifier {
 
 // newFarCatalog returns a catalog whose warehouse "far" is on a far server, with the table
 // far.ns.t.
-func newFarCatalog(t *testing.T) (*fixture, *fakecloud.Far, moorage.Identifier) {
+func newFarCatalog(t *testing.T) (*catalogkit.Fixture, *fakecloud.Far, moorage.Identifier) {
 	t.Helper()
 	far, change, root := farStorage(t, fakecloud.Way{Delay: putDelay, Methods: []string{http.MethodPut}})
-	f := newFixture(t, change)
-	f.makeFar(root)
-	f.createFar("t")
+	f := catalogkit.New(t, change)
+	makeFar(f, root)
+	createFar(f, "t")
 	far.TakeSeen()
 	return f, far, farIdent("t")
 }
 
 // makeFar makes the warehouse "far" at root.
-func (f *fixture) makeFar(root string) {
-	f.t.Helper()
-	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "far", Location: root})
-	must(f.t, err)
-	_, err = f.CreateNamespace(f.ctx, "far", moorage.Namespace{"ns"}, nil)
-	must(f.t, err)
+func makeFar(f *catalogkit.Fixture, root string) {
+	f.T.Helper()
+	_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "far", Location: root})
+	must(f.T, err)
+	_, err = f.CreateNamespace(f.Ctx, "far", moorage.Namespace{"ns"}, nil)
+	must(f.T, err)
 }
 
-func (f *fixture) createFar(name string) {
-	f.t.Helper()
-	_, err := f.CreateTable(f.ctx, farIdent(name), catalog.CreateTableRequest{Schema: []byte(testSchema)})
-	must(f.t, err)
+func createFar(f *catalogkit.Fixture, name string) {
+	f.T.Helper()
+	_, err := f.CreateTable(f.Ctx, farIdent(name), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+	must(f.T, err)
 }
 
 // A commit of a table in S3 is one PUT: it looks for nothing, and lists nothing.
@@ -81,7 +82,7 @@ func TestCommitToS3IsOnePut(t *testing.T) {
 	t.Parallel()
 	f, far, ident := newFarCatalog(t)
 	for i := range 3 {
-		if _, err := f.Commit(f.ctx, ident, setProperty(t, "p", fmt.Sprint(i))); err != nil {
+		if _, err := f.Commit(f.Ctx, ident, catalogkit.SetProperty(t, "p", fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := far.TakeSeen(), map[string]int{"PUT": 1}; !maps.Equal(got, want) {
@@ -94,8 +95,8 @@ func TestCommitToS3IsOnePut(t *testing.T) {
 func TestColdLoadFromS3IsOneGet(t *testing.T) {
 	t.Parallel()
 	f, far, ident := newFarCatalog(t)
-	cold := must1(newInstance(f.config))(t)
-	if _, err := cold.LoadTable(f.ctx, ident); err != nil {
+	cold := must1(catalogkit.NewInstance(f.Config))(t)
+	if _, err := cold.LoadTable(f.Ctx, ident); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := far.TakeSeen(), map[string]int{"GET": 1}; !maps.Equal(got, want) {
@@ -111,18 +112,18 @@ func TestCommitsToFarS3(t *testing.T) {
 	t.Parallel()
 	const clients, commitsEach, commitsPerPut = 32, 10, 5
 	f, far, ident := newFarCatalog(t)
-	before, err := f.LoadTable(f.ctx, ident)
+	before, err := f.LoadTable(f.Ctx, ident)
 	must(t, err)
 	began := time.Now()
 	var group errgroup.Group
 	for i := range clients {
 		requests := make([]catalog.CommitRequest, commitsEach)
 		for n := range requests {
-			requests[n] = setProperty(t, fmt.Sprintf("p%d", i), fmt.Sprint(n))
+			requests[n] = catalogkit.SetProperty(t, fmt.Sprintf("p%d", i), fmt.Sprint(n))
 		}
 		group.Go(func() error {
 			for _, request := range requests {
-				if _, err := f.Commit(f.ctx, ident, request); err != nil {
+				if _, err := f.Commit(f.Ctx, ident, request); err != nil {
 					return err
 				}
 			}
@@ -134,7 +135,7 @@ func TestCommitsToFarS3(t *testing.T) {
 	}
 	took := time.Since(began)
 	seen := far.TakeSeen()
-	after, err := f.LoadTable(f.ctx, ident)
+	after, err := f.LoadTable(f.Ctx, ident)
 	must(t, err)
 	versions := len(after.Document.MetadataLog()) - len(before.Document.MetadataLog())
 	if want := map[string]int{"PUT": versions}; !maps.Equal(seen, want) {

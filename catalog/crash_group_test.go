@@ -15,6 +15,7 @@ import (
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/storagetest"
 )
@@ -29,11 +30,11 @@ const (
 // groupCrash is three commits that wait behind one and share a version. The k-th port call after
 // the one in front has been applied meets a fault.
 type groupCrash struct {
-	*fixture
-	count *callCount
+	*catalogkit.Fixture
+	count *catalogkit.CallCount
 	plan  *faults
 	store *registrytest.FaultyStore
-	files *fileCount
+	files *catalogkit.FileCount
 	clean catalog.Config // without the faults
 	keyed bool
 	// appends says that all are appends to what was there first, so that two of them are moved.
@@ -86,18 +87,18 @@ type groupFault struct {
 func newGroupCrash(t *testing.T, k int, fault groupFault, keyed, appends bool) *groupCrash {
 	t.Helper()
 	w := &groupCrash{
-		count: &callCount{}, plan: &faults{silent: fault.silent}, files: &fileCount{there: map[string]bool{}},
+		count: &catalogkit.CallCount{}, plan: &faults{silent: fault.silent}, files: &catalogkit.FileCount{There: map[string]bool{}},
 		keyed: keyed, appends: appends,
 	}
-	w.fixture = newFixture(t, countFiles(w.files), func(c *catalog.Config) {
-		raw := clockedStore{memoryregistry.New(newLockedRandom(uint64(k))), c.Now}
+	w.Fixture = catalogkit.New(t, catalogkit.CountFiles(w.files), func(c *catalog.Config) {
+		raw := catalogkit.ClockedStore{Store: memoryregistry.New(newLockedRandom(uint64(k))), Now: c.Now}
 		w.clean = *c
 		w.clean.Store = raw
 		w.store = registrytest.Faulty(raw, w.plan.plan)
-		wrapStorage(c, func(inner storage.Store) storage.Store { return storagetest.Faulty(inner, w.plan.storagePlan) })
+		catalogkit.WrapStorage(c, func(inner storage.Store) storage.Store { return storagetest.Faulty(inner, w.plan.storagePlan) })
 		c.Store = &frontStore{Store: w.store, then: func() { w.plan.arm(k, fault.action) }}
-	}, w.count.onto)
-	w.createVersion("t", 2)
+	}, w.count.Onto)
+	createVersion(w.Fixture, "t", 2)
 	return w
 }
 
@@ -119,79 +120,79 @@ func (s *frontStore) Apply(ctx context.Context, batch registry.Batch) ([]registr
 
 // requests returns what the members ask for.
 func (w *groupCrash) requests() [groupCrashMembers]catalog.CommitRequest {
-	seen := w.load("t")
+	seen := w.Load("t")
 	if w.appends {
-		e := w.newEngine(2)
+		e := newEngine(w.Fixture, 2)
 		return [...]catalog.CommitRequest{
 			e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b")), e.write(e.draft(seen, 3, "c")),
 		}
 	}
 	return [...]catalog.CommitRequest{
-		appendSnapshot(w.t, seen, 1, 0, 1), setProperty(w.t, "p1", "yes"), setProperty(w.t, "p2", "yes"),
+		catalogkit.AppendSnapshot(w.T, seen, 1, 0, 1), catalogkit.SetProperty(w.T, "p1", "yes"), catalogkit.SetProperty(w.T, "p2", "yes"),
 	}
 }
 
 // send sends the request of member i to a node.
-func (w *groupCrash) send(ctx context.Context, node *instance, i int, request catalog.CommitRequest) (*catalog.Table, error) {
+func (w *groupCrash) send(ctx context.Context, node *catalogkit.Instance, i int, request catalog.CommitRequest) (*catalog.Table, error) {
 	if !w.keyed {
 		return node.For(moorage.Anonymous(), nil, nil).Commit(ctx, ident("t"), request)
 	}
-	key := keyOf("k")
+	key := catalogkit.KeyOf("k")
 	key.ID = fmt.Sprintf("01926f3a-7b1c-7def-8123-%012d", i)
 	return node.For(moorage.Anonymous(), &key, nil).Commit(ctx, ident("t"), request)
 }
 
 // run reports whether there was a k-th call.
 func (w *groupCrash) run() (hit bool) {
-	w.t.Helper()
+	w.T.Helper()
 	requests := w.requests()
-	members := make([]member, groupCrashMembers)
+	members := make([]catalogkit.Member, groupCrashMembers)
 	for i, request := range requests {
 		members[i] = func(ctx context.Context, _ catalog.Verbs) (*catalog.Table, error) {
-			return w.send(ctx, w.instance, i, request)
+			return w.send(ctx, w.Instance, i, request)
 		}
 	}
-	answers := together(w.fixture, w.count, nil, members...)
+	answers := catalogkit.Together(w.Fixture, w.count, nil, members...)
 	w.plan.disarm()
 	at := fmt.Sprintf("call %d (%s)", w.plan.k, w.plan.hit)
-	node, err := newInstance(w.clean)
-	must(w.t, err)
-	other := &fixture{instance: node, t: w.t, ctx: w.ctx, clock: w.clock, store: w.clean.Store}
+	node, err := catalogkit.NewInstance(w.clean)
+	must(w.T, err)
+	other := &catalogkit.Fixture{Instance: node, T: w.T, Ctx: w.Ctx, Clock: w.Clock, Store: w.clean.Store}
 	if w.plan.hit == "" {
 		w.wantOneVersion(answers)
 	}
 	w.wantAnswered(other, answers, at+", at once")
-	w.store.Release(w.ctx)
+	w.store.Release(w.Ctx)
 	w.wantAnswered(other, answers, at+", after late writes")
 	if w.keyed {
 		for i, request := range requests {
 			w.repeat(node, i, request, &answers[i], at)
 		}
 	}
-	w.clock.Advance(commit.TransactionDeadline + time.Second)
-	must(w.t, node.recovery().RunOnce(w.ctx))
+	w.Clock.Advance(commit.TransactionDeadline + time.Second)
+	must(w.T, node.Recovery().RunOnce(w.Ctx))
 	w.wantAnswered(other, answers, at+", after recovery")
-	if _, err := node.Commit(w.ctx, ident("t"), setProperty(w.t, "next", "yes")); err != nil {
-		w.t.Errorf("%s: the next commit: %v", at, err)
+	if _, err := node.Commit(w.Ctx, ident("t"), catalogkit.SetProperty(w.T, "next", "yes")); err != nil {
+		w.T.Errorf("%s: the next commit: %v", at, err)
 	}
-	other.wantClean()
+	other.WantClean()
 	return w.plan.hit != ""
 }
 
 // wantOneVersion fails the test unless all were answered one version.
-func (w *groupCrash) wantOneVersion(answers []groupAnswer) {
-	w.t.Helper()
+func (w *groupCrash) wantOneVersion(answers []catalogkit.GroupAnswer) {
+	w.T.Helper()
 	for i, a := range answers {
-		if a.err != nil || a.table.MetadataLocation != answers[0].table.MetadataLocation {
-			w.t.Errorf("without a fault member %d is answered %v, %v", i, a.table, a.err)
+		if a.Err != nil || a.Table.MetadataLocation != answers[0].Table.MetadataLocation {
+			w.T.Errorf("without a fault member %d is answered %v, %v", i, a.Table, a.Err)
 		}
 	}
 }
 
 // wantAnswered fails the test unless what each member was answered is what node shows.
-func (w *groupCrash) wantAnswered(node *fixture, answers []groupAnswer, at string) {
-	w.t.Helper()
-	table := node.load("t")
+func (w *groupCrash) wantAnswered(node *catalogkit.Fixture, answers []catalogkit.GroupAnswer, at string) {
+	w.T.Helper()
+	table := node.Load("t")
 	var seen [groupCrashMembers]bool
 	seen[0] = table.Document.HasSnapshot(1)
 	for i := 1; i < groupCrashMembers; i++ {
@@ -203,51 +204,53 @@ func (w *groupCrash) wantAnswered(node *fixture, answers []groupAnswer, at strin
 		w.wantRows(table, at)
 	}
 	for i, a := range answers {
-		refused := a.err != nil && moorage.KindOf(a.err) != moorage.KindCommitUnknown && !w.plan.dead
+		refused := a.Err != nil && moorage.KindOf(a.Err) != moorage.KindCommitUnknown && !w.plan.dead
 		switch {
-		case a.err == nil && !seen[i]:
-			w.t.Errorf("%s: member %d was answered success, and is not there", at, i)
+		case a.Err == nil && !seen[i]:
+			w.T.Errorf("%s: member %d was answered success, and is not there", at, i)
 		case refused && seen[i]:
-			w.t.Errorf("%s: member %d was answered %v, and is there", at, i, a.err)
+			w.T.Errorf("%s: member %d was answered %v, and is there", at, i, a.Err)
 		}
 	}
 }
 
 // wantRows fails the test unless each snapshot of the table has its list, with all rows once.
 func (w *groupCrash) wantRows(table *catalog.Table, at string) {
-	w.t.Helper()
-	e := w.newEngine(2)
-	chain := snapshotChain(w.t, table.Document)
+	w.T.Helper()
+	e := newEngine(w.Fixture, 2)
+	chain := snapshotChain(w.T, table.Document)
 	for _, id := range chain {
 		e.listOf(table.Document, id)
 	}
 	if rows := e.rowsOf(table.Document); rows != int64(10*len(chain)) {
-		w.t.Errorf("%s: %d snapshots have %d rows", at, len(chain), rows)
+		w.T.Errorf("%s: %d snapshots have %d rows", at, len(chain), rows)
 	}
 }
 
 // repeat sends the request of a member with its key again, twice, to another node. Both answers are
 // the same, and that of the first attempt if it was certain. answer becomes that.
-func (w *groupCrash) repeat(node *instance, i int, request catalog.CommitRequest, answer *groupAnswer, at string) {
-	w.t.Helper()
-	known := answer.err == nil || !w.plan.dead && moorage.KindOf(answer.err).Final()
+func (w *groupCrash) repeat(node *catalogkit.Instance, i int, request catalog.CommitRequest, answer *catalogkit.GroupAnswer, at string) {
+	w.T.Helper()
+	known := answer.Err == nil || !w.plan.dead && moorage.KindOf(answer.Err).Final()
 	for range 2 {
-		var again groupAnswer
-		again.table, again.err = w.send(w.ctx, node, i, request)
-		if again.err != nil && !moorage.KindOf(again.err).Final() {
-			w.t.Errorf("%s: member %d is answered %v by a node without faults", at, i, again.err)
+		var again catalogkit.GroupAnswer
+		again.Table, again.Err = w.send(w.Ctx, node, i, request)
+		if again.Err != nil && !moorage.KindOf(again.Err).Final() {
+			w.T.Errorf("%s: member %d is answered %v by a node without faults", at, i, again.Err)
 			return
 		}
 		if was, is := w.text(*answer), w.text(again); known && was != is {
-			w.t.Errorf("%s: member %d is answered %.200s, and then %.200s", at, i, was, is)
+			w.T.Errorf("%s: member %d is answered %.200s, and then %.200s", at, i, was, is)
 		}
 		*answer, known = again, true
 	}
 	// An append that meets a read that fails is refused as if it could not be moved.
-	if answer.err != nil && !(w.appends && moorage.KindOf(answer.err) == moorage.KindCommitFailed) {
-		w.t.Errorf("%s: member %d, which nothing hinders, is refused: %v", at, i, answer.err)
+	if answer.Err != nil && !(w.appends && moorage.KindOf(answer.Err) == moorage.KindCommitFailed) {
+		w.T.Errorf("%s: member %d, which nothing hinders, is refused: %v", at, i, answer.Err)
 	}
 }
 
 // text returns everything that a client can tell answers apart by.
-func (w *groupCrash) text(a groupAnswer) string { return answerText(reply{Table: a.table}, a.err) }
+func (w *groupCrash) text(a catalogkit.GroupAnswer) string {
+	return catalogkit.AnswerText(catalogkit.Reply{Table: a.Table}, a.Err)
+}

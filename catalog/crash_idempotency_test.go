@@ -13,9 +13,11 @@ import (
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/scale"
 	"moorage/testkit/storagetest"
+	"moorage/testkit/storetest"
 )
 
 // Over PostgreSQL one of the first calls fails, and then every so many.
@@ -35,8 +37,8 @@ const (
 func TestCrashKeyedEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Delay, registrytest.Die, registrytest.DieAfter}
-	chance := newLockedRandom(newSeed(t)).Rand()
-	for storeName, open := range anyStores() {
+	chance := newLockedRandom(catalogkit.NewSeed(t)).Rand()
+	for storeName, open := range stores.Kinds() {
 		for n, m := range keyedMutations(t, "") {
 			for _, before := range []bool{false, true} {
 				todo, stride := actions, scale.Stride(storeName, crashOnceStride)
@@ -68,7 +70,7 @@ func TestCrashKeyedEveryCall(t *testing.T) {
 // keyedCrash is one mutation with a key whose k-th port call meets a fault. It has the store and
 // storage below the faults too.
 type keyedCrash struct {
-	*fixture
+	*catalogkit.Fixture
 	mutation
 	before bool // the same change was made before
 	plan   *faults
@@ -77,90 +79,90 @@ type keyedCrash struct {
 	count  int // how many times the operation had happened
 }
 
-func newKeyedCrash(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, n int, before bool, k int, action registrytest.Action) *keyedCrash {
+func newKeyedCrash(t *testing.T, open storetest.Open, n int, before bool, k int, action registrytest.Action) *keyedCrash {
 	t.Helper()
 	w := &keyedCrash{plan: &faults{}, before: before}
 	var raw registry.Store
 	var rawStorage func(storage.Place) (storage.Store, error)
 	var unregistered string
 	operation := keyedMutations(t, "")[n].operation
-	w.fixture, unregistered = newCrashFixture(t, operation, func(c *catalog.Config) {
-		raw, rawStorage = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}, c.OpenStorage
+	w.Fixture, unregistered = newCrashFixture(t, operation, func(c *catalog.Config) {
+		raw, rawStorage = catalogkit.ClockedStore{Store: open(t, newLockedRandom(uint64(k))), Now: c.Now}, c.OpenStorage
 		w.store = registrytest.Faulty(raw, w.plan.plan)
 		c.Store = w.store
-		wrapStorage(c, func(inner storage.Store) storage.Store { return storagetest.Faulty(inner, w.plan.storagePlan) })
+		catalogkit.WrapStorage(c, func(inner storage.Store) storage.Store { return storagetest.Faulty(inner, w.plan.storagePlan) })
 	})
 	w.mutation = keyedMutations(t, unregistered)[n]
 	if before {
-		if _, err := w.mutation.run(w.ctx, w.instance); err != nil {
+		if _, err := w.mutation.run(w.Ctx, w.Instance); err != nil {
 			t.Fatal(err)
 		}
 	}
 	catalog.SetSettleTimeout(w.Catalog, 20*time.Millisecond)
-	w.node = w.config
+	w.node = w.Config
 	w.node.Store, w.node.OpenStorage = raw, rawStorage
-	w.count = w.fixture.count(w.operation)
+	w.count = count(w.Fixture, w.operation)
 	w.plan.arm(k, action)
 	return w
 }
 
 // send sends the mutation with its key.
-func (w *keyedCrash) send(c *instance) (string, error) {
-	outcome, err := c.once(w.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) { return w.mutation.run(ctx, c) })
-	return answerText(outcome, err), err
+func (w *keyedCrash) send(c *catalogkit.Instance) (string, error) {
+	outcome, err := c.Once(w.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) { return w.mutation.run(ctx, c) })
+	return catalogkit.AnswerText(outcome, err), err
 }
 
 func (w *keyedCrash) run() {
-	w.t.Helper()
-	given, err := w.send(w.instance)
+	w.T.Helper()
+	given, err := w.send(w.Instance)
 	w.plan.disarm()
 	at := fmt.Sprintf("call %d (%s): answered %.200s", w.plan.k, w.plan.hit, given)
 	answered := err == nil || !w.plan.dead && moorage.KindOf(err).Final()
 	if w.plan.hit == "" && !answered {
-		w.t.Fatalf("%s without a fault", at)
+		w.T.Fatalf("%s without a fault", at)
 	}
-	w.clock.Advance(max(directory.DroppingStale, purge.AssignmentLife) + time.Second) // what a dead drop left is put back by who meets it
-	var node *instance
+	w.Clock.Advance(max(directory.DroppingStale, purge.AssignmentLife) + time.Second) // what a dead drop left is put back by who meets it
+	var node *catalogkit.Instance
 	for _, moment := range []string{"at once", "after late writes", "once more"} {
 		if moment == "after late writes" {
-			w.store.Release(w.ctx)
+			w.store.Release(w.Ctx)
 		}
-		if node, err = newInstance(w.node); err != nil {
-			w.t.Fatal(err)
+		if node, err = catalogkit.NewInstance(w.node); err != nil {
+			w.T.Fatal(err)
 		}
 		again, err := w.send(node)
 		switch {
 		case err != nil && !moorage.KindOf(err).Final():
-			w.t.Fatalf("%s, and %s %v", at, moment, err)
+			w.T.Fatalf("%s, and %s %v", at, moment, err)
 		case answered && again != given:
-			w.t.Fatalf("%s, and %s %.200s", at, moment, again)
+			w.T.Fatalf("%s, and %s %.200s", at, moment, again)
 		}
 		given, answered = again, true
 		w.wantEffect(node, at+", and "+moment, err)
 	}
-	w.clock.Advance(commit.TransactionDeadline + time.Second)
-	recovered := &fixture{instance: node, t: w.t, ctx: w.ctx, clock: w.clock}
-	if err := node.recovery().RunOnce(w.ctx); err != nil {
-		w.t.Fatal(err)
+	w.Clock.Advance(commit.TransactionDeadline + time.Second)
+	recovered := &catalogkit.Fixture{Instance: node, T: w.T, Ctx: w.Ctx, Clock: w.Clock}
+	if err := node.Recovery().RunOnce(w.Ctx); err != nil {
+		w.T.Fatal(err)
 	}
-	recovered.recover()
-	recovered.wantClean()
-	if w.t.Failed() {
-		w.t.Fatalf("%s: see above", at)
+	recoverAll(recovered)
+	recovered.WantClean()
+	if w.T.Failed() {
+		w.T.Fatalf("%s: see above", at)
 	}
 }
 
 // wantEffect fails the test unless the mutation has happened as often as its answer says.
-func (w *keyedCrash) wantEffect(node *instance, at string, err error) {
-	w.t.Helper()
+func (w *keyedCrash) wantEffect(node *catalogkit.Instance, at string, err error) {
+	w.T.Helper()
 	want := 1
 	if err != nil || w.operation == opNothing {
 		want = 0
 	}
-	if got := (&fixture{instance: node, t: w.t, ctx: w.ctx}).count(w.operation) - w.count; got != want {
-		w.t.Fatalf("%s: it happened %d times, want %d", at, got, want)
+	if got := count((&catalogkit.Fixture{Instance: node, T: w.T, Ctx: w.Ctx}), w.operation) - w.count; got != want {
+		w.T.Fatalf("%s: it happened %d times, want %d", at, got, want)
 	}
-	if err == nil && !w.happened(w.ctx, node) {
-		w.t.Fatalf("%s: it did not happen", at)
+	if err == nil && !w.happened(w.Ctx, node) {
+		w.T.Fatalf("%s: it did not happen", at)
 	}
 }

@@ -12,9 +12,11 @@ import (
 	"moorage/catalog/commit"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/scale"
 	"moorage/testkit/storagetest"
+	"moorage/testkit/storetest"
 )
 
 // crashTransactionStride is how far apart the calls are that fail over PostgreSQL.
@@ -33,8 +35,8 @@ func TestCrashTransaction(t *testing.T) {
 		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
-	chance := newLockedRandom(newSeed(t)).Rand()
-	for storeName, open := range anyStores() {
+	chance := newLockedRandom(catalogkit.NewSeed(t)).Rand()
+	for storeName, open := range stores.Kinds() {
 		stride := scale.Stride(storeName, crashTransactionStride)
 		wrap := func(files storage.Store) storage.Store { return files }
 		if storeName == "pebble" { // as a storage of objects has it
@@ -62,53 +64,53 @@ func TestCrashTransaction(t *testing.T) {
 // crashWorld is one transaction whose k-th port call meets a fault. node is another node over the
 // same store and files, and meets none.
 type crashWorld struct {
-	*fixture
+	*catalogkit.Fixture
 	plan  *faults
 	store *registrytest.FaultyStore
-	files *fileCount
-	node  *fixture
+	files *catalogkit.FileCount
+	node  *catalogkit.Fixture
 }
 
 // oneByOne is a storage that makes its files one by one.
 type oneByOne struct{ storage.Store }
 
-func newCrashWorld(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, wrap func(storage.Store) storage.Store, k int, action registrytest.Action) *crashWorld {
+func newCrashWorld(t *testing.T, open storetest.Open, wrap func(storage.Store) storage.Store, k int, action registrytest.Action) *crashWorld {
 	t.Helper()
-	w := &crashWorld{plan: &faults{}, files: &fileCount{there: map[string]bool{}}}
+	w := &crashWorld{plan: &faults{}, files: &catalogkit.FileCount{There: map[string]bool{}}}
 	var raw registry.Store
 	var rawStorage func(storage.Place) (storage.Store, error)
-	w.fixture = newFixture(t, countFiles(w.files), func(c *catalog.Config) {
-		raw, rawStorage = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}, c.OpenStorage
+	w.Fixture = catalogkit.New(t, catalogkit.CountFiles(w.files), func(c *catalog.Config) {
+		raw, rawStorage = catalogkit.ClockedStore{Store: open(t, newLockedRandom(uint64(k))), Now: c.Now}, c.OpenStorage
 		w.store = registrytest.Faulty(raw, w.plan.plan)
 		c.Store = w.store
-		wrapStorage(c, func(inner storage.Store) storage.Store { return wrap(storagetest.Faulty(inner, w.plan.storagePlan)) })
+		catalogkit.WrapStorage(c, func(inner storage.Store) storage.Store { return wrap(storagetest.Faulty(inner, w.plan.storagePlan)) })
 	})
 	for _, name := range []string{"a", "b", "c", "d"} {
-		w.create(name)
+		w.Create(name)
 	}
 	catalog.SetSettleTimeout(w.Catalog, 20*time.Millisecond)
-	config := w.config
+	config := w.Config
 	config.Store, config.OpenStorage = raw, rawStorage
-	w.node = &fixture{instance: w.newNode(config), t: t, ctx: w.ctx, clock: w.clock, config: config}
+	w.node = &catalogkit.Fixture{Instance: w.newNode(config), T: t, Ctx: w.Ctx, Clock: w.Clock, Config: config}
 	w.plan.arm(k, action)
 	return w
 }
 
-func (w *crashWorld) newNode(config catalog.Config) *instance {
-	w.t.Helper()
-	node, err := newInstance(config)
+func (w *crashWorld) newNode(config catalog.Config) *catalogkit.Instance {
+	w.T.Helper()
+	node, err := catalogkit.NewInstance(config)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return node
 }
 
 func (w *crashWorld) run() {
-	t := w.t
+	t := w.T
 	t.Helper()
-	empty := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
-	err := w.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")), on("c", setProperty(t, "m", "1")), on("d", empty),
-		on("new", commitCreateRequest(t, "file:///wh/ns/new")), on("c", setProperty(t, "n", "1")))
+	empty := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+	err := w.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("c", catalogkit.SetProperty(t, "m", "1")), catalogkit.On("d", empty),
+		catalogkit.On("new", catalogkit.CommitCreateRequest(t, "file:///wh/ns/new")), catalogkit.On("c", catalogkit.SetProperty(t, "n", "1")))
 	w.plan.disarm()
 	at := fmt.Sprintf("call %d (%s): answered %v", w.plan.k, w.plan.hit, err)
 	if w.plan.hit == "" && err != nil {
@@ -119,21 +121,21 @@ func (w *crashWorld) run() {
 	if definite && happened != (err == nil) {
 		t.Fatalf("%s, but it happened is %t", at, happened)
 	}
-	w.store.Release(w.ctx)
+	w.store.Release(w.Ctx)
 	if later := w.happened(at); definite && later != happened {
 		t.Fatalf("%s, and later it happened is %t", at, later)
 	}
 	happened = w.happened(at)
 
-	w.clock.Advance(commit.TransactionDeadline + time.Second)
+	w.Clock.Advance(commit.TransactionDeadline + time.Second)
 	w.recoverTwice()
 	if w.happened(at) != happened {
 		t.Fatalf("%s, and recovery changed whether it happened", at)
 	}
-	w.node.wantNoTransactions()
+	w.node.WantNoTransactions()
 	w.wantFilesNamed(at)
-	w.node.wantClean()
-	if err := w.node.transact(on("a", setProperty(t, "after", "1")), on("d", setProperty(t, "after", "1"))); err != nil {
+	w.node.WantClean()
+	if err := w.node.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "after", "1")), catalogkit.On("d", catalogkit.SetProperty(t, "after", "1"))); err != nil {
 		t.Errorf("%s; the next transaction: %v", at, err)
 	}
 	if t.Failed() {
@@ -143,18 +145,18 @@ func (w *crashWorld) run() {
 
 // happened reports whether another node sees the transaction. Half of it is a failure.
 func (w *crashWorld) happened(at string) bool {
-	w.t.Helper()
-	seen := map[string]bool{"new": w.node.TableExists(w.ctx, ident("new")) == nil}
+	w.T.Helper()
+	seen := map[string]bool{"new": w.node.TableExists(w.Ctx, ident("new")) == nil}
 	for _, name := range []string{"a", "b", "c"} {
-		table, err := w.node.LoadTable(w.ctx, ident(name))
+		table, err := w.node.LoadTable(w.Ctx, ident(name))
 		if err != nil {
-			w.t.Fatalf("%s; load %s: %v", at, name, err)
+			w.T.Fatalf("%s; load %s: %v", at, name, err)
 		}
 		_, seen[name] = table.Document.Property("n")
 	}
 	for _, s := range seen {
 		if s != seen["new"] {
-			w.t.Fatalf("%s; half of it is seen: %v", at, seen)
+			w.T.Fatalf("%s; half of it is seen: %v", at, seen)
 		}
 	}
 	return seen["new"]
@@ -162,12 +164,12 @@ func (w *crashWorld) happened(at string) bool {
 
 // recoverTwice has two nodes recover at the same time.
 func (w *crashWorld) recoverTwice() {
-	w.t.Helper()
+	w.T.Helper()
 	var group sync.WaitGroup
-	for _, node := range []*instance{w.node.instance, w.newNode(w.node.config)} {
+	for _, node := range []*catalogkit.Instance{w.node.Instance, w.newNode(w.node.Config)} {
 		group.Go(func() {
-			if err := node.recovery().RunOnce(w.ctx); err != nil {
-				w.t.Error(err)
+			if err := node.Recovery().RunOnce(w.Ctx); err != nil {
+				w.T.Error(err)
 			}
 		})
 	}
@@ -177,15 +179,15 @@ func (w *crashWorld) recoverTwice() {
 // wantFilesNamed fails the test unless the files that are there are those that tables name, as
 // their current version or an earlier one.
 func (w *crashWorld) wantFilesNamed(at string) {
-	w.t.Helper()
+	w.T.Helper()
 	named := map[string]bool{}
 	for _, name := range []string{"a", "b", "c", "d", "new"} {
-		table, err := w.node.LoadTable(w.ctx, ident(name))
+		table, err := w.node.LoadTable(w.Ctx, ident(name))
 		if moorage.KindOf(err) == moorage.KindNoSuchTable && name == "new" {
 			continue
 		}
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		named[table.MetadataLocation] = true
 		for _, entry := range table.Document.MetadataLog() {
@@ -193,13 +195,13 @@ func (w *crashWorld) wantFilesNamed(at string) {
 		}
 	}
 	var left []string
-	for location := range w.files.there {
+	for location := range w.files.There {
 		if !named[location] {
 			left = append(left, location)
 		}
 	}
 	slices.Sort(left)
-	if len(left) > 0 || len(named) != len(w.files.there) {
-		w.t.Errorf("%s: %d files are named, %d are there; left over: %v", at, len(named), len(w.files.there), left)
+	if len(left) > 0 || len(named) != len(w.files.There) {
+		w.T.Errorf("%s: %d files are named, %d are there; left over: %v", at, len(named), len(w.files.There), left)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"moorage/ledger"
 	"moorage/maintenance/retention"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
+	"moorage/testkit/storetest"
 )
 
 // unwalkedStore hides the pointers from lists, so that windows end by the records of drops alone.
@@ -29,7 +31,7 @@ func (s unwalkedStore) List(ctx context.Context, table registry.Table, prefix, a
 // record is left.
 func TestCrashDropToEnd(t *testing.T) {
 	t.Parallel()
-	for name, open := range anyStores() {
+	for name, open := range stores.Kinds() {
 		if name == "postgres" {
 			continue // TestCrashEveryCall has its drops and its ends
 		}
@@ -47,56 +49,56 @@ func TestCrashDropToEnd(t *testing.T) {
 }
 
 // crashDropToEnd does action to call k, and reports whether there was no such call.
-func crashDropToEnd(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, k int, action registrytest.Action) (survived bool) {
+func crashDropToEnd(t *testing.T, open storetest.Open, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	plan := &faults{}
 	var raw registry.Store
 	var store *registrytest.FaultyStore
-	f := newFixture(t, func(c *catalog.Config) {
-		raw = clockedStore{open(t, newLockedRandom(uint64(k))), c.Now}
+	f := catalogkit.New(t, func(c *catalog.Config) {
+		raw = catalogkit.ClockedStore{Store: open(t, newLockedRandom(uint64(k))), Now: c.Now}
 		store = registrytest.Faulty(raw, plan.plan)
 		c.Store = store
 	})
-	f.create("t")
+	f.Create("t")
 	catalog.SetSettleTimeout(f.Catalog, 20*time.Millisecond)
-	config := f.config
+	config := f.Config
 	config.Store = raw
-	node, err := newInstance(config)
+	node, err := catalogkit.NewInstance(config)
 	must(t, err)
-	other := &fixture{instance: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
+	other := &catalogkit.Fixture{Instance: node, T: t, Ctx: f.Ctx, Clock: f.Clock, Store: raw}
 	end := func(store registry.Store) error {
 		made, err := retention.New(retention.Config{
-			Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: f.clock.Now, Random: newLockedRandom(2)}), KeyLife: f.keyLife(),
+			Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: f.Clock.Now, Random: newLockedRandom(2)}), KeyLife: f.KeyLife(),
 		})
 		must(t, err)
-		return made.RunOnce(f.ctx, retention.Windows)
+		return made.RunOnce(f.Ctx, retention.Windows)
 	}
 	count := func(table registry.Table, prefix string) int {
-		records, err := raw.List(f.ctx, table, prefix, "", 100)
+		records, err := raw.List(f.Ctx, table, prefix, "", 100)
 		must(t, err)
 		return len(records)
 	}
 
 	plan.arm(k, action)
-	dropErr := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{})
+	dropErr := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{})
 	at := fmt.Sprintf("call %d (%s), drop answered %v", k, plan.hit, dropErr)
-	f.clock.Advance(undropWindow - time.Second)
+	f.Clock.Advance(catalogkit.UndropWindow - time.Second)
 	must(t, end(raw)) // with a walk
 	if count(registry.TablePointer, "") != 1 {
 		t.Fatalf("%s: the window has ended early", at)
 	}
-	f.clock.Advance(2 * time.Second)
+	f.Clock.Advance(2 * time.Second)
 	endErr := end(unwalkedStore{store})
 	plan.disarm()
 	survived = plan.hit == ""
 	if survived && (dropErr != nil || endErr != nil) {
 		t.Fatalf("drop %v, end %v without a fault", dropErr, endErr)
 	}
-	store.Release(f.ctx)
+	store.Release(f.Ctx)
 
 	must(t, end(unwalkedStore{raw}))
 	left := count(registry.TablePointer, "")
-	_, err = node.LoadTable(f.ctx, ident("t"))
+	_, err = node.LoadTable(f.Ctx, ident("t"))
 	switch dropped := moorage.KindOf(err) == moorage.KindNoSuchTable; {
 	case !dropped && (err != nil || dropErr == nil):
 		t.Errorf("%s: a load answers %v", at, err)
@@ -106,7 +108,7 @@ func crashDropToEnd(t *testing.T, open func(testing.TB, *lockedRandom) registry.
 	if drops := count(registry.TableDue, registry.WindowPrefix()); drops != 0 {
 		t.Errorf("%s: %d records of drops are left", at, drops)
 	}
-	other.wantClean()
+	other.WantClean()
 	if t.Failed() {
 		t.FailNow()
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
 // BenchmarkCreate makes tables in one namespace, over the embedded store and local files. Compare
@@ -15,8 +16,8 @@ func BenchmarkCreate(b *testing.B) {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			f, _ := newDiskCatalog(b)
 			inParallel(b, clients, func(n int64) error {
-				request := catalog.CreateTableRequest{Schema: []byte(testSchema)}
-				_, err := f.CreateTable(f.ctx, ident(fmt.Sprintf("t%d", n)), request)
+				request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}
+				_, err := f.CreateTable(f.Ctx, ident(fmt.Sprintf("t%d", n)), request)
 				return err
 			})
 		})

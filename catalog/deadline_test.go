@@ -12,44 +12,23 @@ import (
 	"moorage/catalog/directory"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
-
-// hangingStore does not answer List and ListKeys while hangs is set, until the context ends.
-type hangingStore struct {
-	registry.Store
-	hangs bool
-}
-
-func (s *hangingStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
-	if s.hangs {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return s.Store.List(ctx, table, prefix, after, limit)
-}
-
-func (s *hangingStore) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
-	if s.hangs {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return s.Store.ListKeys(ctx, table, prefix, after, limit)
-}
 
 // A drop that ran out of time puts the namespace back at once. Creators need not wait until its
 // mark is stale.
 func TestDropOutOfTimePutsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		hanging := new(hangingStore)
-		f := newFixture(t, func(c *catalog.Config) {
+		hanging := new(catalogkit.HangingStore)
+		f := catalogkit.New(t, func(c *catalog.Config) {
 			hanging.Store = c.Store
 			c.Store = hanging
 		})
-		hanging.hangs = true
-		wantKind(t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindUnavailable)
-		hanging.hangs = false
-		ch, err := f.directory.Path(f.ctx, testWarehouse, moorage.Namespace{"ns"})
+		hanging.Hangs = true
+		catalogkit.WantKind(t, f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}), moorage.KindUnavailable)
+		hanging.Hangs = false
+		ch, err := f.Directory.Path(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"})
 		if err != nil || ch.Record().State != registry.StateLive {
 			t.Errorf("the namespace is %v, %v", ch.Record().State, err)
 		}
@@ -85,24 +64,24 @@ func TestContendedCommitKeepsItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		contested := new(contestedFiles)
-		f := newFixture(t, func(c *catalog.Config) {
+		f := catalogkit.New(t, func(c *catalog.Config) {
 			open := c.OpenStorage
 			c.OpenStorage = func(place storage.Place) (_ storage.Store, err error) {
 				contested.Store, err = open(place)
 				return contested, err
 			}
 		})
-		f.create("t")
-		node := f.other(f.store)
+		f.Create("t")
+		node := f.Other(f.Store)
 		contested.race = func() {
 			time.Sleep(5 * time.Second)
-			if _, err := node.Commit(f.ctx, ident("t"), setProperty(t, "faster", "yes")); err != nil {
+			if _, err := node.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "faster", "yes")); err != nil {
 				t.Error(err)
 			}
 		}
 		begin := time.Now()
-		_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
-		wantKind(t, err, moorage.KindUnavailable)
+		_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "b"))
+		catalogkit.WantKind(t, err, moorage.KindUnavailable)
 		if took := time.Since(begin); contested.tries != commit.RacesMax || took > commit.RequestTimeout {
 			t.Errorf("after %d lost races the commit took %s, at most %s are allowed", contested.tries, took, commit.RequestTimeout)
 		}
@@ -113,16 +92,16 @@ func TestContendedCommitKeepsItsDeadline(t *testing.T) {
 func TestLoadOfADamagedNameEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		f.create("t")
-		found, err := f.directory.Find(f.ctx, directory.Table(), ident("t"))
+		f := catalogkit.New(t)
+		f.Create("t")
+		found, err := f.Directory.Find(f.Ctx, directory.Table(), ident("t"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(found.Record.Key)}}); err != nil {
+		if _, err := f.Store.Apply(f.Ctx, registry.Batch{Writes: []registry.Write{registry.Delete(found.Record.Key)}}); err != nil {
 			t.Fatal(err)
 		}
-		_, err = f.LoadTable(f.ctx, ident("t"))
-		wantKind(t, err, moorage.KindUnavailable)
+		_, err = f.LoadTable(f.Ctx, ident("t"))
+		catalogkit.WantKind(t, err, moorage.KindUnavailable)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,106 +15,14 @@ import (
 	"moorage/catalog/gate"
 	"moorage/catalog/vending"
 	"moorage/catalog/warehouses"
-	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
-// venderFiles is a storage that makes credentials and signs, as far as a test can tell.
-type venderFiles struct {
-	storage.Store
-	*venders
-}
-
-func (v venderFiles) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
-	return v.Store.(storage.Lister).List(ctx, folder, after, limit)
-}
-
-// venders notes what a storage was asked for.
-type venders struct {
-	clock *clock
-
-	// mu guards the fields below; a leaf.
-	mu      sync.Mutex
-	scopes  []storage.Scope
-	signed  []storage.SignRequest
-	fail    error // of Vend and Sign
-	probes  error // of both probes
-	arrived chan struct{}
-	release chan struct{} // Vend waits for it, if it is set
-}
-
-func (v *venders) Vend(_ context.Context, scope storage.Scope) (storage.Credential, error) {
-	v.mu.Lock()
-	v.scopes = append(v.scopes, scope)
-	number, fail, release := len(v.scopes), v.fail, v.release
-	v.mu.Unlock()
-	if release != nil {
-		v.arrived <- struct{}{}
-		<-release
-	}
-	lives := scope.Duration
-	if lives == 0 {
-		lives = time.Hour
-	}
-	return storage.Credential{
-		Config:  map[string]string{"s3.session-token": fmt.Sprint("token ", number)},
-		Expires: v.clock.Now().Add(lives),
-	}, fail
-}
-
-func (v *venders) ProbeVending(context.Context) error { return v.probes }
-func (v *venders) ProbeSigning(context.Context) error { return v.probes }
-
-func (v *venders) Sign(_ context.Context, request storage.SignRequest) (storage.Signature, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.signed = append(v.signed, request)
-	return storage.Signature{Headers: map[string][]string{"Authorization": {"AWS4"}}}, v.fail
-}
-
-func (v *venders) asked() []storage.Scope {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.scopes)
-}
-
-var bothWays = vending.Delegations()
-
-// newVendingFixture returns a fixture with a warehouse "lake" that offers delegations, and a table.
-func newVendingFixture(t *testing.T, offers ...vending.Delegation) (*fixture, *venders, *catalog.Table) {
-	t.Helper()
-	v := new(venders)
-	f := newFixture(t, func(config *catalog.Config) {
-		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
-	})
-	v.clock = f.clock
-	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: offers})
-	if err == nil {
-		_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f, v, table
-}
-
-// given is what somebody is given for the table.
-func (f *fixture) given(caller string, asked ...vending.Delegation) vending.Delegated {
-	f.t.Helper()
-	c := f.As(moorage.Caller{Name: caller})
-	table, err := c.LoadTable(f.ctx, lakeIdent())
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	given, err := c.Delegate(f.ctx, table, asked)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return given
+func askedOf(v *catalogkit.Venders) []storage.Scope {
+	v.Mu.Lock()
+	defer v.Mu.Unlock()
+	return slices.Clone(v.Scopes)
 }
 
 // TestDelegations asks each warehouse for each combination.
@@ -126,17 +33,17 @@ func TestDelegations(t *testing.T) {
 		offers, asked []vending.Delegation
 		want          vending.Delegation
 	}{
-		{nil, nil, ""}, {nil, bothWays, ""}, {bothWays, nil, ""},
-		{bothWays, bothWays, vended},
-		{[]vending.Delegation{signing, vended}, bothWays, signing}, // the warehouse's order
-		{bothWays, []vending.Delegation{signing}, signing},
+		{nil, nil, ""}, {nil, catalogkit.BothWays, ""}, {catalogkit.BothWays, nil, ""},
+		{catalogkit.BothWays, catalogkit.BothWays, vended},
+		{[]vending.Delegation{signing, vended}, catalogkit.BothWays, signing}, // the warehouse's order
+		{catalogkit.BothWays, []vending.Delegation{signing}, signing},
 		{[]vending.Delegation{vended}, []vending.Delegation{signing}, ""},
-		{[]vending.Delegation{signing}, bothWays, signing},
+		{[]vending.Delegation{signing}, catalogkit.BothWays, signing},
 	} {
 		t.Run(fmt.Sprint(tt.offers, tt.asked), func(t *testing.T) {
 			t.Parallel()
-			f, _, _ := newVendingFixture(t, tt.offers...)
-			given := f.given("a", tt.asked...)
+			f, _, _ := catalogkit.NewVendingFixture(t, tt.offers...)
+			given := f.Given("a", tt.asked...)
 			if given.Delegation != tt.want || (len(given.Credential.Config) > 0) != (tt.want == vended) {
 				t.Errorf("%+v, want %q", given, tt.want)
 			}
@@ -148,17 +55,17 @@ func TestDelegations(t *testing.T) {
 // a document says of itself does not count.
 func TestCredentialIsOfTheClaims(t *testing.T) {
 	t.Parallel()
-	f, v, table := newVendingFixture(t, bothWays...)
+	f, v, table := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
 	first := table.Document.Location()
 	if !strings.HasPrefix(first, "s3://bucket/lake/ns/t-") {
 		t.Errorf("the table is at %s, which another one may have had", first)
 	}
-	_, err := f.Commit(f.ctx, lakeIdent(), commitRequest(t, `[]`, `[{"action":"set-location","location":"s3://bucket/lake/moved"}]`))
+	_, err := f.Commit(f.Ctx, catalogkit.LakeIdent(), catalogkit.CommitRequest(t, `[]`, `[{"action":"set-location","location":"s3://bucket/lake/moved"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	given := f.given("corp:ann", vending.VendedCredentials)
-	scope := v.asked()[0]
+	given := f.Given("corp:ann", vending.VendedCredentials)
+	scope := askedOf(v)[0]
 	want := storage.Scope{Locations: []string{"s3://bucket/lake/moved", first}, Write: true, Session: "corp:ann"}
 	if fmt.Sprint(scope) != fmt.Sprint(want) {
 		t.Errorf("asked for %+v, want %+v", scope, want)
@@ -171,21 +78,21 @@ func TestCredentialIsOfTheClaims(t *testing.T) {
 // TestCredentialIsKept gives a credential again for half its life, to its caller alone.
 func TestCredentialIsKept(t *testing.T) {
 	t.Parallel()
-	f, v, _ := newVendingFixture(t, bothWays...)
-	first := f.given("a", vending.VendedCredentials)
-	f.clock.Advance(25 * time.Minute)
-	if again := f.given("a", vending.VendedCredentials); fmt.Sprint(again) != fmt.Sprint(first) {
+	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+	first := f.Given("a", vending.VendedCredentials)
+	f.Clock.Advance(25 * time.Minute)
+	if again := f.Given("a", vending.VendedCredentials); fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("after 25 minutes: %+v, want %+v", again, first)
 	}
-	if other := f.given("b", vending.VendedCredentials); other.Version == first.Version {
+	if other := f.Given("b", vending.VendedCredentials); other.Version == first.Version {
 		t.Error("two callers have one credential")
 	}
-	f.clock.Advance(10 * time.Minute)
-	later := f.given("a", vending.VendedCredentials)
-	if later.Version == first.Version || len(v.asked()) != 3 {
-		t.Errorf("after 35 minutes: %+v, the storage was asked %d times", later, len(v.asked()))
+	f.Clock.Advance(10 * time.Minute)
+	later := f.Given("a", vending.VendedCredentials)
+	if later.Version == first.Version || len(askedOf(v)) != 3 {
+		t.Errorf("after 35 minutes: %+v, the storage was asked %d times", later, len(askedOf(v)))
 	}
-	if left := later.Credential.Expires.Sub(f.clock.Now()); left != time.Hour {
+	if left := later.Credential.Expires.Sub(f.Clock.Now()); left != time.Hour {
 		t.Errorf("the new one is good for %s", left)
 	}
 }
@@ -193,32 +100,32 @@ func TestCredentialIsKept(t *testing.T) {
 // TestCredentialIsMadeOnce lets many ask at the same time.
 func TestCredentialIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	f, v, _ := newVendingFixture(t, bothWays...)
-	v.arrived, v.release = make(chan struct{}, 1), make(chan struct{})
+	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+	v.Arrived, v.Release = make(chan struct{}, 1), make(chan struct{})
 	var group sync.WaitGroup
 	versions := make([]string, 20)
 	for i := range versions {
-		group.Go(func() { versions[i] = f.given("a", vending.VendedCredentials).Version })
+		group.Go(func() { versions[i] = f.Given("a", vending.VendedCredentials).Version })
 	}
-	<-v.arrived
-	close(v.release)
+	<-v.Arrived
+	close(v.Release)
 	group.Wait()
-	if len(slices.Compact(versions)) != 1 || len(v.asked()) != 1 {
-		t.Errorf("the storage was asked %d times", len(v.asked()))
+	if len(slices.Compact(versions)) != 1 || len(askedOf(v)) != 1 {
+		t.Errorf("the storage was asked %d times", len(askedOf(v)))
 	}
 }
 
 // TestTooManyCredentials asks for more than one warehouse makes in the time that a client waits.
 func TestTooManyCredentials(t *testing.T) {
 	t.Parallel()
-	f, v, table := newVendingFixture(t, bothWays...)
+	f, v, table := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
 	refused := 0
-	ctx, cancel := context.WithCancel(f.ctx)
+	ctx, cancel := context.WithCancel(f.Ctx)
 	var mu sync.Mutex // guards refused
 	var group sync.WaitGroup
 	for i := range 200 {
 		group.Go(func() {
-			_, err := f.As(moorage.Caller{Name: fmt.Sprint(i)}).Delegate(ctx, table, bothWays)
+			_, err := f.As(moorage.Caller{Name: fmt.Sprint(i)}).Delegate(ctx, table, catalogkit.BothWays)
 			if moorage.KindOf(err) == moorage.KindTooManyRequests {
 				mu.Lock()
 				defer mu.Unlock()
@@ -230,55 +137,55 @@ func TestTooManyCredentials(t *testing.T) {
 	}
 	group.Wait()
 	cancel()
-	if refused < 90 || len(v.asked()) > 110 {
-		t.Errorf("%d of 200 were refused, the storage was asked %d times", refused, len(v.asked()))
+	if refused < 90 || len(askedOf(v)) > 110 {
+		t.Errorf("%d of 200 were refused, the storage was asked %d times", refused, len(askedOf(v)))
 	}
 }
 
 // TestNoCredential asks storages that make none.
 func TestNoCredential(t *testing.T) {
 	t.Parallel()
-	f, v, table := newVendingFixture(t, bothWays...)
-	v.fail = fmt.Errorf("%w: no", storage.ErrUnscopable)
-	if given := f.given("a", vending.VendedCredentials); given.Delegation != "" || given.Reason == "" {
+	f, v, table := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+	v.Fail = fmt.Errorf("%w: no", storage.ErrUnscopable)
+	if given := f.Given("a", vending.VendedCredentials); given.Delegation != "" || given.Reason == "" {
 		t.Errorf("what no policy can spell: %+v", given)
 	}
-	if given := f.given("a", bothWays...); given.Delegation != vending.RemoteSigning {
+	if given := f.Given("a", catalogkit.BothWays...); given.Delegation != vending.RemoteSigning {
 		t.Errorf("what no policy can spell, with signing: %+v", given)
 	}
-	if _, err := f.Catalog.LoadCredentials(f.ctx, lakeIdent(), ""); moorage.KindOf(err) != moorage.KindBadRequest {
+	if _, err := f.Catalog.LoadCredentials(f.Ctx, catalogkit.LakeIdent(), ""); moorage.KindOf(err) != moorage.KindBadRequest {
 		t.Errorf("LoadCredentials = %v, want KindBadRequest", err)
 	}
 	for _, fail := range []error{storage.ErrUnavailable, errors.New("denied")} {
-		v.fail = fail
-		if _, err := f.Catalog.Delegate(f.ctx, table, bothWays); moorage.KindOf(err) != moorage.KindUnavailable {
+		v.Fail = fail
+		if _, err := f.Catalog.Delegate(f.Ctx, table, catalogkit.BothWays); moorage.KindOf(err) != moorage.KindUnavailable {
 			t.Errorf("%v: %v, want KindUnavailable", fail, err)
 		}
 	}
-	v.fail = nil
-	if given := f.given("a", vending.VendedCredentials); given.Delegation != vending.VendedCredentials {
+	v.Fail = nil
+	if given := f.Given("a", vending.VendedCredentials); given.Delegation != vending.VendedCredentials {
 		t.Errorf("a failure was kept: %+v", given)
 	}
 }
 
 func TestLoadCredentials(t *testing.T) {
 	t.Parallel()
-	f, v, _ := newVendingFixture(t, bothWays...)
-	given, err := f.Catalog.LoadCredentials(f.ctx, lakeIdent(), "")
+	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+	given, err := f.Catalog.LoadCredentials(f.Ctx, catalogkit.LakeIdent(), "")
 	if err != nil || given.Delegation != vending.VendedCredentials || !strings.HasSuffix(given.Prefix, "/") {
 		t.Errorf("LoadCredentials = %+v, %v", given, err)
 	}
-	missing := lakeIdent()
+	missing := catalogkit.LakeIdent()
 	missing.Name = "missing"
-	if _, err := f.Catalog.LoadCredentials(f.ctx, missing, ""); moorage.KindOf(err) != moorage.KindNoSuchTable {
+	if _, err := f.Catalog.LoadCredentials(f.Ctx, missing, ""); moorage.KindOf(err) != moorage.KindNoSuchTable {
 		t.Errorf("of a missing table: %v", err)
 	}
-	f.create("plain")
-	if _, err := f.Catalog.LoadCredentials(f.ctx, ident("plain"), ""); moorage.KindOf(err) != moorage.KindBadRequest {
+	f.Create("plain")
+	if _, err := f.Catalog.LoadCredentials(f.Ctx, ident("plain"), ""); moorage.KindOf(err) != moorage.KindBadRequest {
 		t.Errorf("in a warehouse without credentials: %v", err)
 	}
-	if len(v.asked()) != 1 {
-		t.Errorf("the storage was asked %d times", len(v.asked()))
+	if len(askedOf(v)) != 1 {
+		t.Errorf("the storage was asked %d times", len(askedOf(v)))
 	}
 }
 
@@ -286,11 +193,11 @@ func TestLoadCredentials(t *testing.T) {
 // the server's own choice of a location, and at one that its client drew as Trino does.
 func TestStagedCredential(t *testing.T) {
 	t.Parallel()
-	f, v, _ := newVendingFixture(t, bothWays...)
-	staged := lakeIdent()
+	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+	staged := catalogkit.LakeIdent()
 	staged.Name = "staged"
 	const drawn, left = "0123456789abcdef0123456789abcdef", "ffffffffffffffffffffffffffffffff"
-	f.write("s3://bucket/lake/ns/staged-" + left + "/data/x.parquet") // of a table that was dropped
+	f.Write("s3://bucket/lake/ns/staged-" + left + "/data/x.parquet") // of a table that was dropped
 	for _, tt := range []struct {
 		location string
 		want     vending.Delegation
@@ -306,13 +213,13 @@ func TestStagedCredential(t *testing.T) {
 		{"s3://bucket/lake/other/staged-" + drawn, ""},
 		{"s3://bucket/lake/mine", ""},
 	} {
-		table, err := f.CreateTable(f.ctx, staged,
-			catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true, Location: tt.location})
+		table, err := f.CreateTable(f.Ctx, staged,
+			catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: true, Location: tt.location})
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := len(v.asked())
-		given, err := f.Catalog.Delegate(f.ctx, table, bothWays)
+		before := len(askedOf(v))
+		given, err := f.Catalog.Delegate(f.Ctx, table, catalogkit.BothWays)
 		location, normaliseErr := storage.Normalise(table.Document.Location())
 		must(t, normaliseErr)
 		renewed := "" // what a client chose is for the one answer only
@@ -322,12 +229,12 @@ func TestStagedCredential(t *testing.T) {
 		if err != nil || given.Delegation != tt.want || given.Staged != renewed || given.Refresh != (renewed != "") {
 			t.Errorf("%q: %+v, %v, want %q", tt.location, given, err, tt.want)
 		}
-		for _, scope := range v.asked()[before:] {
+		for _, scope := range askedOf(v)[before:] {
 			if scope.Duration != 15*time.Minute || !slices.Equal(scope.Locations, []string{location}) {
 				t.Errorf("%q: asked for %+v", tt.location, scope)
 			}
 		}
-		if tt.want == "" && len(v.asked()) != before {
+		if tt.want == "" && len(askedOf(v)) != before {
 			t.Errorf("%q: the storage was asked", tt.location)
 		}
 	}
@@ -335,30 +242,30 @@ func TestStagedCredential(t *testing.T) {
 
 func TestSign(t *testing.T) {
 	t.Parallel()
-	f, v, table := newVendingFixture(t, bothWays...)
+	f, v, table := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
 	request := vending.SignRequest{Method: "GET", URI: "http://x", Locations: []string{"s3://bucket/lake/ns/others"}}
-	signature, err := f.Catalog.Sign(f.ctx, lakeIdent(), "", request)
+	signature, err := f.Catalog.Sign(f.Ctx, catalogkit.LakeIdent(), "", request)
 	if err != nil || len(signature.Headers) != 1 {
 		t.Fatalf("Sign = %+v, %v", signature, err)
 	}
-	if got := v.signed[0]; !slices.Equal(got.Locations, []string{table.Document.Location()}) {
+	if got := v.Signed[0]; !slices.Equal(got.Locations, []string{table.Document.Location()}) {
 		t.Errorf("signed for %q", got.Locations)
 	}
-	f.create("plain")
+	f.Create("plain")
 	for _, tt := range []struct {
 		fail error
 		on   moorage.Identifier
 		want moorage.Kind
 	}{
-		{storage.ErrNotSigned, lakeIdent(), moorage.KindForbidden},
-		{storage.ErrNeedsWrite, lakeIdent(), moorage.KindForbidden},
-		{storage.ErrMalformedRequest, lakeIdent(), moorage.KindBadRequest},
-		{errors.New("no key"), lakeIdent(), moorage.KindUnavailable},
+		{storage.ErrNotSigned, catalogkit.LakeIdent(), moorage.KindForbidden},
+		{storage.ErrNeedsWrite, catalogkit.LakeIdent(), moorage.KindForbidden},
+		{storage.ErrMalformedRequest, catalogkit.LakeIdent(), moorage.KindBadRequest},
+		{errors.New("no key"), catalogkit.LakeIdent(), moorage.KindUnavailable},
 		{nil, ident("plain"), moorage.KindBadRequest},
 		{nil, ident("missing"), moorage.KindNoSuchTable},
 	} {
-		v.fail = tt.fail
-		if _, err := f.Catalog.Sign(f.ctx, tt.on, "", request); moorage.KindOf(err) != tt.want {
+		v.Fail = tt.fail
+		if _, err := f.Catalog.Sign(f.Ctx, tt.on, "", request); moorage.KindOf(err) != tt.want {
 			t.Errorf("%v on %s: %v, want %s", tt.fail, tt.on, err, tt.want)
 		}
 	}
@@ -367,29 +274,29 @@ func TestSign(t *testing.T) {
 // TestWarehouseIsProbed makes warehouses over storages that do not enforce what they offer.
 func TestWarehouseIsProbed(t *testing.T) {
 	t.Parallel()
-	f, v, _ := newVendingFixture(t, bothWays...)
+	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
 	for _, tt := range []struct {
 		name   string
 		probes error
 		offers []vending.Delegation
 		want   moorage.Kind
 	}{
-		{"lax", storage.ErrUnenforced, bothWays[:1], moorage.KindBadRequest},
-		{"lax-signer", storage.ErrUnenforced, bothWays[1:], moorage.KindBadRequest},
-		{"away", storage.ErrUnavailable, bothWays, moorage.KindUnavailable},
+		{"lax", storage.ErrUnenforced, catalogkit.BothWays[:1], moorage.KindBadRequest},
+		{"lax-signer", storage.ErrUnenforced, catalogkit.BothWays[1:], moorage.KindBadRequest},
+		{"away", storage.ErrUnavailable, catalogkit.BothWays, moorage.KindUnavailable},
 		{"unknown", nil, []vending.Delegation{"static"}, moorage.KindBadRequest},
-		{"twice", nil, []vending.Delegation{bothWays[0], bothWays[0]}, moorage.KindBadRequest},
+		{"twice", nil, []vending.Delegation{catalogkit.BothWays[0], catalogkit.BothWays[0]}, moorage.KindBadRequest},
 	} {
-		v.probes = tt.probes
+		v.Probes = tt.probes
 		spec := warehouses.Spec{Name: tt.name, Location: "s3://bucket/" + tt.name, Delegation: tt.offers}
-		if _, err := f.Warehouses().Create(f.ctx, spec); moorage.KindOf(err) != tt.want {
+		if _, err := f.Warehouses().Create(f.Ctx, spec); moorage.KindOf(err) != tt.want {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
-		if _, err := f.LoadWarehouse(f.ctx, tt.name); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+		if _, err := f.LoadWarehouse(f.Ctx, tt.name); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 			t.Errorf("%s was made: %v", tt.name, err)
 		}
 		spec.Delegation = nil
-		if _, err := f.Warehouses().Create(f.ctx, spec); err != nil {
+		if _, err := f.Warehouses().Create(f.Ctx, spec); err != nil {
 			t.Errorf("%s without delegations: %v", tt.name, err)
 		}
 	}
@@ -399,87 +306,53 @@ func TestWarehouseIsProbed(t *testing.T) {
 // read, and who may only see the table none.
 func TestDelegationsByPrivilege(t *testing.T) {
 	t.Parallel()
-	v := new(venders)
-	f := newFixture(t, func(config *catalog.Config) {
-		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
+	v := new(catalogkit.Venders)
+	f := catalogkit.New(t, func(config *catalog.Config) {
+		catalogkit.WrapStorage(config, func(inner storage.Store) storage.Store { return catalogkit.VenderFiles{Store: inner, Venders: v} })
 		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
-	v.clock = f.clock
-	if _, err := f.Warehouses().Create(f.ctx,
-		warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays}); err != nil {
+	v.Clock = f.Clock
+	if _, err := f.Warehouses().Create(f.Ctx,
+		warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: catalogkit.BothWays}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil); err != nil {
+	if _, err := f.CreateNamespace(f.Ctx, "lake", moorage.Namespace{"ns"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)}); err != nil {
+	if _, err := f.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}); err != nil {
 		t.Fatal(err)
 	}
-	f.switchAccessOn("lake", map[string]string{"corp:w": "write", "corp:r": "read", "corp:d": "describe"})
+	f.SwitchAccessOn("lake", map[string]string{"corp:w": "write", "corp:r": "read", "corp:d": "describe"})
 
 	for _, tt := range []struct {
 		caller       string
 		gets, writes bool
 	}{{"corp:w", true, true}, {"corp:r", true, false}, {"corp:d", false, false}} {
-		before := len(v.asked())
-		given := f.given(tt.caller, bothWays...)
+		before := len(askedOf(v))
+		given := f.Given(tt.caller, catalogkit.BothWays...)
 		if (given.Delegation == vending.VendedCredentials) != tt.gets || tt.gets == (given.Reason != "") {
 			t.Errorf("%s is given %+v", tt.caller, given)
 		}
-		if asked := v.asked()[before:]; (len(asked) == 1) != tt.gets || tt.gets && asked[0].Write != tt.writes {
+		if asked := askedOf(v)[before:]; (len(asked) == 1) != tt.gets || tt.gets && asked[0].Write != tt.writes {
 			t.Errorf("for %s the storage was asked for %+v", tt.caller, asked)
 		}
 		c := f.As(moorage.Caller{Name: tt.caller})
-		if _, err := c.LoadCredentials(f.ctx, lakeIdent(), ""); (err == nil) != tt.gets ||
+		if _, err := c.LoadCredentials(f.Ctx, catalogkit.LakeIdent(), ""); (err == nil) != tt.gets ||
 			!tt.gets && moorage.KindOf(err) != moorage.KindForbidden {
 			t.Errorf("LoadCredentials of %s: %v", tt.caller, err)
 		}
-		signedBefore := len(v.signed)
-		_, err := c.Sign(f.ctx, lakeIdent(), "", vending.SignRequest{Method: "GET"})
-		if tt.gets && (err != nil || v.signed[signedBefore].Write != tt.writes) ||
-			!tt.gets && (moorage.KindOf(err) != moorage.KindForbidden || len(v.signed) != signedBefore) {
+		signedBefore := len(v.Signed)
+		_, err := c.Sign(f.Ctx, catalogkit.LakeIdent(), "", vending.SignRequest{Method: "GET"})
+		if tt.gets && (err != nil || v.Signed[signedBefore].Write != tt.writes) ||
+			!tt.gets && (moorage.KindOf(err) != moorage.KindForbidden || len(v.Signed) != signedBefore) {
 			t.Errorf("Sign of %s: %v", tt.caller, err)
 		}
 	}
 	stranger := f.As(moorage.Caller{Name: "corp:stranger"})
-	if _, err := stranger.LoadCredentials(f.ctx, lakeIdent(), ""); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+	if _, err := stranger.LoadCredentials(f.Ctx, catalogkit.LakeIdent(), ""); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		t.Errorf("LoadCredentials of a stranger: %v", err)
 	}
-	if _, err := stranger.Sign(f.ctx, lakeIdent(), "", vending.SignRequest{}); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+	if _, err := stranger.Sign(f.Ctx, catalogkit.LakeIdent(), "", vending.SignRequest{}); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		t.Errorf("Sign of a stranger: %v", err)
-	}
-}
-
-// switchAccessOn writes the records of access: each grantee has a privilege on the warehouse.
-func (f *fixture) switchAccessOn(warehouse string, privileges map[string]string) {
-	f.t.Helper()
-	records, err := f.store.Get(f.ctx, registry.WarehouseKey(warehouse))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	value, err := registry.Decode[registry.Warehouse](records[0])
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	grants := registry.Grants{Kind: "warehouse", Ident: moorage.Identifier{Warehouse: warehouse}}
-	for _, grantee := range slices.Sorted(maps.Keys(privileges)) {
-		grants.Grants = append(grants.Grants, registry.Grant{Grantee: grantee, Privileges: strings.Split(privileges[grantee], ",")})
-	}
-	var writes []registry.Write
-	for _, record := range []struct {
-		key   registry.Key
-		value registry.Value
-	}{
-		{registry.EpochKey(), registry.Epoch{Number: 2}}, {registry.RecentKey(), registry.Recent{}},
-		{registry.AccessStoreKey(), registry.AccessStore{ID: value.ID}}, {registry.GrantsKey(value.ID), grants},
-	} {
-		encoded, err := registry.Encode(record.value)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		writes = append(writes, registry.Put(record.key, registry.StateNone, encoded))
-	}
-	if _, err := f.store.Apply(f.ctx, registry.Batch{Writes: writes}); err != nil {
-		f.t.Fatal(err)
 	}
 }

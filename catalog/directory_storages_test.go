@@ -1,13 +1,11 @@
 package catalog_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -16,73 +14,14 @@ import (
 	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/storage"
-	memorystorage "moorage/storage/memory"
+	"moorage/testkit/catalogkit"
 )
-
-// servers are the object stores of a test, by their endpoint. They hold the same names.
-type servers struct {
-	mu     sync.Mutex
-	files  map[string]*memorystorage.Store
-	probes error // what each probe answers
-}
-
-func newServers() *servers { return &servers{files: make(map[string]*memorystorage.Store)} }
-
-// at returns the files of a server.
-func (s *servers) at(endpoint string) *memorystorage.Store {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.files[endpoint] == nil {
-		s.files[endpoint] = memorystorage.New()
-	}
-	return s.files[endpoint]
-}
-
-func (s *servers) open(place storage.Place) (storage.Store, error) {
-	store, err := s.at(place.Options["endpoint"]).Within(place.Roots)
-	return remoteFiles{store, place.Options, s}, err
-}
-
-// remoteFiles are the files of one server. Of them a Stat is not cheap.
-type remoteFiles struct {
-	storage.Store
-	options map[string]string
-	servers *servers
-}
-
-func (r remoteFiles) Probe(context.Context) error     { return r.servers.probes }
-func (r remoteFiles) ClientConfig() map[string]string { return r.options }
-
-// newRemoteFixture returns a fixture with a further warehouse "lake" on the server one.
-func newRemoteFixture(t *testing.T) (*fixture, *servers) {
-	t.Helper()
-	servers := newServers()
-	f := newFixture(t, func(c *catalog.Config) { c.OpenStorage = servers.open })
-	f.files = servers.at("one")
-	f.createLake(map[string]string{"endpoint": "one"})
-	return f, servers
-}
-
-func (f *fixture) createLake(options map[string]string) {
-	f.t.Helper()
-	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Storage: options})
-	if err == nil {
-		_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
-	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-func lakeIdent() moorage.Identifier {
-	return moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}
-}
 
 // Every answer about a table says how its files are reached.
 func TestClientConfig(t *testing.T) {
 	t.Parallel()
-	f, _ := newRemoteFixture(t)
-	request := catalog.CreateTableRequest{Schema: []byte(testSchema)}
+	f, _ := catalogkit.NewRemoteFixture(t)
+	request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}
 	var location string
 	for _, step := range []struct {
 		name string
@@ -91,15 +30,19 @@ func TestClientConfig(t *testing.T) {
 		{"stage", func() (*catalog.Table, error) {
 			staged := request
 			staged.Stage = true
-			return f.CreateTable(f.ctx, lakeIdent(), staged)
+			return f.CreateTable(f.Ctx, catalogkit.LakeIdent(), staged)
 		}},
-		{"create", func() (*catalog.Table, error) { return f.CreateTable(f.ctx, lakeIdent(), request) }},
-		{"load", func() (*catalog.Table, error) { return f.LoadTable(f.ctx, lakeIdent()) }},
-		{"commit", func() (*catalog.Table, error) { return f.Commit(f.ctx, lakeIdent(), setProperty(t, "a", "b")) }},
-		{"commit that changes nothing", func() (*catalog.Table, error) { return f.Commit(f.ctx, lakeIdent(), commitRequest(t, "[]", "[]")) }},
-		{"unregister", func() (*catalog.Table, error) { return f.UnregisterTable(f.ctx, lakeIdent()) }},
+		{"create", func() (*catalog.Table, error) { return f.CreateTable(f.Ctx, catalogkit.LakeIdent(), request) }},
+		{"load", func() (*catalog.Table, error) { return f.LoadTable(f.Ctx, catalogkit.LakeIdent()) }},
+		{"commit", func() (*catalog.Table, error) {
+			return f.Commit(f.Ctx, catalogkit.LakeIdent(), catalogkit.SetProperty(t, "a", "b"))
+		}},
+		{"commit that changes nothing", func() (*catalog.Table, error) {
+			return f.Commit(f.Ctx, catalogkit.LakeIdent(), catalogkit.CommitRequest(t, "[]", "[]"))
+		}},
+		{"unregister", func() (*catalog.Table, error) { return f.UnregisterTable(f.Ctx, catalogkit.LakeIdent()) }},
 		{"register", func() (*catalog.Table, error) {
-			return f.RegisterTable(f.ctx, lakeIdent(), catalog.RegisterRequest{MetadataLocation: location})
+			return f.RegisterTable(f.Ctx, catalogkit.LakeIdent(), catalog.RegisterRequest{MetadataLocation: location})
 		}},
 	} {
 		table, err := step.make()
@@ -111,20 +54,20 @@ func TestClientConfig(t *testing.T) {
 		}
 		location = table.MetadataLocation
 	}
-	if table := f.create("t"); len(table.Config) > 0 {
+	if table := f.Create("t"); len(table.Config) > 0 {
 		t.Errorf("a table of another warehouse: config %v", table.Config)
 	}
 }
 
 // unreachable returns what ProbeStorage reports.
-func (f *fixture) unreachable() []string {
-	f.t.Helper()
+func unreachable(f *catalogkit.Fixture) []string {
+	f.T.Helper()
 	var unreachable []string
-	err := f.Warehouses().ProbeStorage(f.ctx, func(warehouse, location string, err error) {
+	err := f.Warehouses().ProbeStorage(f.Ctx, func(warehouse, location string, err error) {
 		unreachable = append(unreachable, fmt.Sprintf("warehouse %s at %s: %v", warehouse, location, err))
 	})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return unreachable
 }
@@ -132,20 +75,20 @@ func (f *fixture) unreachable() []string {
 // A place that cannot be reached is no place for a warehouse; the message says why.
 func TestCreateWarehouseProbes(t *testing.T) {
 	t.Parallel()
-	f, servers := newRemoteFixture(t)
-	servers.probes = errors.New("there is no bucket called nowhere")
-	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "new", Location: "s3://nowhere"})
-	wantKind(t, err, moorage.KindBadRequest)
+	f, servers := catalogkit.NewRemoteFixture(t)
+	servers.Probes = errors.New("there is no bucket called nowhere")
+	_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "new", Location: "s3://nowhere"})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "no bucket called nowhere") {
 		t.Errorf("message %q", message)
 	}
-	_, err = f.LoadWarehouse(f.ctx, "new")
-	wantKind(t, err, moorage.KindNoSuchWarehouse)
-	if unreachable, want := f.unreachable(), "warehouse lake at s3://bucket/lake: there is no bucket called nowhere"; !slices.Contains(unreachable, want) {
+	_, err = f.LoadWarehouse(f.Ctx, "new")
+	catalogkit.WantKind(t, err, moorage.KindNoSuchWarehouse)
+	if unreachable, want := unreachable(f), "warehouse lake at s3://bucket/lake: there is no bucket called nowhere"; !slices.Contains(unreachable, want) {
 		t.Errorf("cannot be reached: %q, want %q", unreachable, want)
 	}
-	servers.probes = nil
-	if unreachable := f.unreachable(); len(unreachable) > 0 {
+	servers.Probes = nil
+	if unreachable := unreachable(f); len(unreachable) > 0 {
 		t.Errorf("cannot be reached: %q", unreachable)
 	}
 }
@@ -153,45 +96,45 @@ func TestCreateWarehouseProbes(t *testing.T) {
 // A purge goes on where the files are, whatever became of the warehouse since the drop.
 func TestPurgeAfterTheWarehouse(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*fixture){
-		"gone":    func(*fixture) {},
-		"another": func(f *fixture) { f.createLake(map[string]string{"endpoint": "two"}) },
+	for name, change := range map[string]func(*catalogkit.Fixture){
+		"gone":    func(*catalogkit.Fixture) {},
+		"another": func(f *catalogkit.Fixture) { f.CreateLake(map[string]string{"endpoint": "two"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, servers := newRemoteFixture(t)
-			table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+			f, servers := catalogkit.NewRemoteFixture(t)
+			table, err := f.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			// The other server has a file of the same name.
-			if err := servers.at("two").Create(f.ctx, table.MetadataLocation, table.Document.Raw()); err != nil {
+			if err := servers.At("two").Create(f.Ctx, table.MetadataLocation, table.Document.Raw()); err != nil {
 				t.Fatal(err)
 			}
 			for _, err := range []error{
-				f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}),
-				f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}),
-				f.Warehouses().Drop(f.ctx, "lake"),
+				f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{Purge: true}),
+				f.DropNamespace(f.Ctx, "lake", moorage.Namespace{"ns"}),
+				f.Warehouses().Drop(f.Ctx, "lake"),
 			} {
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
 			change(f)
-			if err := f.purgeAll(f.ctx); err != nil {
+			if err := f.PurgeAll(f.Ctx); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := servers.at("one").Stat(f.ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
+			if _, err := servers.At("one").Stat(f.Ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("the table's file is still there (%v)", err)
 			}
-			if _, err := servers.at("two").Stat(f.ctx, table.MetadataLocation); err != nil {
+			if _, err := servers.At("two").Stat(f.Ctx, table.MetadataLocation); err != nil {
 				t.Errorf("the other server's file: %v", err)
 			}
-			records, err := f.store.List(f.ctx, registry.TableTask, "", "", 10)
+			records, err := f.Store.List(f.Ctx, registry.TableTask, "", "", 10)
 			if err != nil || len(records) > 0 {
 				t.Errorf("tasks left: %d, %v", len(records), err)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -201,7 +144,7 @@ func TestPurgeAfterTheWarehouse(t *testing.T) {
 func TestBorrowedStorages(t *testing.T) {
 	t.Parallel()
 	var opened, borrowed, back atomic.Int64
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		open := c.OpenStorage
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			opened.Add(1)
@@ -216,37 +159,37 @@ func TestBorrowedStorages(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		warehouse := "gone-" + name
 		ident := moorage.Identifier{Warehouse: warehouse, Namespace: moorage.Namespace{"ns"}, Name: "t"}
-		_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: warehouse, Location: "file:///" + warehouse})
+		_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: warehouse, Location: "file:///" + warehouse})
 		if err == nil {
-			_, err = f.CreateNamespace(f.ctx, warehouse, ident.Namespace, nil)
+			_, err = f.CreateNamespace(f.Ctx, warehouse, ident.Namespace, nil)
 		}
 		if err == nil {
-			_, err = f.CreateTable(f.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+			_, err = f.CreateTable(f.Ctx, ident, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 		}
 		if err == nil {
-			err = f.DropTable(f.ctx, ident, catalog.DropOptions{Purge: true})
+			err = f.DropTable(f.Ctx, ident, catalog.DropOptions{Purge: true})
 		}
 		if err == nil {
-			err = f.DropNamespace(f.ctx, warehouse, ident.Namespace)
+			err = f.DropNamespace(f.Ctx, warehouse, ident.Namespace)
 		}
 		if err == nil {
-			err = f.Warehouses().Drop(f.ctx, warehouse)
+			err = f.Warehouses().Drop(f.Ctx, warehouse)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	before := opened.Load()
-	if err := f.purgeAll(f.ctx); err != nil {
+	if err := f.PurgeAll(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.wantClean()
+	f.WantClean()
 	if opened.Load() != before || borrowed.Load() != 3 || back.Load() != 3 {
 		t.Errorf("opened for good %d, borrowed %d, given back %d; want 0, 3 and 3", opened.Load()-before, borrowed.Load(), back.Load())
 	}
-	f.create("t")
-	f.instance = f.other(f.store) // as in a process that checks and does nothing else
-	f.wantClean()
+	f.Create("t")
+	f.Instance = f.Other(f.Store) // as in a process that checks and does nothing else
+	f.WantClean()
 	if opened.Load() != before || borrowed.Load() < 4 || back.Load() != borrowed.Load() {
 		t.Errorf("after a check: opened for good %d, borrowed %d, given back %d", opened.Load()-before, borrowed.Load(), back.Load())
 	}
@@ -256,84 +199,84 @@ func TestBorrowedStorages(t *testing.T) {
 // without the document reads the file.
 func TestMissingRemoteMetadataFile(t *testing.T) {
 	t.Parallel()
-	f, _ := newRemoteFixture(t)
-	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	f, _ := catalogkit.NewRemoteFixture(t)
+	table, err := f.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.files.Delete(f.ctx, table.MetadataLocation); err != nil {
+	if err := f.Files.Delete(f.Ctx, table.MetadataLocation); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.LoadTable(f.ctx, lakeIdent()); err != nil {
+	if _, err := f.LoadTable(f.Ctx, catalogkit.LakeIdent()); err != nil {
 		t.Errorf("load of a document that is kept: %v", err)
 	}
-	node, err := newInstance(f.config)
+	node, err := catalogkit.NewInstance(f.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = node.LoadTable(f.ctx, lakeIdent())
-	wantKind(t, err, moorage.KindNotFound)
+	_, err = node.LoadTable(f.Ctx, catalogkit.LakeIdent())
+	catalogkit.WantKind(t, err, moorage.KindNotFound)
 }
 
 // A commit that names its table by the uuid follows it to another name, but not into another
 // warehouse.
 func TestCommitStaysInItsWarehouse(t *testing.T) {
 	t.Parallel()
-	var meanwhile hook
-	f := newFixture(t, meanwhile.onCreate)
+	var meanwhile catalogkit.Hook
+	f := catalogkit.New(t, meanwhile.OnCreate)
 	lake := moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}
-	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "file:///lake"})
+	_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "lake", Location: "file:///lake"})
 	if err == nil {
-		_, err = f.CreateNamespace(f.ctx, "lake", lake.Namespace, nil)
+		_, err = f.CreateNamespace(f.Ctx, "lake", lake.Namespace, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := f.create("t")
+	table := f.Create("t")
 	const copied = "file:///lake/t/metadata/v1.metadata.json"
 	raw := strings.ReplaceAll(string(table.Document.Raw()), table.Document.Location(), "file:///lake/t")
-	if err := f.files.Create(f.ctx, copied, []byte(raw)); err != nil {
+	if err := f.Files.Create(f.Ctx, copied, []byte(raw)); err != nil {
 		t.Fatal(err)
 	}
-	meanwhile.once(func() {
-		if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+	meanwhile.Once(func() {
+		if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Error(err)
 		}
-		if _, err := f.RegisterTable(f.ctx, lake, catalog.RegisterRequest{MetadataLocation: copied}); err != nil {
+		if _, err := f.RegisterTable(f.Ctx, lake, catalog.RegisterRequest{MetadataLocation: copied}); err != nil {
 			t.Error(err)
 		}
 	})
-	request := commitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+table.Document.UUID()+`"}]`, `[{"action":"set-properties","updates":{"a":"b"}}]`)
-	_, err = f.Commit(f.ctx, ident("t"), request)
-	wantKind(t, err, moorage.KindNoSuchTable)
-	loaded, err := f.LoadTable(f.ctx, lake)
+	request := catalogkit.CommitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+table.Document.UUID()+`"}]`, `[{"action":"set-properties","updates":{"a":"b"}}]`)
+	_, err = f.Commit(f.Ctx, ident("t"), request)
+	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
+	loaded, err := f.LoadTable(f.Ctx, lake)
 	if err != nil || loaded.MetadataLocation != copied {
 		t.Errorf("loaded %+v, %v", loaded, err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A warehouse is dropped and made again under its name, elsewhere, and a table comes back in it.
 // The table is written where the new warehouse is, also by a node that knew the table before.
 func TestTableComesBackElsewhere(t *testing.T) {
 	t.Parallel()
-	f, servers := newRemoteFixture(t)
-	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	f, servers := catalogkit.NewRemoteFixture(t)
+	table, err := f.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := f.other(f.store) // knows the table, and none of what happens to it
+	node := f.Other(f.Store) // knows the table, and none of what happens to it
 	for _, do := range []func() error{
-		func() error { _, err := node.LoadTable(f.ctx, lakeIdent()); return err },
-		func() error { return f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{}) },
-		func() error { return f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}) },
-		func() error { return f.Warehouses().Drop(f.ctx, "lake") },
+		func() error { _, err := node.LoadTable(f.Ctx, catalogkit.LakeIdent()); return err },
+		func() error { return f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{}) },
+		func() error { return f.DropNamespace(f.Ctx, "lake", moorage.Namespace{"ns"}) },
+		func() error { return f.Warehouses().Drop(f.Ctx, "lake") },
 		func() error {
-			return servers.at("two").Create(f.ctx, table.MetadataLocation, table.Document.Raw())
+			return servers.At("two").Create(f.Ctx, table.MetadataLocation, table.Document.Raw())
 		},
-		func() error { f.createLake(map[string]string{"endpoint": "two"}); return nil },
+		func() error { f.CreateLake(map[string]string{"endpoint": "two"}); return nil },
 		func() error {
-			_, err := f.RegisterTable(f.ctx, lakeIdent(), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+			_, err := f.RegisterTable(f.Ctx, catalogkit.LakeIdent(), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 			return err
 		},
 	} {
@@ -341,11 +284,11 @@ func TestTableComesBackElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next, err := node.Commit(f.ctx, lakeIdent(), setProperty(t, "n", "1"))
+	next, err := node.Commit(f.Ctx, catalogkit.LakeIdent(), catalogkit.SetProperty(t, "n", "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := servers.at("two").Stat(f.ctx, next.MetadataLocation); err != nil || !maps.Equal(next.Config, map[string]string{"endpoint": "two"}) {
+	if _, err := servers.At("two").Stat(f.Ctx, next.MetadataLocation); err != nil || !maps.Equal(next.Config, map[string]string{"endpoint": "two"}) {
 		t.Errorf("the new version is not where the warehouse is: %v, and clients are sent to %v", err, next.Config)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // paddedFile returns the metadata of a table that certainly is not there, with a property of so
@@ -41,12 +42,12 @@ func packed(t *testing.T, raw []byte) []byte {
 }
 
 // fillRoom takes all the room for metadata, in the name of other warehouses, until empty is called.
-func (f *fixture) fillRoom() (empty func()) {
-	f.t.Helper()
+func fillRoom(f *catalogkit.Fixture) (empty func()) {
+	f.T.Helper()
 	var shares []*documents.Share
 	for _, warehouse := range []string{"one", "another"} {
 		s := f.Documents().Room().Enter(warehouse)
-		must(f.t, s.Take(f.ctx, documents.RoomFreeBytes+documents.RoomBytes/2))
+		must(f.T, s.Take(f.Ctx, documents.RoomFreeBytes+documents.RoomBytes/2))
 		shares = append(shares, s)
 	}
 	return func() {
@@ -57,10 +58,10 @@ func (f *fixture) fillRoom() (empty func()) {
 }
 
 // wantNoRoomHeld fails the test if some of the room for metadata was not given back.
-func (f *fixture) wantNoRoomHeld() {
-	f.t.Helper()
+func wantNoRoomHeld(f *catalogkit.Fixture) {
+	f.T.Helper()
 	if !f.Documents().Room().IsIdle() {
-		f.t.Error("some of the room for metadata was not given back")
+		f.T.Error("some of the room for metadata was not given back")
 	}
 }
 
@@ -70,8 +71,8 @@ func (f *fixture) wantNoRoomHeld() {
 func TestReadRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		table := f.create("t")
+		f := catalogkit.New(t)
+		table := f.Create("t")
 		const file = "file:///wh/elsewhere/metadata/v1.metadata.json"
 		for name, tt := range map[string]struct {
 			content []byte
@@ -82,22 +83,22 @@ func TestReadRoom(t *testing.T) {
 			"long":          {paddedFile(table, "c", 5<<20), true},
 			"long, packed":  {packed(t, paddedFile(table, "d", 5<<20)), true},
 		} {
-			if err := errors.Join(f.files.Delete(f.ctx, file), f.files.Create(f.ctx, file, tt.content)); err != nil {
+			if err := errors.Join(f.Files.Delete(f.Ctx, file), f.Files.Create(f.Ctx, file, tt.content)); err != nil {
 				t.Fatal(err)
 			}
-			f.wantNoRoomHeld()
-			empty := f.fillRoom()
+			wantNoRoomHeld(f)
+			empty := fillRoom(f)
 			began := time.Now()
-			_, err := f.Documents().Read(f.ctx, directory.Table(), "w", f.files, file)
+			_, err := f.Documents().Read(f.Ctx, directory.Table(), "w", f.Files, file)
 			if tt.long {
-				wantKind(t, err, moorage.KindTooManyRequests)
+				catalogkit.WantKind(t, err, moorage.KindTooManyRequests)
 			}
 			if want := map[bool]time.Duration{true: documents.RoomWait}[tt.long]; time.Since(began) != want || (err == nil) == tt.long {
 				t.Errorf("%s: %v after %s, want %s", name, err, time.Since(began), want)
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := f.Documents().Read(f.ctx, directory.Table(), "w", f.files, file)
+				_, err := f.Documents().Read(f.Ctx, directory.Table(), "w", f.Files, file)
 				ended <- err
 			}()
 			synctest.Wait()
@@ -144,8 +145,8 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 // A fault of the file and a fault of reading it have different answers. Neither keeps any room.
 func TestUnreadableMetadataFiles(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	whole := packed(t, f.create("t").Document.Raw())
+	f := catalogkit.New(t)
+	whole := packed(t, f.Create("t").Document.Raw())
 	for name, tt := range map[string]struct {
 		store storage.Store
 		kind  moorage.Kind
@@ -159,11 +160,11 @@ func TestUnreadableMetadataFiles(t *testing.T) {
 		"torn, packed":         {reading(whole[:len(whole)/2]), moorage.KindValidation},
 		"not packed at all":    {reading([]byte{0x1f, 0x8b, 'n', 'o'}), moorage.KindValidation},
 	} {
-		if _, err := f.Documents().Read(f.ctx, directory.Table(), "w", tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
+		if _, err := f.Documents().Read(f.Ctx, directory.Table(), "w", tt.store, "file:///wh/x"); moorage.KindOf(err) != tt.kind {
 			t.Errorf("%s: %v of kind %s, want %s", name, err, moorage.KindOf(err), tt.kind)
 		}
 	}
-	f.wantNoRoomHeld()
+	wantNoRoomHeld(f)
 }
 
 // reading is a file with that content.
@@ -181,34 +182,34 @@ func (reading) Delete(context.Context, ...string) error { return fmt.Errorf("rea
 // Metadata files are compressed if the property says gzip, in any letter case.
 func TestCompressionCodec(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
+	f := catalogkit.New(t)
+	f.Create("t")
 	for codec, compress := range map[string]bool{"gzip": true, "none": false, "GZIP": true, "None": false} {
-		if err := f.transact(on("t", setProperty(t, documents.PropMetadataCodec, codec))); err != nil {
+		if err := f.Transact(catalogkit.On("t", catalogkit.SetProperty(t, documents.PropMetadataCodec, codec))); err != nil {
 			t.Fatalf("%q: %v", codec, err)
 		}
-		f.wantCodec("t", codec, compress)
+		wantCodec(f, "t", codec, compress)
 	}
 }
 
 // wantCodec fails the test unless a table's codec is as given, and its metadata file is compressed
 // or not as given.
-func (f *fixture) wantCodec(name, codec string, compressed bool) {
-	f.t.Helper()
-	table, err := f.LoadTable(f.ctx, ident(name))
+func wantCodec(f *catalogkit.Fixture, name, codec string, compressed bool) {
+	f.T.Helper()
+	table, err := f.LoadTable(f.Ctx, ident(name))
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
-	content, err := storage.ReadAll(f.ctx, f.files, table.MetadataLocation, 1<<20)
+	content, err := storage.ReadAll(f.Ctx, f.Files, table.MetadataLocation, 1<<20)
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	named := strings.HasSuffix(table.MetadataLocation, ".gz.metadata.json")
 	if is := bytes.HasPrefix(content, []byte("\x1f\x8b")); is != compressed || named != compressed {
-		f.t.Errorf("%q: compressed %t, in %s", codec, is, table.MetadataLocation)
+		f.T.Errorf("%q: compressed %t, in %s", codec, is, table.MetadataLocation)
 	}
 	if kept, _ := table.Document.Property(documents.PropMetadataCodec); kept != codec {
-		f.t.Errorf("codec %q, want %q", kept, codec)
+		f.T.Errorf("codec %q, want %q", kept, codec)
 	}
 }
 
@@ -216,27 +217,29 @@ func (f *fixture) wantCodec(name, codec string, compressed bool) {
 // behind.
 func TestUnknownCodecIsRefused(t *testing.T) {
 	t.Parallel()
-	files := &fileCount{there: map[string]bool{}}
-	f := newFixture(t, countFiles(files))
-	f.create("t")
-	f.createView("v")
+	files := &catalogkit.FileCount{There: map[string]bool{}}
+	f := catalogkit.New(t, catalogkit.CountFiles(files))
+	f.Create("t")
+	f.MakeView("v")
 	for _, codec := range []string{"zstd", "", " gzip", "gzip2", strings.Repeat("z", 10_000)} {
 		told := "Invalid codec name: " + codec[:min(len(codec), documents.CodecQuoteMax)]
 		unknown := map[string]string{documents.PropMetadataCodec: codec}
-		set := setProperty(t, documents.PropMetadataCodec, codec)
-		create := commitCreateRequest(t, "file:///wh/ns/new")
+		set := catalogkit.SetProperty(t, documents.PropMetadataCodec, codec)
+		create := catalogkit.CommitCreateRequest(t, "file:///wh/ns/new")
 		create.Updates = append(create.Updates, set.Updates...)
 		for name, do := range map[string]func() error{
 			"create": func() error {
-				_, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: unknown})
+				_, err := f.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Properties: unknown})
 				return err
 			},
-			"commit":                   func() error { return commitTable(ident("t"), set)(f.ctx, f.instance) },
-			"commit that creates":      func() error { return commitTable(ident("new"), create)(f.ctx, f.instance) },
-			"transaction":              func() error { return f.transact(on("t", set), on("new", create)) },
-			"transaction that creates": func() error { return f.transact(on("t", setProperty(t, "a", "b")), on("new", create)) },
+			"commit":              func() error { return catalogkit.CommitTable(ident("t"), set)(f.Ctx, f.Instance) },
+			"commit that creates": func() error { return catalogkit.CommitTable(ident("new"), create)(f.Ctx, f.Instance) },
+			"transaction":         func() error { return f.Transact(catalogkit.On("t", set), catalogkit.On("new", create)) },
+			"transaction that creates": func() error {
+				return f.Transact(catalogkit.On("t", catalogkit.SetProperty(t, "a", "b")), catalogkit.On("new", create))
+			},
 			"view": func() error {
-				return replaceView(ident("v"), setViewProperty(t, documents.PropMetadataCodec, codec))(f.ctx, f.instance)
+				return catalogkit.ReplaceView(ident("v"), catalogkit.SetViewProperty(t, documents.PropMetadataCodec, codec))(f.Ctx, f.Instance)
 			},
 		} {
 			err := do()
@@ -245,37 +248,37 @@ func TestUnknownCodecIsRefused(t *testing.T) {
 			}
 		}
 	}
-	f.wantOnlyNamedFiles(files)
-	f.wantNoTransactions()
-	f.wantClean()
-	both := setProperty(t, documents.PropMetadataCodec, "zstd")
-	both.Updates = append(both.Updates, setProperty(t, documents.PropMetadataCodec, "gzip").Updates...)
-	must(t, commitTable(ident("t"), both)(f.ctx, f.instance))
-	f.wantCodec("t", "gzip", true)
+	f.WantOnlyNamedFiles(files)
+	f.WantNoTransactions()
+	f.WantClean()
+	both := catalogkit.SetProperty(t, documents.PropMetadataCodec, "zstd")
+	both.Updates = append(both.Updates, catalogkit.SetProperty(t, documents.PropMetadataCodec, "gzip").Updates...)
+	must(t, catalogkit.CommitTable(ident("t"), both)(f.Ctx, f.Instance))
+	wantCodec(f, "t", "gzip", true)
 }
 
 // A table may have an unknown codec because its file was registered. It can be loaded and changed,
 // and its codec can be set to a known one.
 func TestUnknownCodecIsKept(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	const location = "file:///wh/ns/t/metadata/00007-other.metadata.json"
-	raw := bytes.Replace(f.create("t").Document.Raw(), []byte(`"properties":{`), []byte(`"properties":{"`+documents.PropMetadataCodec+`":"zstd",`), 1)
-	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
-	must(t, f.files.Create(f.ctx, location, raw))
-	if _, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location}); err != nil {
+	raw := bytes.Replace(f.Create("t").Document.Raw(), []byte(`"properties":{`), []byte(`"properties":{"`+documents.PropMetadataCodec+`":"zstd",`), 1)
+	must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}))
+	must(t, f.Files.Create(f.Ctx, location, raw))
+	if _, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location}); err != nil {
 		t.Fatal(err)
 	}
-	f.create("u")
-	must(t, commitTable(ident("t"), setProperty(t, "a", "1"))(f.ctx, f.instance))
-	f.wantCodec("t", "zstd", false)
-	must(t, f.transact(on("t", setProperty(t, documents.PropMetadataCodec, "zstd")), on("t", setProperty(t, "a", "2")), on("u", setProperty(t, "a", "2"))))
-	f.wantCodec("t", "zstd", false)
-	f.wantProperty("t", "a", "2")
-	wantKind(t, commitTable(ident("t"), setProperty(t, documents.PropMetadataCodec, "lz4"))(f.ctx, f.instance), moorage.KindIllegalArgument)
-	must(t, commitTable(ident("t"), setProperty(t, documents.PropMetadataCodec, "gzip"))(f.ctx, f.instance))
-	f.wantCodec("t", "gzip", true)
-	f.wantClean()
+	f.Create("u")
+	must(t, catalogkit.CommitTable(ident("t"), catalogkit.SetProperty(t, "a", "1"))(f.Ctx, f.Instance))
+	wantCodec(f, "t", "zstd", false)
+	must(t, f.Transact(catalogkit.On("t", catalogkit.SetProperty(t, documents.PropMetadataCodec, "zstd")), catalogkit.On("t", catalogkit.SetProperty(t, "a", "2")), catalogkit.On("u", catalogkit.SetProperty(t, "a", "2"))))
+	wantCodec(f, "t", "zstd", false)
+	f.WantProperty("t", "a", "2")
+	catalogkit.WantKind(t, catalogkit.CommitTable(ident("t"), catalogkit.SetProperty(t, documents.PropMetadataCodec, "lz4"))(f.Ctx, f.Instance), moorage.KindIllegalArgument)
+	must(t, catalogkit.CommitTable(ident("t"), catalogkit.SetProperty(t, documents.PropMetadataCodec, "gzip"))(f.Ctx, f.Instance))
+	wantCodec(f, "t", "gzip", true)
+	f.WantClean()
 }
 
 // The failure of a file names the location once, whether or not the storage's own error names it.

@@ -14,6 +14,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // stallingFiles are files that send what they have up to a place, and then nothing until their
@@ -50,10 +51,10 @@ func (*stallingBody) Close() error { return nil }
 func TestRoomBesideAStorageThatStalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		table := f.create("t")
+		f := catalogkit.New(t)
+		table := f.Create("t")
 		const file = "file:///wh/elsewhere/metadata/v1.metadata.json"
-		must(t, f.files.Create(f.ctx, file, packed(t, paddedFile(table, "a", 20<<20))))
+		must(t, f.Files.Create(f.Ctx, file, packed(t, paddedFile(table, "a", 20<<20))))
 		began := time.Now()
 		var reads sync.WaitGroup
 		for _, files := range []stallingFiles{
@@ -62,7 +63,7 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 		} {
 			for range 20 {
 				reads.Go(func() {
-					_, err := f.Documents().Read(f.ctx, directory.Table(), "stuck", files, "s3://stuck/file")
+					_, err := f.Documents().Read(f.Ctx, directory.Table(), "stuck", files, "s3://stuck/file")
 					if kind := moorage.KindOf(err); kind != moorage.KindUnavailable && kind != moorage.KindTooManyRequests {
 						t.Errorf("answered %v of kind %s", err, kind)
 					}
@@ -70,14 +71,14 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 			}
 		}
 		synctest.Wait() // they hold what they get
-		if _, err := f.Documents().Read(f.ctx, directory.Table(), "w", f.files, file); err != nil || time.Since(began) > 0 {
+		if _, err := f.Documents().Read(f.Ctx, directory.Table(), "w", f.Files, file); err != nil || time.Since(began) > 0 {
 			t.Errorf("another warehouse: %v, after %s", err, time.Since(began))
 		}
 		reads.Wait()
 		if took := time.Since(began); took > documents.RoomWait+documents.ReadStallMax {
 			t.Errorf("the last of them was answered after %s", took)
 		}
-		f.wantNoRoomHeld()
+		wantNoRoomHeld(f)
 	})
 }
 
@@ -86,40 +87,44 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 func TestCommitsTakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		long := setProperty(t, "padding", strings.Repeat("x", documents.RoomFreeBytes))
+		f := catalogkit.New(t)
+		long := catalogkit.SetProperty(t, "padding", strings.Repeat("x", documents.RoomFreeBytes))
 		for _, name := range []string{"long", "long2", "short", "short2"} {
-			f.create(name)
+			f.Create(name)
 		}
 		for _, name := range []string{"long", "long2"} {
-			must(t, commitTable(ident(name), long)(f.ctx, f.instance))
+			must(t, catalogkit.CommitTable(ident(name), long)(f.Ctx, f.Instance))
 		}
-		set := func(value string) catalog.CommitRequest { return setProperty(t, "a", value) }
+		set := func(value string) catalog.CommitRequest { return catalogkit.SetProperty(t, "a", value) }
 		for name, tt := range map[string]struct {
 			commit func(value string) error
 			long   bool
 			table  string
 		}{
-			"commit":            {func(value string) error { return commitTable(ident("long"), set(value))(f.ctx, f.instance) }, true, "long"},
-			"short commit":      {func(value string) error { return commitTable(ident("short"), set(value))(f.ctx, f.instance) }, false, "short"},
-			"transaction":       {func(value string) error { return f.transact(on("short", set(value)), on("long2", set(value))) }, true, "long2"},
-			"short transaction": {func(value string) error { return f.transact(on("short", set(value)), on("short2", set(value))) }, false, "short2"},
+			"commit":       {func(value string) error { return catalogkit.CommitTable(ident("long"), set(value))(f.Ctx, f.Instance) }, true, "long"},
+			"short commit": {func(value string) error { return catalogkit.CommitTable(ident("short"), set(value))(f.Ctx, f.Instance) }, false, "short"},
+			"transaction": {func(value string) error {
+				return f.Transact(catalogkit.On("short", set(value)), catalogkit.On("long2", set(value)))
+			}, true, "long2"},
+			"short transaction": {func(value string) error {
+				return f.Transact(catalogkit.On("short", set(value)), catalogkit.On("short2", set(value)))
+			}, false, "short2"},
 		} {
-			empty := f.fillRoom()
+			empty := fillRoom(f)
 			began := time.Now()
 			err := tt.commit(name)
 			if tt.long {
-				wantKind(t, err, moorage.KindTooManyRequests)
+				catalogkit.WantKind(t, err, moorage.KindTooManyRequests)
 			}
 			if want := map[bool]time.Duration{true: documents.RoomWait}[tt.long]; (err == nil) == tt.long || time.Since(began) != want {
 				t.Errorf("%s: %v after %s, want %s", name, err, time.Since(began), want)
 			}
 			empty()
 			must(t, tt.commit(name+" again"))
-			f.wantProperty(tt.table, "a", name+" again")
-			f.wantNoRoomHeld()
+			f.WantProperty(tt.table, "a", name+" again")
+			wantNoRoomHeld(f)
 		}
-		f.wantNoTransactions()
-		f.wantClean()
+		f.WantNoTransactions()
+		f.WantClean()
 	})
 }

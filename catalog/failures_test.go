@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 )
 
@@ -20,43 +21,43 @@ import (
 // is refused with the fault, and changes nothing.
 func TestRefusedInTheMidst(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
+	f := catalogkit.New(t)
+	f.Create("t")
 	elsewhere := ident("new")
 	elsewhere.Warehouse = "another"
 	for name, try := range map[string]func() error{
 		"commit": func() error {
-			_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, `[{"action":"set-current-schema","schema-id":7}]`))
+			_, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, `[{"action":"set-current-schema","schema-id":7}]`))
 			return err
 		},
 		"commit that creates": func() error {
-			_, err := f.Commit(f.ctx, ident("new"), commitRequest(t, `[{"type":"assert-create"}]`, `[{"action":"set-current-schema","schema-id":7}]`))
+			_, err := f.Commit(f.Ctx, ident("new"), catalogkit.CommitRequest(t, `[{"type":"assert-create"}]`, `[{"action":"set-current-schema","schema-id":7}]`))
 			return err
 		},
 		"create": func() error {
-			_, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`)})
+			_, err := f.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`)})
 			return err
 		},
 		"stage": func() error {
-			_, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`), Stage: true})
+			_, err := f.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{"id":1}]}`), Stage: true})
 			return err
 		},
 		"stage what is there": func() error {
-			_, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+			_, err := f.CreateTable(f.Ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: true})
 			return err
 		},
-		"rename to another warehouse": func() error { return f.RenameTable(f.ctx, ident("t"), elsewhere) },
+		"rename to another warehouse": func() error { return f.RenameTable(f.Ctx, ident("t"), elsewhere) },
 	} {
 		if err := try(); err == nil || moorage.KindOf(err) == moorage.KindInternal || moorage.KindOf(err) == moorage.KindCommitUnknown {
 			t.Errorf("%s: answered %v, want what it was refused for", name, err)
 		}
 	}
-	if got := f.count(gate.Commit); got != 0 {
+	if got := count(f, gate.Commit); got != 0 {
 		t.Errorf("%d commits, want none", got)
 	}
-	wantKind(t, f.TableExists(f.ctx, ident("new")), moorage.KindNoSuchTable)
-	must(t, f.TableExists(f.ctx, ident("t")))
-	f.wantClean()
+	catalogkit.WantKind(t, f.TableExists(f.Ctx, ident("new")), moorage.KindNoSuchTable)
+	must(t, f.TableExists(f.Ctx, ident("t")))
+	f.WantClean()
 }
 
 // Once armed, fewRandom serves left more calls, fails the next one, and serves all calls after it.
@@ -90,16 +91,16 @@ func TestMutationsWithoutChance(t *testing.T) {
 				m := mutations(t, unregistered)[n]
 				random.left.Store(k)
 				random.armed.Store(true)
-				_, err := m.run(f.ctx, f.instance)
+				_, err := m.run(f.Ctx, f.Instance)
 				random.armed.Store(false)
 				if random.left.Load() >= 0 {
 					must(t, err)
 					return
 				}
-				if !errors.Is(err, errNoChance) || m.happened(f.ctx, f.instance) {
-					t.Errorf("draw %d: answered %v, and happened is %t", k, err, m.happened(f.ctx, f.instance))
+				if !errors.Is(err, errNoChance) || m.happened(f.Ctx, f.Instance) {
+					t.Errorf("draw %d: answered %v, and happened is %t", k, err, m.happened(f.Ctx, f.Instance))
 				}
-				f.wantClean()
+				f.WantClean()
 			}
 		})
 	}
@@ -114,40 +115,40 @@ func TestReadersAreToldOfTheStore(t *testing.T) {
 		"table":  func(ctx context.Context, c catalog.Verbs) error { _, err := c.LoadTable(ctx, ident("t")); return err },
 		"exists": func(ctx context.Context, c catalog.Verbs) error { return c.TableExists(ctx, ident("t")) },
 		"namespace": func(ctx context.Context, c catalog.Verbs) error {
-			_, err := c.LoadNamespace(ctx, testWarehouse, ns)
+			_, err := c.LoadNamespace(ctx, catalogkit.Warehouse, ns)
 			return err
 		},
 		"tables": func(ctx context.Context, c catalog.Verbs) error {
-			_, _, err := c.ListTables(ctx, testWarehouse, ns, moorage.Page{})
+			_, _, err := c.ListTables(ctx, catalogkit.Warehouse, ns, moorage.Page{})
 			return err
 		},
 		"namespaces": func(ctx context.Context, c catalog.Verbs) error {
-			_, _, err := c.ListNamespaces(ctx, testWarehouse, nil, moorage.Page{})
+			_, _, err := c.ListNamespaces(ctx, catalogkit.Warehouse, nil, moorage.Page{})
 			return err
 		},
 		"stage": func(ctx context.Context, c catalog.Verbs) error {
-			_, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+			_, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: true})
 			return err
 		},
 	} {
 		for _, known := range []bool{false, true} {
 			for k := 0; ; k++ {
-				f := newFixture(t)
-				f.create("t")
+				f := catalogkit.New(t)
+				f.Create("t")
 				var at int
-				faulty := registrytest.Faulty(f.store, func(call int, _ string) registrytest.Action {
+				faulty := registrytest.Faulty(f.Store, func(call int, _ string) registrytest.Action {
 					if call == at {
 						return registrytest.Fail
 					}
 					return registrytest.Pass
 				})
-				node := f.other(faulty)
+				node := f.Other(faulty)
 				at = -1
 				if known {
-					must(t, read(f.ctx, node))
+					must(t, read(f.Ctx, node))
 				}
 				at = faulty.Calls() + k
-				err := read(f.ctx, node)
+				err := read(f.Ctx, node)
 				if faulty.Calls() <= at {
 					must(t, err)
 					break
@@ -165,12 +166,12 @@ func TestReadersAreToldOfTheStore(t *testing.T) {
 func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		f.clock.Advance(2 * directory.DroppingStale)
+		f := catalogkit.New(t)
+		f.Clock.Advance(2 * directory.DroppingStale)
 		ns := moorage.Namespace{"ns"}
-		must(t, f.markDropping(f.ctx, ns))
-		_, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
-		wantKind(t, err, moorage.KindUnavailable)
+		must(t, f.MarkDropping(f.Ctx, ns))
+		_, err := f.CreateTable(f.Ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+		catalogkit.WantKind(t, err, moorage.KindUnavailable)
 	})
 }
 
@@ -196,17 +197,17 @@ func (s *betweenStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 func TestRetryOfABlockerThatChanges(t *testing.T) {
 	t.Parallel()
 	f, _ := newUndeletable(t)
-	entry := f.abandon("t")
-	f.giveUp(entry)
-	store := &betweenStore{Store: f.store, between: func() { f.giveUp(entry) }}
-	config := f.config
+	entry := abandon(f, "t")
+	giveUp(f, entry)
+	store := &betweenStore{Store: f.Store, between: func() { giveUp(f, entry) }}
+	config := f.Config
 	config.Store = store
-	node, err := newInstance(config)
+	node, err := catalogkit.NewInstance(config)
 	must(t, err)
-	if _, err := node.recovery().Retry(f.ctx, entry.ID.String()); err != nil {
+	if _, err := node.Recovery().Retry(f.Ctx, entry.ID.String()); err != nil {
 		t.Error(err)
 	}
-	records, err := f.ledger.Get(f.ctx, registry.TaskKey(entry.ID))
+	records, err := f.Ledger.Get(f.Ctx, registry.TaskKey(entry.ID))
 	if err != nil || records[0].Exists() {
 		t.Errorf("the blocker stays (%v), so that no worker tries", err)
 	}
@@ -215,11 +216,11 @@ func TestRetryOfABlockerThatChanges(t *testing.T) {
 // Properties that are as they were asked to be are no change.
 func TestPropertiesThatAreSoAlready(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	before := f.count(gate.UpdateProperties)
-	_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Removals: []string{"none"}})
+	f := catalogkit.New(t)
+	before := count(f, gate.UpdateProperties)
+	_, err := f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Removals: []string{"none"}})
 	must(t, err)
-	if got := f.count(gate.UpdateProperties) - before; got != 0 {
+	if got := count(f, gate.UpdateProperties) - before; got != 0 {
 		t.Errorf("%d changes, want none", got)
 	}
 }

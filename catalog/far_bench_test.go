@@ -12,6 +12,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/fakecloud"
 )
 
@@ -24,7 +25,7 @@ const (
 
 // farBench is a catalog whose records are on this disk, and whose files are on a far S3 server.
 type farBench struct {
-	*fixture
+	*catalogkit.Fixture
 	far    *fakecloud.Far
 	way    fakecloud.Way // of the requests while the clock runs
 	store  storage.Store
@@ -43,13 +44,13 @@ func newFarBench(b *testing.B, way fakecloud.Way, changes ...func(*catalog.Confi
 		must(b, err)
 	}
 	f, _ := newDiskCatalog(b, append([]func(*catalog.Config){change, opened}, changes...)...)
-	f.makeFar(root)
-	bench := &farBench{fixture: f, far: far, way: way, store: store, root: root, tables: make([]*catalog.Table, farTables)}
+	makeFar(f, root)
+	bench := &farBench{Fixture: f, far: far, way: way, store: store, root: root, tables: make([]*catalog.Table, farTables)}
 	var group errgroup.Group
 	group.SetLimit(16)
 	for n := range bench.tables {
 		group.Go(func() (err error) {
-			bench.tables[n], err = f.CreateTable(f.ctx, bench.table(int64(n)), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+			bench.tables[n], err = f.CreateTable(f.Ctx, bench.table(int64(n)), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 			return err
 		})
 	}
@@ -71,18 +72,18 @@ type farOperation struct {
 // farOperations are the operations of the benchmarks.
 var farOperations = []farOperation{
 	{"put", false, func(f *farBench, n int64) error {
-		return f.store.Create(f.ctx, fmt.Sprintf("%s/put/%d", f.root, n), f.tables[0].Document.Raw())
+		return f.store.Create(f.Ctx, fmt.Sprintf("%s/put/%d", f.root, n), f.tables[0].Document.Raw())
 	}},
 	{"commit", false, func(f *farBench, n int64) error {
-		_, err := f.Commit(f.ctx, f.table(n), setProperty(f.t, "a", fmt.Sprint(n)))
+		_, err := f.Commit(f.Ctx, f.table(n), catalogkit.SetProperty(f.T, "a", fmt.Sprint(n)))
 		return err
 	}},
 	{"create", false, func(f *farBench, n int64) error {
-		_, err := f.CreateTable(f.ctx, farIdent(fmt.Sprintf("c%d", n)), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+		_, err := f.CreateTable(f.Ctx, farIdent(fmt.Sprintf("c%d", n)), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 		return err
 	}},
 	{"get", false, func(f *farBench, n int64) error {
-		body, _, err := f.store.Open(f.ctx, f.tables[n%farTables].MetadataLocation)
+		body, _, err := f.store.Open(f.Ctx, f.tables[n%farTables].MetadataLocation)
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ var farOperations = []farOperation{
 }
 
 func (f *farBench) load(n int64) error {
-	_, err := f.LoadTable(f.ctx, f.table(n))
+	_, err := f.LoadTable(f.Ctx, f.table(n))
 	return err
 }
 

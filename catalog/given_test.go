@@ -12,39 +12,40 @@ import (
 	"moorage/catalog/vending"
 	"moorage/catalog/warehouses"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // TestGivenIsNoted lets engines have credentials and signatures. Each is noted once, without
 // anything secret.
 func TestGivenIsNoted(t *testing.T) {
 	t.Parallel()
-	v := new(venders)
+	v := new(catalogkit.Venders)
 	var noted []vending.Given
-	f := newFixture(t, func(config *catalog.Config) {
-		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
+	f := catalogkit.New(t, func(config *catalog.Config) {
+		catalogkit.WrapStorage(config, func(inner storage.Store) storage.Store { return catalogkit.VenderFiles{Store: inner, Venders: v} })
 		config.Given = func(_ context.Context, given vending.Given) { noted = append(noted, given) }
 	})
-	v.clock = f.clock
-	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays})
+	v.Clock = f.Clock
+	_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: catalogkit.BothWays})
 	must(t, err)
-	_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
+	_, err = f.CreateNamespace(f.Ctx, "lake", moorage.Namespace{"ns"}, nil)
 	must(t, err)
-	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	table, err := f.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
-	given := f.given("corp:ann", vending.VendedCredentials)
-	again := f.given("corp:ann", vending.VendedCredentials) // from memory
-	f.given("corp:ann")                                     // nothing
+	given := f.Given("corp:ann", vending.VendedCredentials)
+	again := f.Given("corp:ann", vending.VendedCredentials) // from memory
+	f.Given("corp:ann")                                     // nothing
 	const uri = "https://bucket.s3.amazonaws.com/lake/ns/t/data/x?partNumber=1"
-	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.ctx, lakeIdent(), "", vending.SignRequest{Method: "PUT", URI: uri})
+	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.Ctx, catalogkit.LakeIdent(), "", vending.SignRequest{Method: "PUT", URI: uri})
 	must(t, err)
-	v.fail = storage.ErrNotSigned
-	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.ctx, lakeIdent(), "", vending.SignRequest{Method: "PUT", URI: uri})
-	wantKind(t, err, moorage.KindForbidden) // the gate hears of it
+	v.Fail = storage.ErrNotSigned
+	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.Ctx, catalogkit.LakeIdent(), "", vending.SignRequest{Method: "PUT", URI: uri})
+	catalogkit.WantKind(t, err, moorage.KindForbidden) // the gate hears of it
 	if len(noted) != 3 {
 		t.Fatalf("%d things were noted: %+v", len(noted), noted)
 	}
 	for i, each := range noted {
-		if each.Caller.Name != "corp:ann" || !each.Table.Equal(lakeIdent()) || !each.Write {
+		if each.Caller.Name != "corp:ann" || !each.Table.Equal(catalogkit.LakeIdent()) || !each.Write {
 			t.Errorf("noted %+v", each)
 		}
 		if text := fmt.Sprintf("%+v", each); strings.Contains(text, given.Credential.Config["s3.session-token"]) || strings.Contains(text, "partNumber") {

@@ -15,6 +15,7 @@ import (
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/storagetest"
 )
@@ -82,29 +83,29 @@ func (f *farFiles) Create(ctx context.Context, location string, body []byte) err
 }
 
 // inHedgedBubble runs body with a fixture that hedges its writes and has the table "t".
-func inHedgedBubble(t *testing.T, body func(f *fixture, slow *slowWrites, files *fileCount), change ...func(*catalog.Config)) {
+func inHedgedBubble(t *testing.T, body func(f *catalogkit.Fixture, slow *slowWrites, files *catalogkit.FileCount), change ...func(*catalog.Config)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		slow, files := &slowWrites{}, &fileCount{there: map[string]bool{}}
-		f := newFixture(t, append(change, func(config *catalog.Config) {
+		slow, files := &slowWrites{}, &catalogkit.FileCount{There: map[string]bool{}}
+		f := catalogkit.New(t, append(change, func(config *catalog.Config) {
 			config.HedgeWrites = true
-			wrapStorage(config, func(inner storage.Store) storage.Store {
-				return &farFiles{&countedFiles{inner, files}, slow}
+			catalogkit.WrapStorage(config, func(inner storage.Store) storage.Store {
+				return &farFiles{&catalogkit.CountedFiles{Store: inner, Count: files}, slow}
 			})
 		})...)
-		f.create("t")
+		f.Create("t")
 		body(f, slow, files)
 		f.Documents().Close()
-		f.wantClean()
+		f.WantClean()
 	})
 }
 
 // locations returns the files that there are, in byte order.
-func (c *fileCount) locations() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func locations(c *catalogkit.FileCount) []string {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	var there []string
-	for location := range c.there {
+	for location := range c.There {
 		there = append(there, location)
 	}
 	slices.Sort(there)
@@ -112,7 +113,7 @@ func (c *fileCount) locations() []string {
 }
 
 // namedFiles returns the metadata files that the table "t" names, in byte order.
-func (n *instance) namedFiles(ctx context.Context, t testing.TB) []string {
+func namedFiles(n *catalogkit.Instance, ctx context.Context, t testing.TB) []string {
 	t.Helper()
 	table, err := n.LoadTable(ctx, ident("t"))
 	must(t, err)
@@ -150,23 +151,23 @@ func TestHedge(t *testing.T) {
 		{"both are lost", []write{{after: long, fails: true}, {after: usual, fails: true}}, 2, long, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inHedgedBubble(t, func(f *fixture, slow *slowWrites, files *fileCount) {
+			inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, files *catalogkit.FileCount) {
 				slow.plan(tt.writes...)
 				began := time.Now()
-				table, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "yes"))
+				table, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "p", "yes"))
 				if took := time.Since(began); (err != nil) != tt.fails || took != tt.took {
-					f.t.Errorf("answered %v after %v; want an error: %t, after %v", err, took, tt.fails, tt.took)
+					f.T.Errorf("answered %v after %v; want an error: %t, after %v", err, took, tt.fails, tt.took)
 				}
 				if got := slow.count(); got != tt.begun {
-					f.t.Errorf("%d writes, want %d", got, tt.begun)
+					f.T.Errorf("%d writes, want %d", got, tt.begun)
 				}
-				if err == nil && table.MetadataLocation != f.load("t").MetadataLocation {
-					f.t.Error("the answer is not the version that the table has")
+				if err == nil && table.MetadataLocation != f.Load("t").MetadataLocation {
+					f.T.Error("the answer is not the version that the table has")
 				}
 				time.Sleep(longer)
 				synctest.Wait()
-				if got, want := files.locations(), f.namedFiles(f.ctx, f.t); !slices.Equal(got, want) {
-					f.t.Errorf("files %q, want %q", got, want)
+				if got, want := locations(files), namedFiles(f.Instance, f.Ctx, f.T); !slices.Equal(got, want) {
+					f.T.Errorf("files %q, want %q", got, want)
 				}
 			})
 		})
@@ -175,42 +176,42 @@ func TestHedge(t *testing.T) {
 
 // Nothing is deleted before the write that was overtaken has ended.
 func TestHedgeDeletesLate(t *testing.T) {
-	var deletes hook
-	inHedgedBubble(t, func(f *fixture, slow *slowWrites, _ *fileCount) {
+	var deletes catalogkit.Hook
+	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, _ *catalogkit.FileCount) {
 		slow.plan(write{after: time.Second}, write{after: time.Millisecond})
 		began := time.Now()
 		var deleted time.Duration
-		deletes.once(func() { deleted = time.Since(began) })
-		if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "yes")); err != nil {
-			f.t.Fatal(err)
+		deletes.Once(func() { deleted = time.Since(began) })
+		if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "p", "yes")); err != nil {
+			f.T.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if deleted != time.Second {
-			f.t.Errorf("deleted after %v, want %v", deleted, time.Second)
+			f.T.Errorf("deleted after %v, want %v", deleted, time.Second)
 		}
-	}, deletes.onDelete)
+	}, deletes.OnDelete)
 }
 
 // Two writes of a commit that loses the compare-and-set leave no file.
 func TestHedgeOfALostCommit(t *testing.T) {
-	var applies hook
-	inHedgedBubble(t, func(f *fixture, slow *slowWrites, files *fileCount) {
-		other, err := newInstance(f.config)
-		must(f.t, err)
+	var applies catalogkit.Hook
+	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, files *catalogkit.FileCount) {
+		other, err := catalogkit.NewInstance(f.Config)
+		must(f.T, err)
 		slow.plan(write{after: time.Second}, write{after: time.Millisecond})
-		applies.once(func() {
-			if _, err := other.Commit(f.ctx, ident("t"), setProperty(f.t, "other", "yes")); err != nil {
-				f.t.Error(err)
+		applies.Once(func() {
+			if _, err := other.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "other", "yes")); err != nil {
+				f.T.Error(err)
 			}
 		})
-		if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "yes")); err != nil {
-			f.t.Error(err)
+		if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "p", "yes")); err != nil {
+			f.T.Error(err)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if got, want := files.locations(), f.namedFiles(f.ctx, f.t); !slices.Equal(got, want) || len(got) != 3 {
-			f.t.Errorf("files %q, want %q", got, want)
+		if got, want := locations(files), namedFiles(f.Instance, f.Ctx, f.T); !slices.Equal(got, want) || len(got) != 3 {
+			f.T.Errorf("files %q, want %q", got, want)
 		}
 	}, func(config *catalog.Config) { config.Store = &hookedApplies{config.Store, &applies} })
 }
@@ -218,29 +219,29 @@ func TestHedgeOfALostCommit(t *testing.T) {
 // hookedApplies runs a hook before an Apply that follows one.
 type hookedApplies struct {
 	registry.Store
-	hook *hook
+	hook *catalogkit.Hook
 }
 
 func (s *hookedApplies) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	s.hook.run()
+	s.hook.Run()
 	return s.Store.Apply(ctx, batch)
 }
 
 // What is usual follows from the latest writes: three times their median is waited for.
 func TestHedgeLearnsWhatIsUsual(t *testing.T) {
 	const usual = 100 * time.Millisecond
-	inHedgedBubble(t, func(f *fixture, slow *slowWrites, _ *fileCount) {
+	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, _ *catalogkit.FileCount) {
 		for i, after := range append(slices.Repeat([]time.Duration{usual}, 5), 3*usual-1, 3*usual+1) {
 			slow.plan(write{after: after})
-			if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", fmt.Sprint(i))); err != nil {
-				f.t.Fatal(err)
+			if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "p", fmt.Sprint(i))); err != nil {
+				f.T.Fatal(err)
 			}
 			want := 1
 			if after > 3*usual {
 				want = 2
 			}
 			if got := slow.count(); got != want {
-				f.t.Errorf("commit %d: a write of %v was written %d times, want %d", i, after, got, want)
+				f.T.Errorf("commit %d: a write of %v was written %d times, want %d", i, after, got, want)
 			}
 		}
 	}, func(config *catalog.Config) { config.Now = time.Now })
@@ -249,48 +250,48 @@ func TestHedgeLearnsWhatIsUsual(t *testing.T) {
 // At most 16 writes are repeated at a time: a storage that has too much to do does not get twice of
 // it.
 func TestHedgesAreBounded(t *testing.T) {
-	inHedgedBubble(t, func(f *fixture, slow *slowWrites, _ *fileCount) {
+	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, _ *catalogkit.FileCount) {
 		const tables = 20
 		for i := range tables {
-			f.create(fmt.Sprint("t", i))
+			f.Create(fmt.Sprint("t", i))
 		}
 		slow.plan(slices.Repeat([]write{{after: time.Second}}, 2*tables)...)
 		var group sync.WaitGroup
 		for i := range tables {
 			group.Go(func() {
-				if _, err := f.Commit(f.ctx, ident(fmt.Sprint("t", i)), setProperty(f.t, "p", "yes")); err != nil {
-					f.t.Error(err)
+				if _, err := f.Commit(f.Ctx, ident(fmt.Sprint("t", i)), catalogkit.SetProperty(f.T, "p", "yes")); err != nil {
+					f.T.Error(err)
 				}
 			})
 		}
 		group.Wait()
 		if got := slow.count(); got != tables+16 {
-			f.t.Errorf("%d writes, want %d", got, tables+16)
+			f.T.Errorf("%d writes, want %d", got, tables+16)
 		}
 	})
 }
 
 // Close gives up a write that was overtaken. After it nothing is repeated.
 func TestHedgeStops(t *testing.T) {
-	inHedgedBubble(t, func(f *fixture, slow *slowWrites, files *fileCount) {
+	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, files *catalogkit.FileCount) {
 		slow.plan(write{after: time.Hour}, write{})
-		if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "1")); err != nil {
-			f.t.Fatal(err)
+		if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "p", "1")); err != nil {
+			f.T.Fatal(err)
 		}
 		began := time.Now()
 		f.Documents().Close()
 		if took := time.Since(began); took != 0 {
-			f.t.Errorf("Close took %v", took)
+			f.T.Errorf("Close took %v", took)
 		}
 		slow.plan(write{after: time.Second})
-		if _, err := f.Commit(f.ctx, ident("t"), setProperty(f.t, "p", "2")); err != nil {
-			f.t.Fatal(err)
+		if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "p", "2")); err != nil {
+			f.T.Fatal(err)
 		}
 		if got := slow.count(); got != 1 {
-			f.t.Errorf("%d writes after Close, want 1", got)
+			f.T.Errorf("%d writes after Close, want 1", got)
 		}
-		if got, want := files.locations(), f.namedFiles(f.ctx, f.t); !slices.Equal(got, want) {
-			f.t.Errorf("files %q, want %q", got, want)
+		if got, want := locations(files), namedFiles(f.Instance, f.Ctx, f.T); !slices.Equal(got, want) {
+			f.T.Errorf("files %q, want %q", got, want)
 		}
 	})
 }
@@ -321,32 +322,32 @@ func TestHedgeCrashEveryCall(t *testing.T) {
 func hedgedCrash(t *testing.T, k int, action registrytest.Action, first time.Duration) (survived bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		plan, slow, files := &faults{}, &slowWrites{}, &fileCount{there: map[string]bool{}}
+		plan, slow, files := &faults{}, &slowWrites{}, &catalogkit.FileCount{There: map[string]bool{}}
 		var rawStore registry.Store
 		var rawStorage func(storage.Place) (storage.Store, error)
-		f := newFixture(t, func(config *catalog.Config) {
+		f := catalogkit.New(t, func(config *catalog.Config) {
 			rawStore = memoryregistry.NewWithClock(newLockedRandom(1), config.Now)
 			rawStorage = config.OpenStorage
 			config.Store, config.HedgeWrites = registrytest.Faulty(rawStore, plan.plan), true
-			wrapStorage(config, func(inner storage.Store) storage.Store {
-				return &farFiles{storagetest.Faulty(&countedFiles{inner, files}, plan.storagePlan), slow}
+			catalogkit.WrapStorage(config, func(inner storage.Store) storage.Store {
+				return &farFiles{storagetest.Faulty(&catalogkit.CountedFiles{Store: inner, Count: files}, plan.storagePlan), slow}
 			})
 		})
-		f.create("t")
+		f.Create("t")
 		catalog.SetSettleTimeout(f.Catalog, 20*time.Millisecond)
 		slow.plan(write{after: first}, write{after: 100 * time.Millisecond})
 		plan.arm(k, action)
-		_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "mine", "yes"))
+		_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "mine", "yes"))
 		time.Sleep(first)
 		f.Documents().Close()
 		plan.disarm()
 		survived = plan.hit == ""
-		config := f.config
+		config := f.Config
 		config.Store, config.OpenStorage = rawStore, rawStorage
-		node, newErr := newInstance(config)
+		node, newErr := catalogkit.NewInstance(config)
 		must(t, newErr)
 		at := fmt.Sprintf("call %d (%s): answered %v", k, plan.hit, err)
-		there, named := files.locations(), node.namedFiles(t.Context(), t)
+		there, named := locations(files), namedFiles(node, t.Context(), t)
 		for _, location := range named {
 			if !slices.Contains(there, location) {
 				t.Errorf("%s: %s is named, and not there", at, location)
@@ -359,7 +360,7 @@ func hedgedCrash(t *testing.T, k int, action registrytest.Action, first time.Dur
 			(len(named) == 2) != (err == nil) {
 			t.Errorf("%s, and the table names %q", at, named)
 		}
-		(&fixture{instance: node, t: t, ctx: t.Context(), clock: f.clock, store: rawStore}).wantClean()
+		(&catalogkit.Fixture{Instance: node, T: t, Ctx: t.Context(), Clock: f.Clock, Store: rawStore}).WantClean()
 	})
 	return survived || t.Failed()
 }

@@ -12,6 +12,7 @@ import (
 	"moorage/catalog/gate"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/histories"
 )
 
@@ -33,10 +34,10 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 		for _, groups := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, groups %t", tt.name, groups), func(t *testing.T) {
 				t.Parallel()
-				seed := newSeed(t)
+				seed := catalogkit.NewSeed(t)
 				random := newLockedRandom(seed)
 				clean := memoryregistry.New(random)
-				system := newHistorySystem(t, clean, historyParts{store: tt.store(clean), locks: noLocks, nodes: 2, random: random})
+				system := newHistorySystem(t, clean, historyParts{store: tt.store(clean), locks: catalogkit.NoLocks, nodes: 2, random: random})
 				// There are no drops and renames: a commit that ignores them leads names nowhere,
 				// and calls wait for that to end.
 				size := historySize{writers: 16, commits: 40, steady: true}

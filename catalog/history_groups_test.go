@@ -12,6 +12,7 @@ import (
 	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/registry/pebble"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/histories"
 	"moorage/testkit/scale"
 )
@@ -100,9 +101,9 @@ func (n gatedNode) Commit(ctx context.Context, ident moorage.Identifier, request
 func forceGroups(t testing.TB, system *historySystem) *historySystem {
 	t.Helper()
 	for i, node := range system.nodes {
-		held, config := newTurnstile(), node.config
+		held, config := newTurnstile(), node.Config
 		config.Store = gatedStore{config.Store, held}
-		gated, err := newInstance(config)
+		gated, err := catalogkit.NewInstance(config)
 		must(t, err)
 		system.nodes[i] = gated
 		system.gates = append(system.gates, held)
@@ -121,18 +122,18 @@ func TestHistoryOfGroups(t *testing.T) {
 	}
 	for name, open := range map[string]func(t *testing.T, random *lockedRandom) *historySystem{
 		"memory":                             memorySystem(localLocks, 1),
-		"memory, two nodes":                  memorySystem(noLocks, 2),
+		"memory, two nodes":                  memorySystem(catalogkit.NoLocks, 2),
 		"memory, lost and late answers":      faultySystem,
 		"memory, outcomes that stay unknown": unansweredSystem,
 		"pebble":                             diskSystem,
 		"pebble, two nodes, lost and late":   faultyPebbleSystem,
-		"postgres":                           postgresSystem(noLocks, 1),
-		"postgres, two nodes":                postgresSystem(noLocks, 2),
+		"postgres":                           postgresSystem(catalogkit.NoLocks, 1),
+		"postgres, two nodes":                postgresSystem(catalogkit.NoLocks, 2),
 		"postgres, two nodes, lost and late": faultyPostgresSystem,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seed := newSeed(t)
+			seed := catalogkit.NewSeed(t)
 			system, size := forceGroups(t, open(t, newLockedRandom(seed))), size
 			if len(system.nodes) > 1 { // each node groups its own, and a group parts before it waits for a lock
 				size.writers += 8
@@ -148,7 +149,7 @@ func TestHistoryOfGroups(t *testing.T) {
 			if shared < versions/groupShareMin {
 				t.Errorf("%d of %d versions have several authors: too few to show much", shared, versions)
 			}
-			wantClean(t, system.clean)
+			catalogkit.WantClean(t, system.clean)
 		})
 	}
 }

@@ -16,7 +16,9 @@ import (
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
+	"moorage/testkit/storetest"
 )
 
 // Sizes of the history: so many clients make so many requests each, and send each of them two or
@@ -41,18 +43,18 @@ func TestKeyHistory(t *testing.T) {
 			return store, []registry.Store{store, store, store}
 		},
 		"pebble": func(t testing.TB, random *lockedRandom) (registry.Store, []registry.Store) {
-			store := openMemPebble(t, random)
+			store := storetest.OpenPebble(t, random)
 			return store, []registry.Store{store}
 		},
 		"postgres": func(t testing.TB, random *lockedRandom) (registry.Store, []registry.Store) {
-			dsn := newDatabase(t)
-			stores := []registry.Store{openPostgres(t, dsn, random), openPostgres(t, dsn, random)}
+			dsn := stores.NewDatabase(t)
+			stores := []registry.Store{storetest.OpenNode(t, dsn, random), storetest.OpenNode(t, dsn, random)}
 			return stores[0], stores
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seed := newSeed(t)
+			seed := catalogkit.NewSeed(t)
 			random := newLockedRandom(seed)
 			clean, nodes := open(t, random)
 			h := newKeyHistory(t, clean, nodes, random)
@@ -73,8 +75,8 @@ type keyHistory struct {
 	t     *testing.T
 	ctx   context.Context
 	clock *clock
-	clean *fixture // a node without faults
-	nodes []*instance
+	clean *catalogkit.Fixture // a node without faults
+	nodes []*catalogkit.Instance
 	late  []*registrytest.FaultyStore
 
 	mu        sync.Mutex // guards the fields below; a leaf
@@ -91,10 +93,10 @@ func newKeyHistory(t *testing.T, clean registry.Store, stores []registry.Store, 
 		return clock.Now()
 	}
 	h := &keyHistory{t: t, ctx: t.Context(), clock: clock}
-	h.clean = newFixture(t, func(c *catalog.Config) { c.Store, c.Now, c.Random, c.Locks = clean, now, random, locks.GrantAll{} })
+	h.clean = catalogkit.New(t, func(c *catalog.Config) { c.Store, c.Now, c.Random, c.Locks = clean, now, random, locks.GrantAll{} })
 	for _, store := range stores {
 		chance := random.Rand()
-		faulty := registrytest.Faulty(clockedStore{store, now}, func(_ int, method string) registrytest.Action {
+		faulty := registrytest.Faulty(catalogkit.ClockedStore{Store: store, Now: now}, func(_ int, method string) registrytest.Action {
 			switch n := chance.IntN(1000); {
 			case n < 10:
 				return registrytest.Fail
@@ -105,9 +107,9 @@ func newKeyHistory(t *testing.T, clean registry.Store, stores []registry.Store, 
 			}
 			return registrytest.Pass
 		})
-		config := h.clean.config
+		config := h.clean.Config
 		config.Store, config.Locks = faulty, locks.NewLocal(locks.LocalConfig{})
-		node, err := newInstance(config)
+		node, err := catalogkit.NewInstance(config)
 		must(t, err)
 		h.nodes, h.late = append(h.nodes, node), append(h.late, faulty)
 	}
@@ -125,7 +127,7 @@ func (h *keyHistory) release() {
 type keyRequest struct {
 	id   string
 	what string
-	run  func(ctx context.Context, c catalog.Verbs) (reply, error)
+	run  func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)
 
 	mu      sync.Mutex // guards the fields below; a leaf
 	answer  string
@@ -134,11 +136,11 @@ type keyRequest struct {
 }
 
 // send sends the request to a node and reports whether the answer was definite.
-func (r *keyRequest) send(h *keyHistory, node *instance) bool {
+func (r *keyRequest) send(h *keyHistory, node *catalogkit.Instance) bool {
 	ctx := moorage.WithRequestID(h.ctx, r.id)
-	key := keyOf(r.what)
+	key := catalogkit.KeyOf(r.what)
 	key.ID = r.id
-	outcome, err := node.once(ctx, key, func(ctx context.Context, node catalog.Verbs) (reply, error) { return r.run(ctx, node) })
+	outcome, err := node.Once(ctx, key, func(ctx context.Context, node catalog.Verbs) (catalogkit.Reply, error) { return r.run(ctx, node) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sends++; err != nil && !moorage.KindOf(err).Final() {
@@ -148,7 +150,7 @@ func (r *keyRequest) send(h *keyHistory, node *instance) bool {
 		}
 		return false
 	}
-	if answer := answerText(outcome, err); r.answer == "" {
+	if answer := catalogkit.AnswerText(outcome, err); r.answer == "" {
 		r.answer, r.success = answer, err == nil
 	} else if r.answer != answer {
 		h.t.Errorf("%s is answered\n%s\nand then\n%s", r.what, r.answer, answer)
@@ -173,11 +175,11 @@ func (h *keyHistory) answered(location string) {
 // judge sends each request again, counts the effects and compares them with the answers.
 func (h *keyHistory) judge() {
 	h.t.Helper()
-	must(h.t, h.clean.recovery().RunOnce(h.ctx))
+	must(h.t, h.clean.Recovery().RunOnce(h.ctx))
 	effects := map[string]int{}
 	count := func() {
 		clear(effects)
-		err := h.clean.ledger.Scan(h.ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
+		err := h.clean.Ledger.Scan(h.ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
 			change, err := ledger.Decode[registry.Change](record)
 			if err != nil || record.State == registry.StateVoid || strings.HasSuffix(change.Operation, "-begin") || change.Operation == "put-back" {
 				return true, err
@@ -196,7 +198,7 @@ func (h *keyHistory) judge() {
 	for _, again := range []bool{false, true} {
 		count()
 		for _, r := range h.requests {
-			if again && !r.send(h, h.clean.instance) {
+			if again && !r.send(h, h.clean.Instance) {
 				h.t.Errorf("%s: not answered by a node without faults", r.what)
 			}
 			want := 0
@@ -216,12 +218,12 @@ func (h *keyHistory) judge() {
 	// What a drop marked that did not learn its outcome is put back by the next who meets it.
 	h.clock.Advance(directory.DroppingStale + time.Second)
 	for n := range keyHistorySpaces {
-		_, err := h.clean.directory.LivePath(h.ctx, testWarehouse, namespaceOfKeys(n))
+		_, err := h.clean.Directory.LivePath(h.ctx, catalogkit.Warehouse, namespaceOfKeys(n))
 		if err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
 			h.t.Error(err)
 		}
 	}
-	h.clean.wantClean()
+	h.clean.WantClean()
 	h.judgeViews()
 }
 
@@ -267,54 +269,54 @@ func (c *keyClient) table() moorage.Identifier {
 
 // draw returns a request that changes something which no other request changes in the same way.
 func (c *keyClient) draw(id string) *keyRequest {
-	request := func(what string, run func(ctx context.Context, c catalog.Verbs) (reply, error)) *keyRequest {
+	request := func(what string, run func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)) *keyRequest {
 		return &keyRequest{id: id, what: id + ": " + what, run: run}
 	}
 	table, other, ns := c.table(), c.table(), namespaceOfKeys(c.random.IntN(keyHistorySpaces))
 	switch c.random.IntN(18) {
 	case 0:
-		return request("create "+table.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			made, err := c.CreateTable(ctx, table, catalog.CreateTableRequest{Schema: []byte(testSchema)})
-			return reply{Table: made}, err
+		return request("create "+table.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			made, err := c.CreateTable(ctx, table, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+			return catalogkit.Reply{Table: made}, err
 		})
 	case 1:
-		return request("drop "+table.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.DropTable(ctx, table, catalog.DropOptions{})
+		return request("drop "+table.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.DropTable(ctx, table, catalog.DropOptions{})
 		})
 	case 2:
-		return request("rename "+table.Name+" to "+other.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.RenameTable(ctx, table, other)
+		return request("rename "+table.Name+" to "+other.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.RenameTable(ctx, table, other)
 		})
 	case 3:
-		return request("unregister "+table.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		return request("unregister "+table.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			last, err := c.UnregisterTable(ctx, table)
-			return reply{Table: last}, err
+			return catalogkit.Reply{Table: last}, err
 		})
 	case 4:
 		location := c.location()
-		return request("register "+table.Name+" at "+location, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		return request("register "+table.Name+" at "+location, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			made, err := c.RegisterTable(ctx, table, catalog.RegisterRequest{MetadataLocation: location})
-			return reply{Table: made}, err
+			return catalogkit.Reply{Table: made}, err
 		})
 	case 5:
-		changes := []catalog.TableChange{{table, setProperty(c.t, id, "yes")}, {ident("t0"), setProperty(c.t, id, "too")}}
-		return request("commit to "+table.Name+" and t0", func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.CommitTransaction(ctx, testWarehouse, changes)
+		changes := []catalog.TableChange{{table, catalogkit.SetProperty(c.t, id, "yes")}, {ident("t0"), catalogkit.SetProperty(c.t, id, "too")}}
+		return request("commit to "+table.Name+" and t0", func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.CommitTransaction(ctx, catalogkit.Warehouse, changes)
 		})
 	case 6:
-		return request("create "+ns[0], func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			properties, err := c.CreateNamespace(ctx, testWarehouse, ns, map[string]string{"by": id})
-			return reply{Properties: properties}, err
+		return request("create "+ns[0], func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			properties, err := c.CreateNamespace(ctx, catalogkit.Warehouse, ns, map[string]string{"by": id})
+			return catalogkit.Reply{Properties: properties}, err
 		})
 	case 7:
-		return request("drop "+ns[0], func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.DropNamespace(ctx, testWarehouse, ns)
+		return request("drop "+ns[0], func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.DropNamespace(ctx, catalogkit.Warehouse, ns)
 		})
 	case 8:
-		change := setProperty(c.t, id, "yes")
-		return request("commit to "+table.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		change := catalogkit.SetProperty(c.t, id, "yes")
+		return request("commit to "+table.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			committed, err := c.Commit(ctx, table, change)
-			return reply{Table: committed}, err
+			return catalogkit.Reply{Table: committed}, err
 		})
 	default:
 		what, run := c.drawView(id, table, other)

@@ -11,38 +11,39 @@ import (
 	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // drawView returns what a request does to the view called name, and what to send for it.
-func (c *keyClient) drawView(id string, name, other moorage.Identifier) (what string, run func(ctx context.Context, c catalog.Verbs) (reply, error)) {
+func (c *keyClient) drawView(id string, name, other moorage.Identifier) (what string, run func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)) {
 	switch c.random.IntN(10) {
 	case 0:
-		request := viewRequest("")
-		request.Version = []byte(viewVersion(1, id))
+		request := catalogkit.ViewRequest("")
+		request.Version = []byte(catalogkit.ViewVersion(1, id))
 		request.Properties = map[string]string{"version.history.num-entries": "1000"}
-		return "create view " + name.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		return "create view " + name.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			made, err := c.CreateView(ctx, name, request)
-			return reply{View: made}, err
+			return catalogkit.Reply{View: made}, err
 		}
 	case 1:
-		return "drop view " + name.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.DropView(ctx, name)
+		return "drop view " + name.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.DropView(ctx, name)
 		}
 	case 2:
-		return "rename view " + name.Name + " to " + other.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.RenameView(ctx, name, other)
+		return "rename view " + name.Name + " to " + other.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.RenameView(ctx, name, other)
 		}
 	case 3:
 		location := c.location()
-		return "register view " + name.Name + " at " + location, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		return "register view " + name.Name + " at " + location, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			made, err := c.RegisterView(ctx, name, location)
-			return reply{View: made}, err
+			return catalogkit.Reply{View: made}, err
 		}
 	default:
-		change := newQuery(c.t, `[]`, id)
-		return "replace view " + name.Name, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		change := catalogkit.NewQuery(c.t, `[]`, id)
+		return "replace view " + name.Name, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			replaced, err := c.ReplaceView(ctx, name, change)
-			return reply{View: replaced}, err
+			return catalogkit.Reply{View: replaced}, err
 		}
 	}
 }
@@ -57,7 +58,7 @@ func (h *keyHistory) judgeViews() {
 	replaces := 0
 	const page = 1000
 	for after := registry.Position(0); ; {
-		changes, err := h.clean.store.Changes(h.ctx, after, page)
+		changes, err := h.clean.Store.Changes(h.ctx, after, page)
 		must(h.t, err)
 		for _, change := range changes {
 			after = change.Position
@@ -80,7 +81,7 @@ func (h *keyHistory) judgeViews() {
 		}
 	}
 	for key, location := range current {
-		records, err := h.clean.ledger.Get(h.ctx, key)
+		records, err := h.clean.Ledger.Get(h.ctx, key)
 		must(h.t, err)
 		pointer, err := ledger.Decode[registry.Pointer](records[0])
 		must(h.t, err)
@@ -99,7 +100,7 @@ func (h *keyHistory) judgeViews() {
 // queries returns the queries of a view's versions, in the order in which they were added.
 func (h *keyHistory) queries(location string) []string {
 	h.t.Helper()
-	document, err := h.clean.Documents().Read(h.ctx, directory.View(), "w", h.clean.files, location)
+	document, err := h.clean.Documents().Read(h.ctx, directory.View(), "w", h.clean.Files, location)
 	must(h.t, err)
 	var view struct {
 		Versions []struct {

@@ -3,10 +3,8 @@ package catalog_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
@@ -18,29 +16,17 @@ import (
 	"moorage/storage"
 	"moorage/storage/file"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/histories"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/scale"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "seed of the random workloads; 0: a new one each time")
-
-// newSeed returns the seed of a test's random choices, and has it printed if the test fails.
-func newSeed(t testing.TB) uint64 {
-	t.Helper()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("-seed=%d", seed)
-	return seed
-}
-
 // historySystem is what a history is made on: nodes that share a store and files.
 type historySystem struct {
-	nodes []*instance
-	gates []*turnstile // one for each node; none: nothing is held
-	clean *instance    // over the store without its faults
+	nodes []*catalogkit.Instance
+	gates []*turnstile         // one for each node; none: nothing is held
+	clean *catalogkit.Instance // over the store without its faults
 	files *createdFiles
 	// faults tells that calls may be refused as unavailable for no reason of the client's.
 	faults bool
@@ -78,14 +64,14 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 		},
 	}
 	var err error
-	if system.clean, err = newInstance(config); err != nil {
+	if system.clean, err = catalogkit.NewInstance(config); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := system.clean.Warehouses().Create(t.Context(), warehouses.Spec{Name: testWarehouse, Location: parts.root}); err != nil {
+	if _, err := system.clean.Warehouses().Create(t.Context(), warehouses.Spec{Name: catalogkit.Warehouse, Location: parts.root}); err != nil {
 		t.Fatal(err)
 	}
 	for group := range historyGroups {
-		if _, err := system.clean.CreateNamespace(t.Context(), testWarehouse, groupNamespace(group), nil); err != nil {
+		if _, err := system.clean.CreateNamespace(t.Context(), catalogkit.Warehouse, groupNamespace(group), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +80,7 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 		if parts.stores != nil {
 			config.Store = parts.stores[i]
 		}
-		node, err := newInstance(config)
+		node, err := catalogkit.NewInstance(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +90,6 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 }
 
 func localLocks() locks.Manager { return locks.NewLocal(locks.LocalConfig{}) }
-func noLocks() locks.Manager    { return locks.GrantAll{} }
 
 // Many clients change and read a few tables at once. There is an order of all calls in which one
 // client alone could have been answered so. Every version of a table is the one before it and
@@ -118,18 +103,18 @@ func TestHistory(t *testing.T) {
 		make func(t *testing.T, random *lockedRandom) *historySystem
 	}{
 		{"local locks", historySize{writers: 32, commits: 200 / scale.Factor, readers: 4, reads: 300}, memorySystem(localLocks, 1)},
-		{"no locks", small, memorySystem(noLocks, 1)},
-		{"two nodes", small, memorySystem(noLocks, 2)},
+		{"no locks", small, memorySystem(catalogkit.NoLocks, 1)},
+		{"two nodes", small, memorySystem(catalogkit.NoLocks, 2)},
 		{"lost and late answers", small, faultySystem},
 		{"outcomes that stay unknown", small, unansweredSystem},
-		{"three nodes on PostgreSQL", small, postgresSystem(noLocks, 3)},
+		{"three nodes on PostgreSQL", small, postgresSystem(catalogkit.NoLocks, 3)},
 		{"lost and late answers on PostgreSQL", small, faultyPostgresSystem},
 		{"on disk", historySize{writers: 16, commits: 25, readers: 2, reads: 30}, diskSystem},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			seed := newSeed(t)
+			seed := catalogkit.NewSeed(t)
 			system := tt.make(t, newLockedRandom(seed))
 			history := runHistory(t.Context(), system, tt.size, seed)
 			if err := history.Failure; err != nil {
@@ -141,7 +126,7 @@ func TestHistory(t *testing.T) {
 				t.Fatal(err)
 			}
 			checker.Check(t, history.Events)
-			wantClean(t, system.clean)
+			catalogkit.WantClean(t, system.clean)
 		})
 	}
 }
@@ -175,7 +160,7 @@ func faultySystemOver(t *testing.T, store registry.Store, random *lockedRandom) 
 		}
 		return registrytest.Pass
 	})
-	system := newHistorySystem(t, store, historyParts{store: faulty, locks: noLocks, nodes: 2, random: random})
+	system := newHistorySystem(t, store, historyParts{store: faulty, locks: catalogkit.NoLocks, nodes: 2, random: random})
 	system.faults = true
 	system.disturb = func(ctx context.Context) error { return lateAnswers(faulty.Release(ctx)) }
 	return system
@@ -196,7 +181,7 @@ func lateAnswers(answers []error) error {
 func unansweredSystem(t *testing.T, random *lockedRandom) *historySystem {
 	store := memoryregistry.New(random)
 	unanswered := newUnansweredStore(store, random.Rand())
-	system := newHistorySystem(t, store, historyParts{store: unanswered, locks: noLocks, nodes: 2, random: random})
+	system := newHistorySystem(t, store, historyParts{store: unanswered, locks: catalogkit.NoLocks, nodes: 2, random: random})
 	system.faults = true
 	system.disturb = unanswered.release
 	t.Cleanup(func() {
@@ -230,16 +215,4 @@ func diskSystem(t *testing.T, random *lockedRandom) *historySystem {
 			return opened, err
 		},
 	})
-}
-
-// wantClean fails the test unless Check finds nothing.
-func wantClean(t testing.TB, c *instance) {
-	t.Helper()
-	report, err := checkerOf(c).Check(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range append(report.Problems, report.Unread...) {
-		t.Errorf("check: %s", problem)
-	}
 }

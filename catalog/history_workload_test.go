@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/metadata"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/histories"
 )
 
@@ -24,7 +25,7 @@ type historySize struct {
 }
 
 func groupIdent(group, name int) moorage.Identifier {
-	return moorage.Identifier{Warehouse: testWarehouse, Namespace: groupNamespace(group), Name: histories.TableName(name)}
+	return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: groupNamespace(group), Name: histories.TableName(name)}
 }
 
 // groupNamespace returns the namespace of a group of names.
@@ -114,7 +115,7 @@ func ask(ctx context.Context, node catalog.Verbs, call histories.Call) histories
 		answer.Err = node.TableExists(ctx, ident)
 	case histories.List:
 		var names []string
-		names, _, answer.Err = node.ListTables(ctx, testWarehouse, ident.Namespace, moorage.Page{})
+		names, _, answer.Err = node.ListTables(ctx, catalogkit.Warehouse, ident.Namespace, moorage.Page{})
 		for _, name := range names {
 			answer.Listed[name[1]-'0'] = true
 		}
@@ -127,7 +128,7 @@ func ask(ctx context.Context, node catalog.Verbs, call histories.Call) histories
 		}
 	case histories.Create:
 		table, answer.Err = node.CreateTable(ctx, ident, catalog.CreateTableRequest{
-			Schema:     []byte(testSchema),
+			Schema:     []byte(catalogkit.Schema),
 			Properties: map[string]string{histories.PropClient(call.Client): call.ID, "write.metadata.previous-versions-max": "5"},
 		})
 	case histories.Drop:
@@ -137,9 +138,9 @@ func ask(ctx context.Context, node catalog.Verbs, call histories.Call) histories
 	case histories.Rename:
 		answer.Err = node.RenameTable(ctx, ident, groupIdent(call.Group, call.To))
 	case histories.CreateNS:
-		_, answer.Err = node.CreateNamespace(ctx, testWarehouse, ident.Namespace, nil)
+		_, answer.Err = node.CreateNamespace(ctx, catalogkit.Warehouse, ident.Namespace, nil)
 	case histories.DropNS:
-		answer.Err = node.DropNamespace(ctx, testWarehouse, ident.Namespace)
+		answer.Err = node.DropNamespace(ctx, catalogkit.Warehouse, ident.Namespace)
 	}
 	if answer.Err == nil && table != nil {
 		return histories.Found(table.MetadataLocation, table.Document)
@@ -150,10 +151,10 @@ func ask(ctx context.Context, node catalog.Verbs, call histories.Call) histories
 // historyRequest returns the body of a commit.
 func historyRequest(call histories.Call) (catalog.CommitRequest, error) {
 	requirements, updates := call.Commit(newClock().Now().UnixMilli(), "file:///wh")
-	r, err := checked(metadata.DecodeRequirements, requirements)
+	r, err := catalogkit.Checked(metadata.DecodeRequirements, requirements)
 	if err != nil {
 		return catalog.CommitRequest{}, fmt.Errorf("decode the requirements: %w", err)
 	}
-	u, err := checked(metadata.DecodeUpdates, updates)
+	u, err := catalogkit.Checked(metadata.DecodeUpdates, updates)
 	return catalog.CommitRequest{Requirements: r, Updates: u}, err
 }

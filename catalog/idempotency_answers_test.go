@@ -11,16 +11,17 @@ import (
 	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // keyedCommit sends a commit of one property with the key called id.
-func (f *fixture) keyedCommit(c *instance, id string, request catalog.CommitRequest) (*catalog.Table, error) {
-	f.t.Helper()
-	key := keyOf(id)
+func keyedCommit(f *catalogkit.Fixture, c *catalogkit.Instance, id string, request catalog.CommitRequest) (*catalog.Table, error) {
+	f.T.Helper()
+	key := catalogkit.KeyOf(id)
 	key.ID = id
-	outcome, err := c.once(f.ctx, key, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+	outcome, err := c.Once(f.Ctx, key, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 		table, err := c.Commit(ctx, ident("t"), request)
-		return reply{Table: table}, err
+		return catalogkit.Reply{Table: table}, err
 	})
 	return outcome.Table, err
 }
@@ -31,64 +32,64 @@ func TestKeyIsCarried(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		operation gate.Verb
-		run       func(ctx context.Context, c catalog.Verbs) (reply, error)
-		disturb   func(f *fixture, losing *losingStore, hook *hook) (end func())
+		run       func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)
+		disturb   func(f *catalogkit.Fixture, losing *losingStore, hook *catalogkit.Hook) (end func())
 		others    int // changes of the same operation that others make
 	}{
-		"waited for locks": {gate.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
-			return reply{Table: table}, err
-		}, func(f *fixture, _ *losingStore, _ *hook) func() {
-			hold, err := f.config.Locks.Acquire(f.ctx, locks.Request{Writes: []locks.Path{locks.NamespacePath(testWarehouse, moorage.Namespace{"ns"})}}, locks.Options{})
-			must(f.t, err)
+		"waited for locks": {gate.CreateTable, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+			return catalogkit.Reply{Table: table}, err
+		}, func(f *catalogkit.Fixture, _ *losingStore, _ *catalogkit.Hook) func() {
+			hold, err := f.Config.Locks.Acquire(f.Ctx, locks.Request{Writes: []locks.Path{locks.NamespacePath(catalogkit.Warehouse, moorage.Namespace{"ns"})}}, locks.Options{})
+			must(f.T, err)
 			timer := time.AfterFunc(10*time.Millisecond, hold.Release)
 			return func() { timer.Stop() }
 		}, 0},
-		"lost its race": {gate.Commit, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
-			return reply{Table: table}, err
-		}, func(f *fixture, losing *losingStore, hook *hook) func() {
-			node := f.other(losing.Store)
-			hook.once(func() {
-				_, err := node.Commit(f.ctx, ident("t"), setProperty(f.t, "other", "yes"))
-				must(f.t, err)
+		"lost its race": {gate.Commit, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			table, err := c.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "mine", "yes"))
+			return catalogkit.Reply{Table: table}, err
+		}, func(f *catalogkit.Fixture, losing *losingStore, hook *catalogkit.Hook) func() {
+			node := f.Other(losing.Store)
+			hook.Once(func() {
+				_, err := node.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "other", "yes"))
+				must(f.T, err)
 			})
 			return func() {}
 		}, 1},
-		"was fenced": {gate.Rename, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.RenameTable(ctx, ident("t"), ident("new"))
-		}, func(_ *fixture, losing *losingStore, _ *hook) func() {
+		"was fenced": {gate.Rename, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.RenameTable(ctx, ident("t"), ident("new"))
+		}, func(_ *catalogkit.Fixture, losing *losingStore, _ *catalogkit.Hook) func() {
 			losing.lose(gate.Rename, true, nil)
 			return func() {}
 		}, 0},
-		"lost its answer": {gate.DropTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.DropTable(ctx, ident("t"), catalog.DropOptions{})
-		}, func(_ *fixture, losing *losingStore, _ *hook) func() {
+		"lost its answer": {gate.DropTable, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.DropTable(ctx, ident("t"), catalog.DropOptions{})
+		}, func(_ *catalogkit.Fixture, losing *losingStore, _ *catalogkit.Hook) func() {
 			losing.lose(gate.DropTable, false, nil)
 			return func() {}
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hook, losing := &hook{}, new(losingStore)
-			f := newFixture(t, hook.onCreate, func(c *catalog.Config) {
+			hook, losing := &catalogkit.Hook{}, new(losingStore)
+			f := catalogkit.New(t, hook.OnCreate, func(c *catalog.Config) {
 				losing.Store = c.Store
 				c.Store = losing
 			})
-			f.create("t")
-			before := f.count(row.operation)
+			f.Create("t")
+			before := count(f, row.operation)
 			end := row.disturb(f, losing, hook)
 			defer end()
-			first := answerText(f.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) { return row.run(ctx, c) }))
-			node := f.other(losing.Store)
-			again := answerText(node.once(f.ctx, keyOf("a"), func(ctx context.Context, node catalog.Verbs) (reply, error) { return row.run(ctx, node) }))
+			first := catalogkit.AnswerText(f.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) { return row.run(ctx, c) }))
+			node := f.Other(losing.Store)
+			again := catalogkit.AnswerText(node.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, node catalog.Verbs) (catalogkit.Reply, error) { return row.run(ctx, node) }))
 			if again != first {
 				t.Errorf("answered\n%s\nand then\n%s", first, again)
 			}
-			if got := f.count(row.operation) - before - row.others; got != 1 || len(f.outcomes()) != 1 {
-				t.Errorf("it happened %d times, %d outcomes are stored", got, len(f.outcomes()))
+			if got := count(f, row.operation) - before - row.others; got != 1 || len(outcomes(f)) != 1 {
+				t.Errorf("it happened %d times, %d outcomes are stored", got, len(outcomes(f)))
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -98,12 +99,12 @@ func TestKeyIsCarried(t *testing.T) {
 func TestRoundTripsOfKeys(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		store = &countingStore{Store: c.Store}
 		c.Store = store
 	})
-	f.create("t")
-	_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "0"))
+	f.Create("t")
+	_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "0"))
 	must(t, err)
 	took := func(do func()) int64 {
 		before := store.calls.Load()
@@ -111,18 +112,18 @@ func TestRoundTripsOfKeys(t *testing.T) {
 		return store.calls.Load() - before
 	}
 	without := took(func() {
-		_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "1"))
+		_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "1"))
 		must(t, err)
 	})
 	with := took(func() {
-		_, err := f.keyedCommit(f.instance, "1", setProperty(t, "a", "2"))
+		_, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "a", "2"))
 		must(t, err)
 	})
 	if with != without {
 		t.Errorf("a commit takes %d calls of the store with a key and %d without", with, without)
 	}
 	again := took(func() {
-		_, err := f.keyedCommit(f.instance, "1", setProperty(t, "a", "2"))
+		_, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "a", "2"))
 		must(t, err)
 	})
 	if again > without+4 {
@@ -135,83 +136,83 @@ func TestRoundTripsOfKeys(t *testing.T) {
 // file of that version is gone, the answer is the last version there is.
 func TestVersionsAreAnsweredAgain(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	first, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+	f := catalogkit.New(t)
+	f.Create("t")
+	first, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 	must(t, err)
 	wantAgain := func(when, location string) {
 		t.Helper()
-		for _, c := range []*instance{f.instance, f.other(f.store)} {
-			table, err := f.keyedCommit(c, "1", setProperty(t, "n", "1"))
+		for _, c := range []*catalogkit.Instance{f.Instance, f.Other(f.Store)} {
+			table, err := keyedCommit(f, c, "1", catalogkit.SetProperty(t, "n", "1"))
 			if err != nil || table.MetadataLocation != location {
 				t.Errorf("%s: answered %v, %v; want %s", when, table, err, location)
 			}
 		}
 	}
-	second, err := f.Commit(f.ctx, ident("t"), setProperty(t, "n", "2"))
+	second, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "n", "2"))
 	must(t, err)
 	wantAgain("after another commit", first.MetadataLocation)
-	must(t, f.RenameTable(f.ctx, ident("t"), ident("u")))
+	must(t, f.RenameTable(f.Ctx, ident("t"), ident("u")))
 	wantAgain("after a rename", first.MetadataLocation)
-	f.create("t")
+	f.Create("t")
 	wantAgain("after another table has the name", first.MetadataLocation)
-	must(t, f.files.Delete(f.ctx, first.MetadataLocation))
+	must(t, f.Files.Delete(f.Ctx, first.MetadataLocation))
 	wantAgain("after its file was deleted", second.MetadataLocation)
-	must(t, f.DropTable(f.ctx, ident("u"), catalog.DropOptions{Purge: true}))
-	must(t, f.purgeAll(f.ctx))
+	must(t, f.DropTable(f.Ctx, ident("u"), catalog.DropOptions{Purge: true}))
+	must(t, f.PurgeAll(f.Ctx))
 	wantAgain("after it was dropped", second.MetadataLocation)
-	f.clock.Advance(f.keyLife() - time.Second)
-	must(t, f.purgeAll(f.ctx))
+	f.Clock.Advance(f.KeyLife() - time.Second)
+	must(t, f.PurgeAll(f.Ctx))
 	wantAgain("at the end of its time", second.MetadataLocation)
-	f.clock.Advance(time.Second)
-	must(t, f.purgeAll(f.ctx))
-	if left := f.present([]string{second.MetadataLocation}); len(left) > 0 {
+	f.Clock.Advance(time.Second)
+	must(t, f.PurgeAll(f.Ctx))
+	if left := f.Present([]string{second.MetadataLocation}); len(left) > 0 {
 		t.Errorf("%v is there when it may be purged", left)
 	}
-	_, err = f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
-	wantKind(t, err, moorage.KindNoSuchTable)
-	f.wantClean()
+	_, err = keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
+	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
+	f.WantClean()
 }
 
 // A repeated request whose version was trimmed from the log is answered with the present version,
 // however often the log is trimmed.
 func TestTrimmedVersionsAreAnsweredAgain(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	_, err := f.keyedCommit(f.instance, "1", commitRequest(t, `[]`, trimming))
+	f := catalogkit.New(t)
+	f.Create("t")
+	_, err := keyedCommit(f, f.Instance, "1", catalogkit.CommitRequest(t, `[]`, trimming))
 	must(t, err)
 	for i := range 3 {
-		table, err := f.Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(i)))
+		table, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "n", fmt.Sprint(i)))
 		must(t, err)
-		again, err := f.keyedCommit(f.other(f.store), "1", commitRequest(t, `[]`, trimming))
+		again, err := keyedCommit(f, f.Other(f.Store), "1", catalogkit.CommitRequest(t, `[]`, trimming))
 		if err != nil || i > 1 && again.MetadataLocation != table.MetadataLocation {
 			t.Errorf("after %d more commits: %v, %v", i+1, again, err)
 		}
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A node may not see the files of a table that is there. It never answers that a commit which
 // happened has failed: clients delete what they wrote for a commit that failed.
 func TestAnsweredVersionWithoutFiles(t *testing.T) {
 	t.Parallel()
-	for name, then := range map[string]func(f *fixture){
-		"live":              func(*fixture) {},
-		"renamed":           func(f *fixture) { must(t, f.RenameTable(f.ctx, ident("t"), ident("u"))) },
-		"dropped":           func(f *fixture) { must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{})) },
-		"waiting for purge": func(f *fixture) { must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true})) },
+	for name, then := range map[string]func(f *catalogkit.Fixture){
+		"live":              func(*catalogkit.Fixture) {},
+		"renamed":           func(f *catalogkit.Fixture) { must(t, f.RenameTable(f.Ctx, ident("t"), ident("u"))) },
+		"dropped":           func(f *catalogkit.Fixture) { must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{})) },
+		"waiting for purge": func(f *catalogkit.Fixture) { must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			f.create("t")
-			table, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+			f := catalogkit.New(t)
+			f.Create("t")
+			table, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 			must(t, err)
 			then(f)
-			must(t, f.files.Delete(f.ctx, table.MetadataLocation))
-			_, err = f.keyedCommit(f.other(f.store), "1", setProperty(t, "n", "1"))
-			wantKind(t, err, moorage.KindCommitUnknown)
+			must(t, f.Files.Delete(f.Ctx, table.MetadataLocation))
+			_, err = keyedCommit(f, f.Other(f.Store), "1", catalogkit.SetProperty(t, "n", "1"))
+			catalogkit.WantKind(t, err, moorage.KindCommitUnknown)
 		})
 	}
 }
@@ -220,14 +221,14 @@ func TestAnsweredVersionWithoutFiles(t *testing.T) {
 // purge begin while its key is kept.
 func TestAnsweredVersionOfPurgedTable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	table, err := f.keyedCommit(f.instance, "1", catalog.CommitRequest{})
+	f := catalogkit.New(t)
+	f.Create("t")
+	table, err := keyedCommit(f, f.Instance, "1", catalog.CommitRequest{})
 	must(t, err)
-	f.dropPurged("t", registry.StatePurging)
-	must(t, f.files.Delete(f.ctx, table.MetadataLocation))
-	_, err = f.keyedCommit(f.other(f.store), "1", catalog.CommitRequest{})
-	wantKind(t, err, moorage.KindNoSuchTable)
+	dropPurged(f, "t", registry.StatePurging)
+	must(t, f.Files.Delete(f.Ctx, table.MetadataLocation))
+	_, err = keyedCommit(f, f.Other(f.Store), "1", catalog.CommitRequest{})
+	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
 }
 
 // A purge waits only for tables with a version that may have to be answered again, and for no
@@ -235,65 +236,65 @@ func TestAnsweredVersionOfPurgedTable(t *testing.T) {
 func TestPurgeWaitsForKeys(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		keyed func(f *fixture) // on the table t
+		keyed func(f *catalogkit.Fixture) // on the table t
 		waits bool
 	}{
-		"no key": {func(f *fixture) {
-			_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "n", "1"))
+		"no key": {func(f *catalogkit.Fixture) {
+			_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "n", "1"))
 			must(t, err)
 		}, false},
-		"a commit": {func(f *fixture) {
-			_, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+		"a commit": {func(f *catalogkit.Fixture) {
+			_, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 			must(t, err)
 		}, true},
-		"a commit, then one without a key": {func(f *fixture) {
-			_, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+		"a commit, then one without a key": {func(f *catalogkit.Fixture) {
+			_, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 			must(t, err)
-			_, err = f.Commit(f.ctx, ident("t"), setProperty(t, "n", "2"))
+			_, err = f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "n", "2"))
 			must(t, err)
 		}, true},
-		"a transaction, which answers nothing": {func(f *fixture) {
-			f.create("u")
-			_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
-				return reply{}, c.CommitTransaction(ctx, testWarehouse, []catalog.TableChange{on("t", setProperty(t, "n", "1")), on("u", setProperty(t, "n", "1"))})
+		"a transaction, which answers nothing": {func(f *catalogkit.Fixture) {
+			f.Create("u")
+			_, err := f.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+				return catalogkit.Reply{}, c.CommitTransaction(ctx, catalogkit.Warehouse, []catalog.TableChange{catalogkit.On("t", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("u", catalogkit.SetProperty(t, "n", "1"))})
 			})
 			must(t, err)
 		}, false},
-		"a rename, which answers nothing": {func(f *fixture) {
-			_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
-				return reply{}, c.RenameTable(ctx, ident("t"), ident("u"))
+		"a rename, which answers nothing": {func(f *catalogkit.Fixture) {
+			_, err := f.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+				return catalogkit.Reply{}, c.RenameTable(ctx, ident("t"), ident("u"))
 			})
 			must(t, err)
-			must(t, f.RenameTable(f.ctx, ident("u"), ident("t")))
+			must(t, f.RenameTable(f.Ctx, ident("u"), ident("t")))
 		}, false},
-		"long ago": {func(f *fixture) {
-			_, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+		"long ago": {func(f *catalogkit.Fixture) {
+			_, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 			must(t, err)
-			f.clock.Advance(f.keyLife())
+			f.Clock.Advance(f.KeyLife())
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			location := f.create("t").MetadataLocation
+			f := catalogkit.New(t)
+			location := f.Create("t").MetadataLocation
 			row.keyed(f)
-			key := keyOf("drop")
+			key := catalogkit.KeyOf("drop")
 			key.ID = "drop"
-			_, err := f.once(f.ctx, key, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-				return reply{}, c.DropTable(ctx, ident("t"), catalog.DropOptions{Purge: true})
+			_, err := f.Once(f.Ctx, key, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+				return catalogkit.Reply{}, c.DropTable(ctx, ident("t"), catalog.DropOptions{Purge: true})
 			})
 			must(t, err)
-			must(t, f.purgeAll(f.ctx))
-			if waits := len(f.present([]string{location})) > 0; waits != row.waits {
+			must(t, f.PurgeAll(f.Ctx))
+			if waits := len(f.Present([]string{location})) > 0; waits != row.waits {
 				t.Errorf("the purge waits: %t, want %t", waits, row.waits)
 			}
-			f.wantClean()
-			f.clock.Advance(f.keyLife())
-			must(t, f.purgeAll(f.ctx))
-			if left, err := f.store.List(f.ctx, registry.TableTask, "", "", 1); err != nil || len(left) > 0 || len(f.present([]string{location})) > 0 {
+			f.WantClean()
+			f.Clock.Advance(f.KeyLife())
+			must(t, f.PurgeAll(f.Ctx))
+			if left, err := f.Store.List(f.Ctx, registry.TableTask, "", "", 1); err != nil || len(left) > 0 || len(f.Present([]string{location})) > 0 {
 				t.Errorf("the purge has not happened: %v, %v", left, err)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -301,16 +302,16 @@ func TestPurgeWaitsForKeys(t *testing.T) {
 // A table that comes back takes its purge with it, also while that waits.
 func TestWaitingPurgeIsCalledOff(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	table, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+	f := catalogkit.New(t)
+	f.Create("t")
+	table, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 	must(t, err)
-	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
-	must(t, f.purgeAll(f.ctx))
-	_, err = f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+	must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
+	must(t, f.PurgeAll(f.Ctx))
+	_, err = f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 	must(t, err)
-	f.clock.Advance(time.Hour)
-	must(t, f.purgeAll(f.ctx))
-	f.wantProperty("t", "n", "1")
-	f.wantClean()
+	f.Clock.Advance(time.Hour)
+	must(t, f.PurgeAll(f.Ctx))
+	f.WantProperty("t", "n", "1")
+	f.WantClean()
 }

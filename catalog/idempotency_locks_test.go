@@ -12,6 +12,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/txlog"
 )
 
@@ -21,9 +22,9 @@ func isAbort(batch registry.Batch) bool {
 }
 
 // changeBoth is an attempt of a transaction with a key, over the tables t and u.
-func changeBoth(t *testing.T, ctx context.Context, c *instance) error {
-	_, err := c.once(ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
-		return reply{}, c.CommitTransaction(ctx, testWarehouse, []catalog.TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
+func changeBoth(t *testing.T, ctx context.Context, c *catalogkit.Instance) error {
+	_, err := c.Once(ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+		return catalogkit.Reply{}, c.CommitTransaction(ctx, catalogkit.Warehouse, []catalog.TableChange{catalogkit.On("t", catalogkit.SetProperty(t, "mine", "yes")), catalogkit.On("u", catalogkit.SetProperty(t, "mine", "yes"))})
 	})
 	return err
 }
@@ -37,18 +38,18 @@ func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f, store, _, _ := newHeldFixture(t, isAbort)
-				f.create("u")
-				retrying := f.other(store.Store)
-				left := f.abandon("t")
+				f.Create("u")
+				retrying := f.Other(store.Store)
+				left := abandon(f, "t")
 				recovered := make(chan error, 1)
-				go func() { recovered <- f.finishTransaction(f.ctx, left) }()
+				go func() { recovered <- finishTransaction(f.Instance, f.Ctx, left) }()
 				<-store.held
 				if aborted {
-					_, err := retrying.transactions.Abort(f.ctx, left)
+					_, err := retrying.Transactions.Abort(f.Ctx, left)
 					must(t, err)
 				}
 				retried := make(chan error, 1)
-				go func() { retried <- changeBoth(t, f.ctx, retrying) }()
+				go func() { retried <- changeBoth(t, f.Ctx, retrying) }()
 				time.Sleep(commit.DuplicateWaitMax - time.Second)
 				if len(retried) > 0 {
 					t.Error("the retry did not wait")
@@ -56,10 +57,10 @@ func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 				close(store.release)
 				must(t, <-recovered)
 				must(t, <-retried)
-				f.wantProperty("t", "mine", "yes")
-				f.wantProperty("u", "mine", "yes")
-				f.wantNoTransactions()
-				f.wantClean()
+				f.WantProperty("t", "mine", "yes")
+				f.WantProperty("u", "mine", "yes")
+				f.WantNoTransactions()
+				f.WantClean()
 			})
 		})
 	}
@@ -68,11 +69,11 @@ func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 // attemptPath returns what attempts with a key lock. It is the same in all stores.
 func attemptPath(t *testing.T, key catalog.Key) locks.Path {
 	t.Helper()
-	f := newFixture(t)
-	_, err := f.once(f.ctx, key, nothing)
+	f := catalogkit.New(t)
+	_, err := f.Once(f.Ctx, key, nothing)
 	must(t, err)
-	stored := tampering{f}.record(registry.TableIdempotency, "", registry.StateNone)
-	return locks.Warehouse(testWarehouse).Attempt(stored.Key.ID)
+	stored := catalogkit.Tamper(f).Record(registry.TableIdempotency, "", registry.StateNone)
+	return locks.Warehouse(catalogkit.Warehouse).Attempt(stored.Key.ID)
 }
 
 // A retry waits until its own dead attempt is passed over. Recovery of an earlier transaction over
@@ -81,25 +82,25 @@ func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, store, _, _ := newHeldFixture(t, isAbort)
-		f.create("u")
-		retrying := f.other(store.Store)
-		meeting := attemptPath(t, keyOf("a"))
-		own, err := f.locks.Acquire(f.ctx, locks.Request{Writes: []locks.Path{meeting}}, locks.Options{})
+		f.Create("u")
+		retrying := f.Other(store.Store)
+		meeting := attemptPath(t, catalogkit.KeyOf("a"))
+		own, err := f.Locks.Acquire(f.Ctx, locks.Request{Writes: []locks.Path{meeting}}, locks.Options{})
 		must(t, err)
 		retried := make(chan error, 1)
-		go func() { retried <- changeBoth(t, f.ctx, retrying) }()
+		go func() { retried <- changeBoth(t, f.Ctx, retrying) }()
 		synctest.Wait()
-		left := f.abandon("t")
+		left := abandon(f, "t")
 		recovered := make(chan error, 1)
-		go func() { recovered <- f.finishTransaction(f.ctx, left) }()
+		go func() { recovered <- finishTransaction(f.Instance, f.Ctx, left) }()
 		<-store.held
 		own.Release()
 		time.Sleep(time.Second)
 		close(store.release)
 		must(t, <-recovered)
 		must(t, <-retried)
-		f.wantProperty("t", "mine", "yes")
-		f.wantProperty("u", "mine", "yes")
+		f.WantProperty("t", "mine", "yes")
+		f.WantProperty("u", "mine", "yes")
 	})
 }
 
@@ -108,17 +109,17 @@ func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
 func TestTransactionBesideLeftFiles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		u := f.create("u")
-		f.create("t")
-		_, err := f.transactions.Abort(f.ctx, f.abandon("t"))
+		f := catalogkit.New(t)
+		u := f.Create("u")
+		f.Create("t")
+		_, err := f.Transactions.Abort(f.Ctx, abandon(f, "t"))
 		must(t, err)
-		f.clock.Advance(txlog.LockPatience)
-		hold, err := f.locks.Acquire(f.ctx, pointerLocks(u.PointerID()), locks.Options{})
+		f.Clock.Advance(txlog.LockPatience)
+		hold, err := f.Locks.Acquire(f.Ctx, catalogkit.PointerLocks(u.PointerID()), locks.Options{})
 		must(t, err)
 		defer hold.Release()
 		began := time.Now()
-		wantKind(t, changeBoth(t, f.ctx, f.instance), moorage.KindCommitFailed)
+		catalogkit.WantKind(t, changeBoth(t, f.Ctx, f.Instance), moorage.KindCommitFailed)
 		if waited := time.Since(began); waited > 0 {
 			t.Errorf("it waited %s", waited)
 		}
@@ -130,18 +131,18 @@ func TestTransactionBesideLeftFiles(t *testing.T) {
 func TestGoneClientOfWaitingTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, catalog.TransactionWaitMax })
-		f.create("t")
-		u := f.create("u")
-		hold, err := f.locks.Acquire(f.ctx, pointerLocks(u.PointerID()), locks.Options{})
+		f := catalogkit.New(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, catalog.TransactionWaitMax })
+		f.Create("t")
+		u := f.Create("u")
+		hold, err := f.Locks.Acquire(f.Ctx, catalogkit.PointerLocks(u.PointerID()), locks.Options{})
 		must(t, err)
 		defer hold.Release()
-		gone, cancel := context.WithTimeout(f.ctx, catalog.TransactionWaitMax/2)
+		gone, cancel := context.WithTimeout(f.Ctx, catalog.TransactionWaitMax/2)
 		defer cancel()
-		wantKind(t, changeBoth(t, gone, f.instance), moorage.KindUnavailable)
+		catalogkit.WantKind(t, changeBoth(t, gone, f.Instance), moorage.KindUnavailable)
 		hold.Release()
-		must(t, changeBoth(t, f.ctx, f.instance))
-		f.wantProperty("t", "mine", "yes")
-		f.wantProperty("u", "mine", "yes")
+		must(t, changeBoth(t, f.Ctx, f.Instance))
+		f.WantProperty("t", "mine", "yes")
+		f.WantProperty("u", "mine", "yes")
 	})
 }

@@ -17,12 +17,14 @@ import (
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/testkit"
+	"moorage/testkit/catalogkit"
+	"moorage/testkit/storetest"
 )
 
 // twinsFixture returns a fixture and the catalogs of so many nodes over its store. stores returns
 // the store of the first node and that of the others; nil stands for one store. Nodes do not share
 // their locks.
-func twinsFixture(t *testing.T, operation gate.Verb, nodes int, stores func() (first, second registry.Store)) (f *fixture, catalogs []*instance, unregistered string) {
+func twinsFixture(t *testing.T, operation gate.Verb, nodes int, stores func() (first, second registry.Store)) (f *catalogkit.Fixture, catalogs []*catalogkit.Instance, unregistered string) {
 	t.Helper()
 	var second registry.Store
 	f, unregistered = newCrashFixture(t, operation, func(c *catalog.Config) {
@@ -32,11 +34,11 @@ func twinsFixture(t *testing.T, operation gate.Verb, nodes int, stores func() (f
 			second = c.Store
 		}
 	})
-	catalogs = []*instance{f.instance}
+	catalogs = []*catalogkit.Instance{f.Instance}
 	for range nodes - 1 {
-		config := f.config
+		config := f.Config
 		config.Store, config.Locks = second, locks.NewLocal(locks.LocalConfig{})
-		node, err := newInstance(config)
+		node, err := catalogkit.NewInstance(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,9 +69,9 @@ func TestConcurrentTwinsPostgres(t *testing.T) {
 	for n, m := range keyedMutations(t, "") {
 		t.Run(string(m.operation), func(t *testing.T) {
 			t.Parallel()
-			dsn, random := newDatabase(t), newLockedRandom(newSeed(t))
+			dsn, random := stores.NewDatabase(t), newLockedRandom(catalogkit.NewSeed(t))
 			concurrentTwins(t, n, 2, 8, func() (first, second registry.Store) {
-				return openPostgres(t, dsn, random), openPostgres(t, dsn, random)
+				return storetest.OpenNode(t, dsn, random), storetest.OpenNode(t, dsn, random)
 			})
 		})
 	}
@@ -79,7 +81,7 @@ func concurrentTwins(t *testing.T, n, nodes, attempts int, stores func() (first,
 	t.Helper()
 	f, catalogs, unregistered := twinsFixture(t, keyedMutations(t, "")[n].operation, nodes, stores)
 	m := keyedMutations(t, unregistered)[n]
-	before := f.count(m.operation)
+	before := count(f, m.operation)
 	answers := make([]string, attempts)
 	start := make(chan struct{})
 	var group sync.WaitGroup
@@ -87,11 +89,11 @@ func concurrentTwins(t *testing.T, n, nodes, attempts int, stores func() (first,
 		group.Go(func() {
 			<-start
 			c := catalogs[i%nodes]
-			outcome, err := c.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) { return m.run(ctx, c) })
+			outcome, err := c.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) { return m.run(ctx, c) })
 			if err != nil {
 				t.Error(err)
 			}
-			answers[i] = answerText(outcome, err)
+			answers[i] = catalogkit.AnswerText(outcome, err)
 		})
 	}
 	close(start)
@@ -105,13 +107,13 @@ func concurrentTwins(t *testing.T, n, nodes, attempts int, stores func() (first,
 	if m.operation == opNothing {
 		want = 0
 	}
-	if got := f.count(m.operation) - before; got != want {
+	if got := count(f, m.operation) - before; got != want {
 		t.Errorf("it happened %d times, want %d", got, want)
 	}
-	if stored := f.outcomes(); len(stored) != 1 {
+	if stored := outcomes(f); len(stored) != 1 {
 		t.Errorf("%d outcomes", len(stored))
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // heldStore holds one Apply, which the test chooses, until it is released.
@@ -153,43 +155,45 @@ func isOutcome(batch registry.Batch) bool {
 // twinCase is a mutation that another one is in the way of for a while.
 type twinCase struct {
 	operation gate.Verb
-	run       func(ctx context.Context, c catalog.Verbs) (reply, error)
-	block     func(f *fixture, node *instance) error // makes attempts be refused
-	unblock   func(f *fixture, node *instance) error // puts everything back as it was
-	happened  func(f *fixture, node *instance) bool
+	run       func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)
+	block     func(f *catalogkit.Fixture, node *catalogkit.Instance) error // makes attempts be refused
+	unblock   func(f *catalogkit.Fixture, node *catalogkit.Instance) error // puts everything back as it was
+	happened  func(f *catalogkit.Fixture, node *catalogkit.Instance) bool
 }
 
 func twinCases(unregistered string) []twinCase {
 	outer := moorage.Namespace{"outer"}
-	exists := func(f *fixture, node *instance) bool { return node.TableExists(f.ctx, ident("new")) == nil }
-	take := func(f *fixture, node *instance) error {
-		_, err := node.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	exists := func(f *catalogkit.Fixture, node *catalogkit.Instance) bool {
+		return node.TableExists(f.Ctx, ident("new")) == nil
+	}
+	take := func(f *catalogkit.Fixture, node *catalogkit.Instance) error {
+		_, err := node.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 		return err
 	}
-	give := func(f *fixture, node *instance) error {
-		_, err := node.UnregisterTable(f.ctx, ident("new"))
+	give := func(f *catalogkit.Fixture, node *catalogkit.Instance) error {
+		_, err := node.UnregisterTable(f.Ctx, ident("new"))
 		return err
 	}
 	return []twinCase{
-		{gate.CreateNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			properties, err := c.CreateNamespace(ctx, testWarehouse, outer, nil)
-			return reply{Properties: properties}, err
-		}, func(f *fixture, node *instance) error {
-			_, err := node.CreateNamespace(f.ctx, testWarehouse, outer, nil)
+		{gate.CreateNamespace, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			properties, err := c.CreateNamespace(ctx, catalogkit.Warehouse, outer, nil)
+			return catalogkit.Reply{Properties: properties}, err
+		}, func(f *catalogkit.Fixture, node *catalogkit.Instance) error {
+			_, err := node.CreateNamespace(f.Ctx, catalogkit.Warehouse, outer, nil)
 			return err
-		}, func(f *fixture, node *instance) error {
-			return node.DropNamespace(f.ctx, testWarehouse, outer)
-		}, func(f *fixture, node *instance) bool {
-			_, err := node.LoadNamespace(f.ctx, testWarehouse, outer)
+		}, func(f *catalogkit.Fixture, node *catalogkit.Instance) error {
+			return node.DropNamespace(f.Ctx, catalogkit.Warehouse, outer)
+		}, func(f *catalogkit.Fixture, node *catalogkit.Instance) bool {
+			_, err := node.LoadNamespace(f.Ctx, catalogkit.Warehouse, outer)
 			return err == nil
 		}},
-		{gate.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
-			return reply{Table: table}, err
+		{gate.CreateTable, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+			return catalogkit.Reply{Table: table}, err
 		}, take, give, exists},
-		{gate.Register, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.Register, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			table, err := c.RegisterTable(ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: unregistered})
-			return reply{Table: table}, err
+			return catalogkit.Reply{Table: table}, err
 		}, take, give, exists},
 	}
 }
@@ -204,9 +208,9 @@ func TestDelayedTwin(t *testing.T) {
 			t.Parallel()
 			f, store, node, unregistered := newHeldFixture(t, isOf(tc.operation))
 			tc := twinCases(unregistered)[n]
-			first := f.sendHeld(store, tc.run)
+			first := sendHeld(f, store, tc.run)
 			must(t, tc.block(f, node))
-			retried := answerText(node.once(f.ctx, keyOf("a"), func(ctx context.Context, node catalog.Verbs) (reply, error) { return tc.run(ctx, node) }))
+			retried := catalogkit.AnswerText(node.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, node catalog.Verbs) (catalogkit.Reply, error) { return tc.run(ctx, node) }))
 			must(t, tc.unblock(f, node))
 			close(store.release)
 			if answer := <-first; answer != retried {
@@ -215,7 +219,7 @@ func TestDelayedTwin(t *testing.T) {
 			if tc.happened(f, node) {
 				t.Errorf("it came true after %q", retried)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -230,9 +234,9 @@ func TestDelayedRefusal(t *testing.T) {
 			f, store, node, unregistered := newHeldFixture(t, isOutcome)
 			tc := twinCases(unregistered)[n]
 			must(t, tc.block(f, node))
-			first := f.sendHeld(store, tc.run)
+			first := sendHeld(f, store, tc.run)
 			must(t, tc.unblock(f, node))
-			retried := answerText(node.once(f.ctx, keyOf("a"), func(ctx context.Context, node catalog.Verbs) (reply, error) { return tc.run(ctx, node) }))
+			retried := catalogkit.AnswerText(node.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, node catalog.Verbs) (catalogkit.Reply, error) { return tc.run(ctx, node) }))
 			if !tc.happened(f, node) {
 				t.Fatalf("the retry is answered %q", retried)
 			}
@@ -240,27 +244,27 @@ func TestDelayedRefusal(t *testing.T) {
 			if answer := <-first; answer != retried {
 				t.Errorf("the retry is answered %q, the first attempt %q", retried, answer)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
 
 // twinOfTransaction holds a transaction before its one Apply. again makes another attempt of it, on
 // a node that shares its locks. TestDelayedTwinOfTransaction and TestTwinOfTransactionWaits use it.
-func twinOfTransaction(t *testing.T) (f *fixture, store *heldStore, first <-chan string, again func(ctx context.Context) error) {
+func twinOfTransaction(t *testing.T) (f *catalogkit.Fixture, store *heldStore, first <-chan string, again func(ctx context.Context) error) {
 	t.Helper()
 	f, store, _, _ = newHeldFixture(t, isOf(gate.Transaction))
-	f.create("u")
-	run := func(ctx context.Context, c catalog.Verbs) (reply, error) {
-		return reply{}, c.CommitTransaction(ctx, testWarehouse, []catalog.TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
+	f.Create("u")
+	run := func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+		return catalogkit.Reply{}, c.CommitTransaction(ctx, catalogkit.Warehouse, []catalog.TableChange{catalogkit.On("t", catalogkit.SetProperty(t, "mine", "yes")), catalogkit.On("u", catalogkit.SetProperty(t, "mine", "yes"))})
 	}
-	first = f.sendHeld(store, run)
-	shared := f.config
+	first = sendHeld(f, store, run)
+	shared := f.Config
 	shared.Store = store.Store
-	node, err := newInstance(shared)
+	node, err := catalogkit.NewInstance(shared)
 	must(t, err)
 	return f, store, first, func(ctx context.Context) error {
-		_, err := node.once(ctx, keyOf("a"), run)
+		_, err := node.Once(ctx, catalogkit.KeyOf("a"), run)
 		return err
 	}
 }
@@ -272,20 +276,20 @@ func TestDelayedTwinOfTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, store, first, again := twinOfTransaction(t)
 		began := time.Now()
-		err := again(f.ctx)
-		wantKind(t, err, moorage.KindCommitFailed)
+		err := again(f.Ctx)
+		catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 		// The locks of an attempt whose node died must become free before.
 		if waited := time.Since(began); waited <= locks.SilenceMax || waited > commit.DuplicateWaitMax+time.Second {
 			t.Errorf("it waited %s, want %s", waited, commit.DuplicateWaitMax)
 		}
 		close(store.release)
-		if answer, want := <-first, answerText(reply{}, err); answer != want {
+		if answer, want := <-first, catalogkit.AnswerText(catalogkit.Reply{}, err); answer != want {
 			t.Errorf("the retry is answered %q, the first attempt %q", want, answer)
 		}
-		f.wantProperty("t", "mine", "")
-		f.wantProperty("u", "mine", "")
-		f.wantNoTransactions()
-		f.wantClean()
+		f.WantProperty("t", "mine", "")
+		f.WantProperty("u", "mine", "")
+		f.WantNoTransactions()
+		f.WantClean()
 	})
 }
 
@@ -295,61 +299,61 @@ func TestTwinOfTransactionWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, store, first, again := twinOfTransaction(t)
-		before := f.count(gate.Transaction)
-		gone, cancel := context.WithTimeout(f.ctx, time.Second)
+		before := count(f, gate.Transaction)
+		gone, cancel := context.WithTimeout(f.Ctx, time.Second)
 		defer cancel()
-		wantKind(t, again(gone), moorage.KindUnavailable)
+		catalogkit.WantKind(t, again(gone), moorage.KindUnavailable)
 		second := make(chan error, 1)
-		go func() { second <- again(f.ctx) }()
+		go func() { second <- again(f.Ctx) }()
 		time.Sleep(commit.DuplicateWaitMax - time.Second)
 		if len(second) > 0 {
 			t.Fatalf("the second attempt did not wait: %v", <-second)
 		}
 		close(store.release)
-		if answer, want := <-first, answerText(reply{}, nil); answer != want {
+		if answer, want := <-first, catalogkit.AnswerText(catalogkit.Reply{}, nil); answer != want {
 			t.Errorf("the first attempt is answered %q, want %q", answer, want)
 		}
 		if err := <-second; err != nil {
 			t.Errorf("the second attempt: %v", err)
 		}
-		if got := f.count(gate.Transaction) - before; got != 1 {
+		if got := count(f, gate.Transaction) - before; got != 1 {
 			t.Errorf("it happened %d times", got)
 		}
-		f.wantProperty("t", "mine", "yes")
-		f.wantProperty("u", "mine", "yes")
-		f.wantNoTransactions()
-		f.wantClean()
+		f.WantProperty("t", "mine", "yes")
+		f.WantProperty("u", "mine", "yes")
+		f.WantNoTransactions()
+		f.WantClean()
 	})
 }
 
 // newHeldFixture returns a fixture whose store holds the next Apply that hold chooses. It also
 // returns another node, whose store holds none.
-func newHeldFixture(t *testing.T, hold func(registry.Batch) bool) (f *fixture, store *heldStore, node *instance, unregistered string) {
+func newHeldFixture(t *testing.T, hold func(registry.Batch) bool) (f *catalogkit.Fixture, store *heldStore, node *catalogkit.Instance, unregistered string) {
 	t.Helper()
 	store = &heldStore{held: make(chan struct{}), release: make(chan struct{})}
 	f, unregistered = newCrashFixture(t, gate.CreateTable, func(c *catalog.Config) {
 		store.Store = c.Store
 		c.Store = store
 	})
-	config := f.config
+	config := f.Config
 	config.Store, config.Locks = store.Store, locks.NewLocal(locks.LocalConfig{})
-	node, err := newInstance(config)
+	node, err := catalogkit.NewInstance(config)
 	must(t, err)
 	store.hold = hold
 	return f, store, node, unregistered
 }
 
 // sendHeld sends a mutation with a key until it is held, and returns where its answer will come.
-func (f *fixture) sendHeld(store *heldStore, run func(context.Context, catalog.Verbs) (reply, error)) <-chan string {
-	f.t.Helper()
+func sendHeld(f *catalogkit.Fixture, store *heldStore, run func(context.Context, catalog.Verbs) (catalogkit.Reply, error)) <-chan string {
+	f.T.Helper()
 	answered := make(chan string, 1)
 	go func() {
-		answered <- answerText(f.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) { return run(ctx, c) }))
+		answered <- catalogkit.AnswerText(f.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) { return run(ctx, c) }))
 	}()
 	select {
 	case <-store.held:
 	case answer := <-answered:
-		f.t.Fatalf("answered %q without being held", answer)
+		f.T.Fatalf("answered %q without being held", answer)
 	}
 	return answered
 }
@@ -362,31 +366,31 @@ func TestTwinInTheProcessWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, store, _, _ := newHeldFixture(t, isOf(gate.Commit))
-		first := f.sendHeld(store, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
-			return reply{Table: table}, err
+		first := sendHeld(f, store, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			table, err := c.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "mine", "yes"))
+			return catalogkit.Reply{Table: table}, err
 		})
 		second := make(chan string, 1)
-		before := f.count(gate.Commit) // the first attempt has not come so far
-		again := func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
-			return reply{Table: table}, err
+		before := count(f, gate.Commit) // the first attempt has not come so far
+		again := func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			table, err := c.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "mine", "yes"))
+			return catalogkit.Reply{Table: table}, err
 		}
-		go func() { second <- answerText(f.once(f.ctx, keyOf("a"), again)) }()
+		go func() { second <- catalogkit.AnswerText(f.Once(f.Ctx, catalogkit.KeyOf("a"), again)) }()
 		synctest.Wait()
 		if len(second) > 0 {
 			t.Error("the second attempt did not wait")
 		}
-		ctx, cancel := context.WithCancel(f.ctx)
+		ctx, cancel := context.WithCancel(f.Ctx)
 		cancel()
-		_, err := f.once(ctx, keyOf("a"), again)
-		wantKind(t, err, moorage.KindUnavailable) // who does not want to wait need not
+		_, err := f.Once(ctx, catalogkit.KeyOf("a"), again)
+		catalogkit.WantKind(t, err, moorage.KindUnavailable) // who does not want to wait need not
 		close(store.release)
 		if a, b := <-first, <-second; a != b {
 			t.Errorf("the first is answered\n%s\nthe second\n%s", a, b)
 		}
 		synctest.Wait()
-		if got := f.count(gate.Commit) - before; got != 1 {
+		if got := count(f, gate.Commit) - before; got != 1 {
 			t.Errorf("%d commits, want 1", got)
 		}
 	})
@@ -402,25 +406,25 @@ func TestTwinInTheProcessWaitedForFailure(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
 				slow := &slowStore{release: release}
-				f := newFixture(t, func(c *catalog.Config) { slow.Store, c.Store = c.Store, slow })
-				f.create("t")
+				f := catalogkit.New(t, func(c *catalog.Config) { slow.Store, c.Store = c.Store, slow })
+				f.Create("t")
 				first, second := make(chan string, 1), make(chan string, 1)
-				refused := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
+				refused := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
 				if kind == moorage.KindUnavailable {
 					slow.fail = registry.ErrUnavailable
 				}
 				slow.armed.Store(true)
 				go func() {
-					first <- answerText(f.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
+					first <- catalogkit.AnswerText(f.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 						_, err := c.Commit(ctx, ident("t"), refused)
-						return reply{}, err
+						return catalogkit.Reply{}, err
 					}))
 				}()
 				synctest.Wait()
 				go func() {
-					second <- answerText(f.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
-						_, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
-						return reply{}, err
+					second <- catalogkit.AnswerText(f.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+						_, err := c.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "mine", "yes"))
+						return catalogkit.Reply{}, err
 					}))
 				}()
 				synctest.Wait()
@@ -433,12 +437,12 @@ func TestTwinInTheProcessWaitedForFailure(t *testing.T) {
 					if got := <-second; got != answered {
 						t.Errorf("the second is answered %q, want %q", got, answered)
 					}
-					f.wantProperty("t", "mine", "")
+					f.WantProperty("t", "mine", "")
 				} else {
-					if got, want := <-second, answerText(reply{}, nil); got != want {
+					if got, want := <-second, catalogkit.AnswerText(catalogkit.Reply{}, nil); got != want {
 						t.Errorf("the second is answered %q, want %q", got, want)
 					}
-					f.wantProperty("t", "mine", "yes")
+					f.WantProperty("t", "mine", "yes")
 				}
 			})
 		})

@@ -13,6 +13,7 @@ import (
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/storagetest"
 )
@@ -38,20 +39,20 @@ func (s *blindStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.
 // the commit.
 func TestOnceCannotTell(t *testing.T) {
 	t.Parallel()
-	repeats := map[string]func(f *fixture, node catalog.Verbs) (reply, error){
-		"it loses on its key": func(f *fixture, node catalog.Verbs) (reply, error) {
-			table, err := node.Commit(f.ctx, ident("t"), setProperty(f.t, "n", "1"))
-			return reply{Table: table}, err
+	repeats := map[string]func(f *catalogkit.Fixture, node catalog.Verbs) (catalogkit.Reply, error){
+		"it loses on its key": func(f *catalogkit.Fixture, node catalog.Verbs) (catalogkit.Reply, error) {
+			table, err := node.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "n", "1"))
+			return catalogkit.Reply{Table: table}, err
 		},
-		"it is refused": func(f *fixture, node catalog.Verbs) (reply, error) {
-			return refusal(moorage.Errorf(moorage.KindCommitFailed, "no"))(f.ctx, node)
+		"it is refused": func(f *catalogkit.Fixture, node catalog.Verbs) (catalogkit.Reply, error) {
+			return refusal(moorage.Errorf(moorage.KindCommitFailed, "no"))(f.Ctx, node)
 		},
-		"it has nothing to change": func(f *fixture, node catalog.Verbs) (reply, error) { return nothing(f.ctx, node) },
-		"the node can do nothing now": func(f *fixture, node catalog.Verbs) (reply, error) {
-			return refusal(moorage.Errorf(moorage.KindUnavailable, "no"))(f.ctx, node)
+		"it has nothing to change": func(f *catalogkit.Fixture, node catalog.Verbs) (catalogkit.Reply, error) { return nothing(f.Ctx, node) },
+		"the node can do nothing now": func(f *catalogkit.Fixture, node catalog.Verbs) (catalogkit.Reply, error) {
+			return refusal(moorage.Errorf(moorage.KindUnavailable, "no"))(f.Ctx, node)
 		},
-		"the node has no room now": func(f *fixture, node catalog.Verbs) (reply, error) {
-			return refusal(moorage.Errorf(moorage.KindTooManyRequests, "no"))(f.ctx, node)
+		"the node has no room now": func(f *catalogkit.Fixture, node catalog.Verbs) (catalogkit.Reply, error) {
+			return refusal(moorage.Errorf(moorage.KindTooManyRequests, "no"))(f.Ctx, node)
 		},
 	}
 	for name, repeat := range repeats {
@@ -60,9 +61,9 @@ func TestOnceCannotTell(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					store, broken := &blindStore{}, &atomic.Bool{}
-					f := newFixture(t, func(c *catalog.Config) {
+					f := catalogkit.New(t, func(c *catalog.Config) {
 						store.Store, c.Store = c.Store, store
-						wrapStorage(c, func(inner storage.Store) storage.Store {
+						catalogkit.WrapStorage(c, func(inner storage.Store) storage.Store {
 							return storagetest.Faulty(inner, func(_ int, method string) storagetest.Action {
 								if broken.Load() && method == storagetest.MethodOpen {
 									return storagetest.Fail
@@ -71,44 +72,44 @@ func TestOnceCannotTell(t *testing.T) {
 							})
 						})
 					})
-					f.create("t")
-					send := func(node *instance, mutate func(*fixture, catalog.Verbs) (reply, error)) error {
-						_, err := node.once(f.ctx, keyOf("a"), func(ctx context.Context, node catalog.Verbs) (reply, error) {
+					f.Create("t")
+					send := func(node *catalogkit.Instance, mutate func(*catalogkit.Fixture, catalog.Verbs) (catalogkit.Reply, error)) error {
+						_, err := node.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, node catalog.Verbs) (catalogkit.Reply, error) {
 							inner := *f
-							inner.ctx = ctx
+							inner.Ctx = ctx
 							return mutate(&inner, node)
 						})
 						return err
 					}
 					commit := repeats["it loses on its key"]
-					if err := send(f.instance, commit); err != nil {
+					if err := send(f.Instance, commit); err != nil {
 						t.Fatal(err)
 					}
-					node := f.other(f.store)
-					if _, err := node.LoadTable(f.ctx, ident("t")); err != nil {
+					node := f.Other(f.Store)
+					if _, err := node.LoadTable(f.Ctx, ident("t")); err != nil {
 						t.Fatal(err)
 					}
 					store.blind.Store(what == "outcome")
-					kept := tampering{f}.record(registry.TableIdempotency, "", registry.StateNone)
+					kept := catalogkit.Tamper(f).Record(registry.TableIdempotency, "", registry.StateNone)
 					if what == "record" {
-						tampering{f}.write(registry.Put(kept.Key, kept.State, []byte("{")))
+						catalogkit.Tamper(f).Write(registry.Put(kept.Key, kept.State, []byte("{")))
 					}
 					if what == "answer" {
 						node.Documents().ForgetAll()
 						broken.Store(true)
 					}
 					err := send(node, repeat)
-					wantKind(t, err, moorage.KindCommitUnknown)
+					catalogkit.WantKind(t, err, moorage.KindCommitUnknown)
 					store.blind.Store(false)
 					broken.Store(false)
-					tampering{f}.write(registry.Put(kept.Key, kept.State, kept.Value))
+					catalogkit.Tamper(f).Write(registry.Put(kept.Key, kept.State, kept.Value))
 					if err := send(node, repeat); err != nil {
 						t.Errorf("once it can be read: %v", err)
 					}
-					if got := f.count(gate.Commit); got != 1 {
+					if got := count(f, gate.Commit); got != 1 {
 						t.Errorf("%d commits, want 1", got)
 					}
-					f.wantClean()
+					f.WantClean()
 				})
 			})
 		}
@@ -121,17 +122,17 @@ func TestOnceLooksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &blindStore{}
-		f := newFixture(t, func(c *catalog.Config) { store.Store, c.Store = c.Store, store })
-		_, err := f.once(f.ctx, keyOf("a"), func(context.Context, catalog.Verbs) (reply, error) {
+		f := catalogkit.New(t, func(c *catalog.Config) { store.Store, c.Store = c.Store, store })
+		_, err := f.Once(f.Ctx, catalogkit.KeyOf("a"), func(context.Context, catalog.Verbs) (catalogkit.Reply, error) {
 			store.blind.Store(true)
 			go func() {
-				_ = f.ledger.Pause(f.ctx, 10)
+				_ = f.Ledger.Pause(f.Ctx, 10)
 				store.blind.Store(false)
 			}()
-			return reply{}, moorage.E("test", "", moorage.KindUnavailable, errors.New("no"))
+			return catalogkit.Reply{}, moorage.E("test", "", moorage.KindUnavailable, errors.New("no"))
 		})
-		wantKind(t, err, moorage.KindUnavailable)
-		if stored := f.outcomes(); len(stored) != 0 {
+		catalogkit.WantKind(t, err, moorage.KindUnavailable)
+		if stored := outcomes(f); len(stored) != 0 {
 			t.Errorf("stored: %+v", stored)
 		}
 	})
@@ -151,14 +152,14 @@ func TestRefusalWhoseAnswerIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t)
-				store := &appliesStore{Store: registrytest.Faulty(f.store, tc.plan)}
-				node := f.other(store)
-				_, err := node.once(f.ctx, keyOf("a"), refusal(moorage.Errorf(moorage.KindCommitFailed, "no")))
-				if got, want := answerText(reply{}, err), moorage.KindCommitFailed.String()+": no"; got != want {
+				f := catalogkit.New(t)
+				store := &appliesStore{Store: registrytest.Faulty(f.Store, tc.plan)}
+				node := f.Other(store)
+				_, err := node.Once(f.Ctx, catalogkit.KeyOf("a"), refusal(moorage.Errorf(moorage.KindCommitFailed, "no")))
+				if got, want := catalogkit.AnswerText(catalogkit.Reply{}, err), moorage.KindCommitFailed.String()+": no"; got != want {
 					t.Errorf("answered %q, want %q", got, want)
 				}
-				if got := len(f.outcomes()); got != 1 {
+				if got := len(outcomes(f)); got != 1 {
 					t.Errorf("%d outcomes, want 1", got)
 				}
 				if got := int(store.applies.Load()); got != tc.applies {
@@ -186,26 +187,26 @@ func (s *appliesStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 // Something happened, and nobody can say what.
 func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	commit := func(ctx context.Context, c catalog.Verbs) (reply, error) {
-		table, err := c.Commit(ctx, ident("t"), setProperty(t, "n", "1"))
-		return reply{Table: table}, err
+	f := catalogkit.New(t)
+	f.Create("t")
+	commit := func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+		table, err := c.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "n", "1"))
+		return catalogkit.Reply{Table: table}, err
 	}
-	overtaken := &aroundFirstApply{Store: f.store, before: func() {
-		_, err := f.once(f.ctx, keyOf("a"), commit)
+	overtaken := &aroundFirstApply{Store: f.Store, before: func() {
+		_, err := f.Once(f.Ctx, catalogkit.KeyOf("a"), commit)
 		must(t, err)
 	}, after: func() {
-		key := tampering{f}.record(registry.TableIdempotency, "", registry.StateNone).Key
-		_, err := f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(key)}})
+		key := catalogkit.Tamper(f).Record(registry.TableIdempotency, "", registry.StateNone).Key
+		_, err := f.Store.Apply(f.Ctx, registry.Batch{Writes: []registry.Write{registry.Delete(key)}})
 		must(t, err)
 	}}
-	_, err := f.other(overtaken).once(f.ctx, keyOf("a"), commit)
+	_, err := f.Other(overtaken).Once(f.Ctx, catalogkit.KeyOf("a"), commit)
 	if !errors.Is(err, ledger.ErrAnswered) {
 		t.Errorf("the attempt ended with %v, want %v", err, ledger.ErrAnswered)
 	}
-	wantKind(t, err, moorage.KindCommitUnknown)
-	if got := f.count(gate.Commit); got != 1 {
+	catalogkit.WantKind(t, err, moorage.KindCommitUnknown)
+	if got := count(f, gate.Commit); got != 1 {
 		t.Errorf("%d commits, want 1", got)
 	}
 }
@@ -214,40 +215,40 @@ func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 // the request: a client that got a refusal would delete the files of the commit.
 func TestAnswerThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	first, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+	f := catalogkit.New(t)
+	f.Create("t")
+	first, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 	must(t, err)
-	_, err = f.Commit(f.ctx, ident("t"), setProperty(t, "n", "2"))
+	_, err = f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "n", "2"))
 	must(t, err)
-	f.rewrite(first.MetadataLocation, []byte(`{"torn`))
-	_, err = f.keyedCommit(f.other(f.store), "1", setProperty(t, "n", "1"))
-	wantKind(t, err, moorage.KindCommitUnknown)
-	f.rewrite(first.MetadataLocation, first.Document.Raw())
-	again, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+	f.Rewrite(first.MetadataLocation, []byte(`{"torn`))
+	_, err = keyedCommit(f, f.Other(f.Store), "1", catalogkit.SetProperty(t, "n", "1"))
+	catalogkit.WantKind(t, err, moorage.KindCommitUnknown)
+	f.Rewrite(first.MetadataLocation, first.Document.Raw())
+	again, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 	if err != nil || again.MetadataLocation != first.MetadataLocation {
 		t.Errorf("once it can be read: %+v (%v)", again, err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // What happened is answered again on a node that does not allow the table's location any more.
 func TestAnswerFromALocationThatIsAllowedNoMore(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.allow(testWarehouse, "file:///extra")
-	f.createAt("t", "file:///extra/t")
-	first, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
+	f := catalogkit.New(t)
+	f.Allow(catalogkit.Warehouse, "file:///extra")
+	f.CreateAt("t", "file:///extra/t")
+	first, err := keyedCommit(f, f.Instance, "1", catalogkit.SetProperty(t, "n", "1"))
 	must(t, err)
-	_, err = f.Commit(f.ctx, ident("t"), setProperty(t, "n", "2"))
+	_, err = f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "n", "2"))
 	must(t, err)
-	f.disallow(testWarehouse)
-	again, err := f.keyedCommit(f.other(f.store), "1", setProperty(t, "n", "1"))
+	f.Disallow(catalogkit.Warehouse)
+	again, err := keyedCommit(f, f.Other(f.Store), "1", catalogkit.SetProperty(t, "n", "1"))
 	if err != nil || again.MetadataLocation != first.MetadataLocation {
 		t.Errorf("answered %+v (%v), want the first version", again, err)
 	}
-	f.allow(testWarehouse, "file:///extra")
-	f.wantClean()
+	f.Allow(catalogkit.Warehouse, "file:///extra")
+	f.WantClean()
 }
 
 // aroundFirstApply calls before ahead of the first Apply, and after behind it.

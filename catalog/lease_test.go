@@ -11,6 +11,7 @@ import (
 	"moorage/catalog"
 	"moorage/maintenance/leases"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // sleepy is a store whose caller falls asleep before the Apply of a change: it calls sleep first.
@@ -30,7 +31,7 @@ func (s *sleepy) Apply(ctx context.Context, batch registry.Batch) ([]registry.ET
 
 // leased is a fixture with the tables t and u, and a lease on t.
 type leased struct {
-	*fixture
+	*catalogkit.Fixture
 	store  *sleepy
 	leases *leases.Leases
 	id     registry.ID
@@ -39,14 +40,14 @@ type leased struct {
 
 func newLeased(t *testing.T) *leased {
 	store := &sleepy{}
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		store.Store = c.Store
 		c.Store = store
 	})
-	l := &leased{fixture: f, store: store, leases: leases.New(f.ledger)}
-	f.create("t")
-	f.create("u")
-	_, err := f.LoadTable(f.ctx, ident("t"))
+	l := &leased{Fixture: f, store: store, leases: leases.New(f.Ledger)}
+	f.Create("t")
+	f.Create("u")
+	_, err := f.LoadTable(f.Ctx, ident("t"))
 	found, known := f.Catalog.Pointers().Named(ident("t"))
 	if err != nil || !known {
 		t.Fatalf("no pointer of t is known: %v", err)
@@ -57,10 +58,10 @@ func newLeased(t *testing.T) *leased {
 }
 
 func (l *leased) take(caller moorage.Caller) leases.Granted {
-	l.t.Helper()
-	granted, err := l.leases.Take(l.ctx, caller, leases.Request{Pointer: l.id, Scope: leases.ScopeAll, Holder: "spark"})
+	l.T.Helper()
+	granted, err := l.leases.Take(l.Ctx, caller, leases.Request{Pointer: l.id, Scope: leases.ScopeAll, Holder: "spark"})
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	return granted
 }
@@ -74,25 +75,25 @@ func (l *leased) under(lease catalog.Lease) catalog.Verbs {
 func (l *leased) changes() map[string]func(catalog.Verbs) error {
 	return map[string]func(catalog.Verbs) error{
 		"commit": func(c catalog.Verbs) error {
-			_, err := c.Commit(l.ctx, ident("t"), setProperty(l.t, "a", "b"))
+			_, err := c.Commit(l.Ctx, ident("t"), catalogkit.SetProperty(l.T, "a", "b"))
 			return err
 		},
 		"transaction": func(c catalog.Verbs) error {
-			return c.CommitTransaction(l.ctx, testWarehouse, []catalog.TableChange{
-				on("u", setProperty(l.t, "a", "b")), on("t", setProperty(l.t, "a", "b")),
+			return c.CommitTransaction(l.Ctx, catalogkit.Warehouse, []catalog.TableChange{
+				catalogkit.On("u", catalogkit.SetProperty(l.T, "a", "b")), catalogkit.On("t", catalogkit.SetProperty(l.T, "a", "b")),
 			})
 		},
-		"drop":   func(c catalog.Verbs) error { return c.DropTable(l.ctx, ident("t"), catalog.DropOptions{}) },
-		"rename": func(c catalog.Verbs) error { return c.RenameTable(l.ctx, ident("t"), ident("v")) },
+		"drop":   func(c catalog.Verbs) error { return c.DropTable(l.Ctx, ident("t"), catalog.DropOptions{}) },
+		"rename": func(c catalog.Verbs) error { return c.RenameTable(l.Ctx, ident("t"), ident("v")) },
 	}
 }
 
 // count returns how many changes there are.
 func (l *leased) count() int {
-	l.t.Helper()
-	changes, err := l.store.Changes(l.ctx, 0, registry.ListLimitMax)
+	l.T.Helper()
+	changes, err := l.store.Changes(l.Ctx, 0, registry.ListLimitMax)
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	return len(changes)
 }
@@ -103,16 +104,16 @@ func TestPausedHolderCannotChange(t *testing.T) {
 	t.Parallel()
 	for name := range (&leased{}).changes() {
 		for taken, sleep := range map[string]func(*leased){
-			"taken over": func(l *leased) { l.clock.Advance(leases.TTLDefault); l.take(moorage.Anonymous()) },
+			"taken over": func(l *leased) { l.Clock.Advance(leases.TTLDefault); l.take(moorage.Anonymous()) },
 			"taken over in another scope": func(l *leased) {
-				l.clock.Advance(leases.TTLDefault)
-				if _, err := l.leases.Take(l.ctx, moorage.Anonymous(), leases.Request{Pointer: l.id, Scope: "part:0a", Holder: "x"}); err != nil {
-					l.t.Error(err)
+				l.Clock.Advance(leases.TTLDefault)
+				if _, err := l.leases.Take(l.Ctx, moorage.Anonymous(), leases.Request{Pointer: l.id, Scope: "part:0a", Holder: "x"}); err != nil {
+					l.T.Error(err)
 				}
 			},
 			"released": func(l *leased) {
-				if err := l.leases.Release(l.ctx, moorage.Anonymous(), l.lease.ID, leases.OwnLeases); err != nil {
-					l.t.Error(err)
+				if err := l.leases.Release(l.Ctx, moorage.Anonymous(), l.lease.ID, leases.OwnLeases); err != nil {
+					l.T.Error(err)
 				}
 			},
 		} {
@@ -122,15 +123,15 @@ func TestPausedHolderCannotChange(t *testing.T) {
 				before := l.count()
 				asleep := func() { sleep(l) }
 				l.store.sleep.Store(&asleep)
-				wantKind(t, l.changes()[name](l.under(l.lease.ID)), moorage.KindCommitFailed)
+				catalogkit.WantKind(t, l.changes()[name](l.under(l.lease.ID)), moorage.KindCommitFailed)
 				if l.store.sleep.Load() != nil {
 					t.Error("nothing was about to be applied")
 				}
 				if now := l.count(); now != before {
 					t.Errorf("%d changes more", now-before)
 				}
-				l.wantNoTransactions()
-				l.wantClean()
+				l.WantNoTransactions()
+				l.WantClean()
 			})
 		}
 	}
@@ -148,17 +149,17 @@ func TestLeaseIsHeeded(t *testing.T) {
 			"held": {func(l *leased) catalog.Verbs { return l.under(l.lease.ID) }, false},
 			"renewed meanwhile": {func(l *leased) catalog.Verbs {
 				renew := func() {
-					l.clock.Advance(time.Minute)
-					if _, lost, err := l.leases.Renew(l.ctx, moorage.Anonymous(), []registry.LeaseID{l.lease.ID}); err != nil || len(lost) > 0 {
-						l.t.Errorf("lost %v, %v", lost, err)
+					l.Clock.Advance(time.Minute)
+					if _, lost, err := l.leases.Renew(l.Ctx, moorage.Anonymous(), []registry.LeaseID{l.lease.ID}); err != nil || len(lost) > 0 {
+						l.T.Errorf("lost %v, %v", lost, err)
 					}
 				}
 				l.store.sleep.Store(&renew)
 				return l.under(l.lease.ID)
 			}, false},
-			"ended": {func(l *leased) catalog.Verbs { l.clock.Advance(leases.TTLDefault); return l.under(l.lease.ID) }, true},
+			"ended": {func(l *leased) catalog.Verbs { l.Clock.Advance(leases.TTLDefault); return l.under(l.lease.ID) }, true},
 			"superseded": {func(l *leased) catalog.Verbs {
-				l.clock.Advance(leases.TTLDefault)
+				l.Clock.Advance(leases.TTLDefault)
 				l.take(moorage.Anonymous())
 				return l.under(l.lease.ID)
 			}, true},
@@ -172,15 +173,15 @@ func TestLeaseIsHeeded(t *testing.T) {
 				verbs, before := tt.prepare(l), l.count()
 				err := l.changes()[name](verbs)
 				if tt.fails {
-					wantKind(t, err, moorage.KindCommitFailed)
+					catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 				} else if err != nil {
 					t.Fatal(err)
 				}
 				if changed := l.count() > before; changed == tt.fails {
 					t.Errorf("changed: %t, %v", changed, err)
 				}
-				l.wantNoTransactions()
-				l.wantClean()
+				l.WantNoTransactions()
+				l.WantClean()
 			})
 		}
 	}
@@ -190,9 +191,9 @@ func TestLeaseIsHeeded(t *testing.T) {
 func TestLeaseOfAnotherTable(t *testing.T) {
 	t.Parallel()
 	l := newLeased(t)
-	_, err := l.under(l.lease.ID).Commit(l.ctx, ident("u"), setProperty(t, "a", "b"))
-	wantKind(t, err, moorage.KindCommitFailed)
-	l.wantClean()
+	_, err := l.under(l.lease.ID).Commit(l.Ctx, ident("u"), catalogkit.SetProperty(t, "a", "b"))
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+	l.WantClean()
 }
 
 // A commit under a lease shares no version, so that nobody else fails with it. Without a lease
@@ -207,7 +208,7 @@ func TestLeaseIsAdvice(t *testing.T) {
 			}
 		}
 	}
-	if _, lost, err := l.leases.Renew(l.ctx, moorage.Anonymous(), []registry.LeaseID{l.lease.ID}); err != nil || len(lost) > 0 {
+	if _, lost, err := l.leases.Renew(l.Ctx, moorage.Anonymous(), []registry.LeaseID{l.lease.ID}); err != nil || len(lost) > 0 {
 		t.Errorf("the lease is lost: %v", err)
 	}
 }
@@ -217,17 +218,17 @@ func TestLeaseIsAdvice(t *testing.T) {
 func TestLeaseEndedAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	l := newLeased(t)
-	table, err := l.LoadTable(l.ctx, ident("t"))
+	table, err := l.LoadTable(l.Ctx, ident("t"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := l.under(l.lease.ID).Commit(l.ctx, ident("t"), appendSnapshot(t, table, 7, 0, 1)); err != nil {
+		if _, err := l.under(l.lease.ID).Commit(l.Ctx, ident("t"), catalogkit.AppendSnapshot(t, table, 7, 0, 1)); err != nil {
 			t.Fatal(err)
 		}
-		l.clock.Advance(leases.TTLDefault)
+		l.Clock.Advance(leases.TTLDefault)
 	}
-	l.wantClean()
+	l.WantClean()
 }
 
 // The record of the leases stays as long as the table may come back, so that no token is given out
@@ -235,24 +236,24 @@ func TestLeaseEndedAfterTheCommit(t *testing.T) {
 func TestLeasesGoWithThePointer(t *testing.T) {
 	t.Parallel()
 	has := func(l *leased) bool {
-		records, err := l.store.Get(l.ctx, registry.LeaseKey(l.id))
-		must(l.t, err)
+		records, err := l.store.Get(l.Ctx, registry.LeaseKey(l.id))
+		must(l.T, err)
 		return records[0].Exists()
 	}
 	l := newLeased(t)
-	must(t, l.DropTable(l.ctx, ident("t"), catalog.DropOptions{}))
-	must(t, l.sweepAll(l.ctx))
+	must(t, l.DropTable(l.Ctx, ident("t"), catalog.DropOptions{}))
+	must(t, l.SweepAll(l.Ctx))
 	if !has(l) {
 		t.Error("the leases of a dropped table are gone")
 	}
-	l.clock.Advance(30 * 24 * time.Hour)
-	must(t, l.sweepAll(l.ctx))
+	l.Clock.Advance(30 * 24 * time.Hour)
+	must(t, l.SweepAll(l.Ctx))
 	if has(l) {
 		t.Error("the leases are there behind the undrop window")
 	}
 	l = newLeased(t)
-	if _, err := l.UnregisterTable(l.ctx, ident("t")); err != nil || has(l) {
+	if _, err := l.UnregisterTable(l.Ctx, ident("t")); err != nil || has(l) {
 		t.Errorf("after unregister: %v", err)
 	}
-	l.wantClean()
+	l.WantClean()
 }

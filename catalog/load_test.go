@@ -10,6 +10,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/documents"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // A table or view names a metadata file that cannot be read. That is a fault of the operator or of
@@ -18,29 +19,29 @@ import (
 func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "file:///elsewhere/t"
-	f := newFixture(t)
-	f.allow(testWarehouse, "file:///elsewhere")
-	table, view := f.createAt("t", elsewhere), f.createView("v")
-	f.create("u")
+	f := catalogkit.New(t)
+	f.Allow(catalogkit.Warehouse, "file:///elsewhere")
+	table, view := f.CreateAt("t", elsewhere), f.MakeView("v")
+	f.Create("u")
 	files := map[string][]byte{table.MetadataLocation: nil, view.MetadataLocation: nil}
 	for location := range files {
-		body, err := storage.ReadAll(f.ctx, f.files, location, documents.BytesMax)
+		body, err := storage.ReadAll(f.Ctx, f.Files, location, documents.BytesMax)
 		must(t, err)
 		files[location] = body
 	}
 	type verb = func(context.Context, catalog.Verbs) error
-	all := func() (*instance, map[string]verb) {
-		node, err := newInstance(f.config) // which has read none of them
+	all := func() (*catalogkit.Instance, map[string]verb) {
+		node, err := catalogkit.NewInstance(f.Config) // which has read none of them
 		must(t, err)
 		return node, map[string]verb{
 			"load":      func(ctx context.Context, c catalog.Verbs) error { _, err := c.LoadTable(ctx, ident("t")); return err },
 			"load view": func(ctx context.Context, c catalog.Verbs) error { _, err := c.LoadView(ctx, ident("v")); return err },
 			"commit": func(ctx context.Context, c catalog.Verbs) error {
-				_, err := c.Commit(ctx, ident("t"), setProperty(t, "a", "b"))
+				_, err := c.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "a", "b"))
 				return err
 			},
 			"transaction": func(ctx context.Context, c catalog.Verbs) error {
-				return c.CommitTransaction(ctx, testWarehouse, []catalog.TableChange{{ident("u"), setProperty(t, "a", "b")}, {ident("t"), setProperty(t, "a", "b")}})
+				return c.CommitTransaction(ctx, catalogkit.Warehouse, []catalog.TableChange{{ident("u"), catalogkit.SetProperty(t, "a", "b")}, {ident("t"), catalogkit.SetProperty(t, "a", "b")}})
 			},
 			"unregister": func(ctx context.Context, c catalog.Verbs) error {
 				_, err := c.UnregisterTable(ctx, ident("t"))
@@ -48,37 +49,37 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 			},
 		}
 	}
-	keyed := func(node *instance, do verb) error {
-		_, err := node.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, do(ctx, c)
+	keyed := func(node *catalogkit.Instance, do verb) error {
+		_, err := node.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, do(ctx, c)
 		})
 		return err
 	}
 
 	for name, body := range map[string]string{"no JSON": "{", "not all that there must be": "{}", "another version": `{"format-version":9}`} {
 		for location := range files {
-			f.rewrite(location, []byte(body))
+			f.Rewrite(location, []byte(body))
 		}
 		node, verbs := all()
 		for operation, do := range verbs {
 			t.Log(name, operation)
-			wantKind(t, keyed(node, do), moorage.KindInternal)
+			catalogkit.WantKind(t, keyed(node, do), moorage.KindInternal)
 		}
 	}
 	for location, body := range files {
-		f.rewrite(location, body)
+		f.Rewrite(location, body)
 	}
-	f.disallow(testWarehouse)
+	f.Disallow(catalogkit.Warehouse)
 	node, outside := all()
 	delete(outside, "load view")
 	for operation, do := range outside {
 		t.Log("outside", operation)
-		wantKind(t, keyed(node, do), moorage.KindForbidden)
+		catalogkit.WantKind(t, keyed(node, do), moorage.KindForbidden)
 	}
-	f.allow(testWarehouse, "file:///elsewhere")
+	f.Allow(catalogkit.Warehouse, "file:///elsewhere")
 	node, verbs := all()
 	must(t, keyed(node, verbs["commit"]))
-	f.wantClean()
+	f.WantClean()
 }
 
 // A client that goes away need not wait for the read of another client. Other clients get what it
@@ -86,12 +87,12 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 func TestLoadIsNotHeldByAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		hook := &hook{}
-		f := newFixture(t, hook.onOpen)
-		created := f.create("t")
-		f.Documents().Forget(created.PointerID(), created.MetadataLocation)
+		hook := &catalogkit.Hook{}
+		f := catalogkit.New(t, hook.OnOpen)
+		created := f.Create("t")
+		f.Documents().Forget(f.PointerOf("t").ID, created.MetadataLocation)
 		begun, end := make(chan struct{}), make(chan struct{})
-		hook.once(func() {
+		hook.Once(func() {
 			close(begun)
 			<-end
 		})
@@ -103,10 +104,10 @@ func TestLoadIsNotHeldByAnother(t *testing.T) {
 			}()
 			return ended
 		}
-		ctx, cancel := context.WithCancel(f.ctx)
+		ctx, cancel := context.WithCancel(f.Ctx)
 		first := load(ctx)
 		<-begun
-		second, third := load(ctx), load(f.ctx)
+		second, third := load(ctx), load(f.Ctx)
 		synctest.Wait() // until they wait for the first
 		cancel()
 		synctest.Wait()

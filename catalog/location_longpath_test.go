@@ -8,6 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
 // A folder for metadata files that no storage can have is refused before anything is written. That
@@ -15,19 +16,19 @@ import (
 func TestMetadataPathTooLong(t *testing.T) {
 	t.Parallel()
 	store := new(appliesStore)
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		store.Store = c.Store
 		c.Store = store
 	})
-	f.create("a")
-	f.create("b")
+	f.Create("a")
+	f.Create("b")
 	before := store.applies.Load()
-	long := setProperty(t, documents.PropMetadataPath, "file:///wh/"+strings.Repeat("x", 4096))
-	_, err := f.Commit(f.ctx, ident("a"), long)
-	wantKind(t, err, moorage.KindBadRequest)
-	wantKind(t, f.transact(on("a", long), on("b", setProperty(t, "n", "1"))), moorage.KindBadRequest)
+	long := catalogkit.SetProperty(t, documents.PropMetadataPath, "file:///wh/"+strings.Repeat("x", 4096))
+	_, err := f.Commit(f.Ctx, ident("a"), long)
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	catalogkit.WantKind(t, f.Transact(catalogkit.On("a", long), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))), moorage.KindBadRequest)
 	if wrote := store.applies.Load() - before; wrote != 0 {
 		t.Errorf("wrote to the store %d times", wrote)
 	}
-	f.wantClean()
+	f.WantClean()
 }

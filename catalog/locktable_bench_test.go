@@ -21,8 +21,10 @@ import (
 	"moorage/registry/postgres"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/pgserver"
 	"moorage/testkit/registrytest"
+	"moorage/testkit/storetest"
 )
 
 // BenchmarkCreateWithLocks creates tables in one namespace of a database that is durable. It does
@@ -43,7 +45,7 @@ func BenchmarkCreateWithLocks(b *testing.B) {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			kinds := []struct {
 				name    string
-				catalog *instance
+				catalog *catalogkit.Instance
 				took    []float64 // milliseconds for each create, a round each
 			}{
 				{name: "none", catalog: newLockedCatalog(b, server, func(string) locks.Manager { return locks.GrantAll{} })},
@@ -58,7 +60,7 @@ func BenchmarkCreateWithLocks(b *testing.B) {
 					group.SetLimit(clients)
 					for n := range creates {
 						group.Go(func() error {
-							_, err := kinds[i].catalog.CreateTable(b.Context(), ident(fmt.Sprintf("t%d_%d", round, n)), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+							_, err := kinds[i].catalog.CreateTable(b.Context(), ident(fmt.Sprintf("t%d_%d", round, n)), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 							return err
 						})
 					}
@@ -77,7 +79,7 @@ func BenchmarkCreateWithLocks(b *testing.B) {
 }
 
 // newLockedCatalog returns a catalog over a new schema of server, with the locks that open returns.
-func newLockedCatalog(b *testing.B, server *pgserver.Server, open func(dsn string) locks.Manager) *instance {
+func newLockedCatalog(b *testing.B, server *pgserver.Server, open func(dsn string) locks.Manager) *catalogkit.Instance {
 	b.Helper()
 	dsn, err := server.NewSchema(b.Context(), "create_"+strings.ToLower(cryptorand.Text()))
 	if err != nil {
@@ -87,7 +89,7 @@ func newLockedCatalog(b *testing.B, server *pgserver.Server, open func(dsn strin
 		b.Fatal(err)
 	}
 	random := newLockedRandom(1)
-	return newCatalogOnDisk(b, catalog.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: openPostgres(b, dsn, random), Random: random}), Locks: open(dsn)})
+	return newCatalogOnDisk(b, catalog.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: storetest.OpenNode(b, dsn, random), Random: random}), Locks: open(dsn)})
 }
 
 // sharedLocks takes among all nodes what was to be taken in the process.
@@ -118,21 +120,21 @@ func openCoalesced(b *testing.B, dsn string) locks.Manager {
 
 // newCatalogOnDisk returns a catalog whose files are on a real disk. It has the warehouse "w" and
 // the namespace "ns".
-func newCatalogOnDisk(b *testing.B, config catalog.Config) *instance {
+func newCatalogOnDisk(b *testing.B, config catalog.Config) *catalogkit.Instance {
 	b.Helper()
 	folder := filepath.Join(b.TempDir(), "warehouse")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		b.Fatal(err)
 	}
 	config.OpenStorage = func(place storage.Place) (storage.Store, error) { return file.New(place.Roots) }
-	c, err := newInstance(config)
+	c, err := catalogkit.NewInstance(config)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := c.Warehouses().Create(b.Context(), warehouses.Spec{Name: testWarehouse, Location: "file://" + folder}); err != nil {
+	if _, err := c.Warehouses().Create(b.Context(), warehouses.Spec{Name: catalogkit.Warehouse, Location: "file://" + folder}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := c.CreateNamespace(b.Context(), testWarehouse, []string{"ns"}, nil); err != nil {
+	if _, err := c.CreateNamespace(b.Context(), catalogkit.Warehouse, []string{"ns"}, nil); err != nil {
 		b.Fatal(err)
 	}
 	return c

@@ -15,22 +15,23 @@ import (
 	"moorage/locks"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // contended makes change on a node that first loses so many races that it takes the pointer's
 // lock. change sets a property of this name.
-func (f *fixture) contended(change func(c catalog.Verbs, property string) error) error {
-	store := &betweenStore{Store: f.store}
+func contended(f *catalogkit.Fixture, change func(c catalog.Verbs, property string) error) error {
+	store := &betweenStore{Store: f.Store}
 	races := 0
 	var race func()
 	race = func() {
-		must(f.t, change(f, fmt.Sprint("race", races)))
+		must(f.T, change(f, fmt.Sprint("race", races)))
 		if races++; races < commit.RacesMax {
 			store.between = race
 		}
 	}
 	store.between = race
-	return change(f.other(store), "a")
+	return change(f.Other(store), "a")
 }
 
 // Each operation takes exactly what the lock table says, in one call, sorted.
@@ -38,161 +39,163 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
 	shard := func(name string) string { return fmt.Sprintf("W /w/ns/#%x", registry.Shard(name)) }
-	pointer := func(f *fixture, name string) string {
-		found, err := f.directory.Find(f.ctx, directory.Table(), ident(name))
+	pointer := func(f *catalogkit.Fixture, name string) string {
+		found, err := f.Directory.Find(f.Ctx, directory.Table(), ident(name))
 		if err != nil {
-			found, err = f.directory.Find(f.ctx, directory.View(), ident(name))
+			found, err = f.Directory.Find(f.Ctx, directory.View(), ident(name))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		return "W /w/@" + found.Pointer.ID.String()
 	}
-	request := catalog.CreateTableRequest{Schema: []byte(testSchema)}
+	request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}
 	tests := []struct {
 		operation gate.Verb
-		run       func(f *fixture) (want []string, err error)
+		run       func(f *catalogkit.Fixture) (want []string, err error)
 	}{
-		{gate.CreateWarehouse, func(f *fixture) ([]string, error) {
-			_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "x", Location: "file:///x"})
+		{gate.CreateWarehouse, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "x", Location: "file:///x"})
 			return []string{"W /x"}, err
 		}},
-		{gate.DropWarehouse, func(f *fixture) ([]string, error) { return []string{"W /empty"}, f.Warehouses().Drop(f.ctx, "empty") }},
-		{gate.CreateNamespace, func(f *fixture) ([]string, error) {
-			_, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns", "a", "b"}, nil)
+		{gate.DropWarehouse, func(f *catalogkit.Fixture) ([]string, error) {
+			return []string{"W /empty"}, f.Warehouses().Drop(f.Ctx, "empty")
+		}},
+		{gate.CreateNamespace, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns", "a", "b"}, nil)
 			return []string{"W /w/ns/a"}, err
 		}},
-		{gate.DropNamespace, func(f *fixture) ([]string, error) {
-			return []string{"W /w/empty"}, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"})
+		{gate.DropNamespace, func(f *catalogkit.Fixture) ([]string, error) {
+			return []string{"W /w/empty"}, f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"empty"})
 		}},
-		{gate.UpdateProperties, func(f *fixture) ([]string, error) {
-			_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, catalog.PropertiesChange{Updates: map[string]string{"a": "b"}})
+		{gate.UpdateProperties, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, ns, catalog.PropertiesChange{Updates: map[string]string{"a": "b"}})
 			return nil, err
 		}},
-		{gate.CreateTable, func(f *fixture) ([]string, error) {
-			_, err := f.CreateTable(f.ctx, ident("new"), request)
+		{gate.CreateTable, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.CreateTable(f.Ctx, ident("new"), request)
 			return []string{shard("new")}, err
 		}},
-		{gate.StageTable, func(f *fixture) ([]string, error) {
+		{gate.StageTable, func(f *catalogkit.Fixture) ([]string, error) {
 			staged := request
 			staged.Stage = true
-			_, err := f.CreateTable(f.ctx, ident("new"), staged)
+			_, err := f.CreateTable(f.Ctx, ident("new"), staged)
 			return nil, err
 		}},
-		{gate.CommitCreate, func(f *fixture) ([]string, error) {
-			_, err := f.Commit(f.ctx, ident("new"), commitCreateRequest(t, "file:///wh/ns/new"))
+		{gate.CommitCreate, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.Commit(f.Ctx, ident("new"), catalogkit.CommitCreateRequest(t, "file:///wh/ns/new"))
 			return []string{shard("new")}, err
 		}},
-		{gate.Register, func(f *fixture) ([]string, error) {
-			last, err := f.UnregisterTable(f.ctx, ident("t"))
+		{gate.Register, func(f *catalogkit.Fixture) ([]string, error) {
+			last, err := f.UnregisterTable(f.Ctx, ident("t"))
 			if err != nil {
 				return nil, err
 			}
-			f.locks.Reset()
-			_, err = f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
+			f.Locks.Reset()
+			_, err = f.RegisterTable(f.Ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
 			return []string{shard("new")}, err
 		}},
-		{gate.RegisterOver, func(f *fixture) ([]string, error) {
-			table, err := f.LoadTable(f.ctx, ident("t"))
+		{gate.RegisterOver, func(f *catalogkit.Fixture) ([]string, error) {
+			table, err := f.LoadTable(f.Ctx, ident("t"))
 			if err != nil {
 				return nil, err
 			}
 			want := []string{shard("t"), pointer(f, "t")}
-			_, err = f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
+			_, err = f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
 			return want, err
 		}},
-		{gate.DropTable, func(f *fixture) ([]string, error) {
+		{gate.DropTable, func(f *catalogkit.Fixture) ([]string, error) {
 			want := []string{shard("t"), pointer(f, "t")}
-			return want, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{})
+			return want, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{})
 		}},
-		{gate.Unregister, func(f *fixture) ([]string, error) {
+		{gate.Unregister, func(f *catalogkit.Fixture) ([]string, error) {
 			want := []string{shard("t"), pointer(f, "t")}
-			_, err := f.UnregisterTable(f.ctx, ident("t"))
+			_, err := f.UnregisterTable(f.Ctx, ident("t"))
 			return want, err
 		}},
-		{gate.Expire, func(f *fixture) ([]string, error) {
+		{gate.Expire, func(f *catalogkit.Fixture) ([]string, error) {
 			tables := f.Catalog.As(moorage.System("expire")).Tables()
-			id, err := tables.Find(f.ctx, ident("t"))
+			id, err := tables.Find(f.Ctx, ident("t"))
 			if err != nil {
 				return nil, err
 			}
-			_, _, err = tables.Maintain(f.ctx, id, catalog.MaintenanceEdit{Verb: gate.Expire,
+			_, _, err = tables.Maintain(f.Ctx, id, catalog.MaintenanceEdit{Verb: gate.Expire,
 				Plan: func(base *metadata.Document, now time.Time) ([]metadata.Update, error) {
 					return metadata.PlanExpire(base, metadata.Retention{MinSnapshots: 1}, now).Updates(), nil
 				}})
 			return nil, err
 		}},
-		{gate.Rename, func(f *fixture) ([]string, error) {
+		{gate.Rename, func(f *catalogkit.Fixture) ([]string, error) {
 			want := []string{shard("t"), shard("new"), pointer(f, "t")}
-			return want, f.RenameTable(f.ctx, ident("t"), ident("new"))
+			return want, f.RenameTable(f.Ctx, ident("t"), ident("new"))
 		}},
-		{gate.Commit, func(f *fixture) ([]string, error) {
-			_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+		{gate.Commit, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "b"))
 			return nil, err
 		}},
-		{"contended " + gate.Commit, func(f *fixture) ([]string, error) {
-			err := f.contended(func(c catalog.Verbs, n string) error {
-				_, err := c.Commit(f.ctx, ident("t"), setProperty(t, n, "1"))
+		{"contended " + gate.Commit, func(f *catalogkit.Fixture) ([]string, error) {
+			err := contended(f, func(c catalog.Verbs, n string) error {
+				_, err := c.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, n, "1"))
 				return err
 			})
 			return []string{pointer(f, "t")}, err
 		}},
-		{gate.CreateView, func(f *fixture) ([]string, error) {
-			_, err := f.CreateView(f.ctx, ident("new"), viewRequest(""))
+		{gate.CreateView, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.CreateView(f.Ctx, ident("new"), catalogkit.ViewRequest(""))
 			return []string{shard("new")}, err
 		}},
-		{gate.RegisterView, func(f *fixture) ([]string, error) {
-			_, err := f.RegisterView(f.ctx, ident("new"), looseView)
+		{gate.RegisterView, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.RegisterView(f.Ctx, ident("new"), looseView)
 			return []string{shard("new")}, err
 		}},
-		{gate.DropView, func(f *fixture) ([]string, error) {
+		{gate.DropView, func(f *catalogkit.Fixture) ([]string, error) {
 			want := []string{shard("v"), pointer(f, "v")}
-			return want, f.DropView(f.ctx, ident("v"))
+			return want, f.DropView(f.Ctx, ident("v"))
 		}},
-		{gate.RenameView, func(f *fixture) ([]string, error) {
+		{gate.RenameView, func(f *catalogkit.Fixture) ([]string, error) {
 			want := []string{shard("v"), shard("new"), pointer(f, "v")}
-			return want, f.RenameView(f.ctx, ident("v"), ident("new"))
+			return want, f.RenameView(f.Ctx, ident("v"), ident("new"))
 		}},
-		{gate.Replace, func(f *fixture) ([]string, error) {
-			_, err := f.ReplaceView(f.ctx, ident("v"), setViewProperty(t, "a", "b"))
+		{gate.Replace, func(f *catalogkit.Fixture) ([]string, error) {
+			_, err := f.ReplaceView(f.Ctx, ident("v"), catalogkit.SetViewProperty(t, "a", "b"))
 			return nil, err
 		}},
-		{"contended " + gate.Replace, func(f *fixture) ([]string, error) {
-			err := f.contended(func(c catalog.Verbs, n string) error {
-				_, err := c.ReplaceView(f.ctx, ident("v"), setViewProperty(t, n, "1"))
+		{"contended " + gate.Replace, func(f *catalogkit.Fixture) ([]string, error) {
+			err := contended(f, func(c catalog.Verbs, n string) error {
+				_, err := c.ReplaceView(f.Ctx, ident("v"), catalogkit.SetViewProperty(t, n, "1"))
 				return err
 			})
 			return []string{pointer(f, "v")}, err
 		}},
-		{gate.Transaction, func(f *fixture) ([]string, error) {
-			f.create("u")
+		{gate.Transaction, func(f *catalogkit.Fixture) ([]string, error) {
+			f.Create("u")
 			want := []string{pointer(f, "t"), pointer(f, "u")}
-			f.locks.Reset()
-			return want, f.transact(on("u", setProperty(t, "a", "b")), on("t", setProperty(t, "a", "b")))
+			f.Locks.Reset()
+			return want, f.Transact(catalogkit.On("u", catalogkit.SetProperty(t, "a", "b")), catalogkit.On("t", catalogkit.SetProperty(t, "a", "b")))
 		}},
-		{gate.Purge, func(f *fixture) ([]string, error) {
-			if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
+		{gate.Purge, func(f *catalogkit.Fixture) ([]string, error) {
+			if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
 				return nil, err
 			}
-			f.locks.Reset()
-			return nil, f.purgeAll(f.ctx)
+			f.Locks.Reset()
+			return nil, f.PurgeAll(f.Ctx)
 		}},
-		{gate.EndWindow, func(f *fixture) ([]string, error) {
-			if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+		{gate.EndWindow, func(f *catalogkit.Fixture) ([]string, error) {
+			if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 				return nil, err
 			}
-			f.clock.Advance(undropWindow + 1)
-			f.locks.Reset()
-			return nil, f.endWindows(f.ctx)
+			f.Clock.Advance(catalogkit.UndropWindow + 1)
+			f.Locks.Reset()
+			return nil, f.EndWindows(f.Ctx)
 		}},
-		{gate.LoadTable, func(f *fixture) ([]string, error) {
-			if _, err := f.LoadTable(f.ctx, ident("t")); err != nil {
+		{gate.LoadTable, func(f *catalogkit.Fixture) ([]string, error) {
+			if _, err := f.LoadTable(f.Ctx, ident("t")); err != nil {
 				return nil, err
 			}
-			if _, err := f.LoadView(f.ctx, ident("v")); err != nil {
+			if _, err := f.LoadView(f.Ctx, ident("v")); err != nil {
 				return nil, err
 			}
-			_, _, err := f.ListTables(f.ctx, testWarehouse, ns, moorage.Page{})
+			_, _, err := f.ListTables(f.Ctx, catalogkit.Warehouse, ns, moorage.Page{})
 			return nil, err
 		}},
 	}
@@ -201,23 +204,23 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 		covered = append(covered, test.operation)
 		t.Run(string(test.operation), func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			f.create("t")
-			f.createView("v")
-			f.createLooseView()
-			if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"}, nil); err != nil {
+			f := catalogkit.New(t)
+			f.Create("t")
+			f.MakeView("v")
+			createLooseView(f)
+			if _, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"empty"}, nil); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "empty", Location: "file:///empty"}); err != nil {
+			if _, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "empty", Location: "file:///empty"}); err != nil {
 				t.Fatal(err)
 			}
-			f.locks.Reset()
+			f.Locks.Reset()
 			want, err := test.run(f)
 			if err != nil {
 				t.Fatal(err)
 			}
 			slices.Sort(want)
-			calls := f.locks.Calls()
+			calls := f.Locks.Calls()
 			if want == nil {
 				if len(calls) > 0 {
 					t.Errorf("took locks: %v", calls[0].Named())
@@ -248,38 +251,20 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 	}
 }
 
-// commitCreateRequest returns a commit that makes a table at location.
-func commitCreateRequest(t testing.TB, location string) catalog.CommitRequest {
-	t.Helper()
-	return createWithUUID(t, location, 1)
-}
-
-// createWithUUID returns a commit that makes a table; another one for each n.
-func createWithUUID(t testing.TB, location string, n int) catalog.CommitRequest {
-	t.Helper()
-	return commitRequest(t, `[{"type":"assert-create"}]`, `[
-		{"action":"assign-uuid","uuid":"`+fmt.Sprintf("f47ac10b-58cc-4372-a567-%012x", n)+`"},
-		{"action":"upgrade-format-version","format-version":2},
-		{"action":"add-schema","schema":`+testSchema+`},{"action":"set-current-schema","schema-id":-1},
-		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
-		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},
-		{"action":"set-location","location":"`+location+`"}]`)
-}
-
 // No lock is load-bearing: what the fixture's other tests show holds with a manager that grants
 // everything at once.
 func TestLifeWithoutLocks(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
-	table := f.create("t")
-	if _, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1)); err != nil {
+	f := catalogkit.New(t, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
+	table := f.Create("t")
+	if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(t, table, 1, 0, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.RenameTable(f.ctx, ident("t"), ident("u")); err != nil {
+	if err := f.RenameTable(f.Ctx, ident("t"), ident("u")); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropTable(f.ctx, ident("u"), catalog.DropOptions{}); err != nil {
+	if err := f.DropTable(f.Ctx, ident("u"), catalog.DropOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	f.wantClean()
+	f.WantClean()
 }

@@ -10,6 +10,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // valueBytes counts the bytes of the values that are read.
@@ -32,7 +33,7 @@ func TestLongPaths(t *testing.T) {
 	t.Parallel()
 	const levels, each = 32, 64 << 10
 	var store *valueBytes
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		store = &valueBytes{Store: c.Store}
 		c.Store = store
 	})
@@ -45,12 +46,12 @@ func TestLongPaths(t *testing.T) {
 	var deep moorage.Namespace
 	for n := range levels {
 		deep = append(deep, fmt.Sprint("n", n))
-		_, err := f.CreateNamespace(f.ctx, testWarehouse, deep, map[string]string{"padding": strings.Repeat("x", each)})
+		_, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, deep, map[string]string{"padding": strings.Repeat("x", each)})
 		must(err)
 	}
 	table := ident("t")
 	table.Namespace = deep
-	_, err := f.CreateTable(f.ctx, table, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	_, err := f.CreateTable(f.Ctx, table, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(err)
 	for _, step := range []struct {
 		name string
@@ -58,28 +59,28 @@ func TestLongPaths(t *testing.T) {
 		do   func() error
 	}{
 		{"load a table", each, func() error {
-			_, err := f.LoadTable(f.ctx, table)
+			_, err := f.LoadTable(f.Ctx, table)
 			return err
 		}},
 		{"ask for a table that is missing", each, func() error {
 			missing := table
 			missing.Name = "missing"
-			_, err := f.LoadTable(f.ctx, missing)
+			_, err := f.LoadTable(f.Ctx, missing)
 			return wanted(err, moorage.KindNoSuchTable)
 		}},
 		{"ask for a namespace that is missing", each, func() error {
-			_, err := f.LoadNamespace(f.ctx, testWarehouse, append(deep[:levels-1:levels-1], "missing"))
+			_, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, append(deep[:levels-1:levels-1], "missing"))
 			return wanted(err, moorage.KindNoSuchNamespace)
 		}},
 		{"load the properties", 2 * each, func() error {
-			properties, err := f.LoadNamespace(f.ctx, testWarehouse, deep)
+			properties, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, deep)
 			if err == nil && len(properties["padding"]) != each {
 				t.Errorf("the properties are %d", len(properties))
 			}
 			return err
 		}},
 		{"load a table again", each, func() error {
-			_, err := f.LoadTable(f.ctx, table)
+			_, err := f.LoadTable(f.Ctx, table)
 			return err
 		}},
 	} {
@@ -91,14 +92,14 @@ func TestLongPaths(t *testing.T) {
 	}
 	// A namespace that changed is read as it is now.
 	change := catalog.PropertiesChange{Updates: map[string]string{"padding": "short"}}
-	_, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, deep[:3], change)
+	_, err = f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, deep[:3], change)
 	must(err)
-	properties, err := f.LoadNamespace(f.ctx, testWarehouse, deep[:3])
+	properties, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, deep[:3])
 	must(err)
 	if properties["padding"] != "short" {
 		t.Errorf("the changed properties are %v", properties)
 	}
-	_, err = f.LoadTable(f.ctx, table)
+	_, err = f.LoadTable(f.Ctx, table)
 	must(err)
 }
 

@@ -14,56 +14,57 @@ import (
 	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 )
 
 func TestNamespaceLife(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	deep := moorage.Namespace{"a", "b.c", "d/é"}
-	stored, err := f.CreateNamespace(f.ctx, testWarehouse, deep, map[string]string{"k": "v"})
+	stored, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, deep, map[string]string{"k": "v"})
 	if err != nil || stored["k"] != "v" {
 		t.Fatalf("create: %v, %v", stored, err)
 	}
 	for n := 1; n <= len(deep); n++ {
-		if _, err := f.LoadNamespace(f.ctx, testWarehouse, deep[:n]); err != nil {
+		if _, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, deep[:n]); err != nil {
 			t.Errorf("implicit parent %s: %v", deep[:n], err)
 		}
 	}
-	_, err = f.CreateNamespace(f.ctx, testWarehouse, deep, nil)
-	wantKind(t, err, moorage.KindAlreadyExists)
-	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, deep[:1]), moorage.KindNamespaceNotEmpty)
-	if _, err := f.LoadNamespace(f.ctx, testWarehouse, deep[:1]); err != nil {
+	_, err = f.CreateNamespace(f.Ctx, catalogkit.Warehouse, deep, nil)
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
+	catalogkit.WantKind(t, f.DropNamespace(f.Ctx, catalogkit.Warehouse, deep[:1]), moorage.KindNamespaceNotEmpty)
+	if _, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, deep[:1]); err != nil {
 		t.Errorf("after a drop that was refused: %v", err)
 	}
-	f.wantClean()
+	f.WantClean()
 	for n := len(deep); n > 0; n-- {
-		if err := f.DropNamespace(f.ctx, testWarehouse, deep[:n]); err != nil {
+		if err := f.DropNamespace(f.Ctx, catalogkit.Warehouse, deep[:n]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, deep[:1]), moorage.KindNoSuchNamespace)
-	f.create("t")
-	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
-	wantKind(t, f.Warehouses().Drop(f.ctx, testWarehouse), moorage.KindNamespaceNotEmpty)
-	f.wantClean()
+	catalogkit.WantKind(t, f.DropNamespace(f.Ctx, catalogkit.Warehouse, deep[:1]), moorage.KindNoSuchNamespace)
+	f.Create("t")
+	catalogkit.WantKind(t, f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
+	catalogkit.WantKind(t, f.Warehouses().Drop(f.Ctx, catalogkit.Warehouse), moorage.KindNamespaceNotEmpty)
+	f.WantClean()
 }
 
 func TestUpdateNamespaceProperties(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	ns := moorage.Namespace{"ns"}
-	result, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, catalog.PropertiesChange{Updates: map[string]string{"b": "2", "a": "1"}})
+	result, err := f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, ns, catalog.PropertiesChange{Updates: map[string]string{"b": "2", "a": "1"}})
 	if err != nil || !slices.Equal(result.Updated, []string{"a", "b"}) {
 		t.Fatalf("set: %v, %v", result, err)
 	}
-	result, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, catalog.PropertiesChange{Removals: []string{"a", "x", "a"}, Updates: map[string]string{"c": "3"}})
+	result, err = f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, ns, catalog.PropertiesChange{Removals: []string{"a", "x", "a"}, Updates: map[string]string{"c": "3"}})
 	if err != nil || !slices.Equal(result.Removed, []string{"a"}) || !slices.Equal(result.Missing, []string{"x"}) || !slices.Equal(result.Updated, []string{"c"}) {
 		t.Fatalf("remove and set: %+v, %v", result, err)
 	}
-	_, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, catalog.PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"c": "4"}})
-	wantKind(t, err, moorage.KindUnprocessable)
-	got, err := f.LoadNamespace(f.ctx, testWarehouse, ns)
+	_, err = f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, ns, catalog.PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"c": "4"}})
+	catalogkit.WantKind(t, err, moorage.KindUnprocessable)
+	got, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, ns)
 	if err != nil || fmt.Sprint(got) != "map[b:2 c:3 location:file:///wh/ns]" {
 		t.Errorf("properties %v, %v", got, err)
 	}
@@ -74,7 +75,7 @@ func TestUpdateNamespaceProperties(t *testing.T) {
 // there.
 func TestNamespaceLocation(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	deep := slices.Repeat(moorage.Namespace{strings.Repeat("n", 200)}, 10)
 	for name, test := range map[string]struct {
 		ns     moorage.Namespace
@@ -86,48 +87,48 @@ func TestNamespaceLocation(t *testing.T) {
 		"of its own":      {moorage.Namespace{"own"}, map[string]string{"location": "file:///wh/elsewhere/"}, "file:///wh/elsewhere/"},
 		"too long a path": {deep, nil, "file:///wh"},
 	} {
-		made, err := f.CreateNamespace(f.ctx, testWarehouse, test.ns, test.stored)
+		made, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, test.ns, test.stored)
 		if err != nil || made["location"] != test.want {
 			t.Errorf("%s: made with %v, %v; want %s", name, made, err, test.want)
 		}
-		loaded, err := f.LoadNamespace(f.ctx, testWarehouse, test.ns)
+		loaded, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, test.ns)
 		if err != nil || !maps.Equal(loaded, made) {
 			t.Errorf("%s: loaded %v, %v; made %v", name, loaded, err, made)
 		}
-		at := moorage.Identifier{Warehouse: testWarehouse, Namespace: test.ns, Name: "t"}
-		table, err := f.CreateTable(f.ctx, at, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+		at := moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: test.ns, Name: "t"}
+		table, err := f.CreateTable(f.Ctx, at, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 		if err != nil || !strings.HasPrefix(table.Document.Location(), strings.TrimSuffix(test.want, "/")+"/t") {
 			t.Errorf("%s: a table at %v, %v", name, table, err)
 		}
 	}
 	own := moorage.Namespace{"own"}
-	result, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, catalog.PropertiesChange{Removals: []string{"location"}})
+	result, err := f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, own, catalog.PropertiesChange{Removals: []string{"location"}})
 	if err != nil || !slices.Equal(result.Removed, []string{"location"}) {
 		t.Fatalf("remove: %+v, %v", result, err)
 	}
-	result, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, catalog.PropertiesChange{Removals: []string{"location"}})
+	result, err = f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, own, catalog.PropertiesChange{Removals: []string{"location"}})
 	if err != nil || !slices.Equal(result.Missing, []string{"location"}) {
 		t.Errorf("remove what is not stored: %+v, %v", result, err)
 	}
-	if loaded, err := f.LoadNamespace(f.ctx, testWarehouse, own); err != nil || loaded["location"] != "file:///wh/own" {
+	if loaded, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, own); err != nil || loaded["location"] != "file:///wh/own" {
 		t.Errorf("after the removal: %v, %v", loaded, err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // The nearest namespace with a location decides where tables and views go, staged ones as well, and
 // those of namespaces below it. A table that is there stays.
 func TestNamespaceLocationDecides(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	own, below := moorage.Namespace{"own"}, moorage.Namespace{"own", "a", "b"}
-	must1(f.CreateNamespace(f.ctx, testWarehouse, own, map[string]string{"location": "file:///wh/one"}))(t)
-	must1(f.CreateNamespace(f.ctx, testWarehouse, below, nil))(t)
+	must1(f.CreateNamespace(f.Ctx, catalogkit.Warehouse, own, map[string]string{"location": "file:///wh/one"}))(t)
+	must1(f.CreateNamespace(f.Ctx, catalogkit.Warehouse, below, nil))(t)
 	create := func(ns moorage.Namespace, name string, staged bool) string {
 		t.Helper()
-		at := moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: name}
-		request := catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: staged}
-		return must1(f.CreateTable(f.ctx, at, request))(t).Document.Location()
+		at := moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: ns, Name: name}
+		request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: staged}
+		return must1(f.CreateTable(f.Ctx, at, request))(t).Document.Location()
 	}
 	if got := create(own, "t", false); got != "file:///wh/one/t" {
 		t.Errorf("a table is at %s", got)
@@ -139,49 +140,49 @@ func TestNamespaceLocationDecides(t *testing.T) {
 		t.Errorf("a table two levels below is at %s", got)
 	}
 	change := catalog.PropertiesChange{Updates: map[string]string{"location": "file:///wh/two"}}
-	must1(f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, change))(t)
+	must1(f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, own, change))(t)
 	if got := create(below, "u", false); got != "file:///wh/two/a/b/u" {
 		t.Errorf("after the change a table is at %s", got)
 	}
-	table := must1(f.LoadTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: own, Name: "t"}))(t)
+	table := must1(f.LoadTable(f.Ctx, moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: own, Name: "t"}))(t)
 	if got := table.Document.Location(); got != "file:///wh/one/t" {
 		t.Errorf("after the change the first table is at %s", got)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A location in which no table of the warehouse could be is refused when it is set, and nothing
 // changes.
 func TestNamespaceLocationIsChecked(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	for _, location := range []string{"", "elsewhere", "file:///var/none", "file:///whatever", "s3://b/x", "file:///wh/~moorage/x"} {
 		properties := map[string]string{"location": location}
-		_, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"new"}, properties)
-		wantKind(t, err, moorage.KindBadRequest)
-		_, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Updates: properties})
-		wantKind(t, err, moorage.KindBadRequest)
+		_, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"new"}, properties)
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
+		_, err = f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Updates: properties})
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	}
-	_, err := f.LoadNamespace(f.ctx, testWarehouse, moorage.Namespace{"new"})
-	wantKind(t, err, moorage.KindNoSuchNamespace)
-	if loaded := must1(f.LoadNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}))(t); loaded["location"] != "file:///wh/ns" {
+	_, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"new"})
+	catalogkit.WantKind(t, err, moorage.KindNoSuchNamespace)
+	if loaded := must1(f.LoadNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}))(t); loaded["location"] != "file:///wh/ns" {
 		t.Errorf("the location is %s", loaded["location"])
 	}
 }
 
 func TestListsArePagedByName(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	var want []string
 	for i := range 25 {
 		name := fmt.Sprintf("t%02d", i)
-		f.create(name)
+		f.Create(name)
 		want = append(want, name)
 	}
 	var got []string
 	page := moorage.Page{Limit: 10}
 	for pages := 1; ; pages++ {
-		names, next, err := f.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, page)
+		names, next, err := f.ListTables(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,14 +195,14 @@ func TestListsArePagedByName(t *testing.T) {
 		}
 		page.After = next
 		// What is dropped before the page does not move what comes after it.
-		if err := f.DropTable(f.ctx, ident(names[0]), catalog.DropOptions{}); err != nil {
+		if err := f.DropTable(f.Ctx, ident(names[0]), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	top, _, err := f.ListNamespaces(f.ctx, testWarehouse, nil, moorage.Page{})
+	top, _, err := f.ListNamespaces(f.Ctx, catalogkit.Warehouse, nil, moorage.Page{})
 	if err != nil || len(top) != 1 || !top[0].Equal(moorage.Namespace{"ns"}) {
 		t.Errorf("top levels %v, %v", top, err)
 	}
@@ -212,19 +213,19 @@ func TestListsArePagedByName(t *testing.T) {
 // namespace back.
 func TestDeadDropIsPutBack(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	ns := moorage.Namespace{"ns"}
-	must(t, f.markDropping(f.ctx, ns))
-	if _, err := f.LoadNamespace(f.ctx, testWarehouse, ns); err != nil {
+	must(t, f.MarkDropping(f.Ctx, ns))
+	if _, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, ns); err != nil {
 		t.Errorf("readers: %v", err)
 	}
-	f.clock.Advance(directory.DroppingStale + 1)
-	f.create("t")
-	ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
+	f.Clock.Advance(directory.DroppingStale + 1)
+	f.Create("t")
+	ch, err := f.Directory.Path(f.Ctx, catalogkit.Warehouse, ns)
 	if err != nil || ch.Record().State != registry.StateLive {
 		t.Errorf("state %v, %v", ch.Record().State, err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A drop that fails at any call of the store, and says so, leaves nothing in state dropping. The
@@ -232,28 +233,28 @@ func TestDeadDropIsPutBack(t *testing.T) {
 func TestFailedDropIsPutBack(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
-	for name, prepare := range map[string]func(*fixture){
-		"empty":     func(*fixture) {},
-		"not empty": func(f *fixture) { f.create("t") },
+	for name, prepare := range map[string]func(*catalogkit.Fixture){
+		"empty":     func(*catalogkit.Fixture) {},
+		"not empty": func(f *catalogkit.Fixture) { f.Create("t") },
 	} {
 		for _, action := range []registrytest.Action{registrytest.Fail, registrytest.Lose} {
 			survived := false
 			for k := 0; !survived; k++ {
-				f := newFixture(t)
+				f := catalogkit.New(t)
 				prepare(f)
-				config := f.config
-				faulty := registrytest.Faulty(f.store, registrytest.Nth(k, action))
+				config := f.Config
+				faulty := registrytest.Faulty(f.Store, registrytest.Nth(k, action))
 				config.Store = faulty
-				node, err := newInstance(config)
+				node, err := catalogkit.NewInstance(config)
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = node.DropNamespace(f.ctx, testWarehouse, ns)
+				err = node.DropNamespace(f.Ctx, catalogkit.Warehouse, ns)
 				survived = faulty.Calls() <= k
 				if moorage.KindOf(err) == moorage.KindUnavailable || moorage.KindOf(err) == moorage.KindNamespaceNotEmpty {
-					f.create("u")
+					f.Create("u")
 				}
-				f.wantClean()
+				f.WantClean()
 				if t.Failed() {
 					t.Fatalf("%s, action %d at call %d: %v", name, action, k, err)
 				}
@@ -265,74 +266,74 @@ func TestFailedDropIsPutBack(t *testing.T) {
 // What a drop that died leaves is no problem for an operator to look at.
 func TestCheckOfDeadDrop(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	ns := moorage.Namespace{"ns"}
-	must(t, f.markDropping(f.ctx, ns))
-	f.clock.Advance(directory.DroppingStale + 1)
-	wantClean(t, f.instance)
+	must(t, f.MarkDropping(f.Ctx, ns))
+	f.Clock.Advance(directory.DroppingStale + 1)
+	catalogkit.WantClean(t, f.Instance)
 }
 
 // Properties that are too long are refused as too large, with a key and without. They are no fault
 // of the server.
 func TestNamespaceTooLarge(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	half := strings.Repeat("x", registry.PropertiesBytesMax/2-1)
 	properties := map[string]string{"a": half, "b": half + "x"}
-	create := func(ctx context.Context, c catalog.Verbs) (reply, error) {
-		stored, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"large"}, properties)
-		return reply{Properties: stored}, err
+	create := func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+		stored, err := c.CreateNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{"large"}, properties)
+		return catalogkit.Reply{Properties: stored}, err
 	}
-	_, err := create(f.ctx, f.instance)
-	wantKind(t, err, moorage.KindTooLarge)
+	_, err := create(f.Ctx, f.Instance)
+	catalogkit.WantKind(t, err, moorage.KindTooLarge)
 	for range 2 {
-		_, err = f.once(f.ctx, keyOf("create"), create)
-		wantKind(t, err, moorage.KindTooLarge)
+		_, err = f.Once(f.Ctx, catalogkit.KeyOf("create"), create)
+		catalogkit.WantKind(t, err, moorage.KindTooLarge)
 	}
 
 	properties["b"] = half
-	_, err = create(f.ctx, f.instance)
+	_, err = create(f.Ctx, f.Instance)
 	must(t, err)
 	update := func(updates map[string]string) error {
-		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"large"}, catalog.PropertiesChange{Updates: updates})
+		_, err := f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"large"}, catalog.PropertiesChange{Updates: updates})
 		return err
 	}
-	wantKind(t, update(map[string]string{"c": ""}), moorage.KindTooLarge)
-	wantKind(t, update(map[string]string{"b": half + "x"}), moorage.KindTooLarge)
+	catalogkit.WantKind(t, update(map[string]string{"c": ""}), moorage.KindTooLarge)
+	catalogkit.WantKind(t, update(map[string]string{"b": half + "x"}), moorage.KindTooLarge)
 	must(t, update(map[string]string{"a": "", "b": half + "x"}))
 
 	// So is a change that would change nothing.
 	missing := catalog.PropertiesChange{Removals: []string{half + "1", half + "23"}}
-	remove := func(ctx context.Context, c catalog.Verbs) (reply, error) {
-		result, err := c.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"large"}, missing)
-		return reply{Changed: &result}, err
+	remove := func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+		result, err := c.UpdateNamespaceProperties(ctx, catalogkit.Warehouse, moorage.Namespace{"large"}, missing)
+		return catalogkit.Reply{Changed: &result}, err
 	}
-	key := keyOf("remove")
+	key := catalogkit.KeyOf("remove")
 	key.ID = "01926f3a-7b1c-7def-8123-456789abcde0"
 	for range 2 {
-		_, err = f.once(f.ctx, key, remove)
-		wantKind(t, err, moorage.KindTooLarge)
+		_, err = f.Once(f.Ctx, key, remove)
+		catalogkit.WantKind(t, err, moorage.KindTooLarge)
 	}
-	if stored := len(f.outcomes()); stored != 2 {
+	if stored := len(outcomes(f)); stored != 2 {
 		t.Errorf("%d outcomes are stored, want 2", stored)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // putLong gives the namespace ns properties that are longer than any request may make them: so many
 // bytes in each of a, b and c.
-func (f *fixture) putLong(bytes int) {
-	f.t.Helper()
-	ch, err := f.directory.Path(f.ctx, testWarehouse, moorage.Namespace{"ns"})
-	must(f.t, err)
+func putLong(f *catalogkit.Fixture, bytes int) {
+	f.T.Helper()
+	ch, err := f.Directory.Path(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"})
+	must(f.T, err)
 	value, err := ledger.Decode[registry.Namespace](ch.Record())
-	must(f.t, err)
+	must(f.T, err)
 	long := strings.Repeat("x", bytes)
 	value.Properties = map[string]string{"a": long, "b": long, "c": long}
 	writes, err := ledger.Encode(ledger.Put(ch.Record().Key, registry.StateLive, value))
-	must(f.t, err)
-	_, err = f.store.Apply(f.ctx, registry.Batch{Writes: writes})
-	must(f.t, err)
+	must(f.T, err)
+	_, err = f.Store.Apply(f.Ctx, registry.Batch{Writes: writes})
+	must(f.T, err)
 }
 
 // keysOnly is a store that lists no values of namespaces.
@@ -348,31 +349,31 @@ func (s keysOnly) List(ctx context.Context, table registry.Table, prefix, after 
 // Lists of names do not read what hangs on the names.
 func TestListsReadNamesOnly(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	c := f.other(keysOnly{f.store})
-	found, _, err := c.ListNamespaces(f.ctx, testWarehouse, nil, moorage.Page{})
+	f := catalogkit.New(t)
+	f.Create("t")
+	c := f.Other(keysOnly{f.Store})
+	found, _, err := c.ListNamespaces(f.Ctx, catalogkit.Warehouse, nil, moorage.Page{})
 	if must(t, err); len(found) != 1 {
 		t.Errorf("found %v", found)
 	}
-	tables, _, err := c.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, moorage.Page{Limit: 1})
+	tables, _, err := c.ListTables(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, moorage.Page{Limit: 1})
 	if must(t, err); len(tables) != 1 {
 		t.Errorf("found %v", tables)
 	}
-	wantKind(t, c.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
+	catalogkit.WantKind(t, c.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
 }
 
 // A look for a table does not decode the properties of its namespace. The test is not parallel: it
 // counts what the process allocates.
 func TestResolveDecodesNoProperties(t *testing.T) {
-	f := newFixture(t)
-	f.putLong(10 << 20)
+	f := catalogkit.New(t)
+	putLong(f, 10<<20)
 	look := func() {
-		_, err := f.LoadTable(f.ctx, ident("missing"))
-		wantKind(t, err, moorage.KindNoSuchTable)
+		_, err := f.LoadTable(f.Ctx, ident("missing"))
+		catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
 	}
 	look()
-	f.putLong(10 << 20) // in another version
+	putLong(f, 10<<20) // in another version
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range 10 {

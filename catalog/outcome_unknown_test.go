@@ -13,6 +13,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 )
 
@@ -60,33 +61,13 @@ func (s *losingStore) lose(operation gate.Verb, keepBack bool, meanwhile func())
 	s.operation, s.keepBack, s.meanwhile = string(operation), keepBack, meanwhile
 }
 
-func newLosingFixture(t *testing.T) (*fixture, *losingStore) {
+func newLosingFixture(t *testing.T) (*catalogkit.Fixture, *losingStore) {
 	losing := new(losingStore)
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		losing.Store = c.Store
 		c.Store = losing
 	})
 	return f, losing
-}
-
-// other returns another catalog over the same stores, as another node has it.
-func (f *fixture) other(store registry.Store) *instance {
-	f.t.Helper()
-	config := f.config
-	config.Store = store
-	c, err := newInstance(config)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return c
-}
-
-// unlocked is other for a node that takes no locks.
-func (f *fixture) unlocked(store registry.Store) *instance {
-	f.t.Helper()
-	node := *f
-	node.config.Locks = noLocks()
-	return node.other(store)
 }
 
 // The answer of a commit is lost. Another node commits three times, with a metadata log that keeps
@@ -94,23 +75,23 @@ func (f *fixture) unlocked(store registry.Store) *instance {
 func TestLostAnswerOfCommit(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
-	f.create("t")
-	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "write.metadata.previous-versions-max", "1")); err != nil {
+	f.Create("t")
+	if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "write.metadata.previous-versions-max", "1")); err != nil {
 		t.Fatal(err)
 	}
-	node := f.other(losing.Store)
+	node := f.Other(losing.Store)
 	losing.lose(gate.Commit, false, func() {
 		for i := range 3 {
-			if _, err := node.Commit(f.ctx, ident("t"), setProperty(t, "other", fmt.Sprint(i))); err != nil {
+			if _, err := node.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "other", fmt.Sprint(i))); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	mine, err := f.Commit(f.ctx, ident("t"), setProperty(t, "mine", "yes"))
+	mine, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "mine", "yes"))
 	if err != nil {
 		t.Fatalf("the commit happened, but was answered %v", err)
 	}
-	last, err := f.LoadTable(f.ctx, ident("t"))
+	last, err := f.LoadTable(f.Ctx, ident("t"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +108,7 @@ func TestLostAnswerOfCommit(t *testing.T) {
 			t.Errorf("the metadata log names %s, so it could have shown the outcome", mine.MetadataLocation)
 		}
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // The same for every operation, whether its Apply happened before the look or never will.
@@ -147,21 +128,21 @@ func TestLostAnswers(t *testing.T) {
 				})
 				m := mutations(t, unregistered)[n]
 				losing.lose(m.operation, keepBack, nil)
-				if _, err := m.run(f.ctx, f.instance); err != nil {
+				if _, err := m.run(f.Ctx, f.Instance); err != nil {
 					t.Fatalf("answered %v", err)
 				}
 				if losing.operation != "" {
 					t.Fatalf("no Apply of %s was seen", m.operation)
 				}
-				if !m.happened(f.ctx, f.instance) {
+				if !m.happened(f.Ctx, f.Instance) {
 					t.Error("answered success, but it did not happen")
 				}
 				if losing.kept != nil { // the first try wakes up: it must be fenced
-					if _, err := losing.Store.Apply(f.ctx, *losing.kept); err == nil {
+					if _, err := losing.Store.Apply(f.Ctx, *losing.kept); err == nil {
 						t.Error("the first try came true after its second one")
 					}
 				}
-				f.wantClean()
+				f.WantClean()
 			})
 		}
 	}
@@ -206,22 +187,22 @@ func TestFenceComesTooLate(t *testing.T) {
 				late.Store = c.Store
 				c.Store = late
 			})
-			before := f.count(m.operation)
+			before := count(f, m.operation)
 			m := mutations(t, unregistered)[n]
 			late.operation = m.operation
-			if _, err := m.run(f.ctx, f.instance); err != nil {
+			if _, err := m.run(f.Ctx, f.Instance); err != nil {
 				t.Errorf("answered %v", err)
 			}
 			if late.operation != "" || late.kept != nil || late.late != nil {
 				t.Fatalf("no Apply of %s came before its fence: %v", m.operation, late.late)
 			}
-			if !m.happened(f.ctx, f.instance) {
+			if !m.happened(f.Ctx, f.Instance) {
 				t.Error("answered success, but it did not happen")
 			}
-			if got := f.count(m.operation) - before; got != 1 {
+			if got := count(f, m.operation) - before; got != 1 {
 				t.Errorf("it happened %d times", got)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -229,36 +210,36 @@ func TestFenceComesTooLate(t *testing.T) {
 // A store that refuses is answered as one that is unavailable. Nothing has happened.
 func TestRefusedApply(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	node := f.other(registrytest.Faulty(f.store, registrytest.NthApply(0, registrytest.Fail)))
-	_, err := node.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
-	wantKind(t, err, moorage.KindUnavailable)
-	f.wantProperty("t", "a", "")
-	f.wantClean()
+	f := catalogkit.New(t)
+	f.Create("t")
+	node := f.Other(registrytest.Faulty(f.Store, registrytest.NthApply(0, registrytest.Fail)))
+	_, err := node.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "b"))
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
+	f.WantProperty("t", "a", "")
+	f.WantClean()
 }
 
 // A store stays silent. The answer is that the outcome is unknown, and the file stays.
 func TestUnknownStaysUnknown(t *testing.T) {
 	t.Parallel()
 	silent := &silentStore{}
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		silent.Store = c.Store
 		c.Store = silent
 	})
-	f.create("t")
+	f.Create("t")
 	silent.arm(string(gate.Commit))
-	_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
-	wantKind(t, err, moorage.KindCommitUnknown)
+	_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "b"))
+	catalogkit.WantKind(t, err, moorage.KindCommitUnknown)
 	silent.disarm()
-	table, err := f.LoadTable(f.ctx, ident("t"))
+	table, err := f.LoadTable(f.Ctx, ident("t"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := table.Document.Property("a"); got != "b" {
 		t.Errorf("the commit happened, but the property is %q", got)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // silentStore applies one batch, loses its answer, and then refuses all calls with ErrFailed, as
@@ -299,34 +280,34 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 		t.Run(fmt.Sprintf("keyed %t", keyed), func(t *testing.T) {
 			t.Parallel()
 			store := &unconfirmedStore{operation: string(gate.Commit)}
-			f := newFixture(t, func(c *catalog.Config) {
+			f := catalogkit.New(t, func(c *catalog.Config) {
 				store.Store = c.Store
 				c.Store = store
 			})
 			catalog.SetSettleTimeout(f.Catalog, 20*time.Millisecond)
-			f.create("t")
-			commit := func(ctx context.Context, c catalog.Verbs) (reply, error) {
-				table, err := c.Commit(ctx, ident("t"), setProperty(t, "a", "1"))
-				return reply{Table: table}, err
+			f.Create("t")
+			commit := func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+				table, err := c.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "a", "1"))
+				return catalogkit.Reply{Table: table}, err
 			}
-			try := func() (reply, error) {
+			try := func() (catalogkit.Reply, error) {
 				if keyed {
-					return f.once(f.ctx, catalog.Key{ID: "k", Warehouse: testWarehouse}, commit)
+					return f.Once(f.Ctx, catalog.Key{ID: "k", Warehouse: catalogkit.Warehouse}, commit)
 				}
-				return commit(f.ctx, f.instance)
+				return commit(f.Ctx, f.Instance)
 			}
 			_, err := try()
-			wantKind(t, err, moorage.KindCommitUnknown)
+			catalogkit.WantKind(t, err, moorage.KindCommitUnknown)
 			if keyed { // again
 				_, err := try()
-				wantKind(t, err, moorage.KindCommitUnknown)
+				catalogkit.WantKind(t, err, moorage.KindCommitUnknown)
 			}
 			store.stalled.Store(false)
 			store.operation = ""
 			if _, err := try(); err != nil {
 				t.Error(err)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }

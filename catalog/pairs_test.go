@@ -10,6 +10,7 @@ import (
 	"moorage/maintenance/leases"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // This file and fates_test.go in maintenance/jobs are the table of docs/design/pairs.md.
@@ -17,78 +18,78 @@ import (
 // meanwhile is what happens to the table a, which is that of the tests.
 type meanwhile struct {
 	name string
-	do   func(f *fixture, table *catalog.Table) error
+	do   func(f *catalogkit.Fixture, table *catalog.Table) error
 }
 
 // withTable returns everything that can happen to the table called name.
 func withTable(name string) []meanwhile {
 	at := ident(name)
-	drop := func(f *fixture, purge bool) error {
-		return f.DropTable(f.ctx, at, catalog.DropOptions{Purge: purge})
+	drop := func(f *catalogkit.Fixture, purge bool) error {
+		return f.DropTable(f.Ctx, at, catalog.DropOptions{Purge: purge})
 	}
-	register := func(f *fixture, location string, overwrite bool) error {
-		_, err := f.RegisterTable(f.ctx, at, catalog.RegisterRequest{MetadataLocation: location, Overwrite: overwrite})
+	register := func(f *catalogkit.Fixture, location string, overwrite bool) error {
+		_, err := f.RegisterTable(f.Ctx, at, catalog.RegisterRequest{MetadataLocation: location, Overwrite: overwrite})
 		return err
 	}
-	unregister := func(f *fixture) error {
-		_, err := f.UnregisterTable(f.ctx, at)
+	unregister := func(f *catalogkit.Fixture) error {
+		_, err := f.UnregisterTable(f.Ctx, at)
 		return err
 	}
-	create := func(f *fixture, name string, request catalog.CreateTableRequest) (*catalog.Table, error) {
-		request.Schema = []byte(testSchema)
-		return f.CreateTable(f.ctx, ident(name), request)
+	create := func(f *catalogkit.Fixture, name string, request catalog.CreateTableRequest) (*catalog.Table, error) {
+		request.Schema = []byte(catalogkit.Schema)
+		return f.CreateTable(f.Ctx, ident(name), request)
 	}
 	return []meanwhile{
-		{"rename", func(f *fixture, _ *catalog.Table) error { return f.RenameTable(f.ctx, at, ident("z")) }},
-		{"set-location", func(f *fixture, _ *catalog.Table) error {
-			_, err := f.Commit(f.ctx, at, commitRequest(f.t, `[]`, `[{"action":"set-location","location":"file:///wh/ns/moved"}]`))
+		{"rename", func(f *catalogkit.Fixture, _ *catalog.Table) error { return f.RenameTable(f.Ctx, at, ident("z")) }},
+		{"set-location", func(f *catalogkit.Fixture, _ *catalog.Table) error {
+			_, err := f.Commit(f.Ctx, at, catalogkit.CommitRequest(f.T, `[]`, `[{"action":"set-location","location":"file:///wh/ns/moved"}]`))
 			return err
 		}},
-		{"drop", func(f *fixture, _ *catalog.Table) error { return drop(f, false) }},
-		{"drop, undrop", func(f *fixture, table *catalog.Table) error {
-			must(f.t, drop(f, false))
+		{"drop", func(f *catalogkit.Fixture, _ *catalog.Table) error { return drop(f, false) }},
+		{"drop, undrop", func(f *catalogkit.Fixture, table *catalog.Table) error {
+			must(f.T, drop(f, false))
 			return register(f, table.MetadataLocation, false)
 		}},
-		{"drop, end of the window", func(f *fixture, _ *catalog.Table) error {
-			must(f.t, drop(f, false))
-			f.clock.Advance(undropWindow + time.Second)
-			return f.endWindows(f.ctx)
+		{"drop, end of the window", func(f *catalogkit.Fixture, _ *catalog.Table) error {
+			must(f.T, drop(f, false))
+			f.Clock.Advance(catalogkit.UndropWindow + time.Second)
+			return f.EndWindows(f.Ctx)
 		}},
-		{"drop, create another", func(f *fixture, _ *catalog.Table) error {
-			must(f.t, drop(f, false))
+		{"drop, create another", func(f *catalogkit.Fixture, _ *catalog.Table) error {
+			must(f.T, drop(f, false))
 			_, err := create(f, name, catalog.CreateTableRequest{})
 			return err
 		}},
-		{"purge", func(f *fixture, _ *catalog.Table) error {
-			must(f.t, drop(f, true))
-			return f.purgeAll(f.ctx)
+		{"purge", func(f *catalogkit.Fixture, _ *catalog.Table) error {
+			must(f.T, drop(f, true))
+			return f.PurgeAll(f.Ctx)
 		}},
-		{"purge that waits", func(f *fixture, _ *catalog.Table) error {
-			_, err := f.As(moorage.Anonymous()).Warehouses().Change(f.ctx, testWarehouse, warehouses.Change{
+		{"purge that waits", func(f *catalogkit.Fixture, _ *catalog.Table) error {
+			_, err := f.As(moorage.Anonymous()).Warehouses().Change(f.Ctx, catalogkit.Warehouse, warehouses.Change{
 				Properties: map[string]*string{metadata.PropPurgeDelay: new("24h")},
 			})
-			must(f.t, err)
-			must(f.t, drop(f, true))
-			return f.purgeAll(f.ctx)
+			must(f.T, err)
+			must(f.T, drop(f, true))
+			return f.PurgeAll(f.Ctx)
 		}},
-		{"unregister", func(f *fixture, _ *catalog.Table) error { return unregister(f) }},
-		{"unregister, register", func(f *fixture, table *catalog.Table) error {
-			must(f.t, unregister(f))
+		{"unregister", func(f *catalogkit.Fixture, _ *catalog.Table) error { return unregister(f) }},
+		{"unregister, register", func(f *catalogkit.Fixture, table *catalog.Table) error {
+			must(f.T, unregister(f))
 			return register(f, table.MetadataLocation, false)
 		}},
-		{"register over, the same uuid", func(f *fixture, table *catalog.Table) error {
+		{"register over, the same uuid", func(f *catalogkit.Fixture, table *catalog.Table) error {
 			return register(f, table.MetadataLocation, true)
 		}},
-		{"register over, another uuid", func(f *fixture, _ *catalog.Table) error {
+		{"register over, another uuid", func(f *catalogkit.Fixture, _ *catalog.Table) error {
 			other, err := create(f, "other", catalog.CreateTableRequest{})
-			must(f.t, err)
-			_, err = f.UnregisterTable(f.ctx, ident("other"))
-			must(f.t, err)
+			must(f.T, err)
+			_, err = f.UnregisterTable(f.Ctx, ident("other"))
+			must(f.T, err)
 			return register(f, other.MetadataLocation, true)
 		}},
-		{"staged create at its location", func(f *fixture, table *catalog.Table) error {
+		{"staged create at its location", func(f *catalogkit.Fixture, table *catalog.Table) error {
 			_, err := create(f, "new", catalog.CreateTableRequest{Location: table.Document.Location(), Stage: true})
-			wantKind(f.t, err, moorage.KindBadRequest)
+			catalogkit.WantKind(f.T, err, moorage.KindBadRequest)
 			return nil
 		}},
 	}
@@ -118,13 +119,13 @@ func TestPairsOfTransactions(t *testing.T) {
 	for _, pair := range withTable("a") {
 		t.Run(pair.name, func(t *testing.T) {
 			t.Parallel()
-			transactDuring(t, func(f *fixture) error {
-				table, err := f.LoadTable(f.ctx, ident("a"))
+			transactDuring(t, func(f *catalogkit.Fixture) error {
+				table, err := f.LoadTable(f.Ctx, ident("a"))
 				if err != nil {
 					return err
 				}
 				return pair.do(f, table)
-			}, func(f *fixture, pinned bool, err error) {
+			}, func(f *catalogkit.Fixture, pinned bool, err error) {
 				kind, changed := want[pair.name].named, ident("a")
 				if pinned {
 					kind = want[pair.name].pinned
@@ -133,14 +134,14 @@ func TestPairsOfTransactions(t *testing.T) {
 					changed = ident("z")
 				}
 				if kind == happens && err == nil {
-					f.wantProperty("b", "n", "1")
-					f.wantProperty(changed.Name, "n", "1")
+					f.WantProperty("b", "n", "1")
+					f.WantProperty(changed.Name, "n", "1")
 					return
 				}
-				wantKind(f.t, err, kind)
-				f.wantProperty("b", "n", "")
-				if now, err := f.LoadTable(f.ctx, changed); err == nil {
-					f.wantProperty(now.Identifier.Name, "n", "")
+				catalogkit.WantKind(f.T, err, kind)
+				f.WantProperty("b", "n", "")
+				if now, err := f.LoadTable(f.Ctx, changed); err == nil {
+					f.WantProperty(now.Identifier.Name, "n", "")
 				}
 			})
 		})
@@ -172,29 +173,29 @@ func TestPairsOfLeases(t *testing.T) {
 		t.Run(pair.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLeased(t)
-			table, err := l.LoadTable(l.ctx, ident("t"))
+			table, err := l.LoadTable(l.Ctx, ident("t"))
 			must(t, err)
-			must(t, pair.do(l.fixture, table))
+			must(t, pair.do(l.Fixture, table))
 			name := "t"
 			if pair.name == "rename" {
 				name = "z"
 			}
-			_, err = l.under(l.lease.ID).Commit(l.ctx, ident(name), setProperty(t, "n", "1"))
+			_, err = l.under(l.lease.ID).Commit(l.Ctx, ident(name), catalogkit.SetProperty(t, "n", "1"))
 			if kind := want[pair.name]; kind == happens {
 				must(t, err)
 			} else {
-				wantKind(t, err, kind)
+				catalogkit.WantKind(t, err, kind)
 			}
-			records, err := l.store.Get(l.ctx, registry.PointerKey(l.id))
+			records, err := l.store.Get(l.Ctx, registry.PointerKey(l.id))
 			must(t, err)
 			if records[0].State == registry.StateLive {
-				must(t, l.leases.Release(l.ctx, moorage.Anonymous(), l.lease.ID, leases.OwnLeases))
+				must(t, l.leases.Release(l.Ctx, moorage.Anonymous(), l.lease.ID, leases.OwnLeases))
 				if next := l.take(moorage.Anonymous()); next.ID.Token <= l.lease.ID.Token {
 					t.Errorf("the token %d comes after %d", next.ID.Token, l.lease.ID.Token)
 				}
 			}
-			l.wantNoTransactions()
-			l.wantClean()
+			l.WantNoTransactions()
+			l.WantClean()
 		})
 	}
 }
@@ -204,63 +205,63 @@ func TestPairsOfLeases(t *testing.T) {
 // After the last credential has ended, the location of one that is gone passes on.
 func TestPairsOfCredentials(t *testing.T) {
 	t.Parallel()
-	at, z := lakeIdent(), lakeIdent()
+	at, z := catalogkit.LakeIdent(), catalogkit.LakeIdent()
 	z.Name = "z"
-	drop := func(f *fixture) { must(f.t, f.DropTable(f.ctx, at, catalog.DropOptions{})) }
-	register := func(f *fixture, table *catalog.Table, overwrite bool) error {
-		_, err := f.RegisterTable(f.ctx, at, catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: overwrite})
+	drop := func(f *catalogkit.Fixture) { must(f.T, f.DropTable(f.Ctx, at, catalog.DropOptions{})) }
+	register := func(f *catalogkit.Fixture, table *catalog.Table, overwrite bool) error {
+		_, err := f.RegisterTable(f.Ctx, at, catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: overwrite})
 		return err
 	}
 	for _, pair := range []struct {
 		name  string
-		do    func(f *fixture, table *catalog.Table) error
+		do    func(f *catalogkit.Fixture, table *catalog.Table) error
 		keeps bool // the table has its location in the end
 	}{
-		{"nothing", func(*fixture, *catalog.Table) error { return nil }, true},
-		{"rename", func(f *fixture, _ *catalog.Table) error { return f.RenameTable(f.ctx, at, z) }, true},
-		{"set-location", func(f *fixture, _ *catalog.Table) error {
-			_, err := f.Commit(f.ctx, at, commitRequest(f.t, `[]`, `[{"action":"set-location","location":"s3://bucket/lake/ns/moved"}]`))
+		{"nothing", func(*catalogkit.Fixture, *catalog.Table) error { return nil }, true},
+		{"rename", func(f *catalogkit.Fixture, _ *catalog.Table) error { return f.RenameTable(f.Ctx, at, z) }, true},
+		{"set-location", func(f *catalogkit.Fixture, _ *catalog.Table) error {
+			_, err := f.Commit(f.Ctx, at, catalogkit.CommitRequest(f.T, `[]`, `[{"action":"set-location","location":"s3://bucket/lake/ns/moved"}]`))
 			return err
 		}, true},
-		{"drop", func(f *fixture, _ *catalog.Table) error { drop(f); return nil }, false},
-		{"drop, undrop", func(f *fixture, table *catalog.Table) error {
+		{"drop", func(f *catalogkit.Fixture, _ *catalog.Table) error { drop(f); return nil }, false},
+		{"drop, undrop", func(f *catalogkit.Fixture, table *catalog.Table) error {
 			drop(f)
 			return register(f, table, false)
 		}, true},
-		{"drop, another of the name", func(f *fixture, _ *catalog.Table) error {
+		{"drop, another of the name", func(f *catalogkit.Fixture, _ *catalog.Table) error {
 			drop(f)
-			_, err := f.CreateTable(f.ctx, at, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+			_, err := f.CreateTable(f.Ctx, at, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 			return err
 		}, false},
-		{"register over, the same uuid", func(f *fixture, table *catalog.Table) error { return register(f, table, true) }, true},
-		{"unregister", func(f *fixture, _ *catalog.Table) error {
-			_, err := f.UnregisterTable(f.ctx, at)
+		{"register over, the same uuid", func(f *catalogkit.Fixture, table *catalog.Table) error { return register(f, table, true) }, true},
+		{"unregister", func(f *catalogkit.Fixture, _ *catalog.Table) error {
+			_, err := f.UnregisterTable(f.Ctx, at)
 			return err
 		}, false},
-		{"unregister, register", func(f *fixture, table *catalog.Table) error {
-			_, err := f.UnregisterTable(f.ctx, at)
-			must(f.t, err)
+		{"unregister, register", func(f *catalogkit.Fixture, table *catalog.Table) error {
+			_, err := f.UnregisterTable(f.Ctx, at)
+			must(f.T, err)
 			return register(f, table, false)
 		}, true},
 	} {
 		t.Run(pair.name, func(t *testing.T) {
 			t.Parallel()
-			f, table := newRestingFixture(t)
+			f, table := catalogkit.NewRestingFixture(t)
 			must(t, pair.do(f, table))
 			for _, ended := range []bool{false, true} {
 				for _, stage := range []bool{true, false} {
-					switch err := f.anotherAt(restingTable, stage); {
+					switch err := f.AnotherAt(catalogkit.RestingTable, stage); {
 					case pair.keeps:
-						wantKind(t, err, moorage.KindBadRequest)
+						catalogkit.WantKind(t, err, moorage.KindBadRequest)
 					case !ended:
-						wantKind(t, err, moorage.KindCommitFailed)
+						catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 					default:
 						must(t, err)
 					}
 				}
-				f.clock.Advance(limitedLife)
+				f.Clock.Advance(catalogkit.LimitedLife)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }

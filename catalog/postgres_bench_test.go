@@ -22,6 +22,7 @@ import (
 	"moorage/registry/postgres"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/pgserver"
 	"moorage/testkit/registrytest"
 )
@@ -51,7 +52,7 @@ func newBenchDatabase(b *testing.B) benchDatabase {
 
 // newCatalog returns a catalog over the database and files on a real disk, with the warehouse "w"
 // and the namespace "ns".
-func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *fixture {
+func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *catalogkit.Fixture {
 	b.Helper()
 	random := newLockedRandom(uint64(time.Now().UnixNano()))
 	store, err := postgres.Open(b.Context(), d.DSN()+"&pool_max_conns=64", postgres.Options{Random: random})
@@ -63,21 +64,21 @@ func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *fixture 
 			b.Error(err)
 		}
 	})
-	c, err := newInstance(catalog.Config{
+	c, err := catalogkit.NewInstance(catalog.Config{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Random: random}), Locks: manager,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return file.New(place.Roots) },
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &fixture{instance: c, t: b, ctx: b.Context(), store: store}
-	if _, err := c.LoadWarehouse(f.ctx, testWarehouse); err == nil {
+	f := &catalogkit.Fixture{Instance: c, T: b, Ctx: b.Context(), Store: store}
+	if _, err := c.LoadWarehouse(f.Ctx, catalogkit.Warehouse); err == nil {
 		return f
 	}
-	if _, err := c.Warehouses().Create(f.ctx, warehouses.Spec{Name: testWarehouse, Location: "file://" + d.warehouse}); err != nil {
+	if _, err := c.Warehouses().Create(f.Ctx, warehouses.Spec{Name: catalogkit.Warehouse, Location: "file://" + d.warehouse}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := c.CreateNamespace(f.ctx, testWarehouse, []string{"ns"}, nil); err != nil {
+	if _, err := c.CreateNamespace(f.Ctx, catalogkit.Warehouse, []string{"ns"}, nil); err != nil {
 		b.Fatal(err)
 	}
 	return f
@@ -134,11 +135,11 @@ func BenchmarkPostgres(b *testing.B) {
 func (d benchDatabase) benchmarkCommit(b *testing.B) {
 	f := d.newCatalog(b, locks.NewLocal(locks.LocalConfig{}))
 	const many = 1000
-	f.createTables(many)
+	createTables(f, many)
 	d.execute(b, `INSERT INTO moorage_pointer SELECT int4send(i), gen_random_uuid(), 1, decode(repeat('42', 400), 'hex') FROM generate_series(0, 999) AS i`)
 	requests := make([]catalog.CommitRequest, 1024)
 	for i := range requests {
-		requests[i] = setProperty(b, "a", fmt.Sprint(i))
+		requests[i] = catalogkit.SetProperty(b, "a", fmt.Sprint(i))
 	}
 	for _, clients := range clientCounts {
 		b.Run(fmt.Sprintf("file/clients=%d", clients), func(b *testing.B) {
@@ -159,7 +160,7 @@ func (d benchDatabase) benchmarkCommit(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("moorage/tables=%d/clients=%d", tables, clients), func(b *testing.B) {
 				inParallel(b, clients, func(n int64) error {
-					_, err := f.Commit(f.ctx, ident(fmt.Sprintf("t%d", n%int64(tables))), requests[n/int64(tables)%int64(len(requests))])
+					_, err := f.Commit(f.Ctx, ident(fmt.Sprintf("t%d", n%int64(tables))), requests[n/int64(tables)%int64(len(requests))])
 					return err
 				})
 			})
@@ -175,7 +176,7 @@ func (d benchDatabase) benchmarkLoad(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("moorage/clients=%d", clients), func(b *testing.B) {
 			inParallel(b, clients, func(n int64) error {
-				_, err := f.LoadTable(f.ctx, ident(fmt.Sprintf("t%d", n%1000)))
+				_, err := f.LoadTable(f.Ctx, ident(fmt.Sprintf("t%d", n%1000)))
 				return err
 			})
 		})
@@ -191,7 +192,7 @@ func (d benchDatabase) benchmarkCreate(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/clients=%d", row.name, clients), func(b *testing.B) {
 				f := d.newCatalog(b, row.manager)
 				inParallel(b, clients, func(n int64) error {
-					_, err := f.CreateTable(f.ctx, ident(fmt.Sprintf("%s-%d-%d-%d", row.name, clients, b.N, n)), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+					_, err := f.CreateTable(f.Ctx, ident(fmt.Sprintf("%s-%d-%d-%d", row.name, clients, b.N, n)), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 					return err
 				})
 			})
@@ -203,14 +204,14 @@ func (d benchDatabase) benchmarkList(b *testing.B) {
 	f := d.newCatalog(b, locks.GrantAll{})
 	for _, tables := range []int{100, 100_000} {
 		ns := []string{fmt.Sprint("list", tables)}
-		if _, err := f.CreateNamespace(f.ctx, testWarehouse, ns, nil); err != nil {
+		if _, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, ns, nil); err != nil {
 			b.Fatal(err)
 		}
-		ch, err := f.directory.Path(f.ctx, testWarehouse, ns)
+		ch, err := f.Directory.Path(f.Ctx, catalogkit.Warehouse, ns)
 		if err != nil {
 			b.Fatal(err)
 		}
-		f.putEntries(b, ch.ID(), tables)
+		putEntries(f, b, ch.ID(), tables)
 		for _, clients := range clientCounts {
 			b.Run(fmt.Sprintf("tables=%d/clients=%d", tables, clients), func(b *testing.B) {
 				inParallel(b, clients, func(n int64) error {
@@ -218,7 +219,7 @@ func (d benchDatabase) benchmarkList(b *testing.B) {
 					if tables > 100 {
 						after = fmt.Sprintf("t%06d", n*7919%int64(tables-100))
 					}
-					names, _, err := f.ListTables(f.ctx, testWarehouse, ns, moorage.Page{After: after, Limit: 100})
+					names, _, err := f.ListTables(f.Ctx, catalogkit.Warehouse, ns, moorage.Page{After: after, Limit: 100})
 					if err == nil && len(names) != 100 {
 						err = fmt.Errorf("%d names", len(names))
 					}
@@ -230,12 +231,12 @@ func (d benchDatabase) benchmarkList(b *testing.B) {
 }
 
 // putEntries writes entries alone: a list reads nothing else.
-func (f *fixture) putEntries(b *testing.B, namespace registry.ID, count int) {
+func putEntries(f *catalogkit.Fixture, b *testing.B, namespace registry.ID, count int) {
 	b.Helper()
 	var writes []registry.Write
 	for i := range count {
 		name := fmt.Sprintf("t%06d", i)
-		id, err := f.ledger.NewID()
+		id, err := f.Ledger.NewID()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -244,7 +245,7 @@ func (f *fixture) putEntries(b *testing.B, namespace registry.ID, count int) {
 			b.Fatal(err)
 		}
 		if writes = append(writes, puts...); len(writes) == 1000 || i == count-1 {
-			if _, err := f.store.Apply(f.ctx, registry.Batch{Writes: writes}); err != nil {
+			if _, err := f.Store.Apply(f.Ctx, registry.Batch{Writes: writes}); err != nil {
 				b.Fatal(err)
 			}
 			writes = nil

@@ -12,7 +12,9 @@ import (
 	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/loopback"
+	"moorage/testkit/storetest"
 )
 
 // muteStore is a store behind a proxy that loses the answer of one Apply. The proxy lets the Apply
@@ -87,7 +89,7 @@ func (s *muteStore) await(ctx context.Context, key registry.Key) {
 // newMuteStore returns a store over a new database.
 func newMuteStore(t *testing.T, random *lockedRandom) *muteStore {
 	t.Helper()
-	dsn := newDatabase(t)
+	dsn := stores.NewDatabase(t)
 	target, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +105,7 @@ func newMuteStore(t *testing.T, random *lockedRandom) *muteStore {
 	})
 	target.Host = proxy.Addr()
 	return &muteStore{
-		Store: openPostgres(t, target.String(), random), proxy: proxy, direct: openPostgres(t, dsn, random), left: -1,
+		Store: storetest.OpenNode(t, target.String(), random), proxy: proxy, direct: storetest.OpenNode(t, dsn, random), left: -1,
 	}
 }
 
@@ -125,27 +127,27 @@ func TestBrokenConnections(t *testing.T) {
 func loseOnce(t *testing.T, n int, operation gate.Verb, k int) (hit bool) {
 	t.Helper()
 	var store *muteStore
-	files := &fileCount{there: map[string]bool{}}
+	files := &catalogkit.FileCount{There: map[string]bool{}}
 	f, unregistered := newCrashFixture(t, operation, func(c *catalog.Config) {
 		store = newMuteStore(t, newLockedRandom(uint64(k)))
-		c.Store = clockedStore{store, c.Now}
+		c.Store = catalogkit.ClockedStore{Store: store, Now: c.Now}
 		open := c.OpenStorage
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			inner, err := open(place)
-			return &countedFiles{inner, files}, err
+			return &catalogkit.CountedFiles{Store: inner, Count: files}, err
 		}
 	})
 	m := mutations(t, unregistered)[n]
 	store.arm(k)
-	_, err := m.run(f.ctx, f.instance)
+	_, err := m.run(f.Ctx, f.Instance)
 	hit = store.disarm()
 	if err != nil {
 		t.Fatalf("Apply %d: answered %v of kind %s", k, err, moorage.KindOf(err))
 	}
-	if !m.happened(f.ctx, f.instance) {
+	if !m.happened(f.Ctx, f.Instance) {
 		t.Fatalf("Apply %d: acknowledged, and did not happen", k)
 	}
-	f.recover()
-	f.wantClean()
+	recoverAll(f)
+	f.WantClean()
 	return hit && !t.Failed()
 }

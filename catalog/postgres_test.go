@@ -2,11 +2,8 @@ package catalog_test
 
 import (
 	"context"
-	"crypto/rand"
 	"flag"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,85 +13,21 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/locks"
-	"moorage/registry"
-	"moorage/registry/postgres"
-	"moorage/testkit/pgserver"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/scale"
+	"moorage/testkit/storetest"
 )
 
 var longFlag = flag.Bool("long", false, "all rounds and all port calls over PostgreSQL, not a part of them")
 
-// database starts the server of the tests that want one.
-var database = sync.OnceValues(func() (*pgserver.Server, error) {
-	// What a test's server forgets in a power cut does not matter here.
-	return pgserver.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-})
-
-// databaseUsed is set by the first test that wants a database.
-var databaseUsed sync.Once
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	unused := false
-	databaseUsed.Do(func() { unused = true })
-	if !unused {
-		if server, err := database(); err == nil {
-			if err := server.Stop(); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
-		}
-	}
-	os.Exit(code)
-}
-
-// newDatabase returns what names an empty database with the tables of a store.
-func newDatabase(t testing.TB) string {
-	t.Helper()
-	databaseUsed.Do(func() {})
-	server, err := database()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dsn, err := server.NewSchema(t.Context(), "test_"+strings.ToLower(rand.Text()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := postgres.Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	return dsn
-}
-
-// openPostgres returns a store over a database, as one node has it.
-func openPostgres(t testing.TB, dsn string, random *lockedRandom) registry.Store {
-	t.Helper()
-	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8", postgres.Options{Random: random, AcquireTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return store
-}
-
-// newPostgres returns a store over a database of its own.
-func newPostgres(t testing.TB, random *lockedRandom) registry.Store {
-	t.Helper()
-	return openPostgres(t, newDatabase(t), random)
-}
-
 // postgresSystem is a system of nodes over one database, which never fails.
 func postgresSystem(manager func() locks.Manager, nodes int) func(*testing.T, *lockedRandom) *historySystem {
 	return func(t *testing.T, random *lockedRandom) *historySystem {
-		dsn := newDatabase(t)
+		dsn := stores.NewDatabase(t)
 		parts := historyParts{locks: manager, nodes: nodes, random: random}
 		for range nodes {
-			parts.stores = append(parts.stores, openPostgres(t, dsn, random))
+			parts.stores = append(parts.stores, storetest.OpenNode(t, dsn, random))
 		}
 		return newHistorySystem(t, parts.stores[0], parts)
 	}
@@ -102,12 +35,12 @@ func postgresSystem(manager func() locks.Manager, nodes int) func(*testing.T, *l
 
 // faultyPostgresSystem is a system of two nodes over one database that loses answers.
 func faultyPostgresSystem(t *testing.T, random *lockedRandom) *historySystem {
-	dsn := newDatabase(t)
-	parts := historyParts{locks: noLocks, nodes: 2, random: random}
+	dsn := stores.NewDatabase(t)
+	parts := historyParts{locks: catalogkit.NoLocks, nodes: 2, random: random}
 	var late []*registrytest.FaultyStore
 	for range parts.nodes {
 		chance := random.Rand()
-		faulty := registrytest.Faulty(openPostgres(t, dsn, random), func(_ int, method string) registrytest.Action {
+		faulty := registrytest.Faulty(storetest.OpenNode(t, dsn, random), func(_ int, method string) registrytest.Action {
 			n := chance.IntN(1000)
 			switch {
 			case n < 5:
@@ -122,7 +55,7 @@ func faultyPostgresSystem(t *testing.T, random *lockedRandom) *historySystem {
 		late = append(late, faulty)
 		parts.stores = append(parts.stores, faulty)
 	}
-	system := newHistorySystem(t, openPostgres(t, dsn, random), parts)
+	system := newHistorySystem(t, storetest.OpenNode(t, dsn, random), parts)
 	system.faults = true
 	system.disturb = func(ctx context.Context) error {
 		var answers []error
@@ -136,20 +69,20 @@ func faultyPostgresSystem(t *testing.T, random *lockedRandom) *historySystem {
 
 // newNodes returns n catalogs over one database that share the files of a fixture, and the locks
 // that it was given.
-func newNodes(t *testing.T, n int, manager locks.Manager) []*fixture {
+func newNodes(t *testing.T, n int, manager locks.Manager) []*catalogkit.Fixture {
 	t.Helper()
-	dsn, random := newDatabase(t), newLockedRandom(1)
-	first := newFixture(t, func(c *catalog.Config) { c.Store, c.Locks = openPostgres(t, dsn, random), manager })
-	nodes := []*fixture{first}
+	dsn, random := stores.NewDatabase(t), newLockedRandom(1)
+	first := catalogkit.New(t, func(c *catalog.Config) { c.Store, c.Locks = storetest.OpenNode(t, dsn, random), manager })
+	nodes := []*catalogkit.Fixture{first}
 	for len(nodes) < n {
-		config := first.config
-		config.Store = openPostgres(t, dsn, random)
-		made, err := newInstance(config)
+		config := first.Config
+		config.Store = storetest.OpenNode(t, dsn, random)
+		made, err := catalogkit.NewInstance(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		other := *first
-		other.instance, other.store, other.config = made, config.Store, config
+		other.Instance, other.Store, other.Config = made, config.Store, config
 		nodes = append(nodes, &other)
 	}
 	return nodes
@@ -216,7 +149,7 @@ func TestDropAgainstCreate(t *testing.T) {
 	if dropped.Load() == 0 || kept.Load() == 0 {
 		t.Errorf("%d were dropped and %d kept, so there was no race", dropped.Load(), kept.Load())
 	}
-	nodes[0].wantClean()
+	nodes[0].WantClean()
 }
 
 // unlessDropStoodStill returns call with a retry. It makes call again if call was unavailable after
@@ -235,11 +168,11 @@ func unlessDropStoodStill(over *atomic.Bool, call func() error) func() error {
 }
 
 // dropAgainstCreate is one round. It reports whether the namespace was dropped.
-func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (dropped bool, err error) {
+func dropAgainstCreate(ctx context.Context, nodes []*catalogkit.Fixture, round int64) (dropped bool, err error) {
 	ns := moorage.Namespace{fmt.Sprintf("round%d", round)}
-	table := moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: "t"}
+	table := moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: ns, Name: "t"}
 	below := ns.Child("below")
-	if _, err := nodes[0].CreateNamespace(ctx, testWarehouse, ns, nil); err != nil {
+	if _, err := nodes[0].CreateNamespace(ctx, catalogkit.Warehouse, ns, nil); err != nil {
 		return false, err
 	}
 	one, other := nodes[round%2], nodes[(round+1)%2]
@@ -247,14 +180,14 @@ func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (drop
 	answers := atOnce(
 		func() error {
 			defer over.Store(true)
-			return one.DropNamespace(ctx, testWarehouse, ns)
+			return one.DropNamespace(ctx, catalogkit.Warehouse, ns)
 		},
 		unlessDropStoodStill(&over, func() error {
-			_, err := other.CreateTable(ctx, table, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+			_, err := other.CreateTable(ctx, table, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 			return err
 		}),
 		unlessDropStoodStill(&over, func() error {
-			_, err := other.CreateNamespace(ctx, testWarehouse, below, nil) // and ns, if that is gone
+			_, err := other.CreateNamespace(ctx, catalogkit.Warehouse, below, nil) // and ns, if that is gone
 			return err
 		}),
 	)
@@ -271,7 +204,7 @@ func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (drop
 		if err := node.TableExists(ctx, table); (err == nil) != created {
 			return dropped, fmt.Errorf("create answered %v, and then the table: %v", answers[1], err)
 		}
-		if _, err := node.LoadNamespace(ctx, testWarehouse, below); err != nil {
+		if _, err := node.LoadNamespace(ctx, catalogkit.Warehouse, below); err != nil {
 			return dropped, fmt.Errorf("the namespace below: %w", err)
 		}
 	}
@@ -282,16 +215,16 @@ func dropAgainstCreate(ctx context.Context, nodes []*fixture, round int64) (drop
 // Nobody waits for ever, and every reader sees one name.
 func TestOppositeRenames(t *testing.T) {
 	t.Parallel()
-	for name, manager := range map[string]locks.Manager{"no locks": noLocks(), "local locks": localLocks()} {
+	for name, manager := range map[string]locks.Manager{"no locks": catalogkit.NoLocks(), "local locks": localLocks()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nodes := newNodes(t, 2, manager)
-			if _, err := nodes[0].CreateNamespace(t.Context(), testWarehouse, moorage.Namespace{"other"}, nil); err != nil {
+			if _, err := nodes[0].CreateNamespace(t.Context(), catalogkit.Warehouse, moorage.Namespace{"other"}, nil); err != nil {
 				t.Fatal(err)
 			}
 			here, there := ident("a"), ident("b")
-			elsewhere := moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"other"}, Name: "t"}
-			nodes[0].create("a")
+			elsewhere := moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"other"}, Name: "t"}
+			nodes[0].Create("a")
 			ways := [][2]moorage.Identifier{{here, there}, {there, elsewhere}, {elsewhere, here}, {there, here}, {elsewhere, there}, {here, elsewhere}}
 			renamed := 0
 			for round := range rounds(60 / scale.Factor) {
@@ -322,15 +255,15 @@ func TestOppositeRenames(t *testing.T) {
 			if found != 1 {
 				t.Errorf("the table has %d names, want 1", found)
 			}
-			nodes[0].wantClean()
+			nodes[0].WantClean()
 		})
 	}
 }
 
 // wantOneName returns an error if the namespace has more than one name. It may have none, because
 // the table can be in the other namespace.
-func wantOneName(ctx context.Context, f *fixture) error {
-	names, _, err := f.ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, moorage.Page{})
+func wantOneName(ctx context.Context, f *catalogkit.Fixture) error {
+	names, _, err := f.ListTables(ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, moorage.Page{})
 	if err == nil && len(names) > 1 {
 		err = fmt.Errorf("one table has the names %q", names)
 	}

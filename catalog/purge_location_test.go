@@ -2,7 +2,6 @@ package catalog_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,14 +10,15 @@ import (
 	"moorage/catalog"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // claimAt is a request for a location. It reports the location that it got.
 type claimAt struct {
 	name  string
-	claim func(f *fixture) (string, error)
+	claim func(f *catalogkit.Fixture) (string, error)
 	// ready does what must happen before; may be nil
-	ready func(f *fixture)
+	ready func(f *catalogkit.Fixture)
 	// nests says that the location lies around or within that of the old table.
 	nests bool
 }
@@ -30,50 +30,42 @@ func madeAt(made *catalog.Table, err error) (string, error) {
 	return made.Document.Location(), nil
 }
 
-func newTableAt(location string, stage bool) func(f *fixture) (string, error) {
-	return func(f *fixture) (string, error) {
-		return madeAt(f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location, Stage: stage}))
+func newTableAt(location string, stage bool) func(f *catalogkit.Fixture) (string, error) {
+	return func(f *catalogkit.Fixture) (string, error) {
+		return madeAt(f.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: location, Stage: stage}))
 	}
 }
 
-func registerAt(file string) func(f *fixture) (string, error) {
-	return func(f *fixture) (string, error) {
-		return madeAt(f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: file}))
+func registerAt(file string) func(f *catalogkit.Fixture) (string, error) {
+	return func(f *catalogkit.Fixture) (string, error) {
+		return madeAt(f.RegisterTable(f.Ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: file}))
 	}
-}
-
-// stagedAt is the commit of a table that was staged at location.
-func stagedAt(t testing.TB, location string) catalog.CommitRequest {
-	return commitRequest(t, `[{"type":"assert-create"}]`, fmt.Sprintf(`[{"action":"set-location","location":%q},
-		{"action":"add-schema","schema":%s,"last-column-id":2},{"action":"set-current-schema","schema-id":-1},
-		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
-		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1}]`, location, testSchema))
 }
 
 func claimsAt() []claimAt {
-	other := func(f *fixture) { f.create("other") }
+	other := func(f *catalogkit.Fixture) { f.Create("other") }
 	return []claimAt{
 		{name: "create", claim: newTableAt(purgedTable, false)},
 		{name: "create, spelled otherwise", claim: newTableAt("file:"+strings.TrimPrefix(purgedTable, "file://")+"/", false)},
 		{name: "stage", claim: newTableAt(purgedTable, true)},
-		{name: "commit of what was staged", claim: func(f *fixture) (string, error) {
-			return madeAt(f.Commit(f.ctx, ident("new"), stagedAt(f.t, purgedTable)))
+		{name: "commit of what was staged", claim: func(f *catalogkit.Fixture) (string, error) {
+			return madeAt(f.Commit(f.Ctx, ident("new"), catalogkit.StagedAt(f.T, purgedTable)))
 		}},
-		{name: "transaction with what was staged", ready: other, claim: func(f *fixture) (string, error) {
-			return purgedTable, f.transact(catalog.TableChange{ident("new"), stagedAt(f.t, purgedTable)}, catalog.TableChange{ident("other"), setProperty(f.t, "a", "b")})
+		{name: "transaction with what was staged", ready: other, claim: func(f *catalogkit.Fixture) (string, error) {
+			return purgedTable, f.Transact(catalog.TableChange{ident("new"), catalogkit.StagedAt(f.T, purgedTable)}, catalog.TableChange{ident("other"), catalogkit.SetProperty(f.T, "a", "b")})
 		}},
-		{name: "set-location", ready: other, claim: func(f *fixture) (string, error) {
-			return madeAt(f.Commit(f.ctx, ident("other"), moveTo(f.t, purgedTable)))
+		{name: "set-location", ready: other, claim: func(f *catalogkit.Fixture) (string, error) {
+			return madeAt(f.Commit(f.Ctx, ident("other"), catalogkit.MoveTo(f.T, purgedTable)))
 		}},
-		{name: "view", claim: func(f *fixture) (string, error) {
-			request := viewRequest("")
+		{name: "view", claim: func(f *catalogkit.Fixture) (string, error) {
+			request := catalogkit.ViewRequest("")
 			request.Location = purgedTable
-			_, err := f.CreateView(f.ctx, ident("view"), request)
+			_, err := f.CreateView(f.Ctx, ident("view"), request)
 			return purgedTable, err
 		}},
 		{name: "register", claim: registerAt(elsewhere)},
-		{name: "register over a table", ready: other, claim: func(f *fixture) (string, error) {
-			return madeAt(f.RegisterTable(f.ctx, ident("other"), catalog.RegisterRequest{MetadataLocation: elsewhere, Overwrite: true}))
+		{name: "register over a table", ready: other, claim: func(f *catalogkit.Fixture) (string, error) {
+			return madeAt(f.RegisterTable(f.Ctx, ident("other"), catalog.RegisterRequest{MetadataLocation: elsewhere, Overwrite: true}))
 		}},
 		{name: "around", claim: newTableAt("file:///w", false), nests: true},
 		{name: "within", claim: newTableAt(purgedTable+"/data", false), nests: true},
@@ -93,13 +85,13 @@ func TestLocationOfAPurgeIsRefused(t *testing.T) {
 	for _, row := range claimsAt() {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			var deletes hook
-			f := newFixture(t, deletes.onDelete)
-			f.allow(testWarehouse, "file:///")
-			old := f.createAt("old", purgedTable)
+			var deletes catalogkit.Hook
+			f := catalogkit.New(t, deletes.OnDelete)
+			f.Allow(catalogkit.Warehouse, "file:///")
+			old := f.CreateAt("old", purgedTable)
 			copied := strings.Replace(string(old.Document.Raw()), old.Document.UUID(), "9c12d441-03fe-4693-9a96-a0705ddf69c2", 1)
-			must(t, f.files.Create(f.ctx, elsewhere, []byte(copied)))
-			must(t, f.DropTable(f.ctx, ident("old"), catalog.DropOptions{Purge: true}))
+			must(t, f.Files.Create(f.Ctx, elsewhere, []byte(copied)))
+			must(t, f.DropTable(f.Ctx, ident("old"), catalog.DropOptions{Purge: true}))
 			if row.ready != nil {
 				row.ready(f)
 			}
@@ -109,24 +101,24 @@ func TestLocationOfAPurgeIsRefused(t *testing.T) {
 				if row.nests {
 					want, text = moorage.KindBadRequest, "Location is, contains or lies within"
 				}
-				wantKind(t, err, want)
+				catalogkit.WantKind(t, err, want)
 				if got := moorage.MessageOf(err); !strings.Contains(got, text) {
 					t.Errorf("refused with %q, want %q", got, text)
 				}
 			}
 			refused()
-			deletes.once(refused)
-			must(t, f.purgeAll(f.ctx))
-			if _, err := f.files.Stat(f.ctx, old.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
+			deletes.Once(refused)
+			must(t, f.PurgeAll(f.Ctx))
+			if _, err := f.Files.Stat(f.Ctx, old.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("the purge left a file: %v", err)
 			}
 			for range strings.Count(purgedTable, "/") {
-				must(t, f.sweepFolders(f.ctx))
+				must(t, f.SweepFolders(f.Ctx))
 			}
 			if _, err := row.claim(f); err != nil {
 				t.Errorf("after the purge: %v", err)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -134,28 +126,28 @@ func TestLocationOfAPurgeIsRefused(t *testing.T) {
 // A table or view that may live anywhere lives elsewhere while a purge is at its first location.
 func TestDefaultLocationAvoidsAPurge(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	old := f.create("t").Document.Location()
-	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
-	second := f.create("t").Document.Location()
+	f := catalogkit.New(t)
+	old := f.Create("t").Document.Location()
+	must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
+	second := f.Create("t").Document.Location()
 	if !strings.HasPrefix(second, old+"-") {
 		t.Errorf("the second table is at %s, the first was at %s", second, old)
 	}
-	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
-	must(t, f.purgeAll(f.ctx))
-	if third := f.create("t").Document.Location(); third != old {
+	must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}))
+	must(t, f.PurgeAll(f.Ctx))
+	if third := f.Create("t").Document.Location(); third != old {
 		t.Errorf("after the purge a table is at %s, not at %s", third, old)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // callOffPurge drops the table t with a purge that is then called off in state.
-func (f *fixture) callOffPurge(state registry.State) {
-	f.t.Helper()
-	task, pointer := f.dropPurged("t", state)
+func callOffPurge(f *catalogkit.Fixture, state registry.State) {
+	f.T.Helper()
+	task, pointer := dropPurged(f, "t", state)
 	pointer.Task = registry.ID{}
-	tampering{f}.remove(task)
-	tampering{f}.put(registry.PointerKey(pointer.ID), state, pointer)
+	removeRecord(catalogkit.Tamper(f), task)
+	catalogkit.Tamper(f).Put(registry.PointerKey(pointer.ID), state, pointer)
 }
 
 // A location passes on at once after a drop without a purge, and after a purge that was called off
@@ -164,29 +156,29 @@ func (f *fixture) callOffPurge(state registry.State) {
 func TestLocationPassesOnWithoutAPurge(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		drop  func(f *fixture)
+		drop  func(f *catalogkit.Fixture)
 		keeps bool
 	}{
-		"dropped":                      {func(f *fixture) { must(f.t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{})) }, false},
-		"called off":                   {func(f *fixture) { f.callOffPurge(registry.StateDropped) }, false},
-		"called off when it had begun": {func(f *fixture) { f.callOffPurge(registry.StatePurging) }, true},
+		"dropped":                      {func(f *catalogkit.Fixture) { must(f.T, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{})) }, false},
+		"called off":                   {func(f *catalogkit.Fixture) { callOffPurge(f, registry.StateDropped) }, false},
+		"called off when it had begun": {func(f *catalogkit.Fixture) { callOffPurge(f, registry.StatePurging) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			location := f.create("t").Document.Location()
+			f := catalogkit.New(t)
+			location := f.Create("t").Document.Location()
 			row.drop(f)
 			create := func() error {
-				_, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location})
+				_, err := f.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: location})
 				return err
 			}
 			if row.keeps {
-				wantKind(t, create(), moorage.KindUnavailable)
-				f.clock.Advance(undropWindow + time.Second)
-				must(t, f.endWindows(f.ctx))
+				catalogkit.WantKind(t, create(), moorage.KindUnavailable)
+				f.Clock.Advance(catalogkit.UndropWindow + time.Second)
+				must(t, f.EndWindows(f.Ctx))
 			}
 			must(t, create())
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -195,32 +187,32 @@ func TestLocationPassesOnWithoutAPurge(t *testing.T) {
 // dropped with a purge. Then the location no longer passes on.
 func TestLocationOfATableThatIsDroppedAgain(t *testing.T) {
 	t.Parallel()
-	var creates hook
-	f := newFixture(t, creates.onCreate)
-	table := f.create("t")
-	must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
-	creates.once(func() {
-		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+	var creates catalogkit.Hook
+	f := catalogkit.New(t, creates.OnCreate)
+	table := f.Create("t")
+	must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}))
+	creates.Once(func() {
+		_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 		must(t, err)
-		must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
+		must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
 	})
-	_, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: table.Document.Location()})
-	wantKind(t, err, moorage.KindUnavailable)
-	must(t, f.purgeAll(f.ctx))
-	f.createAt("new", table.Document.Location())
-	f.wantClean()
+	_, err := f.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: table.Document.Location()})
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
+	must(t, f.PurgeAll(f.Ctx))
+	f.CreateAt("new", table.Document.Location())
+	f.WantClean()
 }
 
 // If nobody can find out whether a location is free of a purge, it counts as another table's.
 func TestLocationOfADroppedTableThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	location := f.create("t").Document.Location()
-	_, pointer := f.dropPurged("t", registry.StateDropped)
-	tampering{f}.write(registry.Put(registry.PointerKey(pointer.ID), registry.StateDropped, []byte("{")))
-	_, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location})
-	wantKind(t, err, moorage.KindBadRequest)
-	if got := f.create("t").Document.Location(); got == location {
+	f := catalogkit.New(t)
+	location := f.Create("t").Document.Location()
+	_, pointer := dropPurged(f, "t", registry.StateDropped)
+	catalogkit.Tamper(f).Write(registry.Put(registry.PointerKey(pointer.ID), registry.StateDropped, []byte("{")))
+	_, err := f.CreateTable(f.Ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: location})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	if got := f.Create("t").Document.Location(); got == location {
 		t.Errorf("a table was made at %s", got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 const purgeDelay = 7 * 24 * time.Hour
@@ -26,22 +27,22 @@ const purgeDelay = 7 * 24 * time.Hour
 func waitingPurges(config *catalog.Config) { config.PurgeDelay = purgeDelay }
 
 // wantFile fails the test unless a file is there, or is not.
-func (f *fixture) wantFile(location string, there bool) {
-	f.t.Helper()
-	_, err := f.files.Stat(f.ctx, location)
+func wantFile(f *catalogkit.Fixture, location string, there bool) {
+	f.T.Helper()
+	_, err := f.Files.Stat(f.Ctx, location)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	if (err == nil) != there {
-		f.t.Errorf("%s is there: %t, want %t", location, err == nil, there)
+		f.T.Errorf("%s is there: %t, want %t", location, err == nil, there)
 	}
 }
 
 // waiting returns the records of the purges that wait, by their ids.
-func (f *fixture) waiting() map[registry.ID]registry.Due {
-	f.t.Helper()
+func waiting(f *catalogkit.Fixture) map[registry.ID]registry.Due {
+	f.T.Helper()
 	found := make(map[registry.ID]registry.Due)
-	must(f.t, f.ledger.Scan(f.ctx, registry.TableDue, registry.WaitingPrefix(), "", func(record registry.Record) (bool, error) {
+	must(f.T, f.Ledger.Scan(f.Ctx, registry.TableDue, registry.WaitingPrefix(), "", func(record registry.Record) (bool, error) {
 		due, err := registry.Decode[registry.Due](record)
 		found[due.Task] = due
 		return true, err
@@ -50,12 +51,12 @@ func (f *fixture) waiting() map[registry.ID]registry.Due {
 }
 
 // dropWaiting drops the table t with a purge, and returns the id of that.
-func (f *fixture) dropWaiting() registry.ID {
-	f.t.Helper()
-	must(f.t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
-	waiting := f.waiting()
+func dropWaiting(f *catalogkit.Fixture) registry.ID {
+	f.T.Helper()
+	must(f.T, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
+	waiting := waiting(f)
 	if len(waiting) != 1 {
-		f.t.Fatalf("%d purges wait", len(waiting))
+		f.T.Fatalf("%d purges wait", len(waiting))
 	}
 	for id := range waiting {
 		return id
@@ -67,34 +68,34 @@ func (f *fixture) dropWaiting() registry.ID {
 // until the delay is over, not a moment longer than it takes a worker to look.
 func TestPurgeWaits(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, waitingPurges)
-	table := f.create("t")
-	first := f.dropWaiting()
-	f.wantClean()
-	f.clock.Advance(purgeDelay - time.Second)
-	must(t, f.purgeAll(f.ctx))
-	must(t, f.endWindows(f.ctx))
-	f.wantFile(table.MetadataLocation, true)
-	back, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+	f := catalogkit.New(t, waitingPurges)
+	table := f.Create("t")
+	first := dropWaiting(f)
+	f.WantClean()
+	f.Clock.Advance(purgeDelay - time.Second)
+	must(t, f.PurgeAll(f.Ctx))
+	must(t, f.EndWindows(f.Ctx))
+	wantFile(f, table.MetadataLocation, true)
+	back, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 	must(t, err)
-	if back.Document.UUID() != table.Document.UUID() || len(f.waiting()) != 0 {
-		t.Errorf("another table is back, or its purge waits on: %v", f.waiting())
+	if back.Document.UUID() != table.Document.UUID() || len(waiting(f)) != 0 {
+		t.Errorf("another table is back, or its purge waits on: %v", waiting(f))
 	}
-	f.clock.Advance(2 * purgeDelay)
-	must(t, f.purgeAll(f.ctx))
-	f.wantFile(table.MetadataLocation, true)
-	f.wantClean()
+	f.Clock.Advance(2 * purgeDelay)
+	must(t, f.PurgeAll(f.Ctx))
+	wantFile(f, table.MetadataLocation, true)
+	f.WantClean()
 
-	if second := f.dropWaiting(); second == first {
+	if second := dropWaiting(f); second == first {
 		t.Errorf("two purges have the id %s", second)
 	}
-	f.clock.Advance(purgeDelay + time.Second)
-	must(t, f.purgeAll(f.ctx))
-	f.wantFile(table.MetadataLocation, false)
-	if len(f.waiting()) != 0 {
-		t.Errorf("a purge is over and waits: %v", f.waiting())
+	f.Clock.Advance(purgeDelay + time.Second)
+	must(t, f.PurgeAll(f.Ctx))
+	wantFile(f, table.MetadataLocation, false)
+	if len(waiting(f)) != 0 {
+		t.Errorf("a purge is over and waits: %v", waiting(f))
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // TestPurgeDelayOfAWarehouse has a warehouse say how long its purges wait.
@@ -103,30 +104,30 @@ func TestPurgeDelayOfAWarehouse(t *testing.T) {
 	for said, want := range map[string]time.Duration{"0": 0, "0s": 0, "90m": 90 * time.Minute, "30d": 30 * 24 * time.Hour} {
 		t.Run(said, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, waitingPurges)
+			f := catalogkit.New(t, waitingPurges)
 			change := warehouses.Change{Properties: map[string]*string{metadata.PropPurgeDelay: &said}}
-			_, err := f.Catalog.Warehouses().Change(f.ctx, testWarehouse, change)
+			_, err := f.Catalog.Warehouses().Change(f.Ctx, catalogkit.Warehouse, change)
 			must(t, err)
-			table := f.create("t")
-			must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
+			table := f.Create("t")
+			must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
 			if want > 0 {
-				f.clock.Advance(want - time.Second)
-				must(t, f.purgeAll(f.ctx))
-				f.wantFile(table.MetadataLocation, true)
-				f.clock.Advance(2 * time.Second)
+				f.Clock.Advance(want - time.Second)
+				must(t, f.PurgeAll(f.Ctx))
+				wantFile(f, table.MetadataLocation, true)
+				f.Clock.Advance(2 * time.Second)
 			}
-			must(t, f.purgeAll(f.ctx))
-			f.wantFile(table.MetadataLocation, false)
-			f.wantClean()
+			must(t, f.PurgeAll(f.Ctx))
+			wantFile(f, table.MetadataLocation, false)
+			f.WantClean()
 		})
 	}
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	for _, said := range []string{"", "7", "-1h", "soon", "9999999d", "1h2"} {
 		change := warehouses.Change{Properties: map[string]*string{metadata.PropPurgeDelay: &said}}
-		_, err := f.Catalog.Warehouses().Change(f.ctx, testWarehouse, change)
-		wantKind(t, err, moorage.KindBadRequest)
-		_, err = f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "x", Location: "file:///x", Properties: map[string]string{metadata.PropPurgeDelay: said}})
-		wantKind(t, err, moorage.KindBadRequest)
+		_, err := f.Catalog.Warehouses().Change(f.Ctx, catalogkit.Warehouse, change)
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
+		_, err = f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "x", Location: "file:///x", Properties: map[string]string{metadata.PropPurgeDelay: said}})
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	}
 }
 
@@ -134,36 +135,36 @@ func TestPurgeDelayOfAWarehouse(t *testing.T) {
 func TestPurgeSaysWhatWaits(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
-	f := newFixture(t, waitingPurges, func(config *catalog.Config) { config.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
-	table := f.create("t")
+	f := catalogkit.New(t, waitingPurges, func(config *catalog.Config) { config.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+	table := f.Create("t")
 	sized := strings.Replace(`[{"action":"add-snapshot","snapshot":{"snapshot-id":7,"sequence-number":1,"timestamp-ms":MS,"manifest-list":"`+
 		table.Document.Location()+`/metadata/snap-7.avro","summary":{"operation":"append","total-files-size":"4711"},"schema-id":0}},
 		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":7}]`, "MS", "1793534400000", 1)
-	_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, sized))
+	_, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, sized))
 	must(t, err)
-	id := f.dropWaiting()
-	f.create("u")
-	must(t, f.DropTable(f.ctx, ident("u"), catalog.DropOptions{Purge: true}))
-	details, err := f.Catalog.Warehouses().Load(f.ctx, testWarehouse)
+	id := dropWaiting(f)
+	f.Create("u")
+	must(t, f.DropTable(f.Ctx, ident("u"), catalog.DropOptions{Purge: true}))
+	details, err := f.Catalog.Warehouses().Load(f.Ctx, catalogkit.Warehouse)
 	must(t, err)
 	if want := (warehouses.WaitingPurges{Tables: 2, Bytes: 4711}); details.Waiting != want {
 		t.Errorf("the warehouse says %+v, want %+v", details.Waiting, want)
 	}
-	must(t, f.purgeAll(f.ctx))
-	if stats := f.purges.Stats(); stats.Waiting != 2 || stats.WaitingBytes != 4711 {
+	must(t, f.PurgeAll(f.Ctx))
+	if stats := f.Purges.Stats(); stats.Waiting != 2 || stats.WaitingBytes != 4711 {
 		t.Errorf("the worker says %+v", stats)
 	}
-	first, next, err := f.purges.ListWaiting(f.ctx, "", 1)
+	first, next, err := f.Purges.ListWaiting(f.Ctx, "", 1)
 	must(t, err)
-	second, end, err := f.purges.ListWaiting(f.ctx, next, 1)
+	second, end, err := f.Purges.ListWaiting(f.Ctx, next, 1)
 	must(t, err)
 	listed := slices.Concat(first, second) // in the order of ids, which are drawn
 	slices.SortFunc(listed, func(a, b purge.Waiting) int { return strings.Compare(a.Table.Name, b.Table.Name) })
 	if len(first) != 1 || len(second) != 1 || end != "" || listed[1].Table.Name != "u" || listed[0].ID != id.String() || listed[0].Table.Name != "t" ||
-		listed[0].Bytes != 4711 || !listed[0].Begins.Equal(f.clock.Now().Add(purgeDelay).Truncate(time.Second)) {
+		listed[0].Bytes != 4711 || !listed[0].Begins.Equal(f.Clock.Now().Add(purgeDelay).Truncate(time.Second)) {
 		t.Errorf("two wait: %+v and %+v, next %q", first, second, end)
 	}
-	until := f.clock.Now().Add(purgeDelay).Format("2006-01-02T15:04:05.000Z07:00")
+	until := f.Clock.Now().Add(purgeDelay).Format("2006-01-02T15:04:05.000Z07:00")
 	for _, want := range []string{"level=INFO", "ident=ns.t", "until=" + until, "purge=" + id.String(), "bytes=4711", "caller="} {
 		if line, _, _ := strings.Cut(logs.String(), "\n"); !strings.Contains(line, want) {
 			t.Errorf("the line about the drop lacks %q: %s", want, line)
@@ -181,45 +182,45 @@ func TestPurgeCalledForward(t *testing.T) {
 			forwards := strings.HasPrefix(row.name, "create") || strings.HasPrefix(row.name, "stage") ||
 				strings.HasPrefix(row.name, "commit of") || strings.HasPrefix(row.name, "transaction") || row.name == "view"
 			var logs bytes.Buffer
-			f := newFixture(t, waitingPurges, func(c *catalog.Config) {
+			f := catalogkit.New(t, waitingPurges, func(c *catalog.Config) {
 				c.Logger = slog.New(slog.NewTextHandler(&logs, nil))
 			})
-			f.allow(testWarehouse, "file:///")
-			old := f.createAt("old", purgedTable)
-			copied := strings.Replace(string(old.Document.Raw()), old.Document.UUID(), forgedUUID, 1)
-			must(t, f.files.Create(f.ctx, elsewhere, []byte(copied)))
-			must(t, f.DropTable(f.ctx, ident("old"), catalog.DropOptions{Purge: true}))
+			f.Allow(catalogkit.Warehouse, "file:///")
+			old := f.CreateAt("old", purgedTable)
+			copied := strings.Replace(string(old.Document.Raw()), old.Document.UUID(), catalogkit.ForgedUUID, 1)
+			must(t, f.Files.Create(f.Ctx, elsewhere, []byte(copied)))
+			must(t, f.DropTable(f.Ctx, ident("old"), catalog.DropOptions{Purge: true}))
 			if row.ready != nil {
 				row.ready(f)
 			}
 			_, err := row.claim(f)
 			back := func() error {
-				_, err := f.RegisterTable(f.ctx, ident("back"), catalog.RegisterRequest{MetadataLocation: old.MetadataLocation})
+				_, err := f.RegisterTable(f.Ctx, ident("back"), catalog.RegisterRequest{MetadataLocation: old.MetadataLocation})
 				return err
 			}
 			switch {
 			case row.nests:
-				wantKind(t, err, moorage.KindBadRequest)
+				catalogkit.WantKind(t, err, moorage.KindBadRequest)
 				must(t, back())
 			case !forwards:
-				wantKind(t, err, moorage.KindCommitFailed)
+				catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 				if said := moorage.MessageOf(err); !strings.Contains(said, "are kept until 2026-11-08T12:00:00Z") {
 					t.Errorf("refused with %s", said)
 				}
 				must(t, back())
 			default:
-				wantKind(t, err, moorage.KindUnavailable)
-				wantKind(t, back(), moorage.KindAlreadyExists)
+				catalogkit.WantKind(t, err, moorage.KindUnavailable)
+				catalogkit.WantKind(t, back(), moorage.KindAlreadyExists)
 				if said := logs.String(); strings.Count(said, "began the purge of a dropped table before its time") != 1 ||
 					!strings.Contains(said, "dropped=ns.old create=ns.") {
 					t.Errorf("the log says %s", said)
 				}
-				must(t, f.purgeAll(f.ctx))
-				f.wantFile(old.MetadataLocation, false)
+				must(t, f.PurgeAll(f.Ctx))
+				wantFile(f, old.MetadataLocation, false)
 				_, err = row.claim(f)
 				must(t, err)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -228,55 +229,55 @@ func TestPurgeCalledForward(t *testing.T) {
 // location, and one that can never succeed.
 func TestPurgeIsNotCalledForward(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, waitingPurges)
-	old := f.create("t")
-	f.dropWaiting()
+	f := catalogkit.New(t, waitingPurges)
+	old := f.Create("t")
+	dropWaiting(f)
 	location := old.Document.Location()
-	if got := f.create("t").Document.Location(); !strings.HasPrefix(got, location+"-") {
+	if got := f.Create("t").Document.Location(); !strings.HasPrefix(got, location+"-") {
 		t.Errorf("a table is made at %s, and a dropped one has %s", got, location)
 	}
-	_, err := f.CreateTable(f.ctx, ident("bad"), catalog.CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{}]}`), Location: location})
+	_, err := f.CreateTable(f.Ctx, ident("bad"), catalog.CreateTableRequest{Schema: []byte(`{"type":"struct","fields":[{}]}`), Location: location})
 	if err == nil || moorage.KindOf(err) == moorage.KindUnavailable {
 		t.Errorf("a table without a sound schema: %v", err)
 	}
-	if len(f.waiting()) != 1 {
+	if len(waiting(f)) != 1 {
 		t.Error("the purge waits no longer")
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // TestPurgeIsCalledForwardByPurge: with access on, who has purge on the dropped table begins its
 // purge. Others are told until when its files are kept.
 func TestPurgeIsCalledForwardByPurge(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, waitingPurges, func(config *catalog.Config) {
+	f := catalogkit.New(t, waitingPurges, func(config *catalog.Config) {
 		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
-	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake"})
+	_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake"})
 	must(t, err)
-	_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
+	_, err = f.CreateNamespace(f.Ctx, "lake", moorage.Namespace{"ns"}, nil)
 	must(t, err)
 	maker, owner := f.As(moorage.Caller{Name: "corp:maker"}), f.As(moorage.Caller{Name: "corp:owner"})
-	dropped, err := owner.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	dropped, err := owner.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
-	must(t, owner.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}))
-	f.switchAccessOn("lake", map[string]string{"corp:maker": "create,locate,drop", "corp:owner": "create,locate"})
-	request := catalog.CreateTableRequest{Schema: []byte(testSchema), Location: dropped.Document.Location()}
-	_, err = maker.CreateTable(f.ctx, lakeIdent(), request)
-	wantKind(t, err, moorage.KindCommitFailed)
+	must(t, owner.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{Purge: true}))
+	f.SwitchAccessOn("lake", map[string]string{"corp:maker": "create,locate,drop", "corp:owner": "create,locate"})
+	request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: dropped.Document.Location()}
+	_, err = maker.CreateTable(f.Ctx, catalogkit.LakeIdent(), request)
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 	if said := moorage.MessageOf(err); !strings.Contains(said, "are kept until 2026-11-08T12:00:00Z") {
 		t.Errorf("refused with %s", said)
 	}
-	if len(f.waiting()) != 1 {
+	if len(waiting(f)) != 1 {
 		t.Fatal("the purge waits no longer")
 	}
-	_, err = owner.CreateTable(f.ctx, lakeIdent(), request)
-	wantKind(t, err, moorage.KindUnavailable)
-	if len(f.waiting()) != 0 {
+	_, err = owner.CreateTable(f.Ctx, catalogkit.LakeIdent(), request)
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
+	if len(waiting(f)) != 0 {
 		t.Error("the purge still waits")
 	}
-	must(t, f.purgeAll(f.ctx))
-	_, err = maker.CreateTable(f.ctx, lakeIdent(), request)
+	must(t, f.PurgeAll(f.Ctx))
+	_, err = maker.CreateTable(f.Ctx, catalogkit.LakeIdent(), request)
 	must(t, err)
 }
 
@@ -284,38 +285,38 @@ func TestPurgeIsCalledForwardByPurge(t *testing.T) {
 // gone when its time comes; the clock was a year ahead when its table was dropped.
 func TestPurgeThatWaitsBegins(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]func(f *fixture){
-		"by an operator": func(f *fixture) {
-			id := f.dropWaiting()
-			must(f.t, f.purges.Retry(f.ctx, id))
-			wantKind(f.t, f.purges.Retry(f.ctx, registry.ID{7}), moorage.KindNotFound)
+	for name, row := range map[string]func(f *catalogkit.Fixture){
+		"by an operator": func(f *catalogkit.Fixture) {
+			id := dropWaiting(f)
+			must(f.T, f.Purges.Retry(f.Ctx, id))
+			catalogkit.WantKind(f.T, f.Purges.Retry(f.Ctx, registry.ID{7}), moorage.KindNotFound)
 		},
-		"its warehouse is gone": func(f *fixture) {
-			f.dropWaiting()
-			must(f.t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}))
-			must(f.t, f.Warehouses().Drop(f.ctx, testWarehouse))
-			f.clock.Advance(purgeDelay + time.Second)
+		"its warehouse is gone": func(f *catalogkit.Fixture) {
+			dropWaiting(f)
+			must(f.T, f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}))
+			must(f.T, f.Warehouses().Drop(f.Ctx, catalogkit.Warehouse))
+			f.Clock.Advance(purgeDelay + time.Second)
 		},
-		"the clock was ahead": func(f *fixture) {
+		"the clock was ahead": func(f *catalogkit.Fixture) {
 			const year = 365 * 24 * time.Hour
-			f.clock.Advance(year)
-			f.dropWaiting()
-			f.clock.Advance(-year)
-			must(f.t, f.purgeAll(f.ctx))
-			if len(f.waiting()) != 1 {
-				f.t.Fatal("the purge does not wait")
+			f.Clock.Advance(year)
+			dropWaiting(f)
+			f.Clock.Advance(-year)
+			must(f.T, f.PurgeAll(f.Ctx))
+			if len(waiting(f)) != 1 {
+				f.T.Fatal("the purge does not wait")
 			}
-			f.clock.Advance(purgeDelay + time.Second)
+			f.Clock.Advance(purgeDelay + time.Second)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, waitingPurges)
-			table := f.create("t")
+			f := catalogkit.New(t, waitingPurges)
+			table := f.Create("t")
 			row(f)
-			must(t, f.purgeAll(f.ctx))
-			f.wantFile(table.MetadataLocation, false)
-			f.wantClean()
+			must(t, f.PurgeAll(f.Ctx))
+			wantFile(f, table.MetadataLocation, false)
+			f.WantClean()
 		})
 	}
 }
@@ -324,17 +325,17 @@ func TestPurgeThatWaitsBegins(t *testing.T) {
 // there for the undrop window.
 func TestPurgeThatWaitsIsCancelled(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, waitingPurges)
-	table := f.create("t")
-	f.dropWaiting()
-	off, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now())
-	if err != nil || off.Purges != 1 || len(f.waiting()) != 0 {
+	f := catalogkit.New(t, waitingPurges)
+	table := f.Create("t")
+	dropWaiting(f)
+	off, err := recovery.CancelDeletions(f.Ctx, f.Ledger, f.Clock.Now())
+	if err != nil || off.Purges != 1 || len(waiting(f)) != 0 {
 		t.Errorf("cancelled %+v: %v", off, err)
 	}
-	f.wantClean()
-	f.clock.Advance(undropWindow - time.Second)
-	must(t, f.purgeAll(f.ctx))
-	_, err = f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+	f.WantClean()
+	f.Clock.Advance(catalogkit.UndropWindow - time.Second)
+	must(t, f.PurgeAll(f.Ctx))
+	_, err = f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 	must(t, err)
-	f.wantClean()
+	f.WantClean()
 }

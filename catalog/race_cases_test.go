@@ -8,80 +8,76 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
-func createTable(name moorage.Identifier) raceClient {
+func createTable(name moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 		return err
 	}
 }
 
-func createTableAt(name moorage.Identifier, location string) raceClient {
+func createTableAt(name moorage.Identifier, location string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location})
+		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: location})
 		return err
 	}
 }
 
-func stageTableAt(name moorage.Identifier, location string) raceClient {
+func stageTableAt(name moorage.Identifier, location string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema), Location: location, Stage: true})
+		_, err := c.CreateTable(ctx, name, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: location, Stage: true})
 		return err
 	}
 }
 
-func dropTable(name moorage.Identifier, options catalog.DropOptions) raceClient {
+func dropTable(name moorage.Identifier, options catalog.DropOptions) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error { return c.DropTable(ctx, name, options) }
 }
 
-func renameTable(from, to moorage.Identifier) raceClient {
+func renameTable(from, to moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error { return c.RenameTable(ctx, from, to) }
 }
 
 // registerTable registers the file at what location points to when it is called.
-func registerTable(name moorage.Identifier, location *string) raceClient {
+func registerTable(name moorage.Identifier, location *string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		_, err := c.RegisterTable(ctx, name, catalog.RegisterRequest{MetadataLocation: *location})
 		return err
 	}
 }
 
-func commitTable(name moorage.Identifier, request catalog.CommitRequest) raceClient {
+func commitTables(changes ...catalog.TableChange) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.Commit(ctx, name, request)
+		return c.CommitTransaction(ctx, catalogkit.Warehouse, changes)
+	}
+}
+
+func createNamespace(ns ...string) catalogkit.RaceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		_, err := c.CreateNamespace(ctx, catalogkit.Warehouse, ns, nil)
 		return err
 	}
 }
 
-func commitTables(changes ...catalog.TableChange) raceClient {
+func dropNamespace(ns ...string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		return c.CommitTransaction(ctx, testWarehouse, changes)
+		return c.DropNamespace(ctx, catalogkit.Warehouse, ns)
 	}
-}
-
-func createNamespace(ns ...string) raceClient {
-	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.CreateNamespace(ctx, testWarehouse, ns, nil)
-		return err
-	}
-}
-
-func dropNamespace(ns ...string) raceClient {
-	return func(ctx context.Context, c catalog.Verbs) error { return c.DropNamespace(ctx, testWarehouse, ns) }
 }
 
 // purgeDropped is a client that purges. A look beside a purge, or a renewal of its claim, would be
 // a second call of the client.
 func purgeDropped(ctx context.Context, c catalog.Verbs) error {
-	config := purgeConfig(c.(*instance))
+	config := catalogkit.PurgeConfig(c.(*catalogkit.Instance))
 	config.Interval, config.Stall, config.Life = 24*time.Hour, 24*time.Hour, 24*time.Hour
-	return purgeOnce(ctx, config)
+	return catalogkit.PurgeOnce(ctx, config)
 }
 
 // inNamespace returns the identifier of a table in another namespace than ident does.
 func inNamespace(ns, name string) moorage.Identifier {
-	return moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{ns}, Name: name}
+	return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{ns}, Name: name}
 }
 
 // The races. Each call makes new ones, which must not run at the same time as themselves.
@@ -94,10 +90,10 @@ func races(t testing.TB) []race {
 
 // namespaceRaces are those about a namespace that goes.
 func namespaceRaces() []race {
-	moving := func(f *fixture) {
-		f.create("t")
-		if err := createNamespace("x")(f.ctx, f.instance); err != nil {
-			f.t.Fatal(err)
+	moving := func(f *catalogkit.Fixture) {
+		f.Create("t")
+		if err := createNamespace("x")(f.Ctx, f.Instance); err != nil {
+			f.T.Fatal(err)
 		}
 	}
 	return []race{
@@ -162,8 +158,8 @@ func namespaceRaces() []race {
 
 // nameRaces are those about the name of a table.
 func nameRaces() []race {
-	one := func(f *fixture) { f.create("t") }
-	two := func(f *fixture) { f.create("t"); f.create("u") }
+	one := func(f *catalogkit.Fixture) { f.Create("t") }
+	two := func(f *catalogkit.Fixture) { f.Create("t"); f.Create("u") }
 	const times = 3
 	return []race{
 		{
@@ -244,21 +240,21 @@ func renamedToAndFro(times int) []string {
 
 // commitRaces are those about a table that is committed to, or made by a commit.
 func commitRaces(t testing.TB) []race {
-	one := func(f *fixture) { f.create("t") }
-	set, create := setProperty(t, "a", "b"), commitCreateRequest(t, "file:///wh/made")
+	one := func(f *catalogkit.Fixture) { f.Create("t") }
+	set, create := catalogkit.SetProperty(t, "a", "b"), catalogkit.CommitCreateRequest(t, "file:///wh/made")
 	// Each makes tables of its own: what they have in common is names and locations.
 	creating := func(n int, name string) catalog.TableChange {
-		return on(name, createWithUUID(t, "file:///wh/ns/"+name, n))
+		return catalogkit.On(name, catalogkit.CreateWithUUID(t, "file:///wh/ns/"+name, n))
 	}
 	return []race{
 		{
 			name: "create a table by commits",
-			a:    commitTable(ident("t"), creating(1, "t").CommitRequest), b: commitTable(ident("t"), creating(2, "t").CommitRequest),
+			a:    catalogkit.CommitTable(ident("t"), creating(1, "t").CommitRequest), b: catalogkit.CommitTable(ident("t"), creating(2, "t").CommitRequest),
 			ends: []string{"done, commit failed: ns ns:t", "commit failed, done: ns ns:t"},
 		},
 		{
 			name: "create a table of one uuid by commits",
-			a:    commitTable(ident("t"), creating(1, "t").CommitRequest), b: commitTable(ident("t"), creating(1, "t").CommitRequest),
+			a:    catalogkit.CommitTable(ident("t"), creating(1, "t").CommitRequest), b: catalogkit.CommitTable(ident("t"), creating(1, "t").CommitRequest),
 			ends: []string{"done, commit failed: ns ns:t", "commit failed, done: ns ns:t"},
 		},
 		{
@@ -274,19 +270,19 @@ func commitRaces(t testing.TB) []race {
 		{
 			name:    "commit to a table, drop it",
 			prepare: one,
-			a:       commitTable(ident("t"), set), b: dropTable(ident("t"), catalog.DropOptions{}),
+			a:       catalogkit.CommitTable(ident("t"), set), b: dropTable(ident("t"), catalog.DropOptions{}),
 			ends: []string{"done, done: ns", "no such table, done: ns"},
 		},
 		{
 			name:    "commit to a table, rename it",
 			prepare: one,
-			a:       commitTable(ident("t"), set), b: renameTable(ident("t"), ident("u")),
+			a:       catalogkit.CommitTable(ident("t"), set), b: renameTable(ident("t"), ident("u")),
 			ends: []string{"done, done: ns ns:u", "no such table, done: ns ns:u"},
 		},
 		{
 			name:    "commit to a table, rename another to its name when it is dropped",
-			prepare: func(f *fixture) { f.create("t"); f.create("u") },
-			a:       commitTable(ident("t"), set),
+			prepare: func(f *catalogkit.Fixture) { f.Create("t"); f.Create("u") },
+			a:       catalogkit.CommitTable(ident("t"), set),
 			b: func(ctx context.Context, c catalog.Verbs) error {
 				if err := dropTable(ident("t"), catalog.DropOptions{})(ctx, c); err != nil {
 					return err
@@ -300,13 +296,13 @@ func commitRaces(t testing.TB) []race {
 		},
 		{
 			name: "make a table by a commit, create it",
-			a:    commitTable(ident("t"), create), b: createTable(ident("t")),
+			a:    catalogkit.CommitTable(ident("t"), create), b: createTable(ident("t")),
 			// With locks a has the shard's before b has looked whether the name is free.
 			ends: []string{"done, already exists: ns ns:t", "?commit failed, done: ns ns:t"},
 		},
 		{
 			name: "make two tables of one table-uuid and location",
-			a:    commitTable(ident("t"), create), b: commitTable(ident("u"), create),
+			a:    catalogkit.CommitTable(ident("t"), create), b: catalogkit.CommitTable(ident("u"), create),
 			ends: []string{
 				"done, already exists: ns ns:t", "already exists, done: ns ns:u",
 				"?done, bad request: ns ns:t", "?bad request, done: ns ns:u", // who lost had found the table-uuid free
@@ -375,20 +371,20 @@ func registerRaces() []race {
 }
 
 // ofFile returns a race about the metadata file that prepare makes.
-func ofFile(prepare func(f *fixture) (location string), about func(location *string) race) race {
+func ofFile(prepare func(f *catalogkit.Fixture) (location string), about func(location *string) race) race {
 	location := new(string)
 	r := about(location)
-	r.prepare = func(f *fixture) { *location = prepare(f) }
+	r.prepare = func(f *catalogkit.Fixture) { *location = prepare(f) }
 	return r
 }
 
-func liveTable(f *fixture) string { return f.create("t").MetadataLocation }
+func liveTable(f *catalogkit.Fixture) string { return f.Create("t").MetadataLocation }
 
-func droppedTable(options catalog.DropOptions) func(f *fixture) string {
-	return func(f *fixture) string {
+func droppedTable(options catalog.DropOptions) func(f *catalogkit.Fixture) string {
+	return func(f *catalogkit.Fixture) string {
 		location := liveTable(f)
-		if err := f.DropTable(f.ctx, ident("t"), options); err != nil {
-			f.t.Fatal(err)
+		if err := f.DropTable(f.Ctx, ident("t"), options); err != nil {
+			f.T.Fatal(err)
 		}
 		return location
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -16,29 +15,22 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/documents"
-	"moorage/ledger"
 	"moorage/locks"
-	"moorage/metadata"
-	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/scale"
 )
 
 // race is two clients, a and b, that want what cannot both be.
 type race struct {
 	name    string
-	prepare func(f *fixture) // what there is before; may be nil
-	a, b    raceClient
+	prepare func(f *catalogkit.Fixture) // what there is before; may be nil
+	a, b    catalogkit.RaceClient
 	// ends are all ways in which it may end: what a and b were answered, and what there is then.
 	// Each must be seen, except those that begin with a question mark. A client that was
 	// unavailable has changed nothing; that need not be said here.
 	ends []string
 }
-
-// raceClient is what one of them does. Its answer is the kind of its error, "done" if there is
-// none.
-type raceClient func(ctx context.Context, c catalog.Verbs) error
 
 // counted is the answer of a client that does the same several times.
 type counted int
@@ -46,7 +38,7 @@ type counted int
 func (n counted) Error() string { return fmt.Sprintf("%d times", int(n)) }
 
 // repeat is a client that makes the same call several times and answers how often it was done.
-func repeat(times int, client raceClient) raceClient {
+func repeat(times int, client catalogkit.RaceClient) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		done := counted(0)
 		for range times {
@@ -67,9 +59,9 @@ type raceSystem struct {
 
 // raceSystems returns them; the race detector, which makes all slow, does without the last one.
 func raceSystems() []raceSystem {
-	systems := []raceSystem{{"local locks", localLocks, 1}, {"two nodes", noLocks, 2}}
+	systems := []raceSystem{{"local locks", localLocks, 1}, {"two nodes", catalogkit.NoLocks, 2}}
 	if !scale.On {
-		systems = append(systems, raceSystem{"no locks", noLocks, 1})
+		systems = append(systems, raceSystem{"no locks", catalogkit.NoLocks, 1})
 	}
 	return systems
 }
@@ -91,7 +83,7 @@ func TestRaces(t *testing.T) {
 				for _, clients := range [][2]string{{"a", "b"}, {"b", "a"}} {
 					r.enumerate(t, system, clients[0], clients[1], seen)
 				}
-				random := rand.New(rand.NewPCG(newSeed(t), 0))
+				random := rand.New(rand.NewPCG(catalogkit.NewSeed(t), 0))
 				for range raceOrders {
 					r.run(t, system, withBreaks(random, anyOrder(random)), nil, seen)
 				}
@@ -113,7 +105,7 @@ func TestRacesWithLostAnswers(t *testing.T) {
 		for _, r := range races(t) {
 			t.Run(system.name+"/"+r.name, func(t *testing.T) {
 				t.Parallel()
-				random := rand.New(rand.NewPCG(newSeed(t), 0))
+				random := rand.New(rand.NewPCG(catalogkit.NewSeed(t), 0))
 				seen := map[string]bool{}
 				for range raceOrders {
 					fates := make([]fate, 8)
@@ -181,27 +173,27 @@ func (e raceEnd) String() string { return strings.TrimSpace(e.a + ", " + e.b + "
 
 // runClients runs a and b. One or both may be missing. It checks what has to hold whatever they
 // did.
-func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates []fate, a, b raceClient) (end raceEnd) {
+func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates []fate, a, b catalogkit.RaceClient) (end raceEnd) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := &steppedStore{waiting: map[string]chan struct{}{}}
-		files := &fileCount{there: map[string]bool{}}
-		f := newFixture(t, func(c *catalog.Config) {
+		files := &catalogkit.FileCount{There: map[string]bool{}}
+		f := catalogkit.New(t, func(c *catalog.Config) {
 			store.Store = c.Store
 			open := c.OpenStorage
 			c.Store, c.Locks, c.Now, c.Logger = store, system.locks(), nil, slog.New(unlooked{files})
 			c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 				opened, err := open(place)
-				return &countedFiles{opened, files}, err
+				return &catalogkit.CountedFiles{Store: opened, Count: files}, err
 			}
 		})
 		if r.prepare != nil {
 			r.prepare(f)
 		}
-		nodes := [2]*instance{f.instance, f.instance}
+		nodes := [2]*catalogkit.Instance{f.Instance, f.Instance}
 		if system.nodes == 2 {
 			var err error
-			if nodes[1], err = newInstance(f.config); err != nil {
+			if nodes[1], err = catalogkit.NewInstance(f.Config); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -214,17 +206,17 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 		}
 		store.fates = fates
 		runSchedule(t, store, next, clients)
-		if err := store.release(f.ctx); err != nil {
+		if err := store.release(f.Ctx); err != nil {
 			t.Error(err)
 		}
-		end.there = strings.Join(f.inventory(nodes[:]), " ")
+		end.there = strings.Join(inventory(f, nodes[:]), " ")
 		time.Sleep(max(directory.DroppingStale, commit.TransactionDeadline) + time.Second) // what was left half done is from the dead now
-		f.putBackAll(f.instance, nil)
-		if err := f.recovery().RunOnce(f.ctx); err != nil {
+		putBackAll(f, f.Instance, nil)
+		if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 			t.Error(err)
 		}
-		f.wantClean()
-		f.wantOnlyNamedFiles(files)
+		f.WantClean()
+		f.WantOnlyNamedFiles(files)
 	})
 	return end
 }
@@ -240,38 +232,38 @@ func answerOf(err error) string {
 }
 
 // putBackAll does what those do who create something below parent, and below the namespaces in it.
-func (f *fixture) putBackAll(c *instance, parent moorage.Namespace) {
-	f.t.Helper()
-	if _, err := c.directory.LivePath(f.ctx, testWarehouse, parent); err != nil {
-		f.t.Fatal(err)
+func putBackAll(f *catalogkit.Fixture, c *catalogkit.Instance, parent moorage.Namespace) {
+	f.T.Helper()
+	if _, err := c.Directory.LivePath(f.Ctx, catalogkit.Warehouse, parent); err != nil {
+		f.T.Fatal(err)
 	}
-	children, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, moorage.Page{})
+	children, _, err := c.ListNamespaces(f.Ctx, catalogkit.Warehouse, parent, moorage.Page{})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	for _, child := range children {
-		f.putBackAll(c, child)
+		putBackAll(f, c, child)
 	}
 }
 
 // contents returns what a node lists of kind k in a namespace, such as "ns:t" or "ns:view v". Each
 // must load.
-func (f *fixture) contents(c *instance, k *directory.Kind, ns moorage.Namespace) []string {
-	f.t.Helper()
+func contents(f *catalogkit.Fixture, c *catalogkit.Instance, k *directory.Kind, ns moorage.Namespace) []string {
+	f.T.Helper()
 	list, prefix := c.ListTables, strings.Join(ns, "/")+":"
-	load := func(ident moorage.Identifier) error { _, err := c.LoadTable(f.ctx, ident); return err }
+	load := func(ident moorage.Identifier) error { _, err := c.LoadTable(f.Ctx, ident); return err }
 	if k == directory.View() {
 		list, prefix = c.ListViews, prefix+"view "
-		load = func(ident moorage.Identifier) error { _, err := c.LoadView(f.ctx, ident); return err }
+		load = func(ident moorage.Identifier) error { _, err := c.LoadView(f.Ctx, ident); return err }
 	}
-	names, _, err := list(f.ctx, testWarehouse, ns, moorage.Page{})
+	names, _, err := list(f.Ctx, catalogkit.Warehouse, ns, moorage.Page{})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	var there []string
 	for _, name := range names {
-		if err := load(moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: name}); err != nil {
-			f.t.Errorf("%s is listed: %v", name, err)
+		if err := load(moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: ns, Name: name}); err != nil {
+			f.T.Errorf("%s is listed: %v", name, err)
 		}
 		there = append(there, prefix+name)
 	}
@@ -280,19 +272,19 @@ func (f *fixture) contents(c *instance, k *directory.Kind, ns moorage.Namespace)
 
 // inventory returns the namespaces that nodes show, and the tables and views with a colon. Each
 // must load.
-func (f *fixture) inventory(nodes []*instance) []string {
-	f.t.Helper()
+func inventory(f *catalogkit.Fixture, nodes []*catalogkit.Instance) []string {
+	f.T.Helper()
 	var there []string
-	var visit func(c *instance, parent moorage.Namespace)
-	visit = func(c *instance, parent moorage.Namespace) {
-		namespaces, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, moorage.Page{})
+	var visit func(c *catalogkit.Instance, parent moorage.Namespace)
+	visit = func(c *catalogkit.Instance, parent moorage.Namespace) {
+		namespaces, _, err := c.ListNamespaces(f.Ctx, catalogkit.Warehouse, parent, moorage.Page{})
 		if err != nil {
-			f.t.Fatal(err)
+			f.T.Fatal(err)
 		}
 		for _, ns := range namespaces {
 			there = append(there, strings.Join(ns, "/"))
-			there = append(there, f.contents(c, directory.Table(), ns)...)
-			there = append(there, f.contents(c, directory.View(), ns)...)
+			there = append(there, contents(f, c, directory.Table(), ns)...)
+			there = append(there, contents(f, c, directory.View(), ns)...)
 			visit(c, ns)
 		}
 	}
@@ -301,39 +293,4 @@ func (f *fixture) inventory(nodes []*instance) []string {
 	}
 	slices.Sort(there)
 	return slices.Compact(there)
-}
-
-// filesIn returns those of files that lie within claims.
-func filesIn(files map[string]bool, claims []string) []string {
-	return slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(location string) bool { return !documents.WithinClaims(claims, location) })
-}
-
-// wantOnlyNamedFiles fails the test if there is a file that no table, live or dropped, names.
-func (f *fixture) wantOnlyNamedFiles(files *fileCount) {
-	f.t.Helper()
-	unnamed := maps.Clone(files.there)
-	err := f.ledger.Scan(f.ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
-		pointer, err := ledger.Decode[registry.Pointer](record)
-		if err != nil {
-			return false, err
-		}
-		delete(unnamed, pointer.MetadataLocation)
-		document, err := f.Documents().Of(f.ctx, documents.RefOf(pointer, f.files))
-		if table, ok := document.(*metadata.Document); ok {
-			for _, entry := range table.MetadataLog() {
-				delete(unnamed, entry.MetadataLocation)
-			}
-		} else if earlier := filesIn(unnamed, pointer.Claims); len(earlier) == documents.VersionNumber(pointer.MetadataLocation) {
-			for _, location := range earlier { // one of each version: a view names none but its last
-				delete(unnamed, location)
-			}
-		}
-		return true, err
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for location := range unnamed {
-		f.t.Errorf("nothing names %s", location)
-	}
 }

@@ -11,24 +11,25 @@ import (
 	"moorage/catalog"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/scale"
 )
 
 // wantLists fails the test unless the manifest lists that servers wrote and that are there are
 // those that snapshots of the table name.
-func wantLists(t *testing.T, table *catalog.Table, count *fileCount) {
+func wantLists(t *testing.T, table *catalog.Table, count *catalogkit.FileCount) {
 	t.Helper()
 	named := map[string]bool{}
 	for s := range table.Document.Snapshots() {
 		named[s.ManifestList] = true
 	}
-	for _, location := range count.locations() {
+	for _, location := range locations(count) {
 		if strings.HasSuffix(location, ".avro") && !named[location] {
 			t.Errorf("%s is left over", location)
 		}
 	}
 	for s := range table.Document.Snapshots() {
-		if !strings.Contains(s.ManifestList, "-1-sent") && !slices.Contains(count.locations(), s.ManifestList) {
+		if !strings.Contains(s.ManifestList, "-1-sent") && !slices.Contains(locations(count), s.ManifestList) {
 			t.Errorf("%s is named, and is not there", s.ManifestList)
 		}
 	}
@@ -58,18 +59,18 @@ func TestRebaseAppendersWithoutRetry(t *testing.T) {
 	for _, nodes := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
 			t.Parallel()
-			count := &fileCount{there: map[string]bool{}}
+			count := &catalogkit.FileCount{There: map[string]bool{}}
 			moved := 0
 			var mu sync.Mutex
-			f := newFixture(t, countFiles(count), func(c *catalog.Config) {
+			f := catalogkit.New(t, catalogkit.CountFiles(count), func(c *catalog.Config) {
 				c.AppendsMoved = func(n int) { mu.Lock(); moved += n; mu.Unlock() }
 			})
-			servers := []*instance{f.instance}
+			servers := []*catalogkit.Instance{f.Instance}
 			for len(servers) < nodes {
-				servers = append(servers, must1(newInstance(f.config))(t))
+				servers = append(servers, must1(catalogkit.NewInstance(f.Config))(t))
 			}
-			e := f.newEngine(2)
-			seen := f.createVersion("t", 2)
+			e := newEngine(f, 2)
+			seen := createVersion(f, "t", 2)
 			for round := range rounds {
 				requests := make([]catalog.CommitRequest, writers)
 				for i := range requests {
@@ -80,14 +81,14 @@ func TestRebaseAppendersWithoutRetry(t *testing.T) {
 				for i, request := range requests {
 					group.Go(func() {
 						<-start
-						if _, err := servers[i%nodes].Commit(f.ctx, ident("t"), request); err != nil {
+						if _, err := servers[i%nodes].Commit(f.Ctx, ident("t"), request); err != nil {
 							t.Errorf("round %d, writer %d: %v", round, i, err)
 						}
 					})
 				}
 				close(start)
 				group.Wait()
-				seen = f.load("t")
+				seen = f.Load("t")
 			}
 			const all = writers * rounds
 			if got := len(snapshotChain(t, seen.Document)); got != all {
@@ -102,12 +103,12 @@ func TestRebaseAppendersWithoutRetry(t *testing.T) {
 			if moved != all-rounds {
 				t.Errorf("%d appends were moved, want %d", moved, all-rounds)
 			}
-			changes := must1(f.store.Changes(f.ctx, 0, registry.ListLimitMax))(t)
+			changes := must1(f.Store.Changes(f.Ctx, 0, registry.ListLimitMax))(t)
 			if files := len(changes); nodes == 1 && files > all/2 {
 				t.Errorf("%d appends took %d changes", all, files)
 			}
 			wantLists(t, seen, count)
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }

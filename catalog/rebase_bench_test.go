@@ -14,6 +14,7 @@ import (
 	"moorage/catalog"
 	"moorage/metadata"
 	"moorage/storage/file"
+	"moorage/testkit/catalogkit"
 )
 
 // BenchmarkAppendRebase is appends that 32 clients send at once to the same version of a table,
@@ -34,7 +35,7 @@ func BenchmarkAppendRebase(b *testing.B) {
 					name := ident(fmt.Sprintf("t%d", round))
 					seen := e.tableOf(f, name, manifests)
 					for i := range requests {
-						if requests[i] = setProperty(b, fmt.Sprintf("p%d", i), "yes"); what == "append" {
+						if requests[i] = catalogkit.SetProperty(b, fmt.Sprintf("p%d", i), "yes"); what == "append" {
 							requests[i] = e.write(e.draft(seen, int64(i+2), fmt.Sprint(i)))
 						}
 					}
@@ -43,7 +44,7 @@ func BenchmarkAppendRebase(b *testing.B) {
 					var group errgroup.Group
 					for _, request := range requests {
 						group.Go(func() error {
-							_, err := f.Commit(f.ctx, name, request)
+							_, err := f.Commit(f.Ctx, name, request)
 							return err
 						})
 					}
@@ -69,15 +70,15 @@ func cpuTime(b *testing.B) time.Duration {
 
 // tableOf makes a table whose snapshot has so many manifests. The manifests themselves are not
 // there: nobody reads those that all have seen.
-func (e *engine) tableOf(f *fixture, name moorage.Identifier, manifests int) *catalog.Table {
+func (e *engine) tableOf(f *catalogkit.Fixture, name moorage.Identifier, manifests int) *catalog.Table {
 	e.tb.Helper()
-	empty := must1(f.CreateTable(f.ctx, name, catalog.CreateTableRequest{
-		Schema: []byte(testSchema), Properties: rebaseProperty(metadata.AppendRebaseOnAll),
+	empty := must1(f.CreateTable(f.Ctx, name, catalog.CreateTableRequest{
+		Schema: []byte(catalogkit.Schema), Properties: rebaseProperty(metadata.AppendRebaseOnAll),
 	}))(e.tb)
 	d := e.draft(empty, 1, "first")
 	for i := range manifests - 1 {
 		d.kept = append(d.kept, iceberg.NewManifestFile(2, fmt.Sprintf("%s/metadata/kept-%d.avro", empty.Document.Location(), i), 5000, 0, 1).
 			SequenceNum(1, 1).AddedFiles(1).AddedRows(10).Build())
 	}
-	return must1(f.Commit(f.ctx, name, e.write(d)))(e.tb)
+	return must1(f.Commit(f.Ctx, name, e.write(d)))(e.tb)
 }

@@ -11,6 +11,7 @@ import (
 	"moorage/catalog"
 	"moorage/metadata"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/histories"
 )
 
@@ -134,7 +135,7 @@ func (e *engine) request(d *draft) catalog.CommitRequest {
 		rows = fmt.Sprintf(`,"first-row-id":%d,"added-rows":%d`, d.firstRow, d.rows)
 	}
 	summary := must1(json.Marshal(d.summary))(e.tb)
-	return commitRequest(e.tb,
+	return catalogkit.CommitRequest(e.tb,
 		fmt.Sprintf(`[{"type":"assert-table-uuid","uuid":%q},{"type":"assert-ref-snapshot-id","ref":%q,"snapshot-id":%s}%s]`,
 			d.table.Document.UUID(), d.branch, at, d.requirements),
 		fmt.Sprintf(`[{"action":"add-snapshot","snapshot":{"snapshot-id":%d,%s"sequence-number":%d,"timestamp-ms":%d,"manifest-list":%q,"summary":%s,"schema-id":%d%s%s}},

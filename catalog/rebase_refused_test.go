@@ -12,6 +12,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
 	"moorage/metadata"
+	"moorage/testkit/catalogkit"
 )
 
 // The snapshots of the tests of refusals: what the client of the append saw, what came since, and
@@ -23,10 +24,10 @@ type rebaseRefusal struct {
 	name    string
 	version int // of the format; 0: 2
 	// since is done to the table after the client of the append has looked; nil: another append.
-	since func(f *fixture, e *engine, seen *catalog.Table)
+	since func(f *catalogkit.Fixture, e *engine, seen *catalog.Table)
 	// spoil changes the append before it is written, and spoilFiles the files after that.
-	spoil      func(d *draft, f *fixture)
-	spoilFiles func(d *draft, f *fixture)
+	spoil      func(d *draft, f *catalogkit.Fixture)
+	spoilFiles func(d *draft, f *catalogkit.Fixture)
 	// why is the reason that is counted; empty: the request is not taken for an append at all.
 	why metadata.Misfit
 }
@@ -34,137 +35,137 @@ type rebaseRefusal struct {
 func number(n int64) *int64 { return &n }
 
 // remove deletes a file behind the server's back.
-func (f *fixture) remove(location string) { must(f.t, f.files.Delete(f.ctx, location)) }
+func remove(f *catalogkit.Fixture, location string) { must(f.T, f.Files.Delete(f.Ctx, location)) }
 
 // rebaseRefusals are the conditions of a move, each broken once.
 var rebaseRefusals = []rebaseRefusal{
-	{name: "another update", spoil: func(d *draft, _ *fixture) {
+	{name: "another update", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.otherUpdates = `,{"action":"set-properties","updates":{"mine":"yes"}}`
 	}},
-	{name: "another requirement", why: "requirement", spoil: func(d *draft, _ *fixture) {
+	{name: "another requirement", why: "requirement", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.requirements = `,{"type":"assert-current-schema-id","current-schema-id":7}`
 	}},
-	{name: "rows without ids", why: "format", version: 3, spoil: func(d *draft, _ *fixture) { d.omitFirstRow = true }},
-	{name: "an encrypted list", version: 3, spoil: func(d *draft, _ *fixture) { d.snapshot = `,"key-id":"k"` }},
-	{name: "an overwrite", spoil: func(d *draft, _ *fixture) { d.summary["operation"] = "overwrite" }},
-	{name: "what Kafka Connect compares", spoil: func(d *draft, _ *fixture) { d.summary["kafka.connect.offsets.a"] = "1" }},
-	{name: "what Flink compares", spoil: func(d *draft, _ *fixture) { d.summary["flink.max-committed-checkpoint-id"] = "1" }},
-	{name: "what Spark's streams compare", spoil: func(d *draft, _ *fixture) { d.summary["spark.sql.streaming.epochId"] = "1" }},
-	{name: "what a materialised view depends on", spoil: func(d *draft, _ *fixture) { d.summary["dependsOnTables"] = "x" }},
-	{name: "a staged snapshot", spoil: func(d *draft, _ *fixture) { d.summary["wap.id"] = "1" }},
-	{name: "a published snapshot", spoil: func(d *draft, _ *fixture) { d.summary["published-wap-id"] = "1" }},
-	{name: "a picked snapshot", spoil: func(d *draft, _ *fixture) { d.summary["source-snapshot-id"] = "1" }},
-	{name: "another retention", why: "retention", spoil: func(d *draft, _ *fixture) { d.refMembers = `,"min-snapshots-to-keep":7` }},
-	{name: "a branch that was made since", why: "branch", spoil: func(d *draft, _ *fixture) { d.branch = "none" }},
+	{name: "rows without ids", why: "format", version: 3, spoil: func(d *draft, _ *catalogkit.Fixture) { d.omitFirstRow = true }},
+	{name: "an encrypted list", version: 3, spoil: func(d *draft, _ *catalogkit.Fixture) { d.snapshot = `,"key-id":"k"` }},
+	{name: "an overwrite", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary["operation"] = "overwrite" }},
+	{name: "what Kafka Connect compares", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary["kafka.connect.offsets.a"] = "1" }},
+	{name: "what Flink compares", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary["flink.max-committed-checkpoint-id"] = "1" }},
+	{name: "what Spark's streams compare", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary["spark.sql.streaming.epochId"] = "1" }},
+	{name: "what a materialised view depends on", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary["dependsOnTables"] = "x" }},
+	{name: "a staged snapshot", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary["wap.id"] = "1" }},
+	{name: "a published snapshot", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary["published-wap-id"] = "1" }},
+	{name: "a picked snapshot", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary["source-snapshot-id"] = "1" }},
+	{name: "another retention", why: "retention", spoil: func(d *draft, _ *catalogkit.Fixture) { d.refMembers = `,"min-snapshots-to-keep":7` }},
+	{name: "a branch that was made since", why: "branch", spoil: func(d *draft, _ *catalogkit.Fixture) { d.branch = "none" }},
 	{
 		name: "a head that does not descend from what was seen", why: "parent",
-		since: func(f *fixture, e *engine, seen *catalog.Table) {
+		since: func(f *catalogkit.Fixture, e *engine, seen *catalog.Table) {
 			d := e.draft(seen, sinceID, "b")
 			d.branch, d.parent, d.kept = "other", 0, nil
-			must1(f.Commit(f.ctx, ident("t"), e.write(d)))(f.t)
-			must1(f.Commit(f.ctx, ident("t"), commitRequest(f.t, `[]`,
-				`[{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":2}]`)))(f.t)
+			must1(f.Commit(f.Ctx, ident("t"), e.write(d)))(f.T)
+			must1(f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(f.T, `[]`,
+				`[{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":2}]`)))(f.T)
 		},
 	},
-	{name: "another schema", why: "schema", since: func(f *fixture, e *engine, seen *catalog.Table) {
+	{name: "another schema", why: "schema", since: func(f *catalogkit.Fixture, e *engine, seen *catalog.Table) {
 		sinceAppend(f, e, seen)
-		must1(f.Commit(f.ctx, ident("t"), commitRequest(f.t, `[]`, `[{"action":"add-schema","schema":{"type":"struct","schema-id":1,"fields":[
+		must1(f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(f.T, `[]`, `[{"action":"add-schema","schema":{"type":"struct","schema-id":1,"fields":[
 			{"id":1,"name":"id","required":false,"type":"long"},{"id":3,"name":"more","required":false,"type":"long"}]}},
-			{"action":"set-current-schema","schema-id":-1}]`)))(f.t)
+			{"action":"set-current-schema","schema-id":-1}]`)))(f.T)
 	}},
-	{name: "a spec that is not the table's", why: "manifest", spoil: func(d *draft, _ *fixture) { d.manifests[0].spec = 7 }},
-	{name: "a snapshot that is there", why: "repeated", spoil: func(d *draft, _ *fixture) {
+	{name: "a spec that is not the table's", why: "manifest", spoil: func(d *draft, _ *catalogkit.Fixture) { d.manifests[0].spec = 7 }},
+	{name: "a snapshot that is there", why: "repeated", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.id, d.manifests[0].snapshot = sinceID, sinceID
 		d.list, d.manifests[0].path = d.list+"2", d.manifests[0].path+"2"
 	}},
-	{name: "a list without the manifests that were there", why: "lost", spoil: func(d *draft, _ *fixture) { d.kept = nil }},
-	{name: "a list with a manifest from elsewhere", why: "replaced", spoil: func(d *draft, _ *fixture) {
+	{name: "a list without the manifests that were there", why: "lost", spoil: func(d *draft, _ *catalogkit.Fixture) { d.kept = nil }},
+	{name: "a list with a manifest from elsewhere", why: "replaced", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		other := d.manifests[0]
 		other.path, other.snapshot, other.files = other.path+"2", 77, []draftFile{{path: "x", status: iceberg.EntryStatusADDED, rows: 1}}
 		d.manifests = append(d.manifests, other)
 	}},
-	{name: "a merge of what is gone", why: "replaced", since: func(f *fixture, e *engine, seen *catalog.Table) {
+	{name: "a merge of what is gone", why: "replaced", since: func(f *catalogkit.Fixture, e *engine, seen *catalog.Table) {
 		d := e.draft(seen, sinceID, "b")
 		d.kept, d.summary["operation"] = nil, "overwrite"
-		must1(f.Commit(f.ctx, ident("t"), e.write(d)))(f.t)
+		must1(f.Commit(f.Ctx, ident("t"), e.write(d)))(f.T)
 	}, spoil: mergeAll},
-	{name: "a merge that lost a file", why: "lost", spoil: func(d *draft, f *fixture) {
+	{name: "a merge that lost a file", why: "lost", spoil: func(d *draft, f *catalogkit.Fixture) {
 		mergeAll(d, f)
 		d.manifests[0].files = d.manifests[0].files[:1]
 	}},
-	{name: "a manifest of deletes", why: "manifest", spoil: func(d *draft, _ *fixture) {
+	{name: "a manifest of deletes", why: "manifest", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.manifests[0].content = iceberg.ManifestContentDeletes
 	}},
-	{name: "a deleted file", why: "manifest", spoil: func(d *draft, _ *fixture) {
+	{name: "a deleted file", why: "manifest", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.manifests[0].files = append(d.manifests[0].files, draftFile{
 			path: "x", status: iceberg.EntryStatusDELETED, rows: 1, snapshot: number(1), sequence: number(1), file: number(1),
 		})
 	}},
-	{name: "a deleted file that the list keeps quiet about", why: "manifest", spoil: func(d *draft, _ *fixture) {
+	{name: "a deleted file that the list keeps quiet about", why: "manifest", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.manifests[0].files = append(d.manifests[0].files, draftFile{
 			path: "x", status: iceberg.EntryStatusDELETED, rows: 1, snapshot: number(1), sequence: number(1), file: number(1),
 		})
 		d.manifests[0].change = func(b *iceberg.ManifestBuilder) { b.DeletedFiles(0).DeletedRows(0) }
 	}},
-	{name: "a sequence number of another snapshot", why: "numbers", spoil: func(d *draft, _ *fixture) { d.manifests[0].sequence-- }},
-	{name: "a manifest that is there", why: "twice", spoil: func(d *draft, _ *fixture) {
+	{name: "a sequence number of another snapshot", why: "numbers", spoil: func(d *draft, _ *catalogkit.Fixture) { d.manifests[0].sequence-- }},
+	{name: "a manifest that is there", why: "twice", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.manifests[0].path = d.table.Document.Location() + "/metadata/both.avro"
-	}, since: func(f *fixture, e *engine, seen *catalog.Table) {
+	}, since: func(f *catalogkit.Fixture, e *engine, seen *catalog.Table) {
 		d := e.draft(seen, sinceID, "b")
 		d.manifests[0].path = seen.Document.Location() + "/metadata/both.avro"
-		f.remove(d.manifests[0].path)
-		must1(f.Commit(f.ctx, ident("t"), e.write(d)))(f.t)
+		remove(f, d.manifests[0].path)
+		must1(f.Commit(f.Ctx, ident("t"), e.write(d)))(f.T)
 	}},
-	{name: "a new file with a number of its own", why: "numbers", spoil: func(d *draft, _ *fixture) {
+	{name: "a new file with a number of its own", why: "numbers", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.manifests[0].files[0].sequence = number(1)
 	}},
-	{name: "other counts than in the list", why: "manifest", spoil: func(d *draft, _ *fixture) {
+	{name: "other counts than in the list", why: "manifest", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.manifests[0].change = func(b *iceberg.ManifestBuilder) { b.AddedRows(7) }
 	}},
-	{name: "too many manifests", why: "many", spoil: func(d *draft, _ *fixture) {
+	{name: "too many manifests", why: "many", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		for i := range 64 {
 			m := d.manifests[0]
 			m.path = fmt.Sprintf("%s%d", m.path, i)
 			d.manifests = append(d.manifests, m)
 		}
 	}},
-	{name: "a file that was added since", why: "twice", spoil: func(d *draft, _ *fixture) {
+	{name: "a file that was added since", why: "twice", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.manifests[0].files[0].path = d.table.Document.Location() + "/data/b"
 	}},
-	{name: "a snapshot in between that expired", why: "parent", since: func(f *fixture, e *engine, seen *catalog.Table) {
+	{name: "a snapshot in between that expired", why: "parent", since: func(f *catalogkit.Fixture, e *engine, seen *catalog.Table) {
 		sinceAppend(f, e, seen)
-		now := f.load("t")
-		must1(f.Commit(f.ctx, ident("t"), e.write(e.draft(now, 4, "d"))))(f.t)
-		must1(f.Commit(f.ctx, ident("t"), commitRequest(f.t, `[]`, `[{"action":"remove-snapshots","snapshot-ids":[2]}]`)))(f.t)
-	}, spoil: func(d *draft, _ *fixture) {
+		now := f.Load("t")
+		must1(f.Commit(f.Ctx, ident("t"), e.write(e.draft(now, 4, "d"))))(f.T)
+		must1(f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(f.T, `[]`, `[{"action":"remove-snapshots","snapshot-ids":[2]}]`)))(f.T)
+	}, spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.manifests[0].files[0].path = d.table.Document.Location() + "/data/b"
 	}},
-	{name: "more rows than ids", why: "row-ids", version: 3, spoil: func(d *draft, _ *fixture) { d.rows = 9 }},
-	{name: "a list outside of the table", why: "unread", spoil: func(d *draft, _ *fixture) { d.list = "file:///wh/elsewhere/snap.avro" }},
-	{name: "a manifest outside of the table", why: "unread", spoil: func(d *draft, _ *fixture) { d.manifests[0].path = "file:///wh/elsewhere/m.avro" }},
-	{name: "no list", why: "unread", spoilFiles: func(d *draft, f *fixture) { f.remove(d.list) }},
-	{name: "no manifest", why: "unread", spoilFiles: func(d *draft, f *fixture) { f.remove(d.manifests[0].path) }},
-	{name: "a damaged list", why: "unread", spoilFiles: func(d *draft, f *fixture) {
-		f.remove(d.list)
-		must(f.t, f.files.Create(f.ctx, d.list, []byte("Obj\x01 and no more")))
+	{name: "more rows than ids", why: "row-ids", version: 3, spoil: func(d *draft, _ *catalogkit.Fixture) { d.rows = 9 }},
+	{name: "a list outside of the table", why: "unread", spoil: func(d *draft, _ *catalogkit.Fixture) { d.list = "file:///wh/elsewhere/snap.avro" }},
+	{name: "a manifest outside of the table", why: "unread", spoil: func(d *draft, _ *catalogkit.Fixture) { d.manifests[0].path = "file:///wh/elsewhere/m.avro" }},
+	{name: "no list", why: "unread", spoilFiles: func(d *draft, f *catalogkit.Fixture) { remove(f, d.list) }},
+	{name: "no manifest", why: "unread", spoilFiles: func(d *draft, f *catalogkit.Fixture) { remove(f, d.manifests[0].path) }},
+	{name: "a damaged list", why: "unread", spoilFiles: func(d *draft, f *catalogkit.Fixture) {
+		remove(f, d.list)
+		must(f.T, f.Files.Create(f.Ctx, d.list, []byte("Obj\x01 and no more")))
 	}},
-	{name: "a manifest of another length", why: "unread", spoilFiles: func(d *draft, f *fixture) {
-		f.remove(d.manifests[0].path)
-		must(f.t, f.files.Create(f.ctx, d.manifests[0].path, []byte("Obj\x01")))
+	{name: "a manifest of another length", why: "unread", spoilFiles: func(d *draft, f *catalogkit.Fixture) {
+		remove(f, d.manifests[0].path)
+		must(f.T, f.Files.Create(f.Ctx, d.manifests[0].path, []byte("Obj\x01")))
 	}},
-	{name: "off by the table", since: func(f *fixture, e *engine, seen *catalog.Table) {
+	{name: "off by the table", since: func(f *catalogkit.Fixture, e *engine, seen *catalog.Table) {
 		sinceAppend(f, e, seen)
-		must1(f.Commit(f.ctx, ident("t"), setProperty(f.t, "moorage.append-rebase", "off")))(f.t)
+		must1(f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(f.T, "moorage.append-rebase", "off")))(f.T)
 	}},
 }
 
 // sinceAppend appends the file "b" after seen.
-func sinceAppend(f *fixture, e *engine, seen *catalog.Table) {
-	must1(f.Commit(f.ctx, ident("t"), e.write(e.draft(seen, sinceID, "b"))))(f.t)
+func sinceAppend(f *catalogkit.Fixture, e *engine, seen *catalog.Table) {
+	must1(f.Commit(f.Ctx, ident("t"), e.write(e.draft(seen, sinceID, "b"))))(f.T)
 }
 
 // mergeAll makes d merge the manifest of the snapshot that its client saw into its own.
-func mergeAll(d *draft, _ *fixture) {
+func mergeAll(d *draft, _ *catalogkit.Fixture) {
 	d.kept = nil
 	d.manifests[0].min = 1
 	d.manifests[0].files = append(d.manifests[0].files, draftFile{
@@ -174,12 +175,12 @@ func mergeAll(d *draft, _ *fixture) {
 }
 
 // rebaseCase prepares a table, and an append that comes too late. It returns the request of that.
-func (f *fixture) rebaseCase(c rebaseRefusal) catalog.CommitRequest {
-	f.t.Helper()
+func rebaseCase(f *catalogkit.Fixture, c rebaseRefusal) catalog.CommitRequest {
+	f.T.Helper()
 	version := max(c.version, 2)
-	e := f.newEngine(version)
-	must1(f.Commit(f.ctx, ident("t"), e.write(e.draft(f.createVersion("t", version), seenID, "a"))))(f.t)
-	seen := f.load("t")
+	e := newEngine(f, version)
+	must1(f.Commit(f.Ctx, ident("t"), e.write(e.draft(createVersion(f, "t", version), seenID, "a"))))(f.T)
+	seen := f.Load("t")
 	d := e.draft(seen, lateID, "c")
 	if c.spoil != nil {
 		c.spoil(d, f)
@@ -201,22 +202,22 @@ func TestRebaseRefusals(t *testing.T) {
 	for _, c := range rebaseRefusals {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			count := &fileCount{there: map[string]bool{}}
+			count := &catalogkit.FileCount{There: map[string]bool{}}
 			var why []metadata.Misfit
-			f := newFixture(t, countFiles(count), func(config *catalog.Config) {
+			f := catalogkit.New(t, catalogkit.CountFiles(count), func(config *catalog.Config) {
 				config.AppendRefused = func(reason metadata.Misfit) { why = append(why, reason) }
 			})
-			request := f.rebaseCase(c)
-			before, files := f.load("t"), len(count.locations())
-			_, err := f.Commit(f.ctx, ident("t"), request)
-			wantKind(t, err, moorage.KindCommitFailed)
+			request := rebaseCase(f, c)
+			before, files := f.Load("t"), len(locations(count))
+			_, err := f.Commit(f.Ctx, ident("t"), request)
+			catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 			if want := slices.DeleteFunc([]metadata.Misfit{c.why}, func(why metadata.Misfit) bool { return why == "" }); !slices.Equal(why, want) {
 				t.Errorf("the reasons are %q, want %q", why, want)
 			}
-			if after := f.load("t"); after.MetadataLocation != before.MetadataLocation || len(count.locations()) != files {
-				t.Errorf("it was refused, and left %d files, at %s", len(count.locations())-files, after.MetadataLocation)
+			if after := f.Load("t"); after.MetadataLocation != before.MetadataLocation || len(locations(count)) != files {
+				t.Errorf("it was refused, and left %d files, at %s", len(locations(count))-files, after.MetadataLocation)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -226,22 +227,22 @@ func TestRebaseFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []rebaseRefusal{
 		{name: "version 2"}, {name: "version 3", version: 3}, {name: "a merge", spoil: mergeAll},
-		{name: "no summary of rows", spoil: func(d *draft, _ *fixture) { d.summary = map[string]string{"operation": "append"} }},
-		{name: "the current schema is required", spoil: func(d *draft, _ *fixture) {
+		{name: "no summary of rows", spoil: func(d *draft, _ *catalogkit.Fixture) { d.summary = map[string]string{"operation": "append"} }},
+		{name: "the current schema is required", spoil: func(d *draft, _ *catalogkit.Fixture) {
 			d.requirements = `,{"type":"assert-current-schema-id","current-schema-id":0}`
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			moved := must1(f.Commit(f.ctx, ident("t"), f.rebaseCase(c)))(t)
+			f := catalogkit.New(t)
+			moved := must1(f.Commit(f.Ctx, ident("t"), rebaseCase(f, c)))(t)
 			if got := fmt.Sprint(snapshotChain(t, moved.Document)); got != "[3 2 1]" {
 				t.Errorf("the chain is %s", got)
 			}
-			if rows := f.newEngine(max(c.version, 2)).rowsOf(moved.Document); rows != 30 {
+			if rows := newEngine(f, max(c.version, 2)).rowsOf(moved.Document); rows != 30 {
 				t.Errorf("there are %d rows, want 30", rows)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -249,15 +250,15 @@ func TestRebaseFits(t *testing.T) {
 // A client that saw no snapshot is behind all that came since, as long as all of them are there.
 func TestRebaseOntoExpired(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	e := f.newEngine(2)
-	empty := f.createVersion("t", 2)
+	f := catalogkit.New(t)
+	e := newEngine(f, 2)
+	empty := createVersion(f, "t", 2)
 	late := e.write(e.draft(empty, lateID, "c"))
-	must1(f.Commit(f.ctx, ident("t"), e.write(e.draft(empty, 1, "a"))))(t)
-	must1(f.Commit(f.ctx, ident("t"), e.write(e.draft(f.load("t"), 2, "b"))))(t)
-	must1(f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, `[{"action":"remove-snapshots","snapshot-ids":[1]}]`)))(t)
-	_, err := f.Commit(f.ctx, ident("t"), late)
-	wantKind(t, err, moorage.KindCommitFailed)
+	must1(f.Commit(f.Ctx, ident("t"), e.write(e.draft(empty, 1, "a"))))(t)
+	must1(f.Commit(f.Ctx, ident("t"), e.write(e.draft(f.Load("t"), 2, "b"))))(t)
+	must1(f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, `[{"action":"remove-snapshots","snapshot-ids":[1]}]`)))(t)
+	_, err := f.Commit(f.Ctx, ident("t"), late)
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 }
 
 // A rebase takes the consent of the table and of the request, or that of a table for all requests.
@@ -269,27 +270,27 @@ func TestRebaseConsent(t *testing.T) {
 	for _, warehouse := range []string{"", "off"} {
 		for _, table := range []string{"", "on", "on-all", "off"} {
 			for _, request := range []catalog.RebaseChoice{unset, on, off} {
-				f := newFixture(t)
+				f := catalogkit.New(t)
 				where := ident("t")
 				where.Warehouse = "other"
-				must1(f.Warehouses().Create(f.ctx, warehouses.Spec{
+				must1(f.Warehouses().Create(f.Ctx, warehouses.Spec{
 					Name: "other", Location: "file:///other", Properties: rebaseProperty(warehouse),
 				}))(t)
-				must1(f.CreateNamespace(f.ctx, "other", moorage.Namespace{"ns"}, nil))(t)
-				seen := must1(f.CreateTable(f.ctx, where, catalog.CreateTableRequest{
-					Schema: []byte(testSchema), Properties: rebaseProperty(table),
+				must1(f.CreateNamespace(f.Ctx, "other", moorage.Namespace{"ns"}, nil))(t)
+				seen := must1(f.CreateTable(f.Ctx, where, catalog.CreateTableRequest{
+					Schema: []byte(catalogkit.Schema), Properties: rebaseProperty(table),
 				}))(t)
-				e := f.newEngine(2)
+				e := newEngine(f, 2)
 				first, late := e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b"))
 				late.Rebase = request
-				must1(f.Commit(f.ctx, where, first))(t)
-				_, err := f.Commit(f.ctx, where, late)
+				must1(f.Commit(f.Ctx, where, first))(t)
+				_, err := f.Commit(f.Ctx, where, late)
 				want := warehouse == "" && slices.Contains(consents[table], request)
 				if want != (err == nil) {
 					t.Errorf("warehouse %q, table %q, request %d: %v", warehouse, table, request, err)
 				}
 				if err != nil {
-					wantKind(t, err, moorage.KindCommitFailed)
+					catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 				}
 			}
 		}
@@ -308,33 +309,33 @@ func rebaseProperty(value string) map[string]string {
 // A warehouse that was changed to refuse is obeyed within five seconds.
 func TestRebaseRefusedByAChangedWarehouse(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	e := f.newEngine(2)
-	seen := f.createVersion("t", 2)
+	f := catalogkit.New(t)
+	e := newEngine(f, 2)
+	seen := createVersion(f, "t", 2)
 	first, late := e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b"))
-	must1(f.Commit(f.ctx, ident("t"), first))(t)
-	must1(f.instance.Warehouses().Change(f.ctx, ident("t").Warehouse, warehouses.Change{
+	must1(f.Commit(f.Ctx, ident("t"), first))(t)
+	must1(f.Instance.Warehouses().Change(f.Ctx, ident("t").Warehouse, warehouses.Change{
 		Properties: map[string]*string{metadata.PropAppendRebase: new("off")},
 	}))(t)
-	f.clock.Advance(5 * time.Second)
-	_, err := f.Commit(f.ctx, ident("t"), late)
-	wantKind(t, err, moorage.KindCommitFailed)
+	f.Clock.Advance(5 * time.Second)
+	_, err := f.Commit(f.Ctx, ident("t"), late)
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 }
 
 // A value that does not exist is refused, and so is consent of a warehouse for its clients.
 func TestRebaseWrongChoices(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
+	f := catalogkit.New(t)
+	f.Create("t")
 	wrong := map[string]string{"moorage.append-rebase": "maybe"}
-	_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "moorage.append-rebase", "maybe"))
-	wantKind(t, err, moorage.KindBadRequest)
-	_, err = f.CreateTable(f.ctx, ident("u"), catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: wrong})
-	wantKind(t, err, moorage.KindBadRequest)
+	_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "moorage.append-rebase", "maybe"))
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	_, err = f.CreateTable(f.Ctx, ident("u"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Properties: wrong})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	for _, properties := range []map[string]string{
 		wrong, rebaseProperty("on"), rebaseProperty("on-all"), {"header.X-MOORAGE-append-Rebase": "on"},
 	} {
-		_, err = f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "v", Location: "file:///v", Properties: properties})
-		wantKind(t, err, moorage.KindBadRequest)
+		_, err = f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "v", Location: "file:///v", Properties: properties})
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"moorage/ledger"
 	"moorage/recovery"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/txlog"
 )
 
@@ -88,10 +89,10 @@ func (s *newerStore) withLater(write registry.Write, there registry.Record) []by
 	return []byte("{" + members + laterOf(write.Key) + "}")
 }
 
-func newLaterFixture(t *testing.T) (*fixture, *newerStore) {
+func newLaterFixture(t *testing.T) (*catalogkit.Fixture, *newerStore) {
 	t.Helper()
 	store := &newerStore{t: t, rewrote: map[registry.Table]int{}}
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		store.Store = c.Store
 		c.Store = store
 	})
@@ -115,53 +116,53 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 	f, store := newLaterFixture(t)
 	commit := func(name, updates string) {
 		t.Helper()
-		_, err := f.Commit(f.ctx, ident(name), commitRequest(t, `[]`, updates))
+		_, err := f.Commit(f.Ctx, ident(name), catalogkit.CommitRequest(t, `[]`, updates))
 		succeed(t, err)
 	}
-	f.create("a")
-	f.create("b")
-	f.create("c")
+	f.Create("a")
+	f.Create("b")
+	f.Create("c")
 	commit("a", `[{"action":"set-properties","updates":{"x":"1"}}]`)
 	commit("a", `[{"action":"set-location","location":"file:///wh/ns/elsewhere"}]`)
-	succeed(t, f.transact(
-		catalog.TableChange{Ident: ident("b"), CommitRequest: setProperty(t, "x", "1")}, catalog.TableChange{Ident: ident("c"), CommitRequest: setProperty(t, "x", "1")},
+	succeed(t, f.Transact(
+		catalog.TableChange{Ident: ident("b"), CommitRequest: catalogkit.SetProperty(t, "x", "1")}, catalog.TableChange{Ident: ident("c"), CommitRequest: catalogkit.SetProperty(t, "x", "1")},
 	))
-	_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Updates: map[string]string{"x": "1"}})
+	_, err := f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Updates: map[string]string{"x": "1"}})
 	succeed(t, err)
 
 	// A name that is given to another table, and one that comes back.
-	succeed(t, f.RenameTable(f.ctx, ident("c"), ident("d")))
-	entries, err := f.store.List(f.ctx, registry.TableEntry, "", "", 100)
+	succeed(t, f.RenameTable(f.Ctx, ident("c"), ident("d")))
+	entries, err := f.Store.List(f.Ctx, registry.TableEntry, "", "", 100)
 	succeed(t, err)
 	for _, entry := range entries {
 		if name := entry.Key.ID[strings.LastIndexByte(entry.Key.ID, '/')+1:]; name == "d" && !bytes.Contains(entry.Value, []byte(`/c"`)) {
 			t.Errorf("the entry of a renamed table lost a member: %s", entry.Value)
 		}
 	}
-	table, err := f.LoadTable(f.ctx, ident("b"))
-	succeed(t, err, f.DropTable(f.ctx, ident("b"), catalog.DropOptions{}))
-	_, err = f.RegisterTable(f.ctx, ident("d"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
+	table, err := f.LoadTable(f.Ctx, ident("b"))
+	succeed(t, err, f.DropTable(f.Ctx, ident("b"), catalog.DropOptions{}))
+	_, err = f.RegisterTable(f.Ctx, ident("d"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
 	succeed(t, err)
 
 	// A location that passes on to another table.
-	succeed(t, f.DropTable(f.ctx, ident("d"), catalog.DropOptions{}))
-	f.createAt("e", table.Document.Location())
-	succeed(t, f.DropTable(f.ctx, ident("e"), catalog.DropOptions{}))
-	f.createAt("g", table.Document.Location())
+	succeed(t, f.DropTable(f.Ctx, ident("d"), catalog.DropOptions{}))
+	f.CreateAt("e", table.Document.Location())
+	succeed(t, f.DropTable(f.Ctx, ident("e"), catalog.DropOptions{}))
+	f.CreateAt("g", table.Document.Location())
 
 	// Containers that are not empty are marked, and put back.
-	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
-	wantKind(t, f.Warehouses().Drop(f.ctx, testWarehouse), moorage.KindNamespaceNotEmpty)
+	catalogkit.WantKind(t, f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
+	catalogkit.WantKind(t, f.Warehouses().Drop(f.Ctx, catalogkit.Warehouse), moorage.KindNamespaceNotEmpty)
 
 	// Folders.
-	f.createAt("h", "file:///wh/folder/h")
-	_, err = f.UnregisterTable(f.ctx, ident("h"))
+	f.CreateAt("h", "file:///wh/folder/h")
+	_, err = f.UnregisterTable(f.Ctx, ident("h"))
 	succeed(t, err)
-	f.clearTombstones()
-	if f.other(undeleting{f.store}).sweepFolders(f.ctx) == nil {
+	f.ClearTombstones()
+	if f.Other(undeleting{f.Store}).SweepFolders(f.Ctx) == nil {
 		t.Error("the folder is gone, and not marked only")
 	}
-	f.createAt("i", "file:///wh/folder/i")
+	f.CreateAt("i", "file:///wh/folder/i")
 
 	for _, table := range []registry.Table{
 		registry.TableWarehouse, registry.TableNamespace, registry.TableEntry, registry.TablePointer, registry.TableUUID, registry.TableLocation, registry.TableTombstone,
@@ -170,7 +171,7 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 			t.Errorf("no record of %s was written twice", table)
 		}
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // TestLaterMembersSurviveWorkers has the workers, and an operator, write tasks, transactions and
@@ -179,29 +180,29 @@ func TestLaterMembersSurviveWorkers(t *testing.T) {
 	t.Parallel()
 	f, store := newLaterFixture(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
-		f.create(name)
+		f.Create(name)
 	}
-	succeed(t, f.DropTable(f.ctx, ident("a"), catalog.DropOptions{Purge: true}))
-	tasks, err := f.store.List(f.ctx, registry.TableTask, "", "", 100)
+	succeed(t, f.DropTable(f.Ctx, ident("a"), catalog.DropOptions{Purge: true}))
+	tasks, err := f.Store.List(f.Ctx, registry.TableTask, "", "", 100)
 	succeed(t, err)
 	task, err := registry.DecodeTask(tasks[0])
 	succeed(t, err)
-	records, err := f.store.Get(f.ctx, registry.PointerKey(task.Pointer))
+	records, err := f.Store.Get(f.Ctx, registry.PointerKey(task.Pointer))
 	succeed(t, err)
 	pointer, err := ledger.Decode[registry.Pointer](records[0])
-	succeed(t, err, f.files.Delete(f.ctx, pointer.MetadataLocation), f.files.Create(f.ctx, pointer.MetadataLocation, []byte("{")),
-		f.purgeAll(f.ctx)) // notes a failure
+	succeed(t, err, f.Files.Delete(f.Ctx, pointer.MetadataLocation), f.Files.Create(f.Ctx, pointer.MetadataLocation, []byte("{")),
+		f.PurgeAll(f.Ctx)) // notes a failure
 
-	entry := f.abandon("b")
-	entry, err = f.transactions.Extend(f.ctx, f.entryOf(entry.ID), entry.Participants, []string{"file:///wh/ns/b/metadata/later.metadata.json"})
+	entry := abandon(f, "b")
+	entry, err = f.Transactions.Extend(f.Ctx, entryOf(f, entry.ID), entry.Participants, []string{"file:///wh/ns/b/metadata/later.metadata.json"})
 	succeed(t, err)
-	_, err = f.transactions.Abort(f.ctx, entry)
+	_, err = f.Transactions.Abort(f.Ctx, entry)
 	succeed(t, err)
 
-	succeed(t, f.DropTable(f.ctx, ident("c"), catalog.DropOptions{Purge: true}))
-	_, err = recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now())
+	succeed(t, f.DropTable(f.Ctx, ident("c"), catalog.DropOptions{Purge: true}))
+	_, err = recovery.CancelDeletions(f.Ctx, f.Ledger, f.Clock.Now())
 	succeed(t, err)
-	succeed(t, f.DropTable(f.ctx, ident("d"), catalog.DropOptions{Purge: true}), f.purgeAll(f.ctx))
+	succeed(t, f.DropTable(f.Ctx, ident("d"), catalog.DropOptions{Purge: true}), f.PurgeAll(f.Ctx))
 
 	for _, table := range []registry.Table{registry.TablePointer, registry.TableTask, registry.TableTransaction} {
 		if store.rewrote[table] == 0 {
@@ -211,11 +212,11 @@ func TestLaterMembersSurviveWorkers(t *testing.T) {
 }
 
 // entryOf reads a transaction.
-func (f *fixture) entryOf(id registry.ID) txlog.Entry {
-	f.t.Helper()
-	entry, found, err := f.transactions.Get(f.ctx, id)
+func entryOf(f *catalogkit.Fixture, id registry.ID) txlog.Entry {
+	f.T.Helper()
+	entry, found, err := f.Transactions.Get(f.Ctx, id)
 	if err != nil || !found {
-		f.t.Fatalf("transaction %s: found %v, %v", id, found, err)
+		f.T.Fatalf("transaction %s: found %v, %v", id, found, err)
 	}
 	return entry
 }

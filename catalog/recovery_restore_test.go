@@ -8,6 +8,7 @@ import (
 	"moorage/catalog"
 	"moorage/recovery"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 )
 
@@ -16,58 +17,58 @@ import (
 // up. It has three transactions whose records cannot be read, and purges of the tables dropped and
 // purging.
 type copied struct {
-	*fixture
+	*catalogkit.Fixture
 	files []string          // which were there when the copy was made
 	last  map[string]string // the current metadata file of each table, by its name
 }
 
 func newCopied(t *testing.T) *copied {
 	t.Helper()
-	f := &copied{fixture: newFixture(t), last: make(map[string]string)}
+	f := &copied{Fixture: catalogkit.New(t), last: make(map[string]string)}
 	for _, name := range []string{"under", "done", "over", "dropped", "purging"} {
-		f.last[name] = f.create(name).MetadataLocation
+		f.last[name] = f.Create(name).MetadataLocation
 		f.files = append(f.files, f.last[name])
 	}
-	under, done, over := f.abandon("under"), f.abandonCommitted("done"), f.abandon("over")
+	under, done, over := abandon(f.Fixture, "under"), abandonCommitted(f.Fixture, "done"), abandon(f.Fixture, "over")
 	f.files = append(f.files, under.Files[0], done.Files[0], done.Files[1], over.Files[0])
-	if _, err := f.transactions.Abort(f.ctx, over); err != nil {
+	if _, err := f.Transactions.Abort(f.Ctx, over); err != nil {
 		t.Fatal(err)
 	}
-	tamper := tampering{f.fixture}
-	tamper.put(registry.TaskKey(over.ID), registry.StateBlocked, registry.Task{ID: over.ID, Kind: registry.TaskRecovery})
+	tamper := catalogkit.Tamper(f.Fixture)
+	tamper.Put(registry.TaskKey(over.ID), registry.StateBlocked, registry.Task{ID: over.ID, Kind: registry.TaskRecovery})
 	for i, state := range []registry.State{registry.StatePending, registry.StateAborted} {
-		tamper.write(registry.Put(registry.TransactionKey(registry.ID{byte(i + 1)}), state, []byte("{")))
+		tamper.Write(registry.Put(registry.TransactionKey(registry.ID{byte(i + 1)}), state, []byte("{")))
 	}
-	tamper.write(registry.Put(registry.Key{Table: registry.TableTransaction, ID: "no id"}, registry.StatePending, []byte("{}")))
-	f.dropPurged("dropped", registry.StateDropped)
-	f.dropPurged("purging", registry.StatePurging)
+	tamper.Write(registry.Put(registry.Key{Table: registry.TableTransaction, ID: "no id"}, registry.StatePending, []byte("{}")))
+	dropPurged(f.Fixture, "dropped", registry.StateDropped)
+	dropPurged(f.Fixture, "purging", registry.StatePurging)
 	return f
 }
 
 // wantInert has the workers of a catalog do all that they would do now. It fails the test if a file
 // is gone then.
 func (f *copied) wantInert() {
-	f.t.Helper()
+	f.T.Helper()
 	for name, run := range map[string]func() error{
-		"recovery": func() error { return f.recovery().RunOnce(f.ctx) },
-		"purge":    func() error { return f.purgeAll(f.ctx) },
-		"sweep":    func() error { return f.sweepAll(f.ctx) },
+		"recovery": func() error { return f.Recovery().RunOnce(f.Ctx) },
+		"purge":    func() error { return f.PurgeAll(f.Ctx) },
+		"sweep":    func() error { return f.SweepAll(f.Ctx) },
 	} {
 		if err := run(); err != nil {
-			f.t.Errorf("%s: %v", name, err)
+			f.T.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, file := range f.files {
-		if _, err := f.fixture.files.Stat(f.ctx, file); err != nil {
-			f.t.Errorf("%s: %v, want it untouched", file, err)
+		if _, err := f.Fixture.Files.Stat(f.Ctx, file); err != nil {
+			f.T.Errorf("%s: %v, want it untouched", file, err)
 		}
 	}
 }
 
 // register registers the file that a dropped table had last.
 func (f *copied) register(name string) error {
-	f.t.Helper()
-	_, err := f.RegisterTable(f.ctx, ident(name), catalog.RegisterRequest{MetadataLocation: f.last[name]})
+	f.T.Helper()
+	_, err := f.RegisterTable(f.Ctx, ident(name), catalog.RegisterRequest{MetadataLocation: f.last[name]})
 	return err
 }
 
@@ -77,22 +78,22 @@ func (f *copied) register(name string) error {
 func TestCancelDeletions(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
-	off, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now())
+	off, err := recovery.CancelDeletions(f.Ctx, f.Ledger, f.Clock.Now())
 	if want := (recovery.Cancelled{Transactions: 6, Purges: 2}); err != nil || off != want {
 		t.Fatalf("cancelled %+v (%v), want %+v", off, err, want)
 	}
-	f.wantEnded()
-	f.clock.Advance(time.Hour)
+	wantEnded(f.Fixture)
+	f.Clock.Advance(time.Hour)
 	f.wantInert()
-	f.wantClean()
-	wantKind(t, f.register("purging"), moorage.KindAlreadyExists)
+	f.WantClean()
+	catalogkit.WantKind(t, f.register("purging"), moorage.KindAlreadyExists)
 	if err := f.register("dropped"); err != nil {
 		t.Errorf("register the table that was dropped: %v", err)
 	}
-	f.clock.Advance(30 * 24 * time.Hour)
+	f.Clock.Advance(30 * 24 * time.Hour)
 	f.wantInert()
-	f.wantClean()
-	if off, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil || off != (recovery.Cancelled{}) {
+	f.WantClean()
+	if off, err := recovery.CancelDeletions(f.Ctx, f.Ledger, f.Clock.Now()); err != nil || off != (recovery.Cancelled{}) {
 		t.Errorf("cancelled once more: %+v (%v), want nothing", off, err)
 	}
 }
@@ -102,12 +103,12 @@ func TestCancelDeletions(t *testing.T) {
 func TestCancelDeletionsWindow(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
-	f.clock.Advance(30 * 24 * time.Hour)
-	if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {
+	f.Clock.Advance(30 * 24 * time.Hour)
+	if _, err := recovery.CancelDeletions(f.Ctx, f.Ledger, f.Clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	f.wantInert()
-	wantKind(t, f.register("purging"), moorage.KindAlreadyExists)
+	catalogkit.WantKind(t, f.register("purging"), moorage.KindAlreadyExists)
 }
 
 // TestCancelDeletionsFails does each action to the k-th call to the store, for k = 0, 1, 2 ….
@@ -119,8 +120,8 @@ func TestCancelDeletionsFails(t *testing.T) {
 			t.Parallel()
 			for k := 0; ; k++ {
 				f := newCopied(t)
-				store := registrytest.Faulty(f.store, registrytest.Nth(k, action))
-				_, err := recovery.CancelDeletions(f.ctx, registrytest.Ledger(store), f.clock.Now())
+				store := registrytest.Faulty(f.Store, registrytest.Nth(k, action))
+				_, err := recovery.CancelDeletions(f.Ctx, registrytest.Ledger(store), f.Clock.Now())
 				if store.Calls() <= k {
 					if err != nil {
 						t.Errorf("without a fault: %v", err)
@@ -130,12 +131,12 @@ func TestCancelDeletionsFails(t *testing.T) {
 				if err == nil {
 					t.Errorf("call %d: no error", k)
 				}
-				if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {
+				if _, err := recovery.CancelDeletions(f.Ctx, f.Ledger, f.Clock.Now()); err != nil {
 					t.Errorf("call %d: the next attempt: %v", k, err)
 				}
-				f.wantEnded()
+				wantEnded(f.Fixture)
 				f.wantInert()
-				f.wantClean()
+				f.WantClean()
 			}
 		})
 	}
@@ -146,12 +147,12 @@ func TestCancelDeletionsInUse(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
 	key := registry.TransactionKey(registry.ID{1})
-	store := registrytest.Faulty(f.store, func(_ int, method string) registrytest.Action {
+	store := registrytest.Faulty(f.Store, func(_ int, method string) registrytest.Action {
 		if method == registrytest.MethodApply {
-			tampering{f.fixture}.write(registry.Put(key, registry.StatePending, []byte("{")))
+			catalogkit.Tamper(f.Fixture).Write(registry.Put(key, registry.StatePending, []byte("{")))
 		}
 		return registrytest.Pass
 	})
-	_, err := recovery.CancelDeletions(f.ctx, registrytest.Ledger(store), f.clock.Now())
-	wantKind(t, err, moorage.KindUnavailable)
+	_, err := recovery.CancelDeletions(f.Ctx, registrytest.Ledger(store), f.Clock.Now())
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
 }

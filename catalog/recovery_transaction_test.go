@@ -19,6 +19,7 @@ import (
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/locktest"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/storagetest"
@@ -29,45 +30,45 @@ import (
 // Nothing is left of the first. What the second published is left.
 func TestRecoverDeletesTheSurplus(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	f.create("u")
-	undone, done := f.abandon("t"), f.abandonCommitted("u")
-	f.clock.Advance(time.Hour)
-	if err := f.recovery().RunOnce(f.ctx); err != nil {
+	f := catalogkit.New(t)
+	f.Create("t")
+	f.Create("u")
+	undone, done := abandon(f, "t"), abandonCommitted(f, "u")
+	f.Clock.Advance(time.Hour)
+	if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.wantFiles(undone)
-	f.wantFiles(done, done.Published...)
-	f.wantEnded()
-	f.wantClean()
+	wantFiles(f, undone)
+	wantFiles(f, done, done.Published...)
+	wantEnded(f)
+	f.WantClean()
 }
 
 // Recovery asks the record, never a pointer: a published file that no pointer names any more stays.
 func TestRecoverNeverAsksPointers(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	done := f.abandonCommitted("t")
-	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+	f := catalogkit.New(t)
+	f.Create("t")
+	done := abandonCommitted(f, "t")
+	if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.finishTransaction(f.ctx, done); err != nil {
+	if err := finishTransaction(f.Instance, f.Ctx, done); err != nil {
 		t.Fatal(err)
 	}
-	f.wantFiles(done, done.Published...)
-	f.wantEnded()
+	wantFiles(f, done, done.Published...)
+	wantEnded(f)
 }
 
 // The locks of all tables are taken at once, without waiting, and nothing else is locked.
 func TestRecoverTakesLocks(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	entry := f.abandon("t")
-	f.locks.Reset()
-	must(t, f.finishTransaction(f.ctx, entry))
-	calls := f.locks.Calls()
+	f := catalogkit.New(t)
+	f.Create("t")
+	entry := abandon(f, "t")
+	f.Locks.Reset()
+	must(t, finishTransaction(f.Instance, f.Ctx, entry))
+	calls := f.Locks.Calls()
 	if len(calls) != 1 || calls[0].Nested || !calls[0].Options.NonBlocking || calls[0].Options.InProcess {
 		t.Fatalf("took %+v, want one call that does not wait", calls)
 	}
@@ -79,30 +80,30 @@ func TestRecoverTakesLocks(t *testing.T) {
 // What belongs to a coordinator is left alone, and one whose time is over cannot go on.
 func TestRecoverFencesTheCoordinator(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	transaction := f.transactionOver("t")
-	transaction.Began, transaction.Deadline = f.clock.Now(), f.clock.Now().Add(time.Minute)
-	entry, err := f.transactions.Begin(f.ctx, transaction)
+	f := catalogkit.New(t)
+	f.Create("t")
+	transaction := transactionOver(f, "t")
+	transaction.Began, transaction.Deadline = f.Clock.Now(), f.Clock.Now().Add(time.Minute)
+	entry, err := f.Transactions.Begin(f.Ctx, transaction)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.write(entry.Files[0])
-	if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, recovery.ErrBusy) {
+	f.Write(entry.Files[0])
+	if err := finishTransaction(f.Instance, f.Ctx, entry); !errors.Is(err, recovery.ErrBusy) {
 		t.Errorf("within its deadline: %v, want ErrBusy", err)
 	}
-	f.wantFiles(entry, entry.Files[0])
-	f.clock.Advance(time.Minute + 1)
-	if err := f.finishTransaction(f.ctx, entry); err != nil {
+	wantFiles(f, entry, entry.Files[0])
+	f.Clock.Advance(time.Minute + 1)
+	if err := finishTransaction(f.Instance, f.Ctx, entry); err != nil {
 		t.Fatal(err)
 	}
-	f.wantFiles(entry)
-	f.wantEnded()
+	wantFiles(f, entry)
+	wantEnded(f)
 	condition, write, err := entry.Commit(entry.Files[:1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.store.Apply(f.ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}})
+	_, err = f.Store.Apply(f.Ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}})
 	if failed, ok := registry.FailedCondition(err); !ok || failed != condition {
 		t.Errorf("the coordinator woke up and was answered %v", err)
 	}
@@ -112,34 +113,34 @@ func TestRecoverFencesTheCoordinator(t *testing.T) {
 // leaves alone what this one began.
 func TestRecoverAtStart(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *catalog.Config) { c.AbortPending = true })
-	f.create("t")
-	f.create("u")
-	earlier, mine := f.transactionOver("t"), f.transactionOver("u")
+	f := catalogkit.New(t, func(c *catalog.Config) { c.AbortPending = true })
+	f.Create("t")
+	f.Create("u")
+	earlier, mine := transactionOver(f, "t"), transactionOver(f, "u")
 	for _, transaction := range []*txlog.Transaction{&earlier, &mine} {
-		transaction.Deadline = f.clock.Now().Add(time.Minute)
+		transaction.Deadline = f.Clock.Now().Add(time.Minute)
 	}
-	mine.Began = f.clock.Now()
+	mine.Began = f.Clock.Now()
 	var entries []txlog.Entry
 	for _, transaction := range []txlog.Transaction{earlier, mine} {
-		entry, err := f.transactions.Begin(f.ctx, transaction)
+		entry, err := f.Transactions.Begin(f.Ctx, transaction)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.write(entry.Files...)
+		f.Write(entry.Files...)
 		entries = append(entries, entry)
 	}
-	if err := f.recovery().RunOnce(f.ctx); err != nil {
+	if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.wantFiles(entries[0])
-	f.wantFiles(entries[1], entries[1].Files...)
-	hold, err := f.config.Locks.Acquire(f.ctx, pointerLocks(entries[1].Participants[0].Pointer), locks.Options{})
+	wantFiles(f, entries[0])
+	wantFiles(f, entries[1], entries[1].Files...)
+	hold, err := f.Config.Locks.Acquire(f.Ctx, catalogkit.PointerLocks(entries[1].Participants[0].Pointer), locks.Options{})
 	must(t, err)
 	defer hold.Release()
-	both := []catalog.TableChange{on("t", setProperty(t, "n", "1")), on("u", setProperty(t, "n", "1"))}
-	wantKind(t, f.other(f.store).CommitTransaction(f.ctx, testWarehouse, both), moorage.KindCommitFailed)
-	if state := f.entryOf(entries[1].ID).State; state != registry.StatePending {
+	both := []catalog.TableChange{catalogkit.On("t", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("u", catalogkit.SetProperty(t, "n", "1"))}
+	catalogkit.WantKind(t, f.Other(f.Store).CommitTransaction(f.Ctx, catalogkit.Warehouse, both), moorage.KindCommitFailed)
+	if state := entryOf(f, entries[1].ID).State; state != registry.StatePending {
 		t.Errorf("a transaction that began in the moment in which a catalog was made is %s there", state)
 	}
 }
@@ -148,61 +149,61 @@ func TestRecoverAtStart(t *testing.T) {
 // deleted.
 func TestRecoverWithoutItsWarehouse(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	entry := f.abandon("t")
-	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
+	f := catalogkit.New(t)
+	f.Create("t")
+	entry := abandon(f, "t")
+	if _, err := f.UnregisterTable(f.Ctx, ident("t")); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}); err != nil {
+	if err := f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Warehouses().Drop(f.ctx, testWarehouse); err != nil {
+	if err := f.Warehouses().Drop(f.Ctx, catalogkit.Warehouse); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: testWarehouse, Location: "file:///elsewhere"}); err != nil {
+	if _, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: catalogkit.Warehouse, Location: "file:///elsewhere"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.recovery().RunOnce(f.ctx); err != nil {
+	if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.wantFiles(entry)
-	f.wantEnded()
+	wantFiles(f, entry)
+	wantEnded(f)
 }
 
 // TestRecoverHeldLocks leaves a transaction alone while the lock of one of its tables is held. It
 // does not do so for ever.
 func TestRecoverHeldLocks(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
+	f := catalogkit.New(t)
+	f.Create("t")
 	hold := func(entry txlog.Entry) locks.Hold {
-		held, err := f.config.Locks.Acquire(f.ctx, pointerLocks(entry.Participants[0].Pointer), locks.Options{})
+		held, err := f.Config.Locks.Acquire(f.Ctx, catalogkit.PointerLocks(entry.Participants[0].Pointer), locks.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return held
 	}
-	entry := f.abandon("t")
+	entry := abandon(f, "t")
 	held := hold(entry)
-	if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, recovery.ErrBusy) || !errors.Is(err, locks.ErrConflict) {
+	if err := finishTransaction(f.Instance, f.Ctx, entry); !errors.Is(err, recovery.ErrBusy) || !errors.Is(err, locks.ErrConflict) {
 		t.Errorf("while the lock is held: %v, want ErrBusy", err)
 	}
-	f.wantFiles(entry, entry.Files[0])
+	wantFiles(f, entry, entry.Files[0])
 	held.Release()
-	if err := f.finishTransaction(f.ctx, entry); err != nil {
+	if err := finishTransaction(f.Instance, f.Ctx, entry); err != nil {
 		t.Fatal(err)
 	}
-	f.wantFiles(entry)
+	wantFiles(f, entry)
 
-	entry = f.abandon("t")
+	entry = abandon(f, "t")
 	defer hold(entry).Release()
-	f.clock.Advance(txlog.LockPatience)
-	if err := f.finishTransaction(f.ctx, entry); err != nil {
+	f.Clock.Advance(txlog.LockPatience)
+	if err := finishTransaction(f.Instance, f.Ctx, entry); err != nil {
 		t.Errorf("after %s of waiting for a lock: %v", txlog.LockPatience, err)
 	}
-	f.wantFiles(entry)
-	f.wantEnded()
+	wantFiles(f, entry)
+	wantEnded(f)
 }
 
 // TestRecoverPastADeadNode ends a transaction whose coordinator died with its locks. Once its node
@@ -217,26 +218,26 @@ func TestRecoverPastADeadNode(t *testing.T) {
 			return manager
 		}
 		dying := locktest.NewLeasesAround(leases)
-		f := newFixture(t, func(c *catalog.Config) { c.Locks = node(1, leases) })
-		f.create("t")
-		entry := f.abandon("t")
-		request := pointerLocks(entry.Participants[0].Pointer)
-		if _, err := node(2, dying).Acquire(f.ctx, request, locks.Options{}); err != nil {
+		f := catalogkit.New(t, func(c *catalog.Config) { c.Locks = node(1, leases) })
+		f.Create("t")
+		entry := abandon(f, "t")
+		request := catalogkit.PointerLocks(entry.Participants[0].Pointer)
+		if _, err := node(2, dying).Acquire(f.Ctx, request, locks.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		dying.SetHook(func(context.Context, string, func()) error { return errors.New("dead") })
-		if err := f.finishTransaction(f.ctx, entry); !errors.Is(err, locks.ErrConflict) {
+		if err := finishTransaction(f.Instance, f.Ctx, entry); !errors.Is(err, locks.ErrConflict) {
 			t.Errorf("at once: %v, want ErrConflict", err)
 		}
 		began := time.Now()
-		if err := f.recovery().RunOnce(f.ctx); err != nil {
+		if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("ended after %s", took)
 		}
-		f.wantFiles(entry)
-		f.wantEnded()
+		wantFiles(f, entry)
+		wantEnded(f)
 	})
 }
 
@@ -251,7 +252,7 @@ func TestRecoverBlocked(t *testing.T) {
 			}
 			return storagetest.Pass
 		}
-		f := newFixture(t, func(c *catalog.Config) {
+		f := catalogkit.New(t, func(c *catalog.Config) {
 			open := c.OpenStorage
 			c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 				inner, err := open(place)
@@ -261,66 +262,68 @@ func TestRecoverBlocked(t *testing.T) {
 				return storagetest.Faulty(inner, func(k int, method string) storagetest.Action { return broken(k, method) }), nil
 			}
 		})
-		f.create("t")
-		entry := f.abandon("t")
-		if err := f.recovery().RunOnce(f.ctx); err != nil {
+		f.Create("t")
+		entry := abandon(f, "t")
+		if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 			t.Fatal(err)
 		}
-		records, err := f.ledger.Get(f.ctx, registry.TransactionKey(entry.ID), registry.TaskKey(entry.ID))
+		records, err := f.Ledger.Get(f.Ctx, registry.TransactionKey(entry.ID), registry.TaskKey(entry.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if records[0].State != registry.StateAborted || records[1].State != registry.StateBlocked {
 			t.Fatalf("the transaction is %s and its blocker %s", records[0].State, records[1].State)
 		}
-		f.wantFiles(entry, entry.Files[0])
+		wantFiles(f, entry, entry.Files[0])
 		broken = func(int, string) storagetest.Action { return storagetest.Pass }
-		if err := f.recovery().RunOnce(f.ctx); err != nil {
+		if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 			t.Fatal(err)
 		}
-		f.wantFiles(entry, entry.Files[0])
-		if err := f.finishTransaction(f.ctx, entry); err != nil {
+		wantFiles(f, entry, entry.Files[0])
+		if err := finishTransaction(f.Instance, f.Ctx, entry); err != nil {
 			t.Fatal(err)
 		}
-		f.wantFiles(entry)
-		f.wantEnded()
+		wantFiles(f, entry)
+		wantEnded(f)
 	})
 }
 
 // TestRecoverTwice lets two nodes end the same transactions at once, over every store.
 func TestRecoverTwice(t *testing.T) {
 	t.Parallel()
-	for name, open := range anyStores() {
+	for name, open := range stores.Kinds() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *catalog.Config) { c.Store = clockedStore{open(t, newLockedRandom(7)), c.Now} })
-			f.create("t")
+			f := catalogkit.New(t, func(c *catalog.Config) {
+				c.Store = catalogkit.ClockedStore{Store: open(t, newLockedRandom(7)), Now: c.Now}
+			})
+			f.Create("t")
 			var undone, done []txlog.Entry
 			for range 10 {
-				undone, done = append(undone, f.abandon("t")), append(done, f.abandonCommitted("t"))
+				undone, done = append(undone, abandon(f, "t")), append(done, abandonCommitted(f, "t"))
 			}
-			f.config.Locks = locks.GrantAll{} // the second node does not see the first one's locks
-			nodes := []*instance{f.instance, f.other(f.store)}
+			f.Config.Locks = locks.GrantAll{} // the second node does not see the first one's locks
+			nodes := []*catalogkit.Instance{f.Instance, f.Other(f.Store)}
 			var wg sync.WaitGroup
 			for _, node := range nodes {
 				wg.Go(func() {
-					if err := node.recovery().RunOnce(f.ctx); err != nil {
+					if err := node.Recovery().RunOnce(f.Ctx); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 			wg.Wait()
 			for i := range undone {
-				f.wantFiles(undone[i])
-				f.wantFiles(done[i], done[i].Published...)
+				wantFiles(f, undone[i])
+				wantFiles(f, done[i], done[i].Published...)
 			}
 			for _, node := range nodes {
-				if stats := node.recovery().Stats(); stats.Failures > 0 {
+				if stats := node.Recovery().Stats(); stats.Failures > 0 {
 					t.Errorf("a node failed: %+v", stats)
 				}
 			}
-			f.wantEnded()
-			f.wantClean()
+			wantEnded(f)
+			f.WantClean()
 		})
 	}
 }
@@ -350,7 +353,7 @@ func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.A
 	var raw registry.Store
 	var store *registrytest.FaultyStore
 	var rawStorage func(storage.Place) (storage.Store, error)
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		raw, rawStorage = c.Store, c.OpenStorage
 		store = registrytest.Faulty(raw, plan.plan)
 		c.Store = store
@@ -362,29 +365,29 @@ func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.A
 			return storagetest.Faulty(inner, plan.storagePlan), nil
 		}
 	})
-	f.create("t")
+	f.Create("t")
 	var entry txlog.Entry
 	if committed {
-		entry = f.abandonCommitted("t")
+		entry = abandonCommitted(f, "t")
 	} else {
-		entry = f.abandon("t")
+		entry = abandon(f, "t")
 	}
 	plan.arm(k, action)
-	err := f.finishTransaction(f.ctx, entry)
+	err := finishTransaction(f.Instance, f.Ctx, entry)
 	plan.disarm()
 	if (err != nil) != (plan.hit != "" && action != registrytest.Pass) {
 		t.Errorf("call %d (%s): answered %v", k, plan.hit, err)
 	}
-	store.Release(f.ctx)
-	f.config.Store, f.config.OpenStorage, f.config.Locks = raw, rawStorage, locks.NewLocal(locks.LocalConfig{})
+	store.Release(f.Ctx)
+	f.Config.Store, f.Config.OpenStorage, f.Config.Locks = raw, rawStorage, locks.NewLocal(locks.LocalConfig{})
 	node := *f
-	node.instance, node.store = f.other(raw), raw
-	if err := node.recovery().RunOnce(f.ctx); err != nil {
+	node.Instance, node.Store = f.Other(raw), raw
+	if err := node.Recovery().RunOnce(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	node.wantFiles(entry, entry.Published...)
-	node.wantEnded()
-	node.wantClean()
+	wantFiles(&node, entry, entry.Published...)
+	wantEnded(&node)
+	node.WantClean()
 	if t.Failed() {
 		t.Fatalf("call %d (%s): see above", k, plan.hit)
 	}
@@ -395,19 +398,19 @@ func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.A
 // A file of the surplus may not.
 func TestPublishedIsNotSurplus(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	written := f.create("gone").Document.Raw()
-	_, err := f.UnregisterTable(f.ctx, ident("gone"))
+	f := catalogkit.New(t)
+	written := f.Create("gone").Document.Raw()
+	_, err := f.UnregisterTable(f.Ctx, ident("gone"))
 	must(t, err)
-	f.create("t")
-	done := f.abandonCommitted("t")
+	f.Create("t")
+	done := abandonCommitted(f, "t")
 	register := func(location string) error {
-		f.rewrite(location, written)
-		_, err := f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: location})
+		f.Rewrite(location, written)
+		_, err := f.RegisterTable(f.Ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: location})
 		return err
 	}
 	err = register(done.Surplus()[0])
-	if wantKind(t, err, moorage.KindBadRequest); !strings.Contains(moorage.MessageOf(err), "a transaction under way") {
+	if catalogkit.WantKind(t, err, moorage.KindBadRequest); !strings.Contains(moorage.MessageOf(err), "a transaction under way") {
 		t.Errorf("a file of the surplus: %v", err)
 	}
 	if err := register(done.Published[0]); err != nil {

@@ -10,14 +10,15 @@ import (
 	"moorage/catalog"
 	"moorage/recovery"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/txlog"
 )
 
 // damage leaves a transaction over a table whose record cannot be read, and one of its files.
-func (f *fixture) damage(name string) txlog.Entry {
-	f.t.Helper()
-	entry := f.abandon(name)
-	tampering{f}.write(registry.Put(registry.TransactionKey(entry.ID), registry.StatePending, []byte(`{"id":7}`)))
+func damage(f *catalogkit.Fixture, name string) txlog.Entry {
+	f.T.Helper()
+	entry := abandon(f, name)
+	catalogkit.Tamper(f).Write(registry.Put(registry.TransactionKey(entry.ID), registry.StatePending, []byte(`{"id":7}`)))
 	return entry
 }
 
@@ -25,13 +26,13 @@ func (f *fixture) damage(name string) txlog.Entry {
 // tried again nor aborted: the last resort removes it, and its files stay.
 func TestUnreadableTransaction(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	entries := []txlog.Entry{f.abandon("t"), f.damage("t"), f.abandon("t"), f.damage("t")}
+	f := catalogkit.New(t)
+	f.Create("t")
+	entries := []txlog.Entry{abandon(f, "t"), damage(f, "t"), abandon(f, "t"), damage(f, "t")}
 	broken, other := entries[1], entries[3]
 	var ids []string
 	for after := ""; ; {
-		found, next, err := f.recovery().Unfinished(f.ctx, after, 1)
+		found, next, err := f.Recovery().Unfinished(f.Ctx, after, 1)
 		if err != nil || len(found) != 1 {
 			t.Fatalf("a page of one: %+v (%v)", found, err)
 		}
@@ -53,35 +54,35 @@ func TestUnreadableTransaction(t *testing.T) {
 	if slices.Sort(want); !slices.Equal(ids, want) {
 		t.Errorf("listed %q, want %q", ids, want)
 	}
-	report, err := f.Check(f.ctx)
+	report, err := f.Check(f.Ctx)
 	if err != nil || len(report.Problems) != 2 || !strings.Contains(strings.Join(report.Problems, "\n"), registry.TransactionKey(broken.ID).String()+", which is pending, cannot be read") {
 		t.Errorf("check: %q (%v)", report.Problems, err)
 	}
-	if err := f.recovery().RunOnce(f.ctx); err != nil {
+	if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.wantFiles(entries[0])
-	f.wantFiles(entries[2])
-	_, retried := f.recovery().Retry(f.ctx, broken.ID.String())
-	_, aborted := f.recovery().Abort(f.ctx, broken.ID.String())
+	wantFiles(f, entries[0])
+	wantFiles(f, entries[2])
+	_, retried := f.Recovery().Retry(f.Ctx, broken.ID.String())
+	_, aborted := f.Recovery().Abort(f.Ctx, broken.ID.String())
 	for _, err := range []error{retried, aborted} {
-		if wantKind(t, err, moorage.KindUnprocessable); !strings.Contains(moorage.MessageOf(err), "moorage doctor forget") {
+		if catalogkit.WantKind(t, err, moorage.KindUnprocessable); !strings.Contains(moorage.MessageOf(err), "moorage doctor forget") {
 			t.Errorf("it is told %q", moorage.MessageOf(err))
 		}
 	}
-	if off, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil || off.Transactions != 2 {
+	if off, err := recovery.CancelDeletions(f.Ctx, f.Ledger, f.Clock.Now()); err != nil || off.Transactions != 2 {
 		t.Errorf("forgotten: %+v (%v)", off, err)
 	}
 	for _, entry := range []txlog.Entry{broken, other} {
-		f.wantFiles(entry, entry.Files[0])
+		wantFiles(f, entry, entry.Files[0])
 	}
-	f.wantEnded()
-	f.wantClean()
+	wantEnded(f)
+	f.WantClean()
 	condition, write, err := broken.Commit(broken.Files[:1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.store.Apply(f.ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}})
+	_, err = f.Store.Apply(f.Ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}})
 	if failed, ok := registry.FailedCondition(err); !ok || failed != condition {
 		t.Errorf("its coordinator was answered %v", err)
 	}
@@ -91,110 +92,110 @@ func TestUnreadableTransaction(t *testing.T) {
 // names: it may be about to be deleted.
 func TestRegisterBesideUnreadable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	gone := f.create("gone")
-	f.create("t")
-	if _, err := f.UnregisterTable(f.ctx, ident("gone")); err != nil {
+	f := catalogkit.New(t)
+	gone := f.Create("gone")
+	f.Create("t")
+	if _, err := f.UnregisterTable(f.Ctx, ident("gone")); err != nil {
 		t.Fatal(err)
 	}
-	broken := f.damage("t")
+	broken := damage(f, "t")
 	request := catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation}
-	_, err := f.RegisterTable(f.ctx, ident("new"), request)
-	wantKind(t, err, moorage.KindUnavailable)
+	_, err := f.RegisterTable(f.Ctx, ident("new"), request)
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
 	if message := moorage.MessageOf(err); !strings.Contains(message, broken.ID.String()) || !strings.Contains(message, "moorage doctor forget") {
 		t.Errorf("the client is answered %q", message)
 	}
-	if err := f.TableExists(f.ctx, ident("new")); moorage.KindOf(err) != moorage.KindNoSuchTable {
+	if err := f.TableExists(f.Ctx, ident("new")); moorage.KindOf(err) != moorage.KindNoSuchTable {
 		t.Errorf("a table that was refused: %v", err)
 	}
 	// One that is known to have written the file is the better reason.
-	transaction := f.transactionOver("t")
+	transaction := transactionOver(f, "t")
 	transaction.Files = []string{gone.MetadataLocation}
-	entry, err := f.transactions.Begin(f.ctx, transaction)
+	entry, err := f.Transactions.Begin(f.Ctx, transaction)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.RegisterTable(f.ctx, ident("new"), request)
-	wantKind(t, err, moorage.KindBadRequest)
-	if err := f.transactions.Finish(f.ctx, entry); err != nil {
+	_, err = f.RegisterTable(f.Ctx, ident("new"), request)
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	if err := f.Transactions.Finish(f.Ctx, entry); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {
+	if _, err := recovery.CancelDeletions(f.Ctx, f.Ledger, f.Clock.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RegisterTable(f.ctx, ident("new"), request); err != nil {
+	if _, err := f.RegisterTable(f.Ctx, ident("new"), request); err != nil {
 		t.Error(err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A record that no transaction of this version has keeps nobody from the transactions. Check
 // reports it.
 func TestTransactionWithoutID(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	gone := f.create("gone")
-	f.create("t")
-	if _, err := f.UnregisterTable(f.ctx, ident("gone")); err != nil {
+	f := catalogkit.New(t)
+	gone := f.Create("gone")
+	f.Create("t")
+	if _, err := f.UnregisterTable(f.Ctx, ident("gone")); err != nil {
 		t.Fatal(err)
 	}
-	dead := f.abandon("t")
+	dead := abandon(f, "t")
 	key := registry.Key{Table: registry.TableTransaction, ID: "00 x"}
-	tampering{f}.write(registry.Put(key, registry.StatePending, []byte("{")))
-	report, err := f.Check(f.ctx)
+	catalogkit.Tamper(f).Write(registry.Put(key, registry.StatePending, []byte("{")))
+	report, err := f.Check(f.Ctx)
 	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "cannot be read: the key transaction/00 x holds no id") {
 		t.Errorf("check: %q (%v)", report.Problems, err)
 	}
-	if found, next, err := f.recovery().Unfinished(f.ctx, "", 0); err != nil || next != "" || len(found) != 1 || found[0].ID != dead.ID {
+	if found, next, err := f.Recovery().Unfinished(f.Ctx, "", 0); err != nil || next != "" || len(found) != 1 || found[0].ID != dead.ID {
 		t.Errorf("listed are %+v (%v)", found, err)
 	}
-	if err := f.recovery().RunOnce(f.ctx); err != nil {
+	if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 		t.Error(err)
 	}
-	f.wantFiles(dead)
+	wantFiles(f, dead)
 	request := catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation}
-	_, err = f.RegisterTable(f.ctx, ident("new"), request)
-	wantKind(t, err, moorage.KindUnavailable)
+	_, err = f.RegisterTable(f.Ctx, ident("new"), request)
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "forgotten, by moorage doctor forget: the key transaction/00 x holds no id") {
 		t.Errorf("the client is answered %q", message)
 	}
-	tampering{f}.write(registry.Delete(key))
-	if _, err := f.RegisterTable(f.ctx, ident("new"), request); err != nil {
+	catalogkit.Tamper(f).Write(registry.Delete(key))
+	if _, err := f.RegisterTable(f.Ctx, ident("new"), request); err != nil {
 		t.Error(err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // What a dropped table or view names was published. So no transaction deletes it, whether or not
 // its record can be read. That is so of no other file of the table or view.
 func TestComeBackBesideUnreadable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	first := f.create("gone").MetadataLocation
-	last, err := f.Commit(f.ctx, ident("gone"), setProperty(t, "a", "b"))
+	f := catalogkit.New(t)
+	first := f.Create("gone").MetadataLocation
+	last, err := f.Commit(f.Ctx, ident("gone"), catalogkit.SetProperty(t, "a", "b"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	view := f.createView("v")
-	f.create("t")
-	if err := errors.Join(f.DropTable(f.ctx, ident("gone"), catalog.DropOptions{}), f.DropView(f.ctx, ident("v"))); err != nil {
+	view := f.MakeView("v")
+	f.Create("t")
+	if err := errors.Join(f.DropTable(f.Ctx, ident("gone"), catalog.DropOptions{}), f.DropView(f.Ctx, ident("v"))); err != nil {
 		t.Fatal(err)
 	}
-	f.damage("t")
-	_, err = f.RegisterTable(f.ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: first})
-	wantKind(t, err, moorage.KindUnavailable)
-	if _, err := f.RegisterTable(f.ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation}); err != nil {
+	damage(f, "t")
+	_, err = f.RegisterTable(f.Ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: first})
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
+	if _, err := f.RegisterTable(f.Ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation}); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.RegisterView(f.ctx, ident("v"), view.MetadataLocation); err != nil {
+	if _, err := f.RegisterView(f.Ctx, ident("v"), view.MetadataLocation); err != nil {
 		t.Error(err)
 	}
 	// In place of itself, and no other file in its place.
-	if _, err := f.RegisterTable(f.ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation, Overwrite: true}); err != nil {
+	if _, err := f.RegisterTable(f.Ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation, Overwrite: true}); err != nil {
 		t.Error(err)
 	}
-	_, err = f.RegisterTable(f.ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: first, Overwrite: true})
-	wantKind(t, err, moorage.KindUnavailable)
+	_, err = f.RegisterTable(f.Ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: first, Overwrite: true})
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
 }
 
 // A table came back from a file that a transaction had published, while the record of the
@@ -202,34 +203,34 @@ func TestComeBackBesideUnreadable(t *testing.T) {
 // transaction is recovered.
 func TestComeBackOfWhatTransactionPublished(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	published := f.create("t").MetadataLocation
-	transaction := f.transactionOver("t")
+	f := catalogkit.New(t)
+	published := f.Create("t").MetadataLocation
+	transaction := transactionOver(f, "t")
 	transaction.Files[1] = published
-	entry, err := f.transactions.Begin(f.ctx, transaction)
+	entry, err := f.Transactions.Begin(f.Ctx, transaction)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.write(entry.Surplus()[0])
+	f.Write(entry.Surplus()[0])
 	condition, write, err := entry.Commit([]string{published})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.store.Apply(f.ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}}); err != nil {
+	if _, err := f.Store.Apply(f.Ctx, registry.Batch{Conditions: []registry.Condition{condition}, Writes: []registry.Write{write}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+	if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	tampering{f}.write(registry.Put(write.Key, write.State, []byte("{")))
-	if _, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: published}); err != nil {
+	catalogkit.Tamper(f).Write(registry.Put(write.Key, write.State, []byte("{")))
+	if _, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: published}); err != nil {
 		t.Fatal(err)
 	}
-	tampering{f}.write(write)
-	if err := f.recovery().RunOnce(f.ctx); err != nil {
+	catalogkit.Tamper(f).Write(write)
+	if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.wantFiles(entry, published)
-	f.wantEnded()
-	f.wantClean()
+	wantFiles(f, entry, published)
+	wantEnded(f)
+	f.WantClean()
 }

@@ -11,6 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
 func zipped(t testing.TB, content []byte) []byte {
@@ -43,13 +44,13 @@ func FuzzRegister(f *testing.F) {
 		f.Add(zipped(f, content))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		fix := newFixture(t)
+		fix := catalogkit.New(t)
 		register := func(name string, content []byte) (*catalog.Table, error) {
 			location := "file:///wh/" + name + "/metadata/00000.metadata.json"
-			if err := fix.files.Create(fix.ctx, location, content); err != nil {
+			if err := fix.Files.Create(fix.Ctx, location, content); err != nil {
 				t.Fatal(err)
 			}
-			return fix.RegisterTable(fix.ctx, ident(name), catalog.RegisterRequest{MetadataLocation: location})
+			return fix.RegisterTable(fix.Ctx, ident(name), catalog.RegisterRequest{MetadataLocation: location})
 		}
 		table, err := register("plain", content)
 		if err != nil {
@@ -57,28 +58,28 @@ func FuzzRegister(f *testing.F) {
 			if !slices.Contains(refused, moorage.KindOf(err)) {
 				t.Fatalf("refused as %s: %v", moorage.KindOf(err), err)
 			}
-			fix.wantClean()
+			fix.WantClean()
 			return
 		}
 		raw := bytes.Clone(table.Document.Raw())
-		if loaded, err := fix.LoadTable(fix.ctx, ident("plain")); err != nil || !bytes.Equal(loaded.Document.Raw(), raw) {
+		if loaded, err := fix.LoadTable(fix.Ctx, ident("plain")); err != nil || !bytes.Equal(loaded.Document.Raw(), raw) {
 			t.Fatalf("registered %q, loaded %v, %v", raw, loaded, err)
 		}
-		if _, err := fix.Commit(fix.ctx, ident("plain"), setProperty(t, "k", "v")); err != nil && !isRefusal(err) {
+		if _, err := fix.Commit(fix.Ctx, ident("plain"), catalogkit.SetProperty(t, "k", "v")); err != nil && !isRefusal(err) {
 			t.Fatalf("commit: %v", err)
 		}
-		fix.wantClean()
-		if _, err := fix.UnregisterTable(fix.ctx, ident("plain")); err != nil {
+		fix.WantClean()
+		if _, err := fix.UnregisterTable(fix.Ctx, ident("plain")); err != nil {
 			t.Fatal(err)
 		}
 		again, err := register("zipped", zipped(t, raw))
 		if err != nil || !bytes.Equal(again.Document.Raw(), raw) {
 			t.Fatalf("%q can be registered, but not compressed: %v", raw, err)
 		}
-		if err := fix.DropTable(fix.ctx, ident("zipped"), catalog.DropOptions{Purge: true}); err != nil {
+		if err := fix.DropTable(fix.Ctx, ident("zipped"), catalog.DropOptions{Purge: true}); err != nil {
 			t.Fatal(err)
 		}
-		fix.wantClean()
+		fix.WantClean()
 	})
 }
 

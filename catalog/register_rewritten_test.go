@@ -2,22 +2,20 @@ package catalog_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"io"
 	"testing"
 
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
-	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // ownedFile is the metadata file of table "t". Its owner rewrites it, and registers it again, as
 // often as it likes.
 type ownedFile struct {
-	*fixture
+	*catalogkit.Fixture
 	contents [][]byte // one version and the next, in which the property n is 0 and 1
 }
 
@@ -26,10 +24,10 @@ const ownedLocation = "file:///wh/v.metadata.json"
 // newOwnedFile returns a file whose table names it, with its first content.
 func newOwnedFile(t *testing.T, change ...func(*catalog.Config)) *ownedFile {
 	t.Helper()
-	f := &ownedFile{fixture: newFixture(t, change...)}
-	f.create("t")
+	f := &ownedFile{Fixture: catalogkit.New(t, change...)}
+	f.Create("t")
 	for n := range 2 {
-		version, err := f.Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(n)))
+		version, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "n", fmt.Sprint(n)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,58 +38,42 @@ func newOwnedFile(t *testing.T, change ...func(*catalog.Config)) *ownedFile {
 }
 
 func (f *ownedFile) register() error {
-	_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: ownedLocation, Overwrite: true})
+	_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: ownedLocation, Overwrite: true})
 	return err
 }
 
 func (f *ownedFile) rewriteAndRegister(n int) {
-	f.t.Helper()
-	f.rewrite(ownedLocation, f.contents[n])
+	f.T.Helper()
+	f.Rewrite(ownedLocation, f.contents[n])
 	if err := f.register(); err != nil {
-		f.t.Error(err)
+		f.T.Error(err)
 	}
 }
 
 // misplace writes the content of another table into the file.
 func (f *ownedFile) misplace() {
-	f.t.Helper()
-	uuid, err := f.ledger.NewUUID()
+	f.T.Helper()
+	uuid, err := f.Ledger.NewUUID()
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
-	table, err := f.LoadTable(f.ctx, ident("t"))
+	table, err := f.LoadTable(f.Ctx, ident("t"))
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
-	f.rewrite(ownedLocation, bytes.ReplaceAll(f.contents[0], []byte(table.Document.UUID()), []byte(uuid)))
+	f.Rewrite(ownedLocation, bytes.ReplaceAll(f.contents[0], []byte(table.Document.UUID()), []byte(uuid)))
 }
 
 // wantNext fails the test unless node serves the file's second content.
-func (f *ownedFile) wantNext(node *instance) {
-	f.t.Helper()
-	table, err := node.LoadTable(f.ctx, ident("t"))
+func (f *ownedFile) wantNext(node *catalogkit.Instance) {
+	f.T.Helper()
+	table, err := node.LoadTable(f.Ctx, ident("t"))
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	if n, _ := table.Document.Property("n"); n != "1" {
-		f.t.Errorf("the property is %q, want that of the file's second content", n)
+		f.T.Errorf("the property is %q, want that of the file's second content", n)
 	}
-}
-
-// lateReads runs the hook when a file was opened: what is read is what was there before.
-type lateReads struct {
-	storage.Store
-	hook *hook
-}
-
-func (f lateReads) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
-	body, info, err := f.Store.Open(ctx, location)
-	f.hook.run()
-	return body, info, err
-}
-
-func (h *hook) afterOpen(config *catalog.Config) {
-	wrapStorage(config, func(inner storage.Store) storage.Store { return lateReads{inner, h} })
 }
 
 // The owner of a file rewrites it and registers it again while it is being read. The node serves
@@ -101,17 +83,17 @@ func TestRegisterMeetsRead(t *testing.T) {
 	for name, evict := range map[string]func(*documents.Documents){"kept": func(*documents.Documents) {}, "evicted": (*documents.Documents).ForgetAll} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hook := &hook{}
-			f := newOwnedFile(t, hook.afterOpen)
+			hook := &catalogkit.Hook{}
+			f := newOwnedFile(t, hook.AfterOpen)
 			f.Documents().ForgetAll()
-			hook.once(func() {
+			hook.Once(func() {
 				f.rewriteAndRegister(1)
 				evict(f.Documents())
 			})
 			for range 2 { // while it is rewritten, and after that
-				f.wantNext(f.instance)
+				f.wantNext(f.Instance)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -124,12 +106,12 @@ func TestRegisterOfUnknownOutcome(t *testing.T) {
 		silent.Store = c.Store
 		c.Store = silent
 	})
-	f.rewrite(ownedLocation, f.contents[1])
+	f.Rewrite(ownedLocation, f.contents[1])
 	silent.arm(string(gate.RegisterOver))
-	wantKind(t, f.register(), moorage.KindCommitUnknown)
+	catalogkit.WantKind(t, f.register(), moorage.KindCommitUnknown)
 	silent.disarm()
-	f.wantNext(f.instance)
-	f.wantClean()
+	f.wantNext(f.Instance)
+	f.WantClean()
 }
 
 // A file was by mistake another table's, and a node has read it, or begun to read it, meanwhile.
@@ -139,9 +121,9 @@ func TestRegisterOfMendedFile(t *testing.T) {
 	t.Run("read", func(t *testing.T) {
 		t.Parallel()
 		f := newOwnedFile(t)
-		node := f.other(f.store)
+		node := f.Other(f.Store)
 		f.misplace()
-		if _, err := node.LoadTable(f.ctx, ident("t")); err != nil {
+		if _, err := node.LoadTable(f.Ctx, ident("t")); err != nil {
 			t.Fatal(err)
 		}
 		f.rewriteAndRegister(1)
@@ -149,11 +131,11 @@ func TestRegisterOfMendedFile(t *testing.T) {
 	})
 	t.Run("being read", func(t *testing.T) {
 		t.Parallel()
-		hook := &hook{}
-		f := newOwnedFile(t, hook.afterOpen)
-		node := f.other(f.store)
+		hook := &catalogkit.Hook{}
+		f := newOwnedFile(t, hook.AfterOpen)
+		node := f.Other(f.Store)
 		f.misplace()
-		hook.once(func() { f.rewriteAndRegister(1) })
+		hook.Once(func() { f.rewriteAndRegister(1) })
 		f.wantNext(node)
 	})
 }
@@ -165,33 +147,33 @@ func TestRegisterAgainOnAnotherNode(t *testing.T) {
 	for name, register := range map[string]func(f *ownedFile){
 		"overwritten": func(f *ownedFile) { f.rewriteAndRegister(1) },
 		"taken back": func(f *ownedFile) {
-			must(f.t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
+			must(f.T, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}))
 			f.rewriteAndRegister(1)
 		},
 		"renamed": func(f *ownedFile) {
 			f.rewriteAndRegister(1)
-			must(f.t, f.RenameTable(f.ctx, ident("t"), ident("u")))
-			must(f.t, f.RenameTable(f.ctx, ident("u"), ident("t")))
+			must(f.T, f.RenameTable(f.Ctx, ident("t"), ident("u")))
+			must(f.T, f.RenameTable(f.Ctx, ident("u"), ident("t")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newOwnedFile(t)
-			reads, commits := f.other(f.store), f.other(f.store)
-			for _, node := range []*instance{reads, commits} {
-				if _, err := node.LoadTable(f.ctx, ident("t")); err != nil {
+			reads, commits := f.Other(f.Store), f.Other(f.Store)
+			for _, node := range []*catalogkit.Instance{reads, commits} {
+				if _, err := node.LoadTable(f.Ctx, ident("t")); err != nil {
 					t.Fatal(err)
 				}
 			}
 			register(f)
 			f.wantNext(reads)
-			if _, err := commits.Commit(f.ctx, ident("t"), setProperty(t, "m", "1")); err != nil {
+			if _, err := commits.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "m", "1")); err != nil {
 				t.Fatal(err)
 			}
-			for _, node := range []*instance{f.instance, reads, commits} {
+			for _, node := range []*catalogkit.Instance{f.Instance, reads, commits} {
 				f.wantNext(node)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }

@@ -13,43 +13,33 @@ import (
 	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/txlog"
 )
-
-// rewrite replaces a file's content, as the owner of a file may do that the server did not write.
-func (f *fixture) rewrite(location string, body []byte) {
-	f.t.Helper()
-	if err := f.files.Delete(f.ctx, location); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := f.files.Create(f.ctx, location, body); err != nil {
-		f.t.Fatal(err)
-	}
-}
 
 // A file that was registered before and has other content since is read again, on every node.
 func TestRegisterReadsTheFileAgain(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	first := f.create("t").Document
-	other := f.other(f.store)
+	f := catalogkit.New(t)
+	first := f.Create("t").Document
+	other := f.Other(f.Store)
 	const location, uuid = "file:///wh/v1.metadata.json", "00000000-0000-4000-8000-000000000001"
-	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
+	if _, err := f.UnregisterTable(f.Ctx, ident("t")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{first.UUID(), uuid} {
-		f.rewrite(location, bytes.ReplaceAll(first.Raw(), []byte(first.UUID()), []byte(want)))
-		if _, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location}); err != nil {
+		f.Rewrite(location, bytes.ReplaceAll(first.Raw(), []byte(first.UUID()), []byte(want)))
+		if _, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location}); err != nil {
 			t.Fatal(err)
 		}
-		for _, node := range []*instance{f.instance, other} {
-			loaded, err := node.LoadTable(f.ctx, ident("t"))
+		for _, node := range []*catalogkit.Instance{f.Instance, other} {
+			loaded, err := node.LoadTable(f.Ctx, ident("t"))
 			if err != nil || loaded.Document.UUID() != want {
 				t.Errorf("loaded %s, %v, want %s", loaded.Document.UUID(), err, want)
 			}
 		}
-		f.wantClean()
-		if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
+		f.WantClean()
+		if _, err := f.UnregisterTable(f.Ctx, ident("t")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,11 +49,11 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 // metadata there.
 func TestNoMetadataBehindAQuery(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	raw := f.create("t").Document.Raw()
+	f := catalogkit.New(t)
+	raw := f.Create("t").Document.Raw()
 	for _, location := range []string{"file:///wh/v1?x.metadata.json", "file:///wh/#/v1.metadata.json"} {
-		f.rewrite(location, raw)
-		_, err := f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: location})
+		f.Rewrite(location, raw)
+		_, err := f.RegisterTable(f.Ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: location})
 		if moorage.KindOf(err) != moorage.KindBadRequest {
 			t.Errorf("registered %s: %v", location, err)
 		}
@@ -74,75 +64,75 @@ func TestNoMetadataBehindAQuery(t *testing.T) {
 // The name stays that table's.
 func TestRegisterMeetsCreate(t *testing.T) {
 	t.Parallel()
-	hook := &hook{}
-	f := newFixture(t, hook.onOpen, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
-	f.create("t")
-	gone, err := f.UnregisterTable(f.ctx, ident("t"))
+	hook := &catalogkit.Hook{}
+	f := catalogkit.New(t, hook.OnOpen, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
+	f.Create("t")
+	gone, err := f.UnregisterTable(f.Ctx, ident("t"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var created *catalog.Table
-	hook.once(func() { created = f.create("u") })
-	_, err = f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation})
-	wantKind(t, err, moorage.KindAlreadyExists)
-	if got, err := f.LoadTable(f.ctx, ident("u")); err != nil || created == nil || got.Document.UUID() != created.Document.UUID() {
+	hook.Once(func() { created = f.Create("u") })
+	_, err = f.RegisterTable(f.Ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation})
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
+	if got, err := f.LoadTable(f.Ctx, ident("u")); err != nil || created == nil || got.Document.UUID() != created.Document.UUID() {
 		t.Errorf("the name is of %+v (%v), want %+v", got, err, created)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 func TestRegisterRefusesOddUUIDs(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	document := f.create("t").Document
+	f := catalogkit.New(t)
+	document := f.Create("t").Document
 	for _, uuid := range []string{"", strings.Repeat("u", 10_000)} {
-		f.rewrite("file:///wh/odd.metadata.json", bytes.ReplaceAll(document.Raw(), []byte(document.UUID()), []byte(uuid)))
-		_, err := f.RegisterTable(f.ctx, ident("odd"), catalog.RegisterRequest{MetadataLocation: "file:///wh/odd.metadata.json"})
-		wantKind(t, err, moorage.KindIllegalArgument)
+		f.Rewrite("file:///wh/odd.metadata.json", bytes.ReplaceAll(document.Raw(), []byte(document.UUID()), []byte(uuid)))
+		_, err := f.RegisterTable(f.Ctx, ident("odd"), catalog.RegisterRequest{MetadataLocation: "file:///wh/odd.metadata.json"})
+		catalogkit.WantKind(t, err, moorage.KindIllegalArgument)
 	}
 }
 
 // A table whose partition specs Java can never join is not registered.
 func TestRegisterRefusesSpecsThatDoNotJoin(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	raw := f.create("t").Document.Raw()
-	must1(f.UnregisterTable(f.ctx, ident("t")))(t)
+	f := catalogkit.New(t)
+	raw := f.Create("t").Document.Raw()
+	must1(f.UnregisterTable(f.Ctx, ident("t")))(t)
 	specs := func(second string) []byte {
 		const one = `{"spec-id":0,"fields":[{"source-id":1,"field-id":1000,"transform":"bucket[4]","name":"b"}]}`
 		return bytes.Replace(raw, []byte(`"partition-specs":[{"spec-id":0,"fields":[]}]`), []byte(`"partition-specs":[`+one+`,`+second+`]`), 1)
 	}
 	const location = "file:///wh/joined.metadata.json"
 	register := func(content []byte) error {
-		f.rewrite(location, content)
-		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location})
+		f.Rewrite(location, content)
+		_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location})
 		return err
 	}
-	wantKind(t, register(specs(`{"spec-id":1,"fields":[{"source-id":2,"field-id":1000,"transform":"identity","name":"n"}]}`)), moorage.KindValidation)
+	catalogkit.WantKind(t, register(specs(`{"spec-id":1,"fields":[{"source-id":2,"field-id":1000,"transform":"identity","name":"n"}]}`)), moorage.KindValidation)
 	must(t, register(specs(`{"spec-id":1,"fields":[{"source-id":1,"field-id":1000,"transform":"void","name":"b"}]}`)))
-	f.wantClean()
+	f.WantClean()
 }
 
 // The refusal to register a file that is damaged, or lies elsewhere, names the file and what allows
 // other places.
 func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	raw := f.create("t").Document.Raw()
+	f := catalogkit.New(t)
+	raw := f.Create("t").Document.Raw()
 	for location, content := range map[string][]byte{"file:///wh/damaged.metadata.json": []byte("garbage"), "file:///wh/cut.metadata.json": raw[:len(raw)-1]} {
-		f.rewrite(location, content)
-		_, err := f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: location})
-		wantKind(t, err, moorage.KindBadRequest)
+		f.Rewrite(location, content)
+		_, err := f.RegisterTable(f.Ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: location})
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
 		if got := moorage.MessageOf(err); !strings.HasPrefix(got, "Cannot read metadata file "+location+": Cannot parse JSON: ") {
 			t.Errorf("%s: the answer is %q", location, got)
 		}
 	}
-	_, err := f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: "file:///elsewhere/t.metadata.json"})
-	wantKind(t, err, moorage.KindBadRequest)
+	_, err := f.RegisterTable(f.Ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: "file:///elsewhere/t.metadata.json"})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	if got := moorage.MessageOf(err); !strings.Contains(got, "(add one with moorage warehouse change --allow-location)") {
 		t.Errorf("elsewhere: the answer is %q", got)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A commit trims a version from the metadata log. A register of that version, in any spelling, is
@@ -163,35 +153,35 @@ func TestRegisterBehindTrimmingCommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, losing := newLosingFixture(t)
-			oldest, last := f.create("t"), (*catalog.Table)(nil)
+			oldest, last := f.Create("t"), (*catalog.Table)(nil)
 			for i := range 2 {
 				var err error
-				last, err = f.Commit(f.ctx, ident("t"), setProperty(t, "n", fmt.Sprint(i)))
+				last, err = f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "n", fmt.Sprint(i)))
 				must(t, err)
 			}
-			node := f.other(losing.Store)
+			node := f.Other(losing.Store)
 			location := row.choose(oldest, last)
 			losing.lose(gate.Commit, false, func() {
-				_, err := node.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location, Overwrite: true})
+				_, err := node.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location, Overwrite: true})
 				if refused := moorage.KindOf(err) == moorage.KindUnavailable; refused != row.refused || err != nil && !refused {
 					t.Errorf("the register: %v, want it refused: %t", err, row.refused)
 				}
 			})
-			committed, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
+			committed, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, trimming))
 			must(t, err)
 			if row.refused {
 				location = committed.MetadataLocation
 			}
-			now, err := f.other(losing.Store).LoadTable(f.ctx, ident("t"))
+			now, err := f.Other(losing.Store).LoadTable(f.Ctx, ident("t"))
 			if err != nil || now.MetadataLocation != location {
 				t.Fatalf("the table is %+v (%v), want it at %s", now, err, location)
 			}
 			for _, entry := range now.Document.MetadataLog() {
-				if len(f.present([]string{entry.MetadataLocation})) == 0 {
+				if len(f.Present([]string{entry.MetadataLocation})) == 0 {
 					t.Errorf("%s, which is in the log, was deleted", entry.MetadataLocation)
 				}
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -200,20 +190,20 @@ func TestRegisterBehindTrimmingCommit(t *testing.T) {
 func TestRenameToItself(t *testing.T) {
 	t.Parallel()
 	dropping := new(droppingStore)
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		dropping.Store = c.Store
 		c.Store = dropping
 		c.Locks = locks.GrantAll{}
 	})
-	f.create("t")
-	wantKind(t, f.RenameTable(f.ctx, ident("t"), ident("t")), moorage.KindAlreadyExists)
+	f.Create("t")
+	catalogkit.WantKind(t, f.RenameTable(f.Ctx, ident("t"), ident("t")), moorage.KindAlreadyExists)
 	dropping.drop = func() {
-		if err := f.other(dropping.Store).DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+		if err := f.Other(dropping.Store).DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
-	wantKind(t, f.RenameTable(f.ctx, ident("t"), ident("t")), moorage.KindNoSuchTable)
-	f.wantClean()
+	catalogkit.WantKind(t, f.RenameTable(f.Ctx, ident("t"), ident("t")), moorage.KindNoSuchTable)
+	f.WantClean()
 }
 
 // droppingStore calls drop, once, after a read of an entry together with its pointer.
@@ -235,31 +225,31 @@ func (s *droppingStore) Get(ctx context.Context, keys ...registry.Key) ([]regist
 // It will be deleted if the transaction does not come true.
 func TestRegisterFileOfTransaction(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	gone := f.create("gone")
-	if _, err := f.UnregisterTable(f.ctx, ident("gone")); err != nil {
+	f := catalogkit.New(t)
+	gone := f.Create("gone")
+	if _, err := f.UnregisterTable(f.Ctx, ident("gone")); err != nil {
 		t.Fatal(err)
 	}
-	id, err := f.ledger.NewID()
+	id, err := f.Ledger.NewID()
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry, err := f.transactions.Begin(f.ctx, txlog.Transaction{ID: id, Warehouse: testWarehouse, Files: []string{gone.MetadataLocation}, Deadline: f.clock.Now().Add(time.Minute)})
+	entry, err := f.Transactions.Begin(f.Ctx, txlog.Transaction{ID: id, Warehouse: catalogkit.Warehouse, Files: []string{gone.MetadataLocation}, Deadline: f.Clock.Now().Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, spelled := range []string{"file:///", "file:/", "/", "file://localhost/"} {
 		location := strings.Replace(gone.MetadataLocation, "file:///", spelled, 1)
-		_, err = f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: location})
-		wantKind(t, err, moorage.KindBadRequest)
+		_, err = f.RegisterTable(f.Ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: location})
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	}
-	if err := f.transactions.Finish(f.ctx, entry); err != nil {
+	if err := f.Transactions.Finish(f.Ctx, entry); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation}); err != nil {
+	if _, err := f.RegisterTable(f.Ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation}); err != nil {
 		t.Error(err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A file is to be registered under a name. While it is read, a table is made under that name and at
@@ -267,27 +257,27 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 // taken.
 func TestRegisterLosesToCreate(t *testing.T) {
 	t.Parallel()
-	var reading hook
-	f := newFixture(t, reading.onOpen, func(c *catalog.Config) { c.Locks = locks.GrantAll{} }) // as if by another node
-	table := f.create("t")
-	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
+	var reading catalogkit.Hook
+	f := catalogkit.New(t, reading.OnOpen, func(c *catalog.Config) { c.Locks = locks.GrantAll{} }) // as if by another node
+	table := f.Create("t")
+	if _, err := f.UnregisterTable(f.Ctx, ident("t")); err != nil {
 		t.Fatal(err)
 	}
-	reading.once(func() {
-		if err := createTableAt(ident("t"), table.Document.Location())(f.ctx, f.instance); err != nil {
+	reading.Once(func() {
+		if err := createTableAt(ident("t"), table.Document.Location())(f.Ctx, f.Instance); err != nil {
 			t.Error(err)
 		}
 	})
-	_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
-	wantKind(t, err, moorage.KindAlreadyExists)
+	_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
 }
 
 // TestRegisterRefusesOtherNames: only a file with the name of a metadata file is kept from orphan
 // removal in the folder of another table.
 func TestRegisterRefusesOtherNames(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	raw := f.create("t").Document.Raw()
+	f := catalogkit.New(t)
+	raw := f.Create("t").Document.Raw()
 	for i, row := range []struct {
 		name string
 		ok   bool
@@ -298,10 +288,10 @@ func TestRegisterRefusesOtherNames(t *testing.T) {
 	} {
 		location := "file:///wh/names/" + row.name
 		uuid := fmt.Sprintf("00000000-0000-4000-8000-0000000000%02d", i)
-		moved := bytes.ReplaceAll(raw, []byte(f.load("t").Document.UUID()), []byte(uuid))
-		moved = bytes.ReplaceAll(moved, []byte(f.load("t").Document.Location()), []byte("file:///wh/names/of/"+uuid))
-		f.rewrite(location, moved)
-		_, err := f.RegisterTable(f.ctx, ident(fmt.Sprint("n", i)), catalog.RegisterRequest{MetadataLocation: location})
+		moved := bytes.ReplaceAll(raw, []byte(f.Load("t").Document.UUID()), []byte(uuid))
+		moved = bytes.ReplaceAll(moved, []byte(f.Load("t").Document.Location()), []byte("file:///wh/names/of/"+uuid))
+		f.Rewrite(location, moved)
+		_, err := f.RegisterTable(f.Ctx, ident(fmt.Sprint("n", i)), catalog.RegisterRequest{MetadataLocation: location})
 		if want := moorage.KindBadRequest; row.ok != (err == nil) || !row.ok && moorage.KindOf(err) != want {
 			t.Errorf("%s: %v, want that it is taken: %t", row.name, err, row.ok)
 		}

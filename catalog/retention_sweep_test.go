@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // Changes and fences live for the retention and until they were seen for a while. Dropped tables
@@ -20,16 +21,16 @@ import (
 func TestSweepEndsWhatIsOld(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
-	f.create("t")
+	f.Create("t")
 	losing.lose(gate.Commit, true, nil)
-	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
+	if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "b")); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+	if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	count := func(table registry.Table) int {
-		records, err := f.store.List(f.ctx, table, "", "", 100)
+		records, err := f.Store.List(f.Ctx, table, "", "", 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,43 +44,43 @@ func TestSweepEndsWhatIsOld(t *testing.T) {
 		{0, 1, before},
 		{7*24*time.Hour - time.Second, 1, before},
 		{2 * time.Second, 0, 2}, // the fence, and the change of the pointer's end
-		{keptMin, 0, 1},
+		{catalogkit.KeptMin, 0, 1},
 		{7 * 24 * time.Hour, 0, 0},
 	} {
-		f.clock.Advance(step.advance)
-		if err := f.sweepAll(f.ctx); err != nil {
+		f.Clock.Advance(step.advance)
+		if err := f.SweepAll(f.Ctx); err != nil {
 			t.Fatal(err)
 		}
 		if p, c := count(registry.TablePointer), count(registry.TableChange); p != step.pointers || c != step.changes {
 			t.Errorf("%d pointers and %d changes are left, want %d and %d", p, c, step.pointers, step.changes)
 		}
 	}
-	if _, err := f.LoadNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}); err != nil {
+	if _, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}); err != nil {
 		t.Fatal(err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // Each round reports a record that cannot be read. Such a record keeps no round from what comes
 // behind it. It may be a pointer, the claim of a pointer, or the outcome of a change.
 func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	for _, name := range []string{"a", "b", "c", "d"} {
-		f.create(name)
-		if err := f.DropTable(f.ctx, ident(name), catalog.DropOptions{}); err != nil {
+		f.Create(name)
+		if err := f.DropTable(f.Ctx, ident(name), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.create("t")
+	f.Create("t")
 	for _, id := range []string{"1", "2", "3"} {
-		if _, err := f.keyedCommit(f.instance, id, setProperty(t, "a", id)); err != nil {
+		if _, err := keyedCommit(f, f.Instance, id, catalogkit.SetProperty(t, "a", id)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// The first of each, as lists have them.
 	list := func(table registry.Table, states ...registry.State) (found []registry.Record) {
-		records, err := f.store.List(f.ctx, table, "", "", registry.ListLimitMax)
+		records, err := f.Store.List(f.Ctx, table, "", "", registry.ListLimitMax)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,17 +91,17 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := f.ledger.Get(f.ctx, registry.LocationKey(second.Claims[0]))
+	claims, err := f.Ledger.Get(f.Ctx, registry.LocationKey(second.Claims[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	damaged := []registry.Record{dropped[0], claims[0], list(registry.TableIdempotency, registry.StateNone)[0]}
 	for _, record := range damaged {
-		tampering{f}.write(registry.Put(record.Key, record.State, []byte("{")))
+		catalogkit.Tamper(f).Write(registry.Put(record.Key, record.State, []byte("{")))
 	}
-	f.clock.Advance(undropWindow + f.keyLife() + time.Second)
+	f.Clock.Advance(catalogkit.UndropWindow + f.KeyLife() + time.Second)
 	for range 2 {
-		err := f.sweepAll(f.ctx)
+		err := f.SweepAll(f.Ctx)
 		for _, record := range []registry.Record{damaged[0], damaged[2]} {
 			if err == nil || !strings.Contains(err.Error(), record.Key.String()) {
 				t.Errorf("the sweep says nothing of %s: %v", record.Key, err)
@@ -117,15 +118,15 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 		t.Errorf("left are %v, want %v", got, want)
 	}
 	for _, record := range damaged {
-		tampering{f}.write(registry.Put(record.Key, record.State, record.Value))
+		catalogkit.Tamper(f).Write(registry.Put(record.Key, record.State, record.Value))
 	}
-	if err := f.sweepAll(f.ctx); err != nil {
+	if err := f.SweepAll(f.Ctx); err != nil {
 		t.Error(err)
 	}
 	if got := left(); len(got) > 0 {
 		t.Errorf("left with the records mended: %v", got)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // listingStore calls listed, once, when records of a table were listed. It shows the drops only to
@@ -158,31 +159,31 @@ func TestWindowBeginsAnew(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, purge %t", table, purge), func(t *testing.T) {
 				t.Parallel()
 				listing := &listingStore{table: table}
-				f := newFixture(t, func(c *catalog.Config) {
+				f := catalogkit.New(t, func(c *catalog.Config) {
 					listing.Store = c.Store
 					c.Store = listing
 				})
-				made := f.create("t")
-				if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+				made := f.Create("t")
+				if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				f.clock.Advance(undropWindow + time.Second)
+				f.Clock.Advance(catalogkit.UndropWindow + time.Second)
 				again := catalog.RegisterRequest{MetadataLocation: made.MetadataLocation}
 				listing.listed = func() {
-					if _, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil {
+					if _, err := f.RegisterTable(f.Ctx, ident("t"), again); err != nil {
 						t.Error(err)
 					}
-					if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: purge}); err != nil {
+					if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: purge}); err != nil {
 						t.Error(err)
 					}
 				}
-				if err := f.endWindows(f.ctx); err != nil {
+				if err := f.EndWindows(f.Ctx); err != nil {
 					t.Fatal(err)
 				}
-				if back, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil || back.PointerID() != made.PointerID() {
+				if back, err := f.RegisterTable(f.Ctx, ident("t"), again); err != nil || back.PointerID() != made.PointerID() {
 					t.Errorf("the table does not come back: %v", err)
 				}
-				f.wantClean()
+				f.WantClean()
 			})
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"moorage/catalog"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
+	"moorage/testkit/storetest"
 )
 
 var rollbacksFlag = flag.Duration("rollbacks", 0, "for how long rollbacks and commits race, in each of 18 cases; 0: two cases, for seconds")
@@ -40,12 +42,12 @@ func TestRollbacksRaceWithTrims(t *testing.T) {
 	stores := map[string]func(t *testing.T) (registry.Store, registry.Store){
 		"memory": func(*testing.T) (registry.Store, registry.Store) { return nil, nil },
 		"pebble": func(t *testing.T) (registry.Store, registry.Store) {
-			store := openMemPebble(t, newLockedRandom(2))
+			store := storetest.OpenPebble(t, newLockedRandom(2))
 			return store, store
 		},
 		"postgres": func(t *testing.T) (registry.Store, registry.Store) {
-			dsn, random := newDatabase(t), newLockedRandom(2)
-			return openPostgres(t, dsn, random), openPostgres(t, dsn, random)
+			dsn, random := stores.NewDatabase(t), newLockedRandom(2)
+			return storetest.OpenNode(t, dsn, random), storetest.OpenNode(t, dsn, random)
 		},
 	}
 	for name, open := range stores {
@@ -71,40 +73,40 @@ func TestRollbacksRaceWithTrims(t *testing.T) {
 // it is still there.
 func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	t.Parallel()
-	var deletes hook
-	f := newFixture(t, deletes.onDelete)
-	f.create("t")
-	_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
+	var deletes catalogkit.Hook
+	f := catalogkit.New(t, deletes.OnDelete)
+	f.Create("t")
+	_, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, trimming))
 	must(t, err)
-	edge := f.metadataFiles("t", 1)[0]
-	f.clock.Advance(4 * time.Minute) // it is no more fresh
+	edge := f.MetadataFiles("t", 1)[0]
+	f.Clock.Advance(4 * time.Minute) // it is no more fresh
 	register := func() error {
-		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: edge, Overwrite: true})
+		_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: edge, Overwrite: true})
 		return err
 	}
-	f.metadataFiles("t", 1)
+	f.MetadataFiles("t", 1)
 	var during error
-	deletes.once(func() { during = register() })
-	f.metadataFiles("t", 1) // which deletes edge
-	wantKind(t, during, moorage.KindUnavailable)
-	if left := f.present([]string{edge, f.pointerOf("t").MetadataLocation}); len(left) != 1 {
+	deletes.Once(func() { during = register() })
+	f.MetadataFiles("t", 1) // which deletes edge
+	catalogkit.WantKind(t, during, moorage.KindUnavailable)
+	if left := f.Present([]string{edge, f.PointerOf("t").MetadataLocation}); len(left) != 1 {
 		t.Errorf("%q are left", left)
 	}
-	wantKind(t, register(), moorage.KindNotFound)
+	catalogkit.WantKind(t, register(), moorage.KindNotFound)
 	// One that could not be deleted is there to be registered, a minute later.
-	last, err := f.LoadTable(f.ctx, ident("t"))
+	last, err := f.LoadTable(f.Ctx, ident("t"))
 	must(t, err)
 	edge = last.MetadataLocation
-	f.clock.Advance(4 * time.Minute)
-	f.metadataFiles("t", 1)
-	must(t, f.files.Delete(f.ctx, edge))
-	f.metadataFiles("t", 1) // which finds nothing to delete
-	must(t, f.files.Create(f.ctx, edge, last.Document.Raw()))
-	wantKind(t, register(), moorage.KindUnavailable)
-	f.clock.Advance(time.Minute)
+	f.Clock.Advance(4 * time.Minute)
+	f.MetadataFiles("t", 1)
+	must(t, f.Files.Delete(f.Ctx, edge))
+	f.MetadataFiles("t", 1) // which finds nothing to delete
+	must(t, f.Files.Create(f.Ctx, edge, last.Document.Raw()))
+	catalogkit.WantKind(t, register(), moorage.KindUnavailable)
+	f.Clock.Advance(time.Minute)
 	must(t, register())
-	f.metadataFiles("t", 2)
-	if trims := f.pointerOf("t").Trims; len(trims) != 1 {
+	f.MetadataFiles("t", 2)
+	if trims := f.PointerOf("t").Trims; len(trims) != 1 {
 		t.Errorf("the pointer announces %+v, want the files of its last commit", trims)
 	}
 }
@@ -113,52 +115,52 @@ func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 // the table that comes back by another file.
 func TestRegisterOfAFileAboutToBeDeletedAfterUnregister(t *testing.T) {
 	t.Parallel()
-	var deletes hook
-	f := newFixture(t, deletes.onDelete)
-	f.create("t")
-	_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
+	var deletes catalogkit.Hook
+	f := catalogkit.New(t, deletes.OnDelete)
+	f.Create("t")
+	_, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, trimming))
 	must(t, err)
-	edge := f.metadataFiles("t", 1)[0]
-	f.metadataFiles("t", 1)
-	f.clock.Advance(4 * time.Minute) // they are no more fresh
+	edge := f.MetadataFiles("t", 1)[0]
+	f.MetadataFiles("t", 1)
+	f.Clock.Advance(4 * time.Minute) // they are no more fresh
 	register := func(file string, overwrite bool) error {
-		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite})
+		_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite})
 		return err
 	}
-	deletes.once(func() { // of edge
-		last, err := f.UnregisterTable(f.ctx, ident("t"))
+	deletes.Once(func() { // of edge
+		last, err := f.UnregisterTable(f.Ctx, ident("t"))
 		must(t, err)
-		wantKind(t, register(edge, false), moorage.KindUnavailable)
+		catalogkit.WantKind(t, register(edge, false), moorage.KindUnavailable)
 		must(t, register(last.MetadataLocation, false))
-		wantKind(t, register(edge, true), moorage.KindUnavailable)
-		_, err = f.UnregisterTable(f.ctx, ident("t"))
+		catalogkit.WantKind(t, register(edge, true), moorage.KindUnavailable)
+		_, err = f.UnregisterTable(f.Ctx, ident("t"))
 		must(t, err)
-		wantKind(t, register(edge, false), moorage.KindUnavailable)
+		catalogkit.WantKind(t, register(edge, false), moorage.KindUnavailable)
 		must(t, register(last.MetadataLocation, false))
 	})
-	f.metadataFiles("t", 1)
-	wantKind(t, register(edge, true), moorage.KindNotFound)
-	f.wantClean()
+	f.MetadataFiles("t", 1)
+	catalogkit.WantKind(t, register(edge, true), moorage.KindNotFound)
+	f.WantClean()
 }
 
 // A file of the last two minutes can be registered at once if the table named or logged it when it
 // was unregistered, or does so.
 func TestRegisterOfAFreshFile(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	first := f.create("t").MetadataLocation
-	second := f.metadataFiles("t", 1)[0]
+	f := catalogkit.New(t)
+	first := f.Create("t").MetadataLocation
+	second := f.MetadataFiles("t", 1)[0]
 	register := func(file string, overwrite bool) error {
-		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite})
+		_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite})
 		return err
 	}
 	for _, file := range []string{second, second, first} {
-		_, err := f.UnregisterTable(f.ctx, ident("t"))
+		_, err := f.UnregisterTable(f.Ctx, ident("t"))
 		must(t, err)
 		must(t, register(file, false))
 	}
-	wantKind(t, register(second, true), moorage.KindUnavailable) // as nothing says that a commit published it
-	f.clock.Advance(2 * time.Minute)
+	catalogkit.WantKind(t, register(second, true), moorage.KindUnavailable) // as nothing says that a commit published it
+	f.Clock.Advance(2 * time.Minute)
 	must(t, register(second, true))
 	must(t, register(first, true))
 }
@@ -166,57 +168,57 @@ func TestRegisterOfAFreshFile(t *testing.T) {
 // raceRollbacks runs rounds for so long, each with a table that two nodes commit to while others
 // roll it back. A store of nil is one in memory, which both nodes use.
 func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields int, lasting time.Duration) {
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		if store != nil {
 			c.Store = store
 		}
-		wrapStorage(c, func(inner storage.Store) storage.Store { return &lingeringDeletes{inner, yields} })
+		catalogkit.WrapStorage(c, func(inner storage.Store) storage.Store { return &lingeringDeletes{inner, yields} })
 	})
-	config := f.config
+	config := f.Config
 	if beside != nil {
 		config.Store = beside
 	}
-	second, err := newInstance(config)
+	second, err := catalogkit.NewInstance(config)
 	must(t, err)
-	nodes := []*instance{f.instance, second}
+	nodes := []*catalogkit.Instance{f.Instance, second}
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
 	var rounds, rolledBack, refused, broken, lost atomic.Int64
 	for n := 0; ctx.Err() == nil; n++ {
 		name := fmt.Sprintf("t%d", n/50)
 		if n%50 == 0 {
-			f.create(name)
-			_, err := f.Commit(f.ctx, ident(name), commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-properties","updates":{`+
+			f.Create(name)
+			_, err := f.Commit(f.Ctx, ident(name), catalogkit.CommitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-properties","updates":{`+
 				`"write.metadata.delete-after-commit.enabled":"true","write.metadata.previous-versions-max":"%d"}}]`, versions)))
 			must(t, err)
-			f.metadataFiles(name, versions+1)
+			f.MetadataFiles(name, versions+1)
 		}
-		present, err := f.LoadTable(f.ctx, ident(name))
+		present, err := f.LoadTable(f.Ctx, ident(name))
 		must(t, err)
 		log := present.Document.MetadataLog()
 		if len(log) == 0 { // a rollback to the first file
-			f.metadataFiles(name, versions+1)
+			f.MetadataFiles(name, versions+1)
 			continue
 		}
-		f.clock.Advance(4 * time.Minute) // what is there is no more fresh
+		f.Clock.Advance(4 * time.Minute) // what is there is no more fresh
 		folder := present.Document.Location() + "/metadata"
-		before := f.listed(folder)
+		before := listed(f, folder)
 		racers, commits := sync.WaitGroup{}, sync.WaitGroup{}
 		commits.Add(3)
 		ended := make(chan struct{})
 		go func() { commits.Wait(); close(ended) }()
-		racers.Go(func() { lost.Add(f.registerFresh(name, folder, before, ended)) })
+		racers.Go(func() { lost.Add(registerFresh(f, name, folder, before, ended)) })
 		for i, node := range nodes {
 			for range 1 + i {
 				racers.Go(func() {
 					defer commits.Done()
-					_, err := node.Commit(f.ctx, ident(name), setProperty(t, "n", fmt.Sprint(n)))
+					_, err := node.Commit(f.Ctx, ident(name), catalogkit.SetProperty(t, "n", fmt.Sprint(n)))
 					wantOneOf(t, err, moorage.KindCommitFailed, moorage.KindUnavailable, moorage.KindNotFound)
 				})
 			}
 			racers.Go(func() {
 				edge := log[min(i, len(log)-1)].MetadataLocation
-				_, err := node.RegisterTable(f.ctx, ident(name), catalog.RegisterRequest{MetadataLocation: edge, Overwrite: true})
+				_, err := node.RegisterTable(f.Ctx, ident(name), catalog.RegisterRequest{MetadataLocation: edge, Overwrite: true})
 				wantOneOf(t, err, moorage.KindCommitFailed, moorage.KindUnavailable, moorage.KindNotFound)
 				switch moorage.KindOf(err) {
 				case moorage.KindUnavailable:
@@ -229,8 +231,8 @@ func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields 
 		}
 		racers.Wait()
 		rounds.Add(1)
-		location := f.pointerOf(name).MetadataLocation
-		if _, err := f.files.Stat(f.ctx, location); err != nil {
+		location := f.PointerOf(name).MetadataLocation
+		if _, err := f.Files.Stat(f.Ctx, location); err != nil {
 			broken.Add(1)
 			t.Errorf("round %d: %s is without its file: %v", n, name, err)
 			if broken.Load() > 3 {
@@ -244,13 +246,13 @@ func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields 
 }
 
 // listed returns the files in a folder.
-func (f *fixture) listed(folder string) map[string]bool {
-	f.t.Helper()
+func listed(f *catalogkit.Fixture, folder string) map[string]bool {
+	f.T.Helper()
 	files := make(map[string]bool)
 	for after := ""; ; {
-		page, err := f.files.(storage.Lister).List(f.ctx, folder, after, 1000)
+		page, err := f.Files.(storage.Lister).List(f.Ctx, folder, after, 1000)
 		if err != nil {
-			f.t.Error(err)
+			f.T.Error(err)
 			return files
 		}
 		for _, file := range page.Files {
@@ -264,16 +266,16 @@ func (f *fixture) listed(folder string) map[string]bool {
 
 // registerFresh registers each file over the table called name that is new in folder, since before,
 // until the commits have ended. It returns how many it tried.
-func (f *fixture) registerFresh(name, folder string, before map[string]bool, ended chan struct{}) (tried int64) {
+func registerFresh(f *catalogkit.Fixture, name, folder string, before map[string]bool, ended chan struct{}) (tried int64) {
 	for {
-		for file := range f.listed(folder) {
+		for file := range listed(f, folder) {
 			if before[file] {
 				continue
 			}
 			before[file] = true
 			tried++
-			_, err := f.RegisterTable(f.ctx, ident(name), catalog.RegisterRequest{MetadataLocation: file, Overwrite: true})
-			wantOneOf(f.t, err, moorage.KindCommitFailed, moorage.KindUnavailable, moorage.KindNotFound)
+			_, err := f.RegisterTable(f.Ctx, ident(name), catalog.RegisterRequest{MetadataLocation: file, Overwrite: true})
+			wantOneOf(f.T, err, moorage.KindCommitFailed, moorage.KindUnavailable, moorage.KindNotFound)
 		}
 		select {
 		case <-ended:

@@ -11,6 +11,7 @@ import (
 
 	"moorage/catalog"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // countingStore counts the calls that a store over a network would make round trips of.
@@ -46,11 +47,11 @@ func (s *countingStore) Apply(ctx context.Context, batch registry.Batch) ([]regi
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		store = &countingStore{Store: c.Store}
 		c.Store = store
 	})
-	f.create("t")
+	f.Create("t")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -59,7 +60,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 	load := func(name string) func() {
 		return func() {
-			_, err := f.LoadTable(f.ctx, ident(name))
+			_, err := f.LoadTable(f.Ctx, ident(name))
 			must(err)
 		}
 	}
@@ -71,53 +72,55 @@ func TestRoundTrips(t *testing.T) {
 	}{
 		{"load", 1, load("t")},
 		{"commit", 2, func() {
-			_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "1"))
+			_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "1"))
 			must(err)
 		}},
 		{"load after a commit", 1, load("t")},
-		{"create", 3, func() { f.create("u") }},
+		{"create", 3, func() { f.Create("u") }},
 		{"first load", 2, load("u")},
-		{"exists", 1, func() { must(f.TableExists(f.ctx, ident("u"))) }},
+		{"exists", 1, func() { must(f.TableExists(f.Ctx, ident("u"))) }},
 		{"list", 2, func() {
-			_, _, err := f.ListTables(f.ctx, testWarehouse, ident("t").Namespace, moorage.Page{Limit: 10})
+			_, _, err := f.ListTables(f.Ctx, catalogkit.Warehouse, ident("t").Namespace, moorage.Page{Limit: 10})
 			must(err)
 		}},
-		{"transaction", 3, func() { must(f.transact(on("t", setProperty(t, "a", "2")), on("u", setProperty(t, "a", "2")))) }},
+		{"transaction", 3, func() {
+			must(f.Transact(catalogkit.On("t", catalogkit.SetProperty(t, "a", "2")), catalogkit.On("u", catalogkit.SetProperty(t, "a", "2"))))
+		}},
 		{"load after a transaction", 1, load("u")},
 		{"transaction of tables that trim their metadata log", 4, func() {
 			for range 2 {
 				store.calls.Store(0)
-				must(f.transact(on("t", commitRequest(t, `[]`, trimming)), on("u", commitRequest(t, `[]`, trimming))))
+				must(f.Transact(catalogkit.On("t", catalogkit.CommitRequest(t, `[]`, trimming)), catalogkit.On("u", catalogkit.CommitRequest(t, `[]`, trimming))))
 			}
 		}},
 		{"commit to a table that trims its metadata log", 3, func() {
-			_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "3"))
+			_, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "3"))
 			must(err)
 		}},
-		{"create a view", 3, func() { f.createView("v") }},
+		{"create a view", 3, func() { f.MakeView("v") }},
 		{"first load of a view", 2, func() {
-			_, err := f.LoadView(f.ctx, ident("v"))
+			_, err := f.LoadView(f.Ctx, ident("v"))
 			must(err)
 		}},
 		{"replace", 2, func() {
-			_, err := f.ReplaceView(f.ctx, ident("v"), setViewProperty(t, "a", "1"))
+			_, err := f.ReplaceView(f.Ctx, ident("v"), catalogkit.SetViewProperty(t, "a", "1"))
 			must(err)
 		}},
 		{"load after a replace", 1, func() {
-			_, err := f.LoadView(f.ctx, ident("v"))
+			_, err := f.LoadView(f.Ctx, ident("v"))
 			must(err)
 		}},
 		{"list of views among many tables", 3, func() {
 			for n := range 100 {
-				f.create(fmt.Sprintf("a%d", n))
+				f.Create(fmt.Sprintf("a%d", n))
 			}
 			store.calls.Store(0)
-			names, _, err := f.ListViews(f.ctx, testWarehouse, ident("v").Namespace, moorage.Page{Limit: 1})
+			names, _, err := f.ListViews(f.Ctx, catalogkit.Warehouse, ident("v").Namespace, moorage.Page{Limit: 1})
 			if must(err); !slices.Equal(names, []string{"v"}) {
 				t.Errorf("views are %q", names)
 			}
 		}},
-		{"drop", 4, func() { must(f.DropTable(f.ctx, ident("u"), catalog.DropOptions{})) }},
+		{"drop", 4, func() { must(f.DropTable(f.Ctx, ident("u"), catalog.DropOptions{})) }},
 	} {
 		store.calls.Store(0)
 		step.do()
@@ -132,14 +135,14 @@ func TestRoundTrips(t *testing.T) {
 func TestCreateReads(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		store = &countingStore{Store: c.Store}
 		c.Store = store
 	})
-	f.createAt("a", "file:///wh/long/way/down/a")
-	f.createAt("b", "file:///wh/long/way/down/b") // from now on the folders are known
+	f.CreateAt("a", "file:///wh/long/way/down/a")
+	f.CreateAt("b", "file:///wh/long/way/down/b") // from now on the folders are known
 	store.keys.Store(0)
-	f.createAt("c", "file:///wh/long/way/down/c")
+	f.CreateAt("c", "file:///wh/long/way/down/c")
 	if read := store.keys.Load(); read != 4 {
 		t.Errorf("%d records, want the warehouse, the namespace, the name and the location", read)
 	}

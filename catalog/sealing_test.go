@@ -14,6 +14,7 @@ import (
 	"moorage/registry"
 	"moorage/secrets"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // theSecret is what a warehouse is reached with. It must be nowhere in the store.
@@ -21,7 +22,7 @@ const theSecret = "aVerySecretAccessKey"
 
 // sealed is a fixture with the keys of a file, which notes the places that are opened.
 type sealed struct {
-	*fixture
+	*catalogkit.Fixture
 	keys *secrets.Keyring
 	path string
 
@@ -36,7 +37,7 @@ func newSealed(t *testing.T) *sealed {
 	must(t, err)
 	s.keys, err = secrets.Load(s.path)
 	must(t, err)
-	s.fixture = newFixture(t, func(config *catalog.Config) {
+	s.Fixture = catalogkit.New(t, func(config *catalog.Config) {
 		config.Sealer, config.AbortPending = s.keys, true
 		open := config.OpenStorage
 		config.OpenStorage = func(place storage.Place) (storage.Store, error) {
@@ -81,7 +82,7 @@ func sealedValue(t *testing.T, secret registry.Secret) []byte {
 func TestSecretIsSealed(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
-	made, err := s.Warehouses().Create(s.ctx, secretSpec("a"))
+	made, err := s.Warehouses().Create(s.Ctx, secretSpec("a"))
 	must(t, err)
 	if made.Secret == nil || made.Secret.Kind != "access-key" {
 		t.Errorf("made %+v", made)
@@ -92,7 +93,7 @@ func TestSecretIsSealed(t *testing.T) {
 	}
 	records := 0
 	for _, table := range registry.Tables() {
-		page, err := s.store.List(s.ctx, table, "", "", registry.ListLimitMax)
+		page, err := s.Store.List(s.Ctx, table, "", "", registry.ListLimitMax)
 		must(t, err)
 		for _, record := range page {
 			if records++; bytes.Contains(record.Value, []byte(theSecret)) {
@@ -104,7 +105,7 @@ func TestSecretIsSealed(t *testing.T) {
 		t.Errorf("looked at %d records", records)
 	}
 	// A second process has the same from the store.
-	_, err = s.Warehouses().Create(s.ctx, secretSpec("b"))
+	_, err = s.Warehouses().Create(s.Ctx, secretSpec("b"))
 	must(t, err)
 	second := s.last()
 	for name, moved := range map[string]storage.Secret{
@@ -122,12 +123,12 @@ func TestSecretIsSealed(t *testing.T) {
 func TestSecretIsReadFromTheStore(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
-	_, err := s.Warehouses().Create(s.ctx, secretSpec("a"))
+	_, err := s.Warehouses().Create(s.Ctx, secretSpec("a"))
 	must(t, err)
-	later, err := newInstance(s.config)
+	later, err := catalogkit.NewInstance(s.Config)
 	must(t, err)
 	s.opened = nil
-	_, err = later.LoadWarehouse(s.ctx, "a")
+	_, err = later.LoadWarehouse(s.Ctx, "a")
 	must(t, err)
 	if plain, err := s.plain(s.last()); err != nil || !bytes.Contains([]byte(plain), []byte(theSecret)) {
 		t.Errorf("the storage is opened with %q, %v", plain, err)
@@ -137,9 +138,9 @@ func TestSecretIsReadFromTheStore(t *testing.T) {
 // TestSecretIsRefused asks for secrets that cannot be.
 func TestSecretIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	_, err := f.Warehouses().Create(f.ctx, secretSpec("a"))
-	wantKind(t, err, moorage.KindBadRequest)
+	f := catalogkit.New(t)
+	_, err := f.Warehouses().Create(f.Ctx, secretSpec("a"))
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	s := newSealed(t)
 	for _, values := range []map[string]map[string]string{
 		{"nobody": {"k": "v"}}, {storage.SecretServer: {}}, {storage.SecretServer: nil},
@@ -147,11 +148,11 @@ func TestSecretIsRefused(t *testing.T) {
 	} {
 		spec := secretSpec("a")
 		spec.Secrets = values
-		_, err := s.Warehouses().Create(s.ctx, spec)
-		wantKind(t, err, moorage.KindBadRequest)
+		_, err := s.Warehouses().Create(s.Ctx, spec)
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	}
-	_, err = s.LoadWarehouse(s.ctx, "a")
-	wantKind(t, err, moorage.KindNoSuchWarehouse)
+	_, err = s.LoadWarehouse(s.Ctx, "a")
+	catalogkit.WantKind(t, err, moorage.KindNoSuchWarehouse)
 }
 
 // picky refuses the first value that is to be sealed again.
@@ -182,21 +183,21 @@ func TestRewrapGoesOn(t *testing.T) {
 	} {
 		s := newSealed(t)
 		for _, name := range []string{"a", "b", "c"} {
-			_, err := s.Warehouses().Create(s.ctx, secretSpec(name))
+			_, err := s.Warehouses().Create(s.Ctx, secretSpec(name))
 			must(t, err)
 		}
 		_, _, err := secrets.Rotate(s.path)
 		must(t, err)
 		must(t, s.keys.Reload())
-		config := s.config
+		config := s.Config
 		config.Sealer = &picky{s.keys, tt.why}
-		later, err := newInstance(config)
+		later, err := catalogkit.NewInstance(config)
 		must(t, err)
-		rewrapped, err := later.As(moorage.System("test")).Warehouses().RewrapSecrets(s.ctx)
-		if wantKind(t, err, tt.kind); rewrapped != tt.first {
+		rewrapped, err := later.As(moorage.System("test")).Warehouses().RewrapSecrets(s.Ctx)
+		if catalogkit.WantKind(t, err, tt.kind); rewrapped != tt.first {
 			t.Errorf("%v: %d secrets were sealed again, want %d", tt.why, rewrapped, tt.first)
 		}
-		rewrapped, err = later.As(moorage.System("test")).Warehouses().RewrapSecrets(s.ctx)
+		rewrapped, err = later.As(moorage.System("test")).Warehouses().RewrapSecrets(s.Ctx)
 		if must(t, err); rewrapped != 3-tt.first {
 			t.Errorf("%v: then %d", tt.why, rewrapped)
 		}
@@ -208,20 +209,20 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
 	for _, name := range []string{"a", "b"} {
-		_, err := s.Warehouses().Create(s.ctx, secretSpec(name))
+		_, err := s.Warehouses().Create(s.Ctx, secretSpec(name))
 		must(t, err)
 	}
-	_, err := s.CreateNamespace(s.ctx, "b", moorage.Namespace{"ns"}, nil)
+	_, err := s.CreateNamespace(s.Ctx, "b", moorage.Namespace{"ns"}, nil)
 	must(t, err)
 	table := moorage.Identifier{Warehouse: "b", Namespace: moorage.Namespace{"ns"}, Name: "t"}
-	_, err = s.CreateTable(s.ctx, table, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	_, err = s.CreateTable(s.Ctx, table, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
-	must(t, s.DropTable(s.ctx, table, catalog.DropOptions{}))
-	must(t, s.DropNamespace(s.ctx, "b", moorage.Namespace{"ns"}))
-	must(t, s.Warehouses().Drop(s.ctx, "b"))
+	must(t, s.DropTable(s.Ctx, table, catalog.DropOptions{}))
+	must(t, s.DropNamespace(s.Ctx, "b", moorage.Namespace{"ns"}))
+	must(t, s.Warehouses().Drop(s.Ctx, "b"))
 	wantSecrets := func(count int, key secrets.KeyID) {
 		t.Helper()
-		page, err := s.store.List(s.ctx, registry.TableSecret, "", "", registry.ListLimitMax)
+		page, err := s.Store.List(s.Ctx, registry.TableSecret, "", "", registry.ListLimitMax)
 		must(t, err)
 		found := 0
 		for _, record := range page {
@@ -244,12 +245,12 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	must(t, err)
 	must(t, s.keys.Reload())
 	for _, want := range []int{2, 0} {
-		rewrapped, err := s.As(moorage.System("test")).Warehouses().RewrapSecrets(s.ctx)
+		rewrapped, err := s.As(moorage.System("test")).Warehouses().RewrapSecrets(s.Ctx)
 		if must(t, err); rewrapped != want {
 			t.Errorf("%d secrets were sealed again, want %d", rewrapped, want)
 		}
 		wantSecrets(2, now)
 	}
-	must(t, s.Warehouses().Drop(s.ctx, "a"))
+	must(t, s.Warehouses().Drop(s.Ctx, "a"))
 	wantSecrets(1, now)
 }

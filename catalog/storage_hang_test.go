@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/warehouses"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // A storage that does not come open, whatever the context says, holds up its own warehouse only.
@@ -22,7 +23,7 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var opens atomic.Int64
 		answers := make(chan struct{})
-		f := newFixture(t, func(c *catalog.Config) {
+		f := catalogkit.New(t, func(c *catalog.Config) {
 			open := c.OpenStorage
 			c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 				if place.Roots[0] == "file:///stuck" {
@@ -33,43 +34,43 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 				return open(place)
 			}
 		})
-		if _, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "stuck", Location: "file:///stuck"}); err != nil {
+		if _, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "stuck", Location: "file:///stuck"}); err != nil {
 			t.Fatal(err)
 		}
-		f.create("t")
-		f.instance = f.other(f.store) // as after a start
+		f.Create("t")
+		f.Instance = f.Other(f.Store) // as after a start
 		began := time.Now()
 		var callers sync.WaitGroup
 		for range 20 {
 			callers.Go(func() {
-				ctx, cancel := context.WithTimeout(f.ctx, time.Second)
+				ctx, cancel := context.WithTimeout(f.Ctx, time.Second)
 				defer cancel()
 				_, err := f.LoadWarehouse(ctx, "stuck")
-				wantKind(t, err, moorage.KindUnavailable)
+				catalogkit.WantKind(t, err, moorage.KindUnavailable)
 			})
 		}
 		callers.Go(func() {
-			if _, err := f.LoadTable(f.ctx, ident("t")); err != nil || time.Since(began) > 0 {
+			if _, err := f.LoadTable(f.Ctx, ident("t")); err != nil || time.Since(began) > 0 {
 				t.Errorf("another warehouse: %v after %s", err, time.Since(began))
 			}
-			_, _, err := f.ListTables(f.ctx, "w", moorage.Namespace{"ns"}, moorage.Page{})
+			_, _, err := f.ListTables(f.Ctx, "w", moorage.Namespace{"ns"}, moorage.Page{})
 			must(t, err)
 		})
 		callers.Wait()
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("who gave up after a second was answered after %s", took)
 		}
-		_, err := f.LoadWarehouse(f.ctx, "stuck")
-		wantKind(t, err, moorage.KindUnavailable)
+		_, err := f.LoadWarehouse(f.Ctx, "stuck")
+		catalogkit.WantKind(t, err, moorage.KindUnavailable)
 		if took := time.Since(began); took != time.Second+directory.OpenStorageMax {
 			t.Errorf("the call that does not give up was answered after %s", took)
 		}
-		if unreachable := f.unreachable(); len(unreachable) != 1 {
+		if unreachable := unreachable(f); len(unreachable) != 1 {
 			t.Errorf("cannot be reached: %q", unreachable)
 		}
 		close(answers)
 		synctest.Wait()
-		if _, err := f.LoadWarehouse(f.ctx, "stuck"); err != nil || opens.Load() != 2 {
+		if _, err := f.LoadWarehouse(f.Ctx, "stuck"); err != nil || opens.Load() != 2 {
 			t.Errorf("when it answers: %v, after %d calls, want 2", err, opens.Load())
 		}
 	})

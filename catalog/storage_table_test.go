@@ -16,14 +16,15 @@ import (
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/testkit/catalogkit"
 )
 
 // newDiskFixture returns a fixture over real files, with the warehouse "lake" in one folder. Its
 // table has this location and these properties, or none.
-func newDiskFixture(t *testing.T, location string, properties map[string]string, allowed ...string) (f *fixture, root string, table *catalog.Table) {
+func newDiskFixture(t *testing.T, location string, properties map[string]string, allowed ...string) (f *catalogkit.Fixture, root string, table *catalog.Table) {
 	t.Helper()
 	root = t.TempDir()
-	f = newFixture(t, func(c *catalog.Config) {
+	f = catalogkit.New(t, func(c *catalog.Config) {
 		inMemory := c.OpenStorage // the fixture's own warehouse has no folder on the disk
 		open := func(openRoots func([]string) (*file.Store, error)) func(storage.Place) (storage.Store, func(), error) {
 			return func(place storage.Place) (storage.Store, func(), error) {
@@ -42,40 +43,40 @@ func newDiskFixture(t *testing.T, location string, properties map[string]string,
 		}
 		c.BorrowStorage = open(file.NewExisting)
 	})
-	f.makeLake(filepath.Join(root, "first"))
+	makeLake(f, filepath.Join(root, "first"))
 	for _, folder := range allowed {
 		must(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
-		f.allow("lake", "file://"+filepath.Join(root, folder))
+		f.Allow("lake", "file://"+filepath.Join(root, folder))
 	}
-	request := catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: map[string]string{}}
+	request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Properties: map[string]string{}}
 	if location != "" {
 		request.Location = "file://" + filepath.Join(root, location)
 	}
 	for name, folder := range properties {
 		request.Properties[name] = "file://" + filepath.Join(root, folder)
 	}
-	key := keyOf("create")
+	key := catalogkit.KeyOf("create")
 	key.ID = "create"
-	_, err := f.once(f.ctx, key, func(ctx context.Context, c catalog.Verbs) (_ reply, err error) {
-		table, err = c.CreateTable(ctx, lakeIdent(), request)
-		return reply{Table: table}, err
+	_, err := f.Once(f.Ctx, key, func(ctx context.Context, c catalog.Verbs) (_ catalogkit.Reply, err error) {
+		table, err = c.CreateTable(ctx, catalogkit.LakeIdent(), request)
+		return catalogkit.Reply{Table: table}, err
 	})
 	must(t, err)
 	return f, root, table
 }
 
-func (f *fixture) makeLake(folder string) {
-	f.t.Helper()
-	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "file://" + folder})
-	must(f.t, err)
-	_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
-	must(f.t, err)
+func makeLake(f *catalogkit.Fixture, folder string) {
+	f.T.Helper()
+	_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "lake", Location: "file://" + folder})
+	must(f.T, err)
+	_, err = f.CreateNamespace(f.Ctx, "lake", moorage.Namespace{"ns"}, nil)
+	must(f.T, err)
 }
 
-func (f *fixture) dropLake() {
-	f.t.Helper()
-	must(f.t, f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}))
-	must(f.t, f.Warehouses().Drop(f.ctx, "lake"))
+func dropLake(f *catalogkit.Fixture) {
+	f.T.Helper()
+	must(f.T, f.DropNamespace(f.Ctx, "lake", moorage.Namespace{"ns"}))
+	must(f.T, f.Warehouses().Drop(f.Ctx, "lake"))
 }
 
 // A purge finds the files of its table where they are, whatever is allowed to other tables by now.
@@ -86,46 +87,46 @@ func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 		location   string
 		properties map[string]string
 		allowed    []string
-		meanwhile  func(f *fixture, root string)
+		meanwhile  func(f *catalogkit.Fixture, root string)
 	}{
-		"warehouse made again elsewhere": {meanwhile: func(f *fixture, root string) {
-			f.dropLake()
-			f.makeLake(filepath.Join(root, "second"))
+		"warehouse made again elsewhere": {meanwhile: func(f *catalogkit.Fixture, root string) {
+			dropLake(f)
+			makeLake(f, filepath.Join(root, "second"))
 		}},
-		"warehouse gone": {meanwhile: func(f *fixture, _ string) { f.dropLake() }},
-		"location allowed no more": {location: "extra/t", allowed: []string{"extra"}, meanwhile: func(f *fixture, _ string) {
-			f.disallow("lake")
+		"warehouse gone": {meanwhile: func(f *catalogkit.Fixture, _ string) { dropLake(f) }},
+		"location allowed no more": {location: "extra/t", allowed: []string{"extra"}, meanwhile: func(f *catalogkit.Fixture, _ string) {
+			f.Disallow("lake")
 		}},
-		"metadata elsewhere, warehouse gone": {properties: map[string]string{"write.metadata.path": "first/elsewhere"}, meanwhile: func(f *fixture, _ string) {
-			f.dropLake()
+		"metadata elsewhere, warehouse gone": {properties: map[string]string{"write.metadata.path": "first/elsewhere"}, meanwhile: func(f *catalogkit.Fixture, _ string) {
+			dropLake(f)
 		}},
-		"given up": {meanwhile: func(f *fixture, root string) {
-			f.dropLake()
-			f.makeLake(filepath.Join(root, "second"))
-			for _, record := range (tampering{f}).list(registry.TableTask) {
+		"given up": {meanwhile: func(f *catalogkit.Fixture, root string) {
+			dropLake(f)
+			makeLake(f, filepath.Join(root, "second"))
+			for _, record := range catalogkit.Tamper(f).List(registry.TableTask) {
 				task, err := registry.Decode[registry.Task](record)
-				must(f.t, err)
+				must(f.T, err)
 				task.Attempts = purge.AttemptsMax
-				tampering{f}.put(record.Key, registry.StateBlocked, task)
+				catalogkit.Tamper(f).Put(record.Key, registry.StateBlocked, task)
 			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, root, table := newDiskFixture(t, row.location, row.properties, row.allowed...)
-			must(t, f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}))
+			must(t, f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{Purge: true}))
 			row.meanwhile(f, root)
-			f.clock.Advance(f.keyLife())
-			node := f.other(f.store)
-			must(t, node.purgeAll(f.ctx))
-			for _, record := range (tampering{f}).list(registry.TableTask) {
+			f.Clock.Advance(f.KeyLife())
+			node := f.Other(f.Store)
+			must(t, node.PurgeAll(f.Ctx))
+			for _, record := range catalogkit.Tamper(f).List(registry.TableTask) {
 				t.Errorf("the purge did not finish: %s", record.Value)
 			}
 			_, err := os.Stat(table.MetadataLocation[len("file://"):])
 			if _, outside := row.properties["write.metadata.path"]; !outside && !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the metadata file is left: %v", err)
 			}
-			wantClean(t, node)
+			catalogkit.WantClean(t, node)
 		})
 	}
 }
@@ -134,20 +135,20 @@ func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 // Purges of the first do not go to the second's storage.
 func TestPurgeFromADefaultServer(t *testing.T) {
 	t.Parallel()
-	servers := newServers()
-	f := newFixture(t, func(c *catalog.Config) { c.OpenStorage = servers.open })
-	f.createLake(nil)
-	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	servers := catalogkit.NewServers()
+	f := catalogkit.New(t, func(c *catalog.Config) { c.OpenStorage = servers.Open })
+	f.CreateLake(nil)
+	table, err := f.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
-	must(t, servers.at("two").Create(f.ctx, table.MetadataLocation, table.Document.Raw()))
-	must(t, f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}))
-	f.dropLake()
-	f.createLake(map[string]string{"endpoint": "two"})
-	must(t, f.purgeAll(f.ctx))
-	if _, err := servers.at("").Stat(f.ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
+	must(t, servers.At("two").Create(f.Ctx, table.MetadataLocation, table.Document.Raw()))
+	must(t, f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{Purge: true}))
+	dropLake(f)
+	f.CreateLake(map[string]string{"endpoint": "two"})
+	must(t, f.PurgeAll(f.Ctx))
+	if _, err := servers.At("").Stat(f.Ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("the file is left: %v", err)
 	}
-	if _, err := servers.at("two").Stat(f.ctx, table.MetadataLocation); err != nil {
+	if _, err := servers.At("two").Stat(f.Ctx, table.MetadataLocation); err != nil {
 		t.Errorf("the other server's file: %v", err)
 	}
 }
@@ -159,18 +160,18 @@ func TestReplayFollowsTheStorageOfItsTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, root, table := newDiskFixture(t, "", nil)
-			must(t, f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}))
-			f.dropLake()
+			must(t, f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{Purge: true}))
+			dropLake(f)
 			if remake {
-				f.makeLake(filepath.Join(root, "second"))
+				makeLake(f, filepath.Join(root, "second"))
 			}
-			must(t, f.purgeAll(f.ctx)) // it waits for its keys
-			key := keyOf("create")
+			must(t, f.PurgeAll(f.Ctx)) // it waits for its keys
+			key := catalogkit.KeyOf("create")
 			key.ID = "create"
-			node := f.other(f.store)
-			again, err := node.once(f.ctx, key, func(ctx context.Context, node catalog.Verbs) (reply, error) {
-				table, err := node.CreateTable(ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
-				return reply{Table: table}, err
+			node := f.Other(f.Store)
+			again, err := node.Once(f.Ctx, key, func(ctx context.Context, node catalog.Verbs) (catalogkit.Reply, error) {
+				table, err := node.CreateTable(ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+				return catalogkit.Reply{Table: table}, err
 			})
 			if err != nil || again.Table == nil || again.Table.MetadataLocation != table.MetadataLocation {
 				t.Errorf("answered %+v, %v; want %s", again.Table, err, table.MetadataLocation)
@@ -184,24 +185,16 @@ func TestReplayFollowsTheStorageOfItsTable(t *testing.T) {
 func TestDiscardFollowsTheStorageOfItsTable(t *testing.T) {
 	t.Parallel()
 	f, _, first := newDiskFixture(t, "extra/t", nil, "extra")
-	must(t, commitTable(lakeIdent(), setProperty(t, "a", "1"))(f.ctx, f.instance))
-	f.disallow("lake")
-	node := f.other(f.store)
-	pointers := tampering{f}.list(registry.TablePointer)
+	must(t, catalogkit.CommitTable(catalogkit.LakeIdent(), catalogkit.SetProperty(t, "a", "1"))(f.Ctx, f.Instance))
+	f.Disallow("lake")
+	node := f.Other(f.Store)
+	pointers := catalogkit.Tamper(f).List(registry.TablePointer)
 	pointer, err := registry.Decode[registry.Pointer](pointers[0])
 	must(t, err)
 	for location, want := range map[string]bool{first.MetadataLocation: true, pointer.MetadataLocation: true, first.MetadataLocation + "x": false} {
 		file := documents.Lost{File: documents.File{Pointer: pointer.ID, Location: location, Document: first.Document}, Base: "none"}
-		if named, err := node.Documents().IsNamed(f.ctx, file); err != nil || named != want {
+		if named, err := node.Documents().IsNamed(f.Ctx, file); err != nil || named != want {
 			t.Errorf("%s is named: %t, %v; want %t", location, named, err, want)
 		}
 	}
-}
-
-// list returns all records of a table.
-func (f tampering) list(table registry.Table) []registry.Record {
-	f.t.Helper()
-	records, err := f.store.List(f.ctx, table, "", "", registry.ListLimitMax)
-	must(f.t, err)
-	return records
 }

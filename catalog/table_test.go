@@ -11,16 +11,17 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 func TestTableLife(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	created := f.create("t")
+	f := catalogkit.New(t)
+	created := f.Create("t")
 	if want := "file:///wh/ns/t/metadata/00000-"; !strings.HasPrefix(created.MetadataLocation, want) {
 		t.Errorf("metadata location %s, want prefix %s", created.MetadataLocation, want)
 	}
-	first, err := f.Commit(f.ctx, ident("t"), appendSnapshot(t, created, 10, 0, 1))
+	first, err := f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(t, created, 10, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,84 +31,84 @@ func TestTableLife(t *testing.T) {
 	if log := first.Document.MetadataLog(); len(log) != 1 || log[0].MetadataLocation != created.MetadataLocation {
 		t.Errorf("metadata log %v, want the location of the created version", log)
 	}
-	loaded, err := f.LoadTable(f.ctx, ident("t"))
+	loaded, err := f.LoadTable(f.Ctx, ident("t"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if loaded.MetadataLocation != first.MetadataLocation {
 		t.Errorf("loaded %s, want %s", loaded.MetadataLocation, first.MetadataLocation)
 	}
-	_, err = f.Commit(f.ctx, ident("t"), appendSnapshot(t, created, 11, 0, 2))
-	wantKind(t, err, moorage.KindCommitFailed)
-	same, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, `[]`))
+	_, err = f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(t, created, 11, 0, 2))
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+	same, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, `[]`))
 	if err != nil || same.MetadataLocation != first.MetadataLocation {
 		t.Errorf("empty commit answered %v, %v; want the present version", same, err)
 	}
-	if err := f.RenameTable(f.ctx, ident("t"), ident("u")); err != nil {
+	if err := f.RenameTable(f.Ctx, ident("t"), ident("u")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.LoadTable(f.ctx, ident("t"))
-	wantKind(t, err, moorage.KindNoSuchTable)
-	f.wantClean()
-	if err := f.DropTable(f.ctx, ident("u"), catalog.DropOptions{}); err != nil {
+	_, err = f.LoadTable(f.Ctx, ident("t"))
+	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
+	f.WantClean()
+	if err := f.DropTable(f.Ctx, ident("u"), catalog.DropOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.LoadTable(f.ctx, ident("u"))
-	wantKind(t, err, moorage.KindNoSuchTable)
-	wantKind(t, f.DropTable(f.ctx, ident("u"), catalog.DropOptions{}), moorage.KindNoSuchTable)
-	f.wantClean()
+	_, err = f.LoadTable(f.Ctx, ident("u"))
+	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
+	catalogkit.WantKind(t, f.DropTable(f.Ctx, ident("u"), catalog.DropOptions{}), moorage.KindNoSuchTable)
+	f.WantClean()
 }
 
 func TestCreateTable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	request := catalog.CreateTableRequest{Schema: []byte(testSchema)}
-	_, err := f.CreateTable(f.ctx, ident("t"), request)
-	wantKind(t, err, moorage.KindAlreadyExists)
+	f := catalogkit.New(t)
+	f.Create("t")
+	request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}
+	_, err := f.CreateTable(f.Ctx, ident("t"), request)
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
 	if want := "Table already exists: ns.t"; moorage.MessageOf(err) != want {
 		t.Errorf("message %q, want %q", moorage.MessageOf(err), want)
 	}
-	missing := moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"no"}, Name: "t"}
-	_, err = f.CreateTable(f.ctx, missing, request)
-	wantKind(t, err, moorage.KindNoSuchNamespace)
+	missing := moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"no"}, Name: "t"}
+	_, err = f.CreateTable(f.Ctx, missing, request)
+	catalogkit.WantKind(t, err, moorage.KindNoSuchNamespace)
 	missing.Warehouse = "no"
-	_, err = f.CreateTable(f.ctx, missing, request)
-	wantKind(t, err, moorage.KindNoSuchWarehouse)
+	_, err = f.CreateTable(f.Ctx, missing, request)
+	catalogkit.WantKind(t, err, moorage.KindNoSuchWarehouse)
 	for _, location := range []string{"file:///elsewhere/t", "file:///wh", "file:///wh/ns/t", "file:///wh/ns/t/inner", "file:///wh/ns", "relative", "file:///wh/../etc"} {
 		request.Location = location
-		_, err = f.CreateTable(f.ctx, ident("u"), request)
-		wantKind(t, err, moorage.KindBadRequest)
+		_, err = f.CreateTable(f.Ctx, ident("u"), request)
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 func TestCreateTableAgainGetsAnotherLocation(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	first := f.create("t")
-	if err := f.RenameTable(f.ctx, ident("t"), ident("u")); err != nil {
+	f := catalogkit.New(t)
+	first := f.Create("t")
+	if err := f.RenameTable(f.Ctx, ident("t"), ident("u")); err != nil {
 		t.Fatal(err)
 	}
-	second := f.create("t")
+	second := f.Create("t")
 	if first.Document.Location() == second.Document.Location() {
 		t.Errorf("both tables live at %s", first.Document.Location())
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // A namespace called like a table: neither may live within the other.
 func TestNamespaceCalledLikeATable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("a")
+	f := catalogkit.New(t)
+	f.Create("a")
 	inner := moorage.Namespace{"ns", "a"}
-	if _, err := f.CreateNamespace(f.ctx, testWarehouse, inner, nil); err != nil {
+	if _, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, inner, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, stage := range []bool{false, true} {
-		request := catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: stage}
-		table, err := f.CreateTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: inner, Name: "t"}, request)
+		request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: stage}
+		table, err := f.CreateTable(f.Ctx, moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: inner, Name: "t"}, request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,8 +116,8 @@ func TestNamespaceCalledLikeATable(t *testing.T) {
 			t.Errorf("%s lies within the table ns.a", table.Document.Location())
 		}
 		if !stage {
-			f.wantClean()
-			if err := f.DropTable(f.ctx, table.Identifier, catalog.DropOptions{}); err != nil {
+			f.WantClean()
+			if err := f.DropTable(f.Ctx, table.Identifier, catalog.DropOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -125,161 +126,161 @@ func TestNamespaceCalledLikeATable(t *testing.T) {
 
 func TestExplicitLocationPassesFromDroppedTable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	request := catalog.CreateTableRequest{Schema: []byte(testSchema), Location: "file:///wh/x/t/"}
+	f := catalogkit.New(t)
+	request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Location: "file:///wh/x/t/"}
 	for range 3 {
-		table, err := f.CreateTable(f.ctx, ident("t"), request)
+		table, err := f.CreateTable(f.Ctx, ident("t"), request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want := "file:///wh/x/t"; table.Document.Location() != want {
 			t.Errorf("location %s, want %s", table.Document.Location(), want)
 		}
-		f.wantClean()
-		if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+		f.WantClean()
+		if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 func TestStagedCreate(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	staged, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+	f := catalogkit.New(t)
+	staged, err := f.CreateTable(f.Ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if staged.MetadataLocation != "" {
 		t.Errorf("a staged table has the metadata location %s", staged.MetadataLocation)
 	}
-	wantKind(t, f.TableExists(f.ctx, ident("t")), moorage.KindNoSuchTable)
-	create := commitRequest(t, `[{"type":"assert-create"}]`, `[
+	catalogkit.WantKind(t, f.TableExists(f.Ctx, ident("t")), moorage.KindNoSuchTable)
+	create := catalogkit.CommitRequest(t, `[{"type":"assert-create"}]`, `[
 		{"action":"assign-uuid","uuid":"`+staged.Document.UUID()+`"},
 		{"action":"upgrade-format-version","format-version":2},
-		{"action":"add-schema","schema":`+testSchema+`},{"action":"set-current-schema","schema-id":-1},
+		{"action":"add-schema","schema":`+catalogkit.Schema+`},{"action":"set-current-schema","schema-id":-1},
 		{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},
 		{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},
 		{"action":"set-location","location":"`+staged.Document.Location()+`"}]`)
-	table, err := f.Commit(f.ctx, ident("t"), create)
+	table, err := f.Commit(f.Ctx, ident("t"), create)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if table.Document.UUID() != staged.Document.UUID() || table.Document.Location() != staged.Document.Location() {
 		t.Errorf("made %s at %s, want %s at %s", table.Document.UUID(), table.Document.Location(), staged.Document.UUID(), staged.Document.Location())
 	}
-	_, err = f.Commit(f.ctx, ident("t"), create)
-	wantKind(t, err, moorage.KindCommitFailed)
+	_, err = f.Commit(f.Ctx, ident("t"), create)
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 	if want := "Requirement failed: table already exists"; moorage.MessageOf(err) != want {
 		t.Errorf("message %q, want %q", moorage.MessageOf(err), want)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 func TestRegister(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	table := f.create("t")
+	f := catalogkit.New(t)
+	table := f.Create("t")
 	request := catalog.RegisterRequest{MetadataLocation: table.MetadataLocation}
-	_, err := f.RegisterTable(f.ctx, ident("t"), request)
-	wantKind(t, err, moorage.KindAlreadyExists)
-	_, err = f.RegisterTable(f.ctx, ident("u"), request)
-	wantKind(t, err, moorage.KindAlreadyExists) // the table-uuid is live under another name
-	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
+	_, err := f.RegisterTable(f.Ctx, ident("t"), request)
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
+	_, err = f.RegisterTable(f.Ctx, ident("u"), request)
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // the table-uuid is live under another name
+	if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
 		t.Fatal(err)
 	}
-	back, err := f.RegisterTable(f.ctx, ident("u"), request)
+	back, err := f.RegisterTable(f.Ctx, ident("u"), request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if back.MetadataLocation != table.MetadataLocation {
 		t.Errorf("registered %s, want %s", back.MetadataLocation, table.MetadataLocation)
 	}
-	f.wantClean() // no task is left: the purge was called off
-	if err := f.purgeAll(f.ctx); err != nil {
+	f.WantClean() // no task is left: the purge was called off
+	if err := f.PurgeAll(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.LoadTable(f.ctx, ident("u")); err != nil {
+	if _, err := f.LoadTable(f.Ctx, ident("u")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.RegisterTable(f.ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: "file:///wh/no.metadata.json"})
-	wantKind(t, err, moorage.KindNotFound)
-	_, err = f.RegisterTable(f.ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: "file:///etc/passwd"})
-	wantKind(t, err, moorage.KindBadRequest)
+	_, err = f.RegisterTable(f.Ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: "file:///wh/no.metadata.json"})
+	catalogkit.WantKind(t, err, moorage.KindNotFound)
+	_, err = f.RegisterTable(f.Ctx, ident("v"), catalog.RegisterRequest{MetadataLocation: "file:///etc/passwd"})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 }
 
 func TestRegisterOverwrite(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	created := f.create("t")
-	changed, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+	f := catalogkit.New(t)
+	created := f.Create("t")
+	changed, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "b"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: created.MetadataLocation, Overwrite: true})
+	back, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: created.MetadataLocation, Overwrite: true})
 	if err != nil || back.MetadataLocation != created.MetadataLocation {
 		t.Fatalf("overwrite with an older version: %v, %v", back, err)
 	}
-	f.wantClean()
-	other := f.create("other")
-	if _, err := f.UnregisterTable(f.ctx, ident("other")); err != nil {
+	f.WantClean()
+	other := f.Create("other")
+	if _, err := f.UnregisterTable(f.Ctx, ident("other")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: other.MetadataLocation, Overwrite: true}); err != nil {
+	if _, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: other.MetadataLocation, Overwrite: true}); err != nil {
 		t.Fatal(err)
 	}
-	f.wantClean()
+	f.WantClean()
 	// The replaced table was dropped, not lost. Its file must not be so young that it may be.
-	f.clock.Advance(3 * time.Minute)
-	if _, err := f.RegisterTable(f.ctx, ident("back"), catalog.RegisterRequest{MetadataLocation: changed.MetadataLocation}); err != nil {
+	f.Clock.Advance(3 * time.Minute)
+	if _, err := f.RegisterTable(f.Ctx, ident("back"), catalog.RegisterRequest{MetadataLocation: changed.MetadataLocation}); err != nil {
 		t.Fatal(err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 func TestUnregister(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	table := f.create("t")
-	last, err := f.UnregisterTable(f.ctx, ident("t"))
+	f := catalogkit.New(t)
+	table := f.Create("t")
+	last, err := f.UnregisterTable(f.Ctx, ident("t"))
 	if err != nil || last.MetadataLocation != table.MetadataLocation {
 		t.Fatalf("unregister: %v, %v", last, err)
 	}
-	_, err = f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
-	wantKind(t, err, moorage.KindNoSuchTable)
-	if _, err := f.files.Stat(f.ctx, table.MetadataLocation); err != nil {
+	_, err = f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "b"))
+	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
+	if _, err := f.Files.Stat(f.Ctx, table.MetadataLocation); err != nil {
 		t.Errorf("the metadata file is gone: %v", err)
 	}
-	if again := f.create("t"); !strings.HasPrefix(again.Document.Location(), table.Document.Location()+"-") {
+	if again := f.Create("t"); !strings.HasPrefix(again.Document.Location(), table.Document.Location()+"-") {
 		t.Errorf("location %s, want %s with a suffix: files are left there", again.Document.Location(), table.Document.Location())
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 func TestPurge(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	table := f.create("t")
-	next, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
+	f := catalogkit.New(t)
+	table := f.Create("t")
+	next, err := f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", "b"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
+	if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.purgeAll(f.ctx); err != nil {
+	if err := f.PurgeAll(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, location := range []string{table.MetadataLocation, next.MetadataLocation} {
-		if _, err := f.files.Stat(f.ctx, location); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := f.Files.Stat(f.Ctx, location); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("%s is still there (%v)", location, err)
 		}
 	}
-	report, err := f.Check(f.ctx)
+	report, err := f.Check(f.Ctx)
 	if err != nil || len(report.Problems) > 0 {
 		t.Errorf("check: %v, %v", report, err)
 	}
-	if again := f.create("t"); again.Document.Location() != table.Document.Location() {
+	if again := f.Create("t"); again.Document.Location() != table.Document.Location() {
 		t.Errorf("location %s, want the free %s", again.Document.Location(), table.Document.Location())
 	}
 }
@@ -287,24 +288,24 @@ func TestPurge(t *testing.T) {
 // The file is looked for even while its document is kept in memory.
 func TestMissingMetadataFile(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	table := f.create("t")
-	if err := f.files.Delete(f.ctx, table.MetadataLocation); err != nil {
+	f := catalogkit.New(t)
+	table := f.Create("t")
+	if err := f.Files.Delete(f.Ctx, table.MetadataLocation); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.LoadTable(f.ctx, ident("t"))
-	wantKind(t, err, moorage.KindNotFound)
+	_, err := f.LoadTable(f.Ctx, ident("t"))
+	catalogkit.WantKind(t, err, moorage.KindNotFound)
 	want := "Failed to open input stream for file: " + table.MetadataLocation
 	if moorage.MessageOf(err) != want {
 		t.Errorf("message %q, want %q", moorage.MessageOf(err), want)
 	}
-	f.create("u")
-	err = f.transact(on("u", setProperty(t, "n", "1")), on("t", setProperty(t, "n", "1")))
-	wantKind(t, err, moorage.KindNotFound)
+	f.Create("u")
+	err = f.Transact(catalogkit.On("u", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("t", catalogkit.SetProperty(t, "n", "1")))
+	catalogkit.WantKind(t, err, moorage.KindNotFound)
 	if want += " (table " + ident("t").String() + ")"; moorage.MessageOf(err) != want {
 		t.Errorf("a transaction has the message %q, want %q", moorage.MessageOf(err), want)
 	}
-	if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+	if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 		t.Errorf("drop without the file: %v", err)
 	}
 }
@@ -325,13 +326,13 @@ func (unreachableFiles) Open(context.Context, string) (io.ReadCloser, storage.In
 // A document that is kept is served as long as its file is not known to be missing.
 func TestUnreachableMetadataFile(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *catalog.Config) {
-		wrapStorage(c, func(inner storage.Store) storage.Store { return unreachableFiles{inner} })
+	f := catalogkit.New(t, func(c *catalog.Config) {
+		catalogkit.WrapStorage(c, func(inner storage.Store) storage.Store { return unreachableFiles{inner} })
 	})
-	f.create("t")
-	if _, err := f.LoadTable(f.ctx, ident("t")); err != nil {
+	f.Create("t")
+	if _, err := f.LoadTable(f.Ctx, ident("t")); err != nil {
 		t.Errorf("load of a document that is kept: %v", err)
 	}
-	_, err := f.other(f.store).LoadTable(f.ctx, ident("t"))
-	wantKind(t, err, moorage.KindUnavailable)
+	_, err := f.Other(f.Store).LoadTable(f.Ctx, ident("t"))
+	catalogkit.WantKind(t, err, moorage.KindUnavailable)
 }

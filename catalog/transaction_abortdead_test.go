@@ -14,6 +14,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
@@ -24,32 +25,32 @@ func TestTransactionAbortsDead(t *testing.T) {
 	for _, dead := range []bool{true, false} {
 		t.Run(fmt.Sprintf("dead %t", dead), func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			f.create("a")
-			b := f.create("b")
-			id, err := f.ledger.NewID()
+			f := catalogkit.New(t)
+			f.Create("a")
+			b := f.Create("b")
+			id, err := f.Ledger.NewID()
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = f.transactions.Begin(f.ctx, txlog.Transaction{
-				ID: id, Warehouse: testWarehouse, Participants: []txlog.Participant{{Ident: ident("b"), Pointer: b.PointerID(), Writes: true}},
-				Began: f.clock.Now(), Deadline: f.clock.Now().Add(commit.TransactionDeadline),
+			_, err = f.Transactions.Begin(f.Ctx, txlog.Transaction{
+				ID: id, Warehouse: catalogkit.Warehouse, Participants: []txlog.Participant{{Ident: ident("b"), Pointer: b.PointerID(), Writes: true}},
+				Began: f.Clock.Now(), Deadline: f.Clock.Now().Add(commit.TransactionDeadline),
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			hold, err := f.locks.Acquire(f.ctx, pointerLocks(b.PointerID()), locks.Options{})
+			hold, err := f.Locks.Acquire(f.Ctx, catalogkit.PointerLocks(b.PointerID()), locks.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer hold.Release()
 			want := registry.StatePending
 			if dead {
-				f.clock.Advance(commit.TransactionDeadline + time.Second)
+				f.Clock.Advance(commit.TransactionDeadline + time.Second)
 				want = registry.StateAborted
 			}
-			wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindCommitFailed)
-			entry, found, err := f.transactions.Get(f.ctx, id)
+			catalogkit.WantKind(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))), moorage.KindCommitFailed)
+			entry, found, err := f.Transactions.Get(f.Ctx, id)
 			if err != nil || !found || entry.State != want {
 				t.Errorf("the transaction is %s (%t, %v), want %s", entry.State, found, err, want)
 			}
@@ -59,12 +60,12 @@ func TestTransactionAbortsDead(t *testing.T) {
 
 // transactWhileHeld asks for a transaction over the tables "t" and "u" while somebody holds the
 // lock of the first table of dead. It is refused.
-func (f *fixture) transactWhileHeld(dead txlog.Entry) {
-	f.t.Helper()
-	hold, err := f.locks.Acquire(f.ctx, pointerLocks(dead.Participants[0].Pointer), locks.Options{})
-	must(f.t, err)
+func transactWhileHeld(f *catalogkit.Fixture, dead txlog.Entry) {
+	f.T.Helper()
+	hold, err := f.Locks.Acquire(f.Ctx, catalogkit.PointerLocks(dead.Participants[0].Pointer), locks.Options{})
+	must(f.T, err)
 	defer hold.Release()
-	wantKind(f.t, f.transact(on("t", setProperty(f.t, "n", "1")), on("u", setProperty(f.t, "n", "1"))), moorage.KindCommitFailed)
+	catalogkit.WantKind(f.T, f.Transact(catalogkit.On("t", catalogkit.SetProperty(f.T, "n", "1")), catalogkit.On("u", catalogkit.SetProperty(f.T, "n", "1"))), moorage.KindCommitFailed)
 }
 
 // The catalog logs that it could not abort a dead transaction. The line has the commit id, under
@@ -73,7 +74,7 @@ func TestTransactionCannotAbortDead(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
 	var armed atomic.Bool
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		c.Store = registrytest.Faulty(c.Store, func(_ int, method string) registrytest.Action {
 			if armed.Load() && method == registrytest.MethodApply {
 				return registrytest.Fail
@@ -82,13 +83,13 @@ func TestTransactionCannotAbortDead(t *testing.T) {
 		})
 		c.Logger = slog.New(slog.NewTextHandler(&logs, nil))
 	})
-	f.create("t")
-	f.create("u")
-	dead := f.abandon("t")
+	f.Create("t")
+	f.Create("u")
+	dead := abandon(f, "t")
 	armed.Store(true)
-	f.transactWhileHeld(dead)
+	transactWhileHeld(f, dead)
 	armed.Store(false)
-	if entry := f.entryOf(dead.ID); entry.State != registry.StatePending {
+	if entry := entryOf(f, dead.ID); entry.State != registry.StatePending {
 		t.Errorf("the transaction is %s", entry.State)
 	}
 	if !strings.Contains(logs.String(), "could not abort") || !strings.Contains(logs.String(), "commit="+dead.ID.String()) {
@@ -100,14 +101,14 @@ func TestTransactionCannotAbortDead(t *testing.T) {
 // read.
 func TestAbortDeadBesideUnreadable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("t")
-	f.damage("t")
-	dead := f.abandon("t")
-	f.damage("t")
-	f.create("u")
-	f.transactWhileHeld(dead)
-	entry, found, err := f.transactions.Get(f.ctx, dead.ID)
+	f := catalogkit.New(t)
+	f.Create("t")
+	damage(f, "t")
+	dead := abandon(f, "t")
+	damage(f, "t")
+	f.Create("u")
+	transactWhileHeld(f, dead)
+	entry, found, err := f.Transactions.Get(f.Ctx, dead.ID)
 	if err != nil || !found || entry.State != registry.StateAborted {
 		t.Errorf("it is %s (%t, %v)", entry.State, found, err)
 	}

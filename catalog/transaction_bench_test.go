@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
 // BenchmarkTransaction measures a transaction of one client that sets one property on each of so
@@ -15,29 +16,29 @@ import (
 func BenchmarkTransaction(b *testing.B) {
 	stores := []struct {
 		name string
-		open func(b *testing.B) *fixture
+		open func(b *testing.B) *catalogkit.Fixture
 	}{
-		{"memory", func(b *testing.B) *fixture { return newFixture(b) }},
-		{"file", func(b *testing.B) *fixture { f, _ := newDiskCatalog(b); return f }},
+		{"memory", func(b *testing.B) *catalogkit.Fixture { return catalogkit.New(b) }},
+		{"file", func(b *testing.B) *catalogkit.Fixture { f, _ := newDiskCatalog(b); return f }},
 	}
 	for _, store := range stores {
 		for _, tables := range []int{1, 2, 10} {
 			b.Run(fmt.Sprintf("store=%s/tables=%d", store.name, tables), func(b *testing.B) {
 				f := store.open(b)
-				f.createTables(tables)
-				requests := f.alternating(0, tables)
-				inParallel(b, 1, func(n int64) error { return f.CommitTransaction(f.ctx, testWarehouse, requests[n%2]) })
+				createTables(f, tables)
+				requests := alternating(f, 0, tables)
+				inParallel(b, 1, func(n int64) error { return f.CommitTransaction(f.Ctx, catalogkit.Warehouse, requests[n%2]) })
 			})
 		}
 	}
 }
 
 // alternating returns two transactions on the same tables, from t<first> on. Each undoes the other.
-func (f *fixture) alternating(first, tables int) (requests [2][]catalog.TableChange) {
-	f.t.Helper()
+func alternating(f *catalogkit.Fixture, first, tables int) (requests [2][]catalog.TableChange) {
+	f.T.Helper()
 	for i := range requests {
 		for table := range tables {
-			requests[i] = append(requests[i], on(fmt.Sprintf("t%d", first+table), setProperty(f.t, "a", fmt.Sprint(i))))
+			requests[i] = append(requests[i], catalogkit.On(fmt.Sprintf("t%d", first+table), catalogkit.SetProperty(f.T, "a", fmt.Sprint(i))))
 		}
 	}
 	return requests
@@ -54,16 +55,16 @@ func benchmarkDisjoint(b *testing.B, tables int) {
 	for _, clients := range clientCounts {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			f, _ := newDiskCatalog(b)
-			f.createTables(clients * tables)
+			createTables(f, clients*tables)
 			free := make(chan *disjointClient, clients)
 			for i := range clients {
-				free <- &disjointClient{requests: f.alternating(i*tables, tables)}
+				free <- &disjointClient{requests: alternating(f, i*tables, tables)}
 			}
 			inParallel(b, clients, func(int64) error {
 				client := <-free
 				defer func() { free <- client }()
 				client.done++
-				return f.CommitTransaction(f.ctx, testWarehouse, client.requests[client.done%2])
+				return f.CommitTransaction(f.Ctx, catalogkit.Warehouse, client.requests[client.done%2])
 			})
 		})
 	}

@@ -19,6 +19,7 @@ import (
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 	"moorage/testkit/storagetest"
 	"moorage/txlog"
 )
@@ -61,27 +62,27 @@ func TestTransactionMeetsForeignFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files, taken := &fileCount{there: map[string]bool{}}, &takenName{}
-			f := newFixture(t)
-			f.create("a")
-			f.create("b")
-			config := f.config
-			countFiles(files)(&config)
-			wrapStorage(&config, func(inner storage.Store) storage.Store { return wrap(&takenFiles{inner, taken}) })
-			node, err := newInstance(config)
+			files, taken := &catalogkit.FileCount{There: map[string]bool{}}, &takenName{}
+			f := catalogkit.New(t)
+			f.Create("a")
+			f.Create("b")
+			config := f.Config
+			catalogkit.CountFiles(files)(&config)
+			catalogkit.WrapStorage(&config, func(inner storage.Store) storage.Store { return wrap(&takenFiles{inner, taken}) })
+			node, err := catalogkit.NewInstance(config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = node.CommitTransaction(f.ctx, testWarehouse, []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))})
-			wantKind(t, err, moorage.KindUnavailable)
-			if len(files.there) != 1 || !files.there[taken.location] {
-				t.Errorf("left are %v, want %s", files.there, taken.location)
+			err = node.CommitTransaction(f.Ctx, catalogkit.Warehouse, []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))})
+			catalogkit.WantKind(t, err, moorage.KindUnavailable)
+			if len(files.There) != 1 || !files.There[taken.location] {
+				t.Errorf("left are %v, want %s", files.There, taken.location)
 			}
 			for _, name := range []string{"a", "b"} {
-				f.wantProperty(name, "n", "")
+				f.WantProperty(name, "n", "")
 			}
-			f.wantNoTransactions()
-			f.wantClean()
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }
@@ -89,47 +90,47 @@ func TestTransactionMeetsForeignFile(t *testing.T) {
 // Files that are made together are compressed as those that are made alone.
 func TestTransactionCompressesTogether(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *catalog.Config) { wrapStorage(c, batched) })
+	f := catalogkit.New(t, func(c *catalog.Config) { catalogkit.WrapStorage(c, batched) })
 	var changes []catalog.TableChange
 	names := []string{"a", "b", "c", "d"}
 	for i, name := range names {
-		f.create(name)
+		f.Create(name)
 		key, value := "n", fmt.Sprint(i)
 		if i%2 == 0 {
 			key, value = documents.PropMetadataCodec, "gzip"
 		}
-		changes = append(changes, on(name, setProperty(t, key, value)))
+		changes = append(changes, catalogkit.On(name, catalogkit.SetProperty(t, key, value)))
 	}
-	if err := f.transact(changes...); err != nil {
+	if err := f.Transact(changes...); err != nil {
 		t.Fatal(err)
 	}
-	node, err := newInstance(f.config) // which has kept no documents
+	node, err := catalogkit.NewInstance(f.Config) // which has kept no documents
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range names {
-		table, err := node.LoadTable(f.ctx, ident(name))
+		table, err := node.LoadTable(f.Ctx, ident(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		content, err := storage.ReadAll(f.ctx, f.files, table.MetadataLocation, 1<<20)
+		content, err := storage.ReadAll(f.Ctx, f.Files, table.MetadataLocation, 1<<20)
 		if zipped := strings.HasPrefix(string(content), "\x1f\x8b"); err != nil || zipped != (i%2 == 0) {
 			t.Errorf("%s: zipped is %t (%v)", table.MetadataLocation, zipped, err)
 		}
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // While others always commit first a transaction is built again, a bounded number of times.
 func TestTransactionGivesUp(t *testing.T) {
 	t.Parallel()
-	hook, files := &hook{}, &fileCount{there: map[string]bool{}}
-	f := newFixture(t, countFiles(files))
-	f.create("a")
-	f.create("b")
-	config := f.config
-	hook.onCreate(&config)
-	node, err := newInstance(config)
+	hook, files := &catalogkit.Hook{}, &catalogkit.FileCount{There: map[string]bool{}}
+	f := catalogkit.New(t, catalogkit.CountFiles(files))
+	f.Create("a")
+	f.Create("b")
+	config := f.Config
+	hook.OnCreate(&config)
+	node, err := catalogkit.NewInstance(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,58 +138,58 @@ func TestTransactionGivesUp(t *testing.T) {
 	var overtake func()
 	overtake = func() {
 		commits++
-		if _, err := f.Commit(f.ctx, ident("a"), setProperty(t, "other", string(rune('a'+commits)))); err != nil {
+		if _, err := f.Commit(f.Ctx, ident("a"), catalogkit.SetProperty(t, "other", string(rune('a'+commits)))); err != nil {
 			t.Error(err)
 		}
 		if commits < 2*commit.TransactionTriesMax {
-			hook.once(overtake)
+			hook.Once(overtake)
 		}
 	}
-	before := len(files.there)
-	hook.once(overtake)
-	changes := []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
+	before := len(files.There)
+	hook.Once(overtake)
+	changes := []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))}
 	// Of the two files of each try the first that is written has another commit come in between.
-	err = node.CommitTransaction(f.ctx, testWarehouse, changes)
-	wantKind(t, err, moorage.KindCommitFailed)
+	err = node.CommitTransaction(f.Ctx, catalogkit.Warehouse, changes)
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 	if commits < commit.TransactionTriesMax || commits > 2*commit.TransactionTriesMax {
 		t.Errorf("%d other commits, want one or two for each of %d tries", commits, commit.TransactionTriesMax)
 	}
-	if got := len(files.there) - before; got != commits {
+	if got := len(files.There) - before; got != commits {
 		t.Errorf("%d files more, want the %d of the other commits", got, commits)
 	}
-	f.wantProperty("b", "n", "")
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantProperty("b", "n", "")
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // A client sends an append to two nodes at the same time, without a key. The append that loses
 // finds that it has happened.
 func TestTransactionTwinWithoutKey(t *testing.T) {
 	t.Parallel()
-	hook, files := &hook{}, &fileCount{there: map[string]bool{}}
-	f := newFixture(t, countFiles(files), func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
-	a, b := f.create("a"), f.create("b")
-	config := f.config
-	hook.onCreate(&config)
-	node, err := newInstance(config)
+	hook, files := &catalogkit.Hook{}, &catalogkit.FileCount{There: map[string]bool{}}
+	f := catalogkit.New(t, catalogkit.CountFiles(files), func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
+	a, b := f.Create("a"), f.Create("b")
+	config := f.Config
+	hook.OnCreate(&config)
+	node, err := catalogkit.NewInstance(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes := []catalog.TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("b", appendSnapshot(t, b, 1, 0, 1))}
-	before := len(files.there)
-	hook.once(func() {
-		if err := f.transact(changes...); err != nil {
+	changes := []catalog.TableChange{catalogkit.On("a", catalogkit.AppendSnapshot(t, a, 1, 0, 1)), catalogkit.On("b", catalogkit.AppendSnapshot(t, b, 1, 0, 1))}
+	before := len(files.There)
+	hook.Once(func() {
+		if err := f.Transact(changes...); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := node.CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
+	if err := node.CommitTransaction(f.Ctx, catalogkit.Warehouse, changes); err != nil {
 		t.Errorf("the twin that lost: %v", err)
 	}
-	if got := len(files.there) - before; got != 2 || f.count(gate.Transaction) != 1 {
-		t.Errorf("it happened %d times and has %d files, want once and 2", f.count(gate.Transaction), got)
+	if got := len(files.There) - before; got != 2 || count(f, gate.Transaction) != 1 {
+		t.Errorf("it happened %d times and has %d files, want once and 2", count(f, gate.Transaction), got)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // A transaction is refused as a bad request if its tables take more records than one Apply may
@@ -198,12 +199,12 @@ func TestTransactionOfTooManyRecords(t *testing.T) {
 	folder := func(i int) string {
 		return fmt.Sprintf("file:///wh/%d%s", i, strings.Repeat("/x", registry.BatchItemsMax/catalog.TransactionChangesMax))
 	}
-	for name, prepare := range map[string]func(f *fixture){
-		"new folders": func(*fixture) {},
-		"folders that are there": func(f *fixture) {
+	for name, prepare := range map[string]func(f *catalogkit.Fixture){
+		"new folders": func(*catalogkit.Fixture) {},
+		"folders that are there": func(f *catalogkit.Fixture) {
 			for i := range catalog.TransactionChangesMax {
-				request := createWithUUID(t, folder(i)+"/other", catalog.TransactionChangesMax+i+1)
-				if _, err := f.Commit(f.ctx, ident(fmt.Sprintf("other%d", i)), request); err != nil {
+				request := catalogkit.CreateWithUUID(t, folder(i)+"/other", catalog.TransactionChangesMax+i+1)
+				if _, err := f.Commit(f.Ctx, ident(fmt.Sprintf("other%d", i)), request); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -211,26 +212,26 @@ func TestTransactionOfTooManyRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files := &fileCount{there: map[string]bool{}}
-			f := newFixture(t, countFiles(files))
+			files := &catalogkit.FileCount{There: map[string]bool{}}
+			f := catalogkit.New(t, catalogkit.CountFiles(files))
 			prepare(f)
-			before := len(files.there)
+			before := len(files.There)
 			var changes []catalog.TableChange
 			for i := range catalog.TransactionChangesMax {
-				changes = append(changes, on(fmt.Sprintf("t%d", i), createWithUUID(t, folder(i)+"/t", i+1)))
+				changes = append(changes, catalogkit.On(fmt.Sprintf("t%d", i), catalogkit.CreateWithUUID(t, folder(i)+"/t", i+1)))
 			}
-			err := f.transact(changes...)
-			wantKind(t, err, moorage.KindBadRequest)
+			err := f.Transact(changes...)
+			catalogkit.WantKind(t, err, moorage.KindBadRequest)
 			var needed, possible int
 			if _, err := fmt.Sscanf(moorage.MessageOf(err), "Invalid transaction: its tables need %d records to be written or unchanged at once, at most %d are possible", &needed, &possible); err != nil ||
 				needed <= possible || possible != registry.BatchItemsMax {
 				t.Errorf("it says that %d are needed and %d possible: %v", needed, possible, err)
 			}
-			if len(files.there) > before {
-				t.Errorf("%d files were made", len(files.there)-before)
+			if len(files.There) > before {
+				t.Errorf("%d files were made", len(files.There)-before)
 			}
-			f.wantNoTransactions()
-			f.wantClean()
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }
@@ -251,42 +252,42 @@ func (f slowFiles) Create(ctx context.Context, location string, body []byte) err
 func TestTransactionOutOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		files := &fileCount{there: map[string]bool{}}
-		f := newFixture(t, countFiles(files), func(c *catalog.Config) { c.Now = time.Now })
-		f.create("a")
-		f.create("b")
-		config := f.config
-		wrapStorage(&config, func(inner storage.Store) storage.Store { return slowFiles{inner} })
-		node, err := newInstance(config)
+		files := &catalogkit.FileCount{There: map[string]bool{}}
+		f := catalogkit.New(t, catalogkit.CountFiles(files), func(c *catalog.Config) { c.Now = time.Now })
+		f.Create("a")
+		f.Create("b")
+		config := f.Config
+		catalogkit.WrapStorage(&config, func(inner storage.Store) storage.Store { return slowFiles{inner} })
+		node, err := catalogkit.NewInstance(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, began := len(files.there), time.Now()
-		err = node.CommitTransaction(f.ctx, testWarehouse, []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))})
-		wantKind(t, err, moorage.KindUnavailable)
+		before, began := len(files.There), time.Now()
+		err = node.CommitTransaction(f.Ctx, catalogkit.Warehouse, []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))})
+		catalogkit.WantKind(t, err, moorage.KindUnavailable)
 		if took := time.Since(began) + commit.SettleTimeout; took >= commit.TransactionDeadline {
 			t.Errorf("it took %s with what may follow, and others may abort it after %s", took, commit.TransactionDeadline)
 		}
-		if got := len(files.there); got != before {
+		if got := len(files.There); got != before {
 			t.Errorf("%d files before, %d after", before, got)
 		}
-		f.wantProperty("b", "n", "")
-		f.wantNoTransactions()
-		f.wantClean()
+		f.WantProperty("b", "n", "")
+		f.WantNoTransactions()
+		f.WantClean()
 	})
 }
 
 // What fails against the present versions is refused without a lock.
 func TestTransactionRefusedBeforeLocks(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("a")
-	f.create("b")
-	f.locks.Reset()
-	fails := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
-	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", fails)), moorage.KindCommitFailed)
-	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("missing", fails)), moorage.KindNoSuchTable)
-	if calls := f.locks.Calls(); len(calls) > 0 {
+	f := catalogkit.New(t)
+	f.Create("a")
+	f.Create("b")
+	f.Locks.Reset()
+	fails := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
+	catalogkit.WantKind(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", fails)), moorage.KindCommitFailed)
+	catalogkit.WantKind(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("missing", fails)), moorage.KindNoSuchTable)
+	if calls := f.Locks.Calls(); len(calls) > 0 {
 		t.Errorf("took %v", calls)
 	}
 }
@@ -294,15 +295,15 @@ func TestTransactionRefusedBeforeLocks(t *testing.T) {
 // A transaction that only requires something is refused if that is not so.
 func TestTransactionOfRequirements(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("a")
-	f.create("b")
-	holds := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
-	fails := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
-	if err := f.transact(on("a", holds), on("b", holds)); err != nil {
+	f := catalogkit.New(t)
+	f.Create("a")
+	f.Create("b")
+	holds := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+	fails := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
+	if err := f.Transact(catalogkit.On("a", holds), catalogkit.On("b", holds)); err != nil {
 		t.Error(err)
 	}
-	wantKind(t, f.transact(on("a", holds), on("b", fails)), moorage.KindCommitFailed)
+	catalogkit.WantKind(t, f.Transact(catalogkit.On("a", holds), catalogkit.On("b", fails)), moorage.KindCommitFailed)
 }
 
 // A transaction that only requires something may have read its tables at different moments. It
@@ -312,34 +313,34 @@ func TestTransactionOfRequirementsThatMove(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		t.Run(fmt.Sprintf("breaks %t", breaks), func(t *testing.T) {
 			t.Parallel()
-			hook := &hook{}
-			f := newFixture(t)
-			a := f.create("a")
-			f.create("b")
-			config := f.config
-			hook.onOpen(&config)
-			node, err := newInstance(config) // which has to read the documents, behind the pointers
+			hook := &catalogkit.Hook{}
+			f := catalogkit.New(t)
+			a := f.Create("a")
+			f.Create("b")
+			config := f.Config
+			hook.OnOpen(&config)
+			node, err := catalogkit.NewInstance(config) // which has to read the documents, behind the pointers
 			if err != nil {
 				t.Fatal(err)
 			}
-			meanwhile := setProperty(t, "n", "1")
+			meanwhile := catalogkit.SetProperty(t, "n", "1")
 			if breaks {
-				meanwhile = appendSnapshot(t, a, 7, 0, 1)
+				meanwhile = catalogkit.AppendSnapshot(t, a, 7, 0, 1)
 			}
 			met := false
-			hook.once(func() {
+			hook.Once(func() {
 				met = true
-				if _, err := f.Commit(f.ctx, ident("a"), meanwhile); err != nil {
+				if _, err := f.Commit(f.Ctx, ident("a"), meanwhile); err != nil {
 					t.Error(err)
 				}
 			})
-			holds := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
-			err = node.CommitTransaction(f.ctx, testWarehouse, []catalog.TableChange{on("a", holds), on("b", holds)})
+			holds := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+			err = node.CommitTransaction(f.Ctx, catalogkit.Warehouse, []catalog.TableChange{catalogkit.On("a", holds), catalogkit.On("b", holds)})
 			if !met {
 				t.Error("nothing came between")
 			}
 			if breaks {
-				wantKind(t, err, moorage.KindCommitFailed)
+				catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -351,9 +352,9 @@ func TestTransactionOfRequirementsThatMove(t *testing.T) {
 // that follows it by its table-uuid. Nothing is changed.
 func TestTransactionMeetsDrop(t *testing.T) {
 	t.Parallel()
-	transactDuring(t, func(f *fixture) error { return f.DropTable(f.ctx, ident("a"), catalog.DropOptions{}) }, func(f *fixture, _ bool, err error) {
-		wantKind(f.t, err, moorage.KindNoSuchTable)
-		f.wantProperty("b", "n", "")
+	transactDuring(t, func(f *catalogkit.Fixture) error { return f.DropTable(f.Ctx, ident("a"), catalog.DropOptions{}) }, func(f *catalogkit.Fixture, _ bool, err error) {
+		catalogkit.WantKind(f.T, err, moorage.KindNoSuchTable)
+		f.WantProperty("b", "n", "")
 	})
 }
 
@@ -361,43 +362,43 @@ func TestTransactionMeetsDrop(t *testing.T) {
 // Otherwise there is no such table any more, and nothing is changed.
 func TestTransactionMeetsRename(t *testing.T) {
 	t.Parallel()
-	transactDuring(t, func(f *fixture) error { return f.RenameTable(f.ctx, ident("a"), ident("z")) }, func(f *fixture, pinned bool, err error) {
+	transactDuring(t, func(f *catalogkit.Fixture) error { return f.RenameTable(f.Ctx, ident("a"), ident("z")) }, func(f *catalogkit.Fixture, pinned bool, err error) {
 		want := "1"
 		if !pinned {
-			wantKind(f.t, err, moorage.KindNoSuchTable)
+			catalogkit.WantKind(f.T, err, moorage.KindNoSuchTable)
 			want = ""
 		} else if err != nil {
-			f.t.Error(err)
+			f.T.Error(err)
 		}
-		f.wantProperty("z", "n", want)
-		f.wantProperty("b", "n", want)
+		f.WantProperty("z", "n", want)
+		f.WantProperty("b", "n", want)
 	})
 }
 
 // transactDuring sets a property of the tables a and b in one transaction and calls meanwhile in
 // the middle of it. judge looks at what became of the transaction. This happens once with a
 // requirement that pins the table-uuid of a, and once without.
-func transactDuring(t *testing.T, meanwhile func(f *fixture) error, judge func(f *fixture, pinned bool, err error)) {
+func transactDuring(t *testing.T, meanwhile func(f *catalogkit.Fixture) error, judge func(f *catalogkit.Fixture, pinned bool, err error)) {
 	t.Helper()
 	for _, pinned := range []bool{true, false} {
 		t.Run(fmt.Sprintf("pinned %t", pinned), func(t *testing.T) {
 			t.Parallel()
-			hook := &hook{}
-			f := newFixture(t, hook.onCreate, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
-			a := f.create("a")
-			f.create("b")
-			hook.once(func() {
+			hook := &catalogkit.Hook{}
+			f := catalogkit.New(t, hook.OnCreate, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
+			a := f.Create("a")
+			f.Create("b")
+			hook.Once(func() {
 				if err := meanwhile(f); err != nil {
 					t.Error(err)
 				}
 			})
-			request := setProperty(t, "n", "1")
+			request := catalogkit.SetProperty(t, "n", "1")
 			if pinned {
-				request.Requirements = commitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+a.Document.UUID()+`"}]`, `[]`).Requirements
+				request.Requirements = catalogkit.CommitRequest(t, `[{"type":"assert-table-uuid","uuid":"`+a.Document.UUID()+`"}]`, `[]`).Requirements
 			}
-			judge(f, pinned, f.transact(on("a", request), on("b", setProperty(t, "n", "1"))))
-			f.wantNoTransactions()
-			f.wantClean()
+			judge(f, pinned, f.Transact(catalogkit.On("a", request), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))))
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }
@@ -406,38 +407,38 @@ func transactDuring(t *testing.T, meanwhile func(f *fixture) error, judge func(f
 // is, its deadline, which versions of its tables it expects, and what it writes where.
 func TestTransactionIsRecorded(t *testing.T) {
 	t.Parallel()
-	hook := &hook{}
-	f := newFixture(t, hook.onCreate)
-	f.create("a")
-	f.create("b")
-	tables, err := f.directory.FindAll(f.ctx, directory.Table(), []moorage.Identifier{ident("a"), ident("b")})
+	hook := &catalogkit.Hook{}
+	f := catalogkit.New(t, hook.OnCreate)
+	f.Create("a")
+	f.Create("b")
+	tables, err := f.Directory.FindAll(f.Ctx, directory.Table(), []moorage.Identifier{ident("a"), ident("b")})
 	must(t, err)
 	var noted []txlog.Entry
-	hook.once(func() {
-		if noted, err = f.transactions.Unfinished(f.ctx, registry.ID{}, 10); err != nil {
+	hook.Once(func() {
+		if noted, err = f.Transactions.Unfinished(f.Ctx, registry.ID{}, 10); err != nil {
 			t.Error(err)
 		}
 	})
-	required := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
-	f.instance = f.instance.as("ann")
-	if err := f.transact(on("new", commitCreateRequest(t, "file:///wh/ns/new")), on("a", setProperty(t, "n", "1")), on("b", required)); err != nil {
+	required := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)
+	f.Instance = f.Instance.Named("ann")
+	if err := f.Transact(catalogkit.On("new", catalogkit.CommitCreateRequest(t, "file:///wh/ns/new")), catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", required)); err != nil {
 		t.Fatal(err)
 	}
-	changes, err := f.store.Changes(f.ctx, 0, 100)
+	changes, err := f.Store.Changes(f.Ctx, 0, 100)
 	if err != nil || len(noted) != 1 {
 		t.Fatalf("%d records, %v", len(noted), err)
 	}
 	want := txlog.Transaction{
-		ID: changes[len(changes)-1].Change.ID, Warehouse: testWarehouse, Place: txlog.Place{Roots: []string{"file:///wh"}},
+		ID: changes[len(changes)-1].Change.ID, Warehouse: catalogkit.Warehouse, Place: txlog.Place{Roots: []string{"file:///wh"}},
 		Participants: []txlog.Participant{
 			{Ident: ident("new"), Writes: true},
 			{Ident: ident("a"), Pointer: tables[0].Pointer.ID, ETag: tables[0].Record.ETag, Writes: true},
 			{Ident: ident("b"), Pointer: tables[1].Pointer.ID, ETag: tables[1].Record.ETag},
 		},
-		Began: f.clock.Now(), Deadline: f.clock.Now().Add(time.Minute), Principal: "ann",
+		Began: f.Clock.Now(), Deadline: f.Clock.Now().Add(time.Minute), Principal: "ann",
 	}
 	for _, name := range []string{"new", "a"} {
-		table, err := f.LoadTable(f.ctx, ident(name))
+		table, err := f.LoadTable(f.Ctx, ident(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -453,19 +454,19 @@ func TestTransactionIsRecorded(t *testing.T) {
 func TestTransactionUnknownStaysUnknown(t *testing.T) {
 	t.Parallel()
 	silent := &silentStore{}
-	f := newFixture(t, func(c *catalog.Config) { silent.Store, c.Store = c.Store, silent })
-	f.create("a")
-	f.create("b")
+	f := catalogkit.New(t, func(c *catalog.Config) { silent.Store, c.Store = c.Store, silent })
+	f.Create("a")
+	f.Create("b")
 	silent.arm(string(gate.Transaction))
-	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindCommitUnknown)
+	catalogkit.WantKind(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))), moorage.KindCommitUnknown)
 	silent.disarm()
-	for _, c := range []*instance{f.instance, f.other(f.store)} {
+	for _, c := range []*catalogkit.Instance{f.Instance, f.Other(f.Store)} {
 		node := *f
-		node.instance = c
+		node.Instance = c
 		for _, name := range []string{"a", "b"} {
-			node.wantProperty(name, "n", "1")
+			node.WantProperty(name, "n", "1")
 		}
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }

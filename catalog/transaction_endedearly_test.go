@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // around is what is done, once, before and after the next file is made.
@@ -39,40 +40,40 @@ func (f *aroundFiles) Create(ctx context.Context, location string, body []byte) 
 func TestEndedBeforeItsFilesWereWritten(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]struct {
-		then func(f *fixture, node *instance, name, file string) error
+		then func(f *catalogkit.Fixture, node *catalogkit.Instance, name, file string) error
 		kept bool
 	}{
-		"nothing": {func(*fixture, *instance, string, string) error { return nil }, false},
-		"registered": {func(f *fixture, node *instance, name, file string) error {
-			return f.registerOn(node, name, file, true)
+		"nothing": {func(*catalogkit.Fixture, *catalogkit.Instance, string, string) error { return nil }, false},
+		"registered": {func(f *catalogkit.Fixture, node *catalogkit.Instance, name, file string) error {
+			return f.RegisterOn(node, name, file, true)
 		}, true},
-		"registered and logged since": {func(f *fixture, node *instance, name, file string) error {
-			must(f.t, f.registerOn(node, name, file, true))
-			return commitTable(ident(name), setProperty(f.t, "other", "1"))(f.ctx, node)
+		"registered and logged since": {func(f *catalogkit.Fixture, node *catalogkit.Instance, name, file string) error {
+			must(f.T, f.RegisterOn(node, name, file, true))
+			return catalogkit.CommitTable(ident(name), catalogkit.SetProperty(f.T, "other", "1"))(f.Ctx, node)
 		}, true},
-		"dropped, and taken back with it": {func(f *fixture, node *instance, name, file string) error {
-			must(f.t, node.DropTable(f.ctx, ident(name), catalog.DropOptions{}))
-			return f.registerOn(node, name, file, false)
+		"dropped, and taken back with it": {func(f *catalogkit.Fixture, node *catalogkit.Instance, name, file string) error {
+			must(f.T, node.DropTable(f.Ctx, ident(name), catalog.DropOptions{}))
+			return f.RegisterOn(node, name, file, false)
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first := new(around)
-			f := newFixture(t, func(c *catalog.Config) {
-				wrapStorage(c, func(inner storage.Store) storage.Store { return &aroundFiles{inner, first} })
+			f := catalogkit.New(t, func(c *catalog.Config) {
+				catalogkit.WrapStorage(c, func(inner storage.Store) storage.Store { return &aroundFiles{inner, first} })
 			})
-			f.create("a")
-			f.create("b")
-			node := f.unlocked(f.store)
+			f.Create("a")
+			f.Create("b")
+			node := f.Unlocked(f.Store)
 			var file string
 			first.before = func() {
-				for entry, err := range node.transactions.All(f.ctx) {
+				for entry, err := range node.Transactions.All(f.Ctx) {
 					must(t, err)
-					_, err = node.recovery().Abort(f.ctx, entry.ID.String())
+					_, err = node.Recovery().Abort(f.Ctx, entry.ID.String())
 					must(t, err)
 				}
-				must(t, node.recovery().RunOnce(f.ctx))
-				f.wantNoTransactions()
+				must(t, node.Recovery().RunOnce(f.Ctx))
+				f.WantNoTransactions()
 			}
 			first.after = func(location string) {
 				file = location
@@ -83,12 +84,12 @@ func TestEndedBeforeItsFilesWereWritten(t *testing.T) {
 				must(t, others.then(f, node, table, location))
 			}
 			first.due.Store(true)
-			wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindUnavailable)
-			if kept := len(f.present([]string{file})) > 0; kept != others.kept {
+			catalogkit.WantKind(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))), moorage.KindUnavailable)
+			if kept := len(f.Present([]string{file})) > 0; kept != others.kept {
 				t.Errorf("its file is there: %t, want %t", kept, others.kept)
 			}
-			f.wantNoTransactions()
-			f.wantClean()
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }

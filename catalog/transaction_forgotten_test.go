@@ -10,6 +10,7 @@ import (
 	"moorage/catalog/gate"
 	"moorage/recovery"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/txlog"
 )
 
@@ -18,33 +19,35 @@ import (
 func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
 	t.Parallel()
 	f, store, node, _ := newHeldFixture(t, isOf(gate.Transaction))
-	f.create("a")
-	f.create("b")
+	f.Create("a")
+	f.Create("b")
 	answered := make(chan error, 1)
-	go func() { answered <- f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))) }()
+	go func() {
+		answered <- f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1")))
+	}()
 	select {
 	case <-store.held:
 	case err := <-answered:
 		t.Fatalf("answered %v without being held", err)
 	}
 	var entry txlog.Entry
-	for found, err := range node.transactions.All(f.ctx) {
+	for found, err := range node.Transactions.All(f.Ctx) {
 		must(t, err)
 		entry = found
 	}
-	f.giveUp(entry)
-	aborted, err := node.recovery().Abort(f.ctx, entry.ID.String())
+	giveUp(f, entry)
+	aborted, err := node.Recovery().Abort(f.Ctx, entry.ID.String())
 	if err != nil || !aborted.Forgotten {
 		t.Fatalf("got %+v (%v)", aborted, err)
 	}
-	f.clock.Advance(3 * time.Minute) // its name is fresh until then
-	_, err = node.RegisterTable(f.ctx, ident("a"), catalog.RegisterRequest{MetadataLocation: entry.Files[0], Overwrite: true})
+	f.Clock.Advance(3 * time.Minute) // its name is fresh until then
+	_, err = node.RegisterTable(f.Ctx, ident("a"), catalog.RegisterRequest{MetadataLocation: entry.Files[0], Overwrite: true})
 	must(t, err)
 	close(store.release)
-	wantKind(t, <-answered, moorage.KindUnavailable)
-	f.wantFiles(entry, entry.Files...)
-	f.wantProperty("a", "n", "1")
-	f.wantClean()
+	catalogkit.WantKind(t, <-answered, moorage.KindUnavailable)
+	wantFiles(f, entry, entry.Files...)
+	f.WantProperty("a", "n", "1")
+	f.WantClean()
 }
 
 // laterStore calls later, once, between an Apply that commits a transaction and its answer.
@@ -66,31 +69,31 @@ func (s *laterStore) Apply(ctx context.Context, batch registry.Batch) ([]registr
 // earlier try with which an operator was left.
 func TestForgottenSurplusStays(t *testing.T) {
 	t.Parallel()
-	store, files := new(laterStore), &hook{}
-	f := newFixture(t, files.onCreate, func(c *catalog.Config) {
+	store, files := new(laterStore), &catalogkit.Hook{}
+	f := catalogkit.New(t, files.OnCreate, func(c *catalog.Config) {
 		store.Store = c.Store
 		c.Store = store
 	})
-	f.create("a")
-	f.create("b")
-	node := f.other(store.Store)
-	files.once(func() { // so that the first try is in vain
-		_, err := node.Commit(f.ctx, ident("a"), setProperty(t, "other", "1"))
+	f.Create("a")
+	f.Create("b")
+	node := f.Other(store.Store)
+	files.Once(func() { // so that the first try is in vain
+		_, err := node.Commit(f.Ctx, ident("a"), catalogkit.SetProperty(t, "other", "1"))
 		must(t, err)
 	})
 	var left recovery.Aborted
 	store.later = func() {
-		for entry, err := range node.transactions.All(f.ctx) {
+		for entry, err := range node.Transactions.All(f.Ctx) {
 			must(t, err)
-			f.giveUp(entry)
-			left, err = node.recovery().Abort(f.ctx, entry.ID.String())
+			giveUp(f, entry)
+			left, err = node.Recovery().Abort(f.Ctx, entry.ID.String())
 			must(t, err)
 		}
 	}
-	must(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))))
-	if got := f.present(left.Left); left.Was != registry.StateCommitted || len(got) != 2 {
+	must(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))))
+	if got := f.Present(left.Left); left.Was != registry.StateCommitted || len(got) != 2 {
 		t.Errorf("of %+v there are %q", left, got)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }

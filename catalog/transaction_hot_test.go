@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
 // Transactions over tables that others commit to all the time are not refused: from its second try
@@ -21,13 +22,13 @@ func TestTransactionsOnHotTables(t *testing.T) {
 		tables, perTable, transactions, duration = 10, 32, 8, time.Minute
 	}
 	f, _ := newDiskCatalog(t, func(config *catalog.Config) { config.TransactionWait = catalog.TransactionWaitMax })
-	f.createTables(tables)
-	ctx, stop := context.WithTimeout(f.ctx, duration)
+	createTables(f, tables)
+	ctx, stop := context.WithTimeout(f.Ctx, duration)
 	defer stop()
 	var group sync.WaitGroup
 	var commits, done, refused atomic.Int64
 	for client := range tables * perTable {
-		request := setProperty(t, fmt.Sprintf("p%d", client), "yes")
+		request := catalogkit.SetProperty(t, fmt.Sprintf("p%d", client), "yes")
 		group.Go(func() {
 			for ctx.Err() == nil {
 				_, err := f.Commit(ctx, ident(fmt.Sprintf("t%d", client%tables)), request)
@@ -41,11 +42,11 @@ func TestTransactionsOnHotTables(t *testing.T) {
 	for client := range transactions {
 		var changes []catalog.TableChange
 		for table := range tables {
-			changes = append(changes, on(fmt.Sprintf("t%d", table), setProperty(t, fmt.Sprintf("txn%d", client), "yes")))
+			changes = append(changes, catalogkit.On(fmt.Sprintf("t%d", table), catalogkit.SetProperty(t, fmt.Sprintf("txn%d", client), "yes")))
 		}
 		group.Go(func() {
 			for ctx.Err() == nil {
-				if err := f.CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
+				if err := f.CommitTransaction(f.Ctx, catalogkit.Warehouse, changes); err != nil {
 					refused.Add(1)
 					t.Errorf("a transaction was refused: %v", err)
 				}

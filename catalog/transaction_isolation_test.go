@@ -10,47 +10,48 @@ import (
 	"moorage/catalog"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/testkit/catalogkit"
 )
 
 // newIsolation returns a fixture with the tables "a" and "b" whose locks protect nothing, so that
 // only conditions keep its transactions apart.
-func newIsolation(t testing.TB, change ...func(*catalog.Config)) *fixture {
+func newIsolation(t testing.TB, change ...func(*catalog.Config)) *catalogkit.Fixture {
 	t.Helper()
-	f := newFixture(t, append(change, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })...)
-	f.create("a")
-	f.create("b")
+	f := catalogkit.New(t, append(change, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })...)
+	f.Create("a")
+	f.Create("b")
 	return f
 }
 
 // asEmpty returns a commit that requires main to have no snapshot, and one that gives it one.
-func (f *fixture) asEmpty(name string) (required, appended catalog.CommitRequest) {
-	f.t.Helper()
-	table, err := f.LoadTable(f.ctx, ident(name))
+func asEmpty(f *catalogkit.Fixture, name string) (required, appended catalog.CommitRequest) {
+	f.T.Helper()
+	table, err := f.LoadTable(f.Ctx, ident(name))
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
-	return commitRequest(f.t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`), appendSnapshot(f.t, table, 1, 0, 1)
+	return catalogkit.CommitRequest(f.T, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`), catalogkit.AppendSnapshot(f.T, table, 1, 0, 1)
 }
 
 // Two transactions each write what the other requires to be unwritten: one of them is refused.
 func TestNoWriteSkew(t *testing.T) {
 	t.Parallel()
-	hook := &hook{}
-	f := newIsolation(t, hook.onCreate)
-	requireA, writeA := f.asEmpty("a")
-	requireB, writeB := f.asEmpty("b")
-	hook.once(func() { // the first has checked everything, and writes its file
-		if err := f.transact(on("b", requireB), on("a", writeA)); err != nil {
+	hook := &catalogkit.Hook{}
+	f := newIsolation(t, hook.OnCreate)
+	requireA, writeA := asEmpty(f, "a")
+	requireB, writeB := asEmpty(f, "b")
+	hook.Once(func() { // the first has checked everything, and writes its file
+		if err := f.Transact(catalogkit.On("b", requireB), catalogkit.On("a", writeA)); err != nil {
 			t.Error(err)
 		}
 	})
-	wantKind(t, f.transact(on("a", requireA), on("b", writeB)), moorage.KindCommitFailed)
-	table, err := f.LoadTable(f.ctx, ident("b"))
+	catalogkit.WantKind(t, f.Transact(catalogkit.On("a", requireA), catalogkit.On("b", writeB)), moorage.KindCommitFailed)
+	table, err := f.LoadTable(f.Ctx, ident("b"))
 	if err != nil || table.Document.HasSnapshot(1) {
 		t.Errorf("both were written: %v", err)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // Two transactions were built on the same versions. One of them is refused, no matter which table
@@ -60,29 +61,29 @@ func TestNoLostUpdate(t *testing.T) {
 	for _, shared := range []string{"a", "b"} {
 		t.Run(shared, func(t *testing.T) {
 			t.Parallel()
-			hook := &hook{}
-			f := newIsolation(t, hook.onCreate)
-			f.create("c")
-			_, writeShared := f.asEmpty(shared)
-			_, writeOther := f.asEmpty("c")
-			_, writeA := f.asEmpty("a")
-			_, writeB := f.asEmpty("b")
-			hook.once(func() {
-				if err := f.transact(on(shared, writeShared), on("c", writeOther)); err != nil {
+			hook := &catalogkit.Hook{}
+			f := newIsolation(t, hook.OnCreate)
+			f.Create("c")
+			_, writeShared := asEmpty(f, shared)
+			_, writeOther := asEmpty(f, "c")
+			_, writeA := asEmpty(f, "a")
+			_, writeB := asEmpty(f, "b")
+			hook.Once(func() {
+				if err := f.Transact(catalogkit.On(shared, writeShared), catalogkit.On("c", writeOther)); err != nil {
 					t.Error(err)
 				}
 			})
-			second := catalog.CommitRequest{Requirements: writeShared.Requirements, Updates: setProperty(t, "lost", "no").Updates}
-			changes := []catalog.TableChange{on("a", writeA), on("b", writeB)}
+			second := catalog.CommitRequest{Requirements: writeShared.Requirements, Updates: catalogkit.SetProperty(t, "lost", "no").Updates}
+			changes := []catalog.TableChange{catalogkit.On("a", writeA), catalogkit.On("b", writeB)}
 			for i := range changes {
 				if changes[i].Ident.Name == shared {
 					changes[i].CommitRequest = second
 				}
 			}
-			wantKind(t, f.transact(changes...), moorage.KindCommitFailed)
-			f.wantProperty(shared, "lost", "")
-			f.wantNoTransactions()
-			f.wantClean()
+			catalogkit.WantKind(t, f.Transact(changes...), moorage.KindCommitFailed)
+			f.WantProperty(shared, "lost", "")
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }
@@ -90,21 +91,21 @@ func TestNoLostUpdate(t *testing.T) {
 // A transaction whose requirements hold on what another commit made keeps that commit's change.
 func TestTransactionKeepsOthersUpdates(t *testing.T) {
 	t.Parallel()
-	hook := &hook{}
-	f := newIsolation(t, hook.onCreate)
-	hook.once(func() {
-		if err := f.transact(on("a", setProperty(t, "first", "1")), on("b", setProperty(t, "first", "1"))); err != nil {
+	hook := &catalogkit.Hook{}
+	f := newIsolation(t, hook.OnCreate)
+	hook.Once(func() {
+		if err := f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "first", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "first", "1"))); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := f.transact(on("b", setProperty(t, "second", "1")), on("a", setProperty(t, "second", "1"))); err != nil {
+	if err := f.Transact(catalogkit.On("b", catalogkit.SetProperty(t, "second", "1")), catalogkit.On("a", catalogkit.SetProperty(t, "second", "1"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b"} {
-		f.wantProperty(name, "first", "1")
-		f.wantProperty(name, "second", "1")
+		f.WantProperty(name, "first", "1")
+		f.WantProperty(name, "second", "1")
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // callStore calls before and after each Apply.
@@ -122,20 +123,20 @@ func (s *callStore) Apply(ctx context.Context, batch registry.Batch) ([]registry
 
 // readAround looks at the tables "a" and "b" in both orders between any two steps of a transaction
 // that sets the property n. It returns the values seen, the first table's first.
-func readAround(t *testing.T, changes func(f *fixture) []catalog.TableChange) (seen [][2]string) {
+func readAround(t *testing.T, changes func(f *catalogkit.Fixture) []catalog.TableChange) (seen [][2]string) {
 	t.Helper()
-	hook := &hook{}
+	hook := &catalogkit.Hook{}
 	store := &callStore{}
-	f := newIsolation(t, hook.onCreate, func(c *catalog.Config) {
+	f := newIsolation(t, hook.OnCreate, func(c *catalog.Config) {
 		store.Store, store.before, store.after = c.Store, func() {}, func() {}
 		c.Store = store
 	})
-	node, err := newInstance(func() catalog.Config { c := f.config; c.Store = store.Store; return c }())
+	node, err := catalogkit.NewInstance(func() catalog.Config { c := f.Config; c.Store = store.Store; return c }())
 	if err != nil {
 		t.Fatal(err)
 	}
 	value := func(name string) string {
-		table, err := node.LoadTable(f.ctx, ident(name))
+		table, err := node.LoadTable(f.Ctx, ident(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,12 +152,12 @@ func readAround(t *testing.T, changes func(f *fixture) []catalog.TableChange) (s
 	request := changes(f)
 	store.before, store.after = look, look
 	var again func()
-	again = func() { look(); hook.once(again) }
-	hook.once(again)
-	if err := f.transact(request...); err != nil {
+	again = func() { look(); hook.Once(again) }
+	hook.Once(again)
+	if err := f.Transact(request...); err != nil {
 		t.Fatal(err)
 	}
-	hook.once(nil)
+	hook.Once(nil)
 	store.before, store.after = func() {}, func() {}
 	look()
 	if last := seen[len(seen)-1]; last != [2]string{"1", "1"} {
@@ -165,9 +166,9 @@ func readAround(t *testing.T, changes func(f *fixture) []catalog.TableChange) (s
 	return seen
 }
 
-func setOnBoth(t *testing.T) func(*fixture) []catalog.TableChange {
-	return func(*fixture) []catalog.TableChange {
-		return []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
+func setOnBoth(t *testing.T) func(*catalogkit.Fixture) []catalog.TableChange {
+	return func(*catalogkit.Fixture) []catalog.TableChange {
+		return []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))}
 	}
 }
 
@@ -206,32 +207,32 @@ func TestNoPhantomCreate(t *testing.T) {
 	t.Parallel()
 	t.Run("table", func(t *testing.T) {
 		t.Parallel()
-		hook := &hook{}
-		f := newIsolation(t, hook.onCreate)
-		hook.once(func() { f.create("new") })
-		err := f.transact(on("a", setProperty(t, "n", "1")), on("new", commitCreateRequest(t, "file:///wh/ns/elsewhere")))
-		wantKind(t, err, moorage.KindCommitFailed)
-		f.wantProperty("a", "n", "")
-		f.wantNoTransactions()
-		f.wantClean()
+		hook := &catalogkit.Hook{}
+		f := newIsolation(t, hook.OnCreate)
+		hook.Once(func() { f.Create("new") })
+		err := f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("new", catalogkit.CommitCreateRequest(t, "file:///wh/ns/elsewhere")))
+		catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+		f.WantProperty("a", "n", "")
+		f.WantNoTransactions()
+		f.WantClean()
 	})
 	t.Run("namespace", func(t *testing.T) {
 		t.Parallel()
-		hook := &hook{}
-		f := newIsolation(t, hook.onCreate)
+		hook := &catalogkit.Hook{}
+		f := newIsolation(t, hook.OnCreate)
 		inner := moorage.Namespace{"ns", "inner"}
-		if _, err := f.CreateNamespace(f.ctx, testWarehouse, inner, nil); err != nil {
+		if _, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, inner, nil); err != nil {
 			t.Fatal(err)
 		}
-		hook.once(func() {
-			if err := f.DropNamespace(f.ctx, testWarehouse, inner); err != nil {
+		hook.Once(func() {
+			if err := f.DropNamespace(f.Ctx, catalogkit.Warehouse, inner); err != nil {
 				t.Error(err)
 			}
 		})
-		made := catalog.TableChange{moorage.Identifier{Warehouse: testWarehouse, Namespace: inner, Name: "new"}, commitCreateRequest(t, "file:///wh/ns/inner/new")}
-		wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), made), moorage.KindNoSuchNamespace)
-		f.wantProperty("a", "n", "")
-		f.wantClean()
+		made := catalog.TableChange{moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: inner, Name: "new"}, catalogkit.CommitCreateRequest(t, "file:///wh/ns/inner/new")}
+		catalogkit.WantKind(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), made), moorage.KindNoSuchNamespace)
+		f.WantProperty("a", "n", "")
+		f.WantClean()
 	})
 }
 
@@ -240,9 +241,9 @@ func TestNoPhantomCreate(t *testing.T) {
 func TestTransfersKeepTheSum(t *testing.T) {
 	t.Parallel()
 	const tables, writers, rounds = 4, 8, 25
-	f := newFixture(t, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
+	f := catalogkit.New(t, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })
 	for i := range tables {
-		f.create(fmt.Sprintf("t%d", i))
+		f.Create(fmt.Sprintf("t%d", i))
 	}
 	var group sync.WaitGroup
 	done := make([]int, writers)
@@ -253,7 +254,7 @@ func TestTransfersKeepTheSum(t *testing.T) {
 				if from == to {
 					continue
 				}
-				err := f.transfer(t, fmt.Sprintf("t%d", from), fmt.Sprintf("t%d", to))
+				err := transfer(f, t, fmt.Sprintf("t%d", from), fmt.Sprintf("t%d", to))
 				switch {
 				case err == nil:
 					done[w]++
@@ -266,7 +267,7 @@ func TestTransfersKeepTheSum(t *testing.T) {
 	group.Wait()
 	sum, all := 0, 0
 	for i := range tables {
-		sum += f.balance(t, fmt.Sprintf("t%d", i))
+		sum += balance(f, t, fmt.Sprintf("t%d", i))
 	}
 	for _, n := range done {
 		all += n
@@ -274,14 +275,14 @@ func TestTransfersKeepTheSum(t *testing.T) {
 	if sum != 0 || all == 0 {
 		t.Errorf("%d transfers have left the sum %d", all, sum)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // transfer moves a unit between two tables, if nobody changes either meanwhile.
-func (f *fixture) transfer(t testing.TB, from, to string) error {
+func transfer(f *catalogkit.Fixture, t testing.TB, from, to string) error {
 	move := func(name string, by int) (catalog.TableChange, error) {
-		table, err := f.LoadTable(f.ctx, ident(name))
+		table, err := f.LoadTable(f.Ctx, ident(name))
 		if err != nil {
 			return catalog.TableChange{}, err
 		}
@@ -299,11 +300,11 @@ func (f *fixture) transfer(t testing.TB, from, to string) error {
 		if head != "null" {
 			parent = fmt.Sprintf(`"parent-snapshot-id":%s,`, head)
 		}
-		return on(name, commitRequest(t, fmt.Sprintf(`[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":%s}]`, head),
+		return catalogkit.On(name, catalogkit.CommitRequest(t, fmt.Sprintf(`[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":%s}]`, head),
 			fmt.Sprintf(`[{"action":"set-properties","updates":{"n":"%d"}},
 				{"action":"add-snapshot","snapshot":{"snapshot-id":%d,%s"sequence-number":%d,"timestamp-ms":%d,"manifest-list":"%s/metadata/%d.avro","summary":{"operation":"append"},"schema-id":0}},
 				{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}]`,
-				n+by, next, parent, next, f.clock.Now().UnixMilli(), table.Document.Location(), next, next))), nil
+				n+by, next, parent, next, f.Clock.Now().UnixMilli(), table.Document.Location(), next, next))), nil
 	}
 	out, err := move(from, -1)
 	if err != nil {
@@ -313,11 +314,11 @@ func (f *fixture) transfer(t testing.TB, from, to string) error {
 	if err != nil {
 		return err
 	}
-	return f.transact(out, in)
+	return f.Transact(out, in)
 }
 
-func (f *fixture) balance(t testing.TB, name string) int {
-	table, err := f.LoadTable(f.ctx, ident(name))
+func balance(f *catalogkit.Fixture, t testing.TB, name string) int {
+	table, err := f.LoadTable(f.Ctx, ident(name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
 // Transactions of eight clients, each over ten of forty tables, succeed with the wait that
@@ -18,9 +19,9 @@ import (
 func TestOverlappingTransactionsSucceed(t *testing.T) {
 	t.Parallel()
 	const tables, each, clients, perClient, presetWait = 40, 10, 8, 25, 2 * time.Second
-	seed := newSeed(t)
-	f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, presetWait })
-	f.createTables(tables)
+	seed := catalogkit.NewSeed(t)
+	f := catalogkit.New(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, presetWait })
+	createTables(f, tables)
 	var done atomic.Int64
 	var running sync.WaitGroup
 	began := time.Now()
@@ -30,9 +31,9 @@ func TestOverlappingTransactionsSucceed(t *testing.T) {
 			for n := range perClient {
 				var changes []catalog.TableChange
 				for _, table := range random.Perm(tables)[:each] {
-					changes = append(changes, on(fmt.Sprintf("t%d", table), setProperty(t, fmt.Sprint("client", client), fmt.Sprint(n))))
+					changes = append(changes, catalogkit.On(fmt.Sprintf("t%d", table), catalogkit.SetProperty(t, fmt.Sprint("client", client), fmt.Sprint(n))))
 				}
-				switch err := f.transact(changes...); {
+				switch err := f.Transact(changes...); {
 				case err == nil:
 					done.Add(1)
 				case moorage.KindOf(err) != moorage.KindCommitFailed:
@@ -47,6 +48,6 @@ func TestOverlappingTransactionsSucceed(t *testing.T) {
 	if done.Load()*100 < all*95 {
 		t.Errorf("%d of %d transactions succeeded, want 95 of 100", done.Load(), all)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }

@@ -9,6 +9,7 @@ import (
 	"moorage/catalog"
 	"moorage/internal/worker"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // panickingWrites is a storage in which a file that holds fatal cannot be made without a panic.
@@ -45,16 +46,16 @@ func TestTransactionPanicsAtWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *catalog.Config) { wrapStorage(c, wrap) })
-			f.create("a")
-			f.create("b")
-			wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", fatal))), moorage.KindInternal)
+			f := catalogkit.New(t, func(c *catalog.Config) { catalogkit.WrapStorage(c, wrap) })
+			f.Create("a")
+			f.Create("b")
+			catalogkit.WantKind(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", fatal))), moorage.KindInternal)
 			for _, name := range []string{"a", "b"} {
-				f.wantProperty(name, "n", "")
+				f.WantProperty(name, "n", "")
 			}
-			f.wantNoTransactions()
-			must(t, f.transact(on("a", setProperty(t, "n", "2")), on("b", setProperty(t, "n", "2"))))
-			f.wantClean()
+			f.WantNoTransactions()
+			must(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "2")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "2"))))
+			f.WantClean()
 		})
 	}
 }

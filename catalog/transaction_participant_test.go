@@ -14,6 +14,7 @@ import (
 	"moorage/catalog"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
 )
 
 // watchedStore calls seen with the first key of each Get.
@@ -33,43 +34,43 @@ func TestTransactionTellsFirstFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := registry.UUIDKey("f47ac10b-58cc-4372-a567-000000000001")
-		f := newFixture(t, func(c *catalog.Config) {
+		f := catalogkit.New(t, func(c *catalog.Config) {
 			c.Store = &watchedStore{c.Store, func(key registry.Key) {
 				if key == slow {
 					time.Sleep(time.Second) // until all others have come to their end
 				}
 			}}
 		})
-		a, b := f.create("a"), f.create("b")
+		a, b := f.Create("a"), f.Create("b")
 		changes := []catalog.TableChange{
-			on("new1", createWithUUID(t, a.Document.Location(), 1)),
-			on("new2", createWithUUID(t, b.Document.Location(), 2)),
+			catalogkit.On("new1", catalogkit.CreateWithUUID(t, a.Document.Location(), 1)),
+			catalogkit.On("new2", catalogkit.CreateWithUUID(t, b.Document.Location(), 2)),
 		}
 		for i := range 30 {
-			changes = append(changes, on(fmt.Sprint("more", i), createWithUUID(t, b.Document.Location(), 3+i)))
+			changes = append(changes, catalogkit.On(fmt.Sprint("more", i), catalogkit.CreateWithUUID(t, b.Document.Location(), 3+i)))
 		}
-		err := f.transact(changes...)
-		wantKind(t, err, moorage.KindBadRequest)
+		err := f.Transact(changes...)
+		catalogkit.WantKind(t, err, moorage.KindBadRequest)
 		if message := moorage.MessageOf(err); !strings.Contains(message, ident("new1").String()) {
 			t.Errorf("the client is answered %q, want the first table in it", message)
 		}
-		f.wantNoTransactions()
-		f.wantClean()
+		f.WantNoTransactions()
+		f.WantClean()
 	})
 }
 
 // wantSurvived checks how a transaction ended in which something panicked.
-func (f *fixture) wantSurvived(err error, place string) {
-	f.t.Helper()
-	wantKind(f.t, err, moorage.KindInternal)
+func wantSurvived(f *catalogkit.Fixture, err error, place string) {
+	f.T.Helper()
+	catalogkit.WantKind(f.T, err, moorage.KindInternal)
 	if err == nil || !strings.Contains(err.Error(), "panic: out of range") || !strings.Contains(err.Error(), place) {
-		f.t.Errorf("the log says %v, want the panic and that it was in %s", err, place)
+		f.T.Errorf("the log says %v, want the panic and that it was in %s", err, place)
 	}
 	if message := moorage.MessageOf(err); strings.Contains(message, "out of range") {
-		f.t.Errorf("the client is answered %q", message)
+		f.T.Errorf("the client is answered %q", message)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // A panic while a table is built ends its transaction and nothing else. The transaction holds no
@@ -77,20 +78,20 @@ func (f *fixture) wantSurvived(err error, place string) {
 func TestTransactionPanicsAtBuild(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
-	f := newFixture(t, func(c *catalog.Config) {
+	f := catalogkit.New(t, func(c *catalog.Config) {
 		c.Store = &watchedStore{c.Store, func(key registry.Key) {
 			if key.Table == registry.TableUUID && armed.Load() {
 				panic("out of range")
 			}
 		}}
 	})
-	f.create("a")
-	changes := []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("new", commitCreateRequest(t, "file:///wh/ns/new"))}
+	f.Create("a")
+	changes := []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("new", catalogkit.CommitCreateRequest(t, "file:///wh/ns/new"))}
 	armed.Store(true)
-	f.wantSurvived(f.transact(changes...), "transaction_participant_test.go")
-	f.wantProperty("a", "n", "")
+	wantSurvived(f, f.Transact(changes...), "transaction_participant_test.go")
+	f.WantProperty("a", "n", "")
 	armed.Store(false)
-	if err := f.transact(changes...); err != nil {
+	if err := f.Transact(changes...); err != nil {
 		t.Error(err)
 	}
 }
@@ -111,21 +112,21 @@ func (f panickingFiles) Open(ctx context.Context, location string) (io.ReadClose
 // So is one while a metadata file is read.
 func TestTransactionPanicsAtRead(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("a")
-	f.create("b")
+	f := catalogkit.New(t)
+	f.Create("a")
+	f.Create("b")
 	var armed atomic.Bool
-	config := f.config
-	wrapStorage(&config, func(inner storage.Store) storage.Store { return panickingFiles{inner, &armed} })
-	node, err := newInstance(config) // which has kept no documents
+	config := f.Config
+	catalogkit.WrapStorage(&config, func(inner storage.Store) storage.Store { return panickingFiles{inner, &armed} })
+	node, err := catalogkit.NewInstance(config) // which has kept no documents
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes := []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
+	changes := []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))}
 	armed.Store(true)
-	f.wantSurvived(node.CommitTransaction(f.ctx, testWarehouse, changes), "transaction_participant_test.go")
+	wantSurvived(f, node.CommitTransaction(f.Ctx, catalogkit.Warehouse, changes), "transaction_participant_test.go")
 	armed.Store(false)
-	if err := node.CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
+	if err := node.CommitTransaction(f.Ctx, catalogkit.Warehouse, changes); err != nil {
 		t.Error(err)
 	}
 }

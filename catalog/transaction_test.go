@@ -13,92 +13,58 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/gate"
 	"moorage/locks"
-	"moorage/registry"
+	"moorage/testkit/catalogkit"
 	"moorage/txlog"
 )
-
-// on returns the change of a transaction that request is to the table called name.
-func on(name string, request catalog.CommitRequest) catalog.TableChange {
-	return catalog.TableChange{Ident: ident(name), CommitRequest: request}
-}
-
-func (f *fixture) transact(changes ...catalog.TableChange) error {
-	return f.CommitTransaction(f.ctx, testWarehouse, changes)
-}
-
-// wantProperty fails the test unless the table has the property with that value. An empty want
-// means that it must not have it.
-func (f *fixture) wantProperty(name, key, want string) {
-	f.t.Helper()
-	table, err := f.LoadTable(f.ctx, ident(name))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if got, _ := table.Document.Property(key); got != want {
-		f.t.Errorf("property %s of %s is %q, want %q", key, name, got, want)
-	}
-}
-
-// wantNoTransactions fails the test if the log holds any.
-func (f *fixture) wantNoTransactions() {
-	f.t.Helper()
-	entries, err := f.transactions.Unfinished(f.ctx, registry.ID{}, 10)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for _, entry := range entries {
-		f.t.Errorf("transaction %s is left over, %s", entry.ID, entry.State)
-	}
-}
 
 // Changes of one table stay together, however many of others stand between them.
 func TestTransactionChangesTablesByTurns(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := catalogkit.New(t)
 	tables := []string{"a", "b", "c"}
 	var changes []catalog.TableChange
 	for round := range 3 {
 		for _, table := range tables {
 			if round == 0 {
-				f.create(table)
+				f.Create(table)
 			}
-			changes = append(changes, on(table, setProperty(t, fmt.Sprint("n", round), table)))
+			changes = append(changes, catalogkit.On(table, catalogkit.SetProperty(t, fmt.Sprint("n", round), table)))
 		}
 	}
-	if err := f.transact(changes...); err != nil {
+	if err := f.Transact(changes...); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 3 {
 		for _, table := range tables {
-			f.wantProperty(table, fmt.Sprint("n", round), table)
+			f.WantProperty(table, fmt.Sprint("n", round), table)
 		}
 	}
 }
 
 func TestTransaction(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("a")
-	b := f.create("b")
-	f.create("c")
-	err := f.transact(
-		on("a", setProperty(t, "n", "1")),
-		on("b", appendSnapshot(t, b, 1, 0, 1)),
-		on("new", commitCreateRequest(t, "file:///wh/ns/new")),
-		on("c", commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)),
+	f := catalogkit.New(t)
+	f.Create("a")
+	b := f.Create("b")
+	f.Create("c")
+	err := f.Transact(
+		catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")),
+		catalogkit.On("b", catalogkit.AppendSnapshot(t, b, 1, 0, 1)),
+		catalogkit.On("new", catalogkit.CommitCreateRequest(t, "file:///wh/ns/new")),
+		catalogkit.On("c", catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`)),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.wantProperty("a", "n", "1")
-	table, err := f.LoadTable(f.ctx, ident("b"))
+	f.WantProperty("a", "n", "1")
+	table, err := f.LoadTable(f.Ctx, ident("b"))
 	if err != nil || !table.Document.HasSnapshot(1) {
 		t.Errorf("the append did not happen: %v", err)
 	}
-	if err := f.TableExists(f.ctx, ident("new")); err != nil {
+	if err := f.TableExists(f.Ctx, ident("new")); err != nil {
 		t.Error(err)
 	}
-	changes, err := f.store.Changes(f.ctx, 0, 100)
+	changes, err := f.Store.Changes(f.Ctx, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,20 +72,20 @@ func TestTransaction(t *testing.T) {
 	if last.Operation != string(gate.Transaction) || len(last.Versions) != 4 { // three pointers and an entry
 		t.Errorf("the change is %s with %d versions", last.Operation, len(last.Versions))
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // What is refused changes nothing, on no table, and leaves no file and no record.
 func TestTransactionRefused(t *testing.T) {
 	t.Parallel()
-	holds := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[{"action":"set-properties","updates":{"n":"1"}}]`)
-	fails := commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
+	holds := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[{"action":"set-properties","updates":{"n":"1"}}]`)
+	fails := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}]`, `[]`)
 	many := make([]catalog.TableChange, catalog.TransactionChangesMax+1)
 	for i := range many {
-		many[i] = on(fmt.Sprintf("t%d", i), holds)
+		many[i] = catalogkit.On(fmt.Sprintf("t%d", i), holds)
 	}
-	inWarehouse := on("a", holds)
+	inWarehouse := catalogkit.On("a", holds)
 	inWarehouse.Ident.Warehouse = "other"
 	rows := []struct {
 		name    string
@@ -129,44 +95,44 @@ func TestTransactionRefused(t *testing.T) {
 	}{
 		{"nothing", nil, moorage.KindBadRequest, "no table changes"},
 		{"too many", many, moorage.KindBadRequest, "at most 256"},
-		{"another warehouse", []catalog.TableChange{on("b", holds), inWarehouse}, moorage.KindBadRequest, "not in the warehouse"},
-		{"no such table", []catalog.TableChange{on("a", holds), on("missing", holds)}, moorage.KindNoSuchTable, "missing"},
-		{"no such namespace", []catalog.TableChange{on("a", holds), {moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"x"}, Name: "a"}, holds}}, moorage.KindNoSuchTable, "x.a"},
-		{"a requirement of the last", []catalog.TableChange{on("a", holds), on("b", fails)}, moorage.KindCommitFailed, "ns.b"},
-		{"an update of the last", []catalog.TableChange{on("a", holds), on("b", commitRequest(t, `[]`, `[{"action":"set-current-schema","schema-id":9}]`))}, moorage.KindIllegalArgument, "ns.b"},
-		{"the second of two changes of one table", []catalog.TableChange{on("a", holds), on("b", holds), on("b", fails)}, moorage.KindCommitFailed, "ns.b"},
-		{"create of what is there", []catalog.TableChange{on("b", holds), on("a", commitCreateRequest(t, "file:///wh/ns/new"))}, moorage.KindCommitFailed, "already exists"},
-		{"create twice", []catalog.TableChange{on("b", holds), on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("x", commitCreateRequest(t, "file:///wh/ns/x"))}, moorage.KindCommitFailed, "already exists"},
-		{"create two at one place", []catalog.TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", createWithUUID(t, "file:///wh/ns/x", 2))}, moorage.KindBadRequest, "lies within that of another table of the transaction"},
-		{"create one within the other", []catalog.TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", createWithUUID(t, "file:///wh/ns/x/y", 2))}, moorage.KindBadRequest, "lies within that of another table of the transaction"},
-		{"create two with one uuid", []catalog.TableChange{on("x", commitCreateRequest(t, "file:///wh/ns/x")), on("y", commitCreateRequest(t, "file:///wh/ns/y"))}, moorage.KindAlreadyExists, "UUID"},
-		{"create where a table lives", []catalog.TableChange{on("b", holds), on("x", commitCreateRequest(t, "file:///wh/ns/a"))}, moorage.KindBadRequest, "another table"},
-		{"one table only, refused", []catalog.TableChange{on("a", fails)}, moorage.KindCommitFailed, ""},
+		{"another warehouse", []catalog.TableChange{catalogkit.On("b", holds), inWarehouse}, moorage.KindBadRequest, "not in the warehouse"},
+		{"no such table", []catalog.TableChange{catalogkit.On("a", holds), catalogkit.On("missing", holds)}, moorage.KindNoSuchTable, "missing"},
+		{"no such namespace", []catalog.TableChange{catalogkit.On("a", holds), {moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"x"}, Name: "a"}, holds}}, moorage.KindNoSuchTable, "x.a"},
+		{"a requirement of the last", []catalog.TableChange{catalogkit.On("a", holds), catalogkit.On("b", fails)}, moorage.KindCommitFailed, "ns.b"},
+		{"an update of the last", []catalog.TableChange{catalogkit.On("a", holds), catalogkit.On("b", catalogkit.CommitRequest(t, `[]`, `[{"action":"set-current-schema","schema-id":9}]`))}, moorage.KindIllegalArgument, "ns.b"},
+		{"the second of two changes of one table", []catalog.TableChange{catalogkit.On("a", holds), catalogkit.On("b", holds), catalogkit.On("b", fails)}, moorage.KindCommitFailed, "ns.b"},
+		{"create of what is there", []catalog.TableChange{catalogkit.On("b", holds), catalogkit.On("a", catalogkit.CommitCreateRequest(t, "file:///wh/ns/new"))}, moorage.KindCommitFailed, "already exists"},
+		{"create twice", []catalog.TableChange{catalogkit.On("b", holds), catalogkit.On("x", catalogkit.CommitCreateRequest(t, "file:///wh/ns/x")), catalogkit.On("x", catalogkit.CommitCreateRequest(t, "file:///wh/ns/x"))}, moorage.KindCommitFailed, "already exists"},
+		{"create two at one place", []catalog.TableChange{catalogkit.On("x", catalogkit.CommitCreateRequest(t, "file:///wh/ns/x")), catalogkit.On("y", catalogkit.CreateWithUUID(t, "file:///wh/ns/x", 2))}, moorage.KindBadRequest, "lies within that of another table of the transaction"},
+		{"create one within the other", []catalog.TableChange{catalogkit.On("x", catalogkit.CommitCreateRequest(t, "file:///wh/ns/x")), catalogkit.On("y", catalogkit.CreateWithUUID(t, "file:///wh/ns/x/y", 2))}, moorage.KindBadRequest, "lies within that of another table of the transaction"},
+		{"create two with one uuid", []catalog.TableChange{catalogkit.On("x", catalogkit.CommitCreateRequest(t, "file:///wh/ns/x")), catalogkit.On("y", catalogkit.CommitCreateRequest(t, "file:///wh/ns/y"))}, moorage.KindAlreadyExists, "UUID"},
+		{"create where a table lives", []catalog.TableChange{catalogkit.On("b", holds), catalogkit.On("x", catalogkit.CommitCreateRequest(t, "file:///wh/ns/a"))}, moorage.KindBadRequest, "another table"},
+		{"one table only, refused", []catalog.TableChange{catalogkit.On("a", fails)}, moorage.KindCommitFailed, ""},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			files := &fileCount{there: map[string]bool{}}
-			f := newFixture(t, countFiles(files))
-			f.create("a")
-			f.create("b")
-			before := len(files.there)
-			err := f.transact(row.changes...)
-			wantKind(t, err, row.kind)
+			files := &catalogkit.FileCount{There: map[string]bool{}}
+			f := catalogkit.New(t, catalogkit.CountFiles(files))
+			f.Create("a")
+			f.Create("b")
+			before := len(files.There)
+			err := f.Transact(row.changes...)
+			catalogkit.WantKind(t, err, row.kind)
 			if text := moorage.MessageOf(err); !strings.Contains(text, row.text) {
 				t.Errorf("message %q, want %q in it", text, row.text)
 			}
 			for _, name := range []string{"a", "b"} {
-				f.wantProperty(name, "n", "")
+				f.WantProperty(name, "n", "")
 			}
 			for _, name := range []string{"x", "y"} {
-				wantKind(t, f.TableExists(f.ctx, ident(name)), moorage.KindNoSuchTable)
+				catalogkit.WantKind(t, f.TableExists(f.Ctx, ident(name)), moorage.KindNoSuchTable)
 			}
-			if len(files.there) != before {
-				t.Errorf("%d files before, %d after", before, len(files.there))
+			if len(files.There) != before {
+				t.Errorf("%d files before, %d after", before, len(files.There))
 			}
-			f.wantNoTransactions()
-			f.wantClean()
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }
@@ -177,25 +143,25 @@ func TestTransactionOfOneTableTwice(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		t.Run(fmt.Sprintf("others %t", others), func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			a := f.create("a")
-			f.create("b")
-			changes := []catalog.TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("a", appendSnapshot(t, a, 2, 1, 2))}
+			f := catalogkit.New(t)
+			a := f.Create("a")
+			f.Create("b")
+			changes := []catalog.TableChange{catalogkit.On("a", catalogkit.AppendSnapshot(t, a, 1, 0, 1)), catalogkit.On("a", catalogkit.AppendSnapshot(t, a, 2, 1, 2))}
 			if others {
-				changes = append(changes, on("b", setProperty(t, "n", "1")))
+				changes = append(changes, catalogkit.On("b", catalogkit.SetProperty(t, "n", "1")))
 			}
-			if err := f.transact(changes...); err != nil {
+			if err := f.Transact(changes...); err != nil {
 				t.Fatal(err)
 			}
-			table, err := f.LoadTable(f.ctx, ident("a"))
+			table, err := f.LoadTable(f.Ctx, ident("a"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if current, _ := table.Document.CurrentSnapshotID(); current != 2 || len(table.Document.MetadataLog()) != 1 {
 				t.Errorf("current snapshot %d, %d versions before it", current, len(table.Document.MetadataLog()))
 			}
-			f.wantNoTransactions()
-			f.wantClean()
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }
@@ -203,152 +169,152 @@ func TestTransactionOfOneTableTwice(t *testing.T) {
 // A transaction of one table is a commit: no lock, no record.
 func TestTransactionOfOneTable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("a")
-	f.locks.Reset()
-	if err := f.transact(on("a", setProperty(t, "n", "1"))); err != nil {
+	f := catalogkit.New(t)
+	f.Create("a")
+	f.Locks.Reset()
+	if err := f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.transact(on("new", commitCreateRequest(t, "file:///wh/ns/new"))); err != nil {
+	if err := f.Transact(catalogkit.On("new", catalogkit.CommitCreateRequest(t, "file:///wh/ns/new"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, call := range f.locks.Calls() {
+	for _, call := range f.Locks.Calls() {
 		for _, name := range call.Named() {
 			if strings.Contains(name, "@") {
 				t.Errorf("took %s", name)
 			}
 		}
 	}
-	f.wantProperty("a", "n", "1")
-	f.wantClean()
+	f.WantProperty("a", "n", "1")
+	f.WantClean()
 }
 
 // The answer of an append to several tables was lost. A retry is answered that it happened.
 func TestTransactionReplayWithoutKey(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	a, b := f.create("a"), f.create("b")
-	f.create("c")
-	changes := []catalog.TableChange{on("a", appendSnapshot(t, a, 1, 0, 1)), on("b", appendSnapshot(t, b, 1, 0, 1)),
-		on("c", commitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`))}
-	if err := f.transact(changes...); err != nil {
+	f := catalogkit.New(t)
+	a, b := f.Create("a"), f.Create("b")
+	f.Create("c")
+	changes := []catalog.TableChange{catalogkit.On("a", catalogkit.AppendSnapshot(t, a, 1, 0, 1)), catalogkit.On("b", catalogkit.AppendSnapshot(t, b, 1, 0, 1)),
+		catalogkit.On("c", catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`))}
+	if err := f.Transact(changes...); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Commit(f.ctx, ident("a"), appendSnapshot(t, a, 2, 1, 2)); err != nil {
+	if _, err := f.Commit(f.Ctx, ident("a"), catalogkit.AppendSnapshot(t, a, 2, 1, 2)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.transact(changes...); err != nil {
+	if err := f.Transact(changes...); err != nil {
 		t.Errorf("the replay of what happened: %v", err)
 	}
-	_, err := f.once(f.ctx, keyOf("a"), func(ctx context.Context, c catalog.Verbs) (reply, error) {
-		return reply{}, c.CommitTransaction(ctx, testWarehouse, changes)
+	_, err := f.Once(f.Ctx, catalogkit.KeyOf("a"), func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+		return catalogkit.Reply{}, c.CommitTransaction(ctx, catalogkit.Warehouse, changes)
 	})
 	if err != nil {
 		t.Errorf("the replay of what happened, under a key that the first one did not have: %v", err)
 	}
 	// One of them has not happened.
-	wantKind(t, f.transact(changes[0], on("b", appendSnapshot(t, b, 3, 1, 2))), moorage.KindCommitFailed)
-	f.wantClean()
+	catalogkit.WantKind(t, f.Transact(changes[0], catalogkit.On("b", catalogkit.AppendSnapshot(t, b, 3, 1, 2))), moorage.KindCommitFailed)
+	f.WantClean()
 }
 
 // Files of a try that lost to another commit are recorded before they are written, and deleted
 // after.
 func TestTransactionBuiltAnew(t *testing.T) {
 	t.Parallel()
-	files := &fileCount{there: map[string]bool{}}
-	hook := &hook{}
-	f := newFixture(t, hook.onCreate, countFiles(files))
-	f.create("a")
-	f.create("b")
-	before := len(files.there)
-	hook.once(func() {
-		if _, err := f.Commit(f.ctx, ident("a"), setProperty(t, "other", "1")); err != nil {
+	files := &catalogkit.FileCount{There: map[string]bool{}}
+	hook := &catalogkit.Hook{}
+	f := catalogkit.New(t, hook.OnCreate, catalogkit.CountFiles(files))
+	f.Create("a")
+	f.Create("b")
+	before := len(files.There)
+	hook.Once(func() {
+		if _, err := f.Commit(f.Ctx, ident("a"), catalogkit.SetProperty(t, "other", "1")); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))); err != nil {
+	if err := f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b"} {
-		f.wantProperty(name, "n", "1")
+		f.WantProperty(name, "n", "1")
 	}
-	f.wantProperty("a", "other", "1")
-	if got := len(files.there); got != before+3 {
+	f.WantProperty("a", "other", "1")
+	if got := len(files.There); got != before+3 {
 		t.Errorf("%d files before, %d after; want the three that were published", before, got)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // A coordinator that was taken for dead and aborted cannot go on. The files that it writes then
 // stay: their names are so old that others may have registered them.
 func TestTransactionAbortedByOthers(t *testing.T) {
 	t.Parallel()
-	files := &fileCount{there: map[string]bool{}}
-	hook := &hook{}
-	f := newFixture(t, hook.onCreate, countFiles(files))
-	f.create("a")
-	f.create("b")
-	before := len(files.there)
-	hook.once(func() { // it pauses for long between its record and its files
-		f.clock.Advance(commit.TransactionDeadline + txlog.LockPatience + 1)
-		if err := f.recovery().RunOnce(f.ctx); err != nil {
+	files := &catalogkit.FileCount{There: map[string]bool{}}
+	hook := &catalogkit.Hook{}
+	f := catalogkit.New(t, hook.OnCreate, catalogkit.CountFiles(files))
+	f.Create("a")
+	f.Create("b")
+	before := len(files.There)
+	hook.Once(func() { // it pauses for long between its record and its files
+		f.Clock.Advance(commit.TransactionDeadline + txlog.LockPatience + 1)
+		if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 			t.Error(err)
 		}
 	})
-	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindUnavailable)
+	catalogkit.WantKind(t, f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))), moorage.KindUnavailable)
 	for _, name := range []string{"a", "b"} {
-		f.wantProperty(name, "n", "")
+		f.WantProperty(name, "n", "")
 	}
-	if got := len(files.there); got > before+2 { // the second is not written if the first has failed by then
+	if got := len(files.There); got > before+2 { // the second is not written if the first has failed by then
 		t.Errorf("%d files before, %d after, want two that came late at most", before, got)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // One transaction works on a table. Another one of that table is refused at once, with nothing
 // held, and one that may wait gets through.
 func TestTransactionMeetsLock(t *testing.T) {
 	t.Parallel()
-	hook := &hook{}
-	f := newFixture(t, hook.onCreate)
+	hook := &catalogkit.Hook{}
+	f := catalogkit.New(t, hook.OnCreate)
 	for _, name := range []string{"a", "b", "c"} {
-		f.create(name)
+		f.Create(name)
 	}
-	hook.once(func() {
-		err := f.transact(on("c", setProperty(t, "m", "1")), on("b", setProperty(t, "m", "1")))
-		wantKind(t, err, moorage.KindCommitFailed)
+	hook.Once(func() {
+		err := f.Transact(catalogkit.On("c", catalogkit.SetProperty(t, "m", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "m", "1")))
+		catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 		if message := moorage.MessageOf(err); !strings.Contains(message, "the table "+ident("b").String()+";") {
 			t.Errorf("it does not say which table is held: %q", message)
 		}
-		if err := f.transact(on("c", setProperty(t, "alone", "1"))); err != nil {
+		if err := f.Transact(catalogkit.On("c", catalogkit.SetProperty(t, "alone", "1"))); err != nil {
 			t.Errorf("a table that nobody works on: %v", err)
 		}
 	})
-	if err := f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))); err != nil {
+	if err := f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))); err != nil {
 		t.Fatal(err)
 	}
-	f.wantProperty("b", "m", "")
-	if err := f.transact(on("b", setProperty(t, "m", "1")), on("c", setProperty(t, "m", "1"))); err != nil {
+	f.WantProperty("b", "m", "")
+	if err := f.Transact(catalogkit.On("b", catalogkit.SetProperty(t, "m", "1")), catalogkit.On("c", catalogkit.SetProperty(t, "m", "1"))); err != nil {
 		t.Errorf("what was refused holds a lock: %v", err)
 	}
-	f.wantClean()
+	f.WantClean()
 }
 
 // Where all of the warehouse is held no table is named.
 func TestTransactionMeetsLockOfAll(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.create("a")
-	f.create("b")
-	hold, err := f.locks.Acquire(f.ctx, locks.Request{Writes: []locks.Path{locks.Warehouse(testWarehouse)}}, locks.Options{})
+	f := catalogkit.New(t)
+	f.Create("a")
+	f.Create("b")
+	hold, err := f.Locks.Acquire(f.Ctx, locks.Request{Writes: []locks.Path{locks.Warehouse(catalogkit.Warehouse)}}, locks.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer hold.Release()
-	err = f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")))
-	wantKind(t, err, moorage.KindCommitFailed)
+	err = f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1")))
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "one of the tables") {
 		t.Errorf("the client is answered %q", message)
 	}
@@ -361,10 +327,10 @@ func TestTransactionWaitsForLock(t *testing.T) {
 	for _, released := range []bool{true, false} {
 		t.Run(fmt.Sprintf("released %t", released), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, time.Minute })
-				f.create("a")
-				b := f.create("b")
-				hold, err := f.locks.Acquire(f.ctx, pointerLocks(b.PointerID()), locks.Options{})
+				f := catalogkit.New(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, time.Minute })
+				f.Create("a")
+				f.Create("b")
+				hold, err := f.Locks.Acquire(f.Ctx, catalogkit.PointerLocks(f.PointerOf("b").ID), locks.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -373,7 +339,7 @@ func TestTransactionWaitsForLock(t *testing.T) {
 				if released {
 					time.AfterFunc(catalog.TransactionWaitMax-time.Second, hold.Release)
 				}
-				err = f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")))
+				err = f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1")))
 				switch waited := time.Since(began); {
 				case released && err != nil:
 					t.Errorf("after %s: %v", waited, err)
@@ -382,8 +348,8 @@ func TestTransactionWaitsForLock(t *testing.T) {
 				case !released && (waited < catalog.TransactionWaitMax || waited > catalog.TransactionWaitMax+time.Second):
 					t.Errorf("waited %s, which is bounded by %s", waited, catalog.TransactionWaitMax)
 				}
-				f.wantNoTransactions()
-				f.wantClean()
+				f.WantNoTransactions()
+				f.WantClean()
 			})
 		})
 	}
@@ -392,50 +358,52 @@ func TestTransactionWaitsForLock(t *testing.T) {
 // A client that goes away in the middle of a transaction tears nothing, and leaves no lock.
 func TestTransactionOfGoneClient(t *testing.T) {
 	t.Parallel()
-	hook := &hook{}
-	f := newFixture(t, hook.onCreate)
-	f.create("a")
-	f.create("b")
-	ctx, cancel := context.WithCancel(f.ctx)
-	hook.once(cancel)
-	changes := []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))}
-	if err := f.CommitTransaction(ctx, testWarehouse, changes); err != nil {
+	hook := &catalogkit.Hook{}
+	f := catalogkit.New(t, hook.OnCreate)
+	f.Create("a")
+	f.Create("b")
+	ctx, cancel := context.WithCancel(f.Ctx)
+	hook.Once(cancel)
+	changes := []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))}
+	if err := f.CommitTransaction(ctx, catalogkit.Warehouse, changes); err != nil {
 		t.Errorf("answered %v", err)
 	}
 	for _, name := range []string{"a", "b"} {
-		f.wantProperty(name, "n", "1")
+		f.WantProperty(name, "n", "1")
 	}
-	if err := f.transact(on("a", setProperty(t, "n", "2")), on("b", setProperty(t, "n", "2"))); err != nil {
+	if err := f.Transact(catalogkit.On("a", catalogkit.SetProperty(t, "n", "2")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "2"))); err != nil {
 		t.Errorf("a lock was left: %v", err)
 	}
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // The largest transaction there may be fits into one Apply of each store, whatever it asks for.
 func TestLargestTransaction(t *testing.T) {
 	t.Parallel()
-	for name, open := range anyStores() {
+	for name, open := range stores.Kinds() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *catalog.Config) { c.Store = clockedStore{open(t, newLockedRandom(1)), c.Now} })
+			f := catalogkit.New(t, func(c *catalog.Config) {
+				c.Store = catalogkit.ClockedStore{Store: open(t, newLockedRandom(1)), Now: c.Now}
+			})
 			creates, changes := make([]catalog.TableChange, catalog.TransactionChangesMax), make([]catalog.TableChange, catalog.TransactionChangesMax)
 			for i := range creates {
 				name := fmt.Sprintf("t%03d", i)
-				creates[i] = on(name, createWithUUID(t, fmt.Sprintf("file:///wh/%03d/ns/deep/%s", i, name), i+1))
-				changes[i] = on(name, setProperty(t, "n", "1"))
+				creates[i] = catalogkit.On(name, catalogkit.CreateWithUUID(t, fmt.Sprintf("file:///wh/%03d/ns/deep/%s", i, name), i+1))
+				changes[i] = catalogkit.On(name, catalogkit.SetProperty(t, "n", "1"))
 			}
-			if err := f.transact(creates...); err != nil {
+			if err := f.Transact(creates...); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.transact(changes...); err != nil {
+			if err := f.Transact(changes...); err != nil {
 				t.Fatal(err)
 			}
 			for _, name := range []string{"t000", "t255"} {
-				f.wantProperty(name, "n", "1")
+				f.WantProperty(name, "n", "1")
 			}
-			f.wantNoTransactions()
-			f.wantClean()
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }
@@ -444,11 +412,11 @@ func TestLargestTransaction(t *testing.T) {
 // as they are.
 func TestTransactionTooLarge(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	bounded := func(bytes int64) *instance {
-		config := f.config
+	f := catalogkit.New(t)
+	bounded := func(bytes int64) *catalogkit.Instance {
+		config := f.Config
 		config.TransactionBytes = bytes
-		node, err := newInstance(config)
+		node, err := catalogkit.NewInstance(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -458,17 +426,17 @@ func TestTransactionTooLarge(t *testing.T) {
 	var bytes int64
 	for i := range 2 * commit.FilesAtOnce {
 		name := fmt.Sprintf("t%d", i)
-		bytes += int64(len(f.create(name).Document.Raw()))
-		changes = append(changes, on(name, setProperty(t, "n", "1")))
+		bytes += int64(len(f.Create(name).Document.Raw()))
+		changes = append(changes, catalogkit.On(name, catalogkit.SetProperty(t, "n", "1")))
 	}
-	wantKind(t, bounded(bytes-1).CommitTransaction(f.ctx, testWarehouse, changes), moorage.KindTooLarge)
-	f.wantProperty("t0", "n", "")
-	if err := bounded(bytes).CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
+	catalogkit.WantKind(t, bounded(bytes-1).CommitTransaction(f.Ctx, catalogkit.Warehouse, changes), moorage.KindTooLarge)
+	f.WantProperty("t0", "n", "")
+	if err := bounded(bytes).CommitTransaction(f.Ctx, catalogkit.Warehouse, changes); err != nil {
 		t.Errorf("within the bound: %v", err)
 	}
-	f.wantProperty("t0", "n", "1")
-	f.wantNoTransactions()
-	f.wantClean()
+	f.WantProperty("t0", "n", "1")
+	f.WantNoTransactions()
+	f.WantClean()
 }
 
 // A table that wants its metadata where the warehouse does not reach is refused. Nothing of the
@@ -479,23 +447,23 @@ func TestTransactionOutside(t *testing.T) {
 	for _, folder := range []string{"file:///elsewhere", "s3://bucket/wh", "no location", "file:///wh/../elsewhere"} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
-			files := &fileCount{there: map[string]bool{}}
-			f := newFixture(t, countFiles(files))
-			f.create("a")
-			f.create("b")
-			before := len(files.there)
-			changes := []catalog.TableChange{on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "write.metadata.path", folder))}
-			err := f.transact(changes...)
-			wantKind(t, err, moorage.KindBadRequest)
+			files := &catalogkit.FileCount{There: map[string]bool{}}
+			f := catalogkit.New(t, catalogkit.CountFiles(files))
+			f.Create("a")
+			f.Create("b")
+			before := len(files.There)
+			changes := []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "write.metadata.path", folder))}
+			err := f.Transact(changes...)
+			catalogkit.WantKind(t, err, moorage.KindBadRequest)
 			if text := moorage.MessageOf(err); !strings.Contains(text, "(table "+ident("b").String()+")") {
 				t.Errorf("it does not say which table: %s", text)
 			}
-			if len(files.there) != before {
-				t.Errorf("%d files before, %d after", before, len(files.there))
+			if len(files.There) != before {
+				t.Errorf("%d files before, %d after", before, len(files.There))
 			}
-			f.wantProperty("a", "n", "")
-			f.wantNoTransactions()
-			f.wantClean()
+			f.WantProperty("a", "n", "")
+			f.WantNoTransactions()
+			f.WantClean()
 		})
 	}
 }

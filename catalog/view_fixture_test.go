@@ -8,7 +8,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
-	"moorage/metadata"
+	"moorage/testkit/catalogkit"
 )
 
 // Where looseView is, a view's metadata file that belongs to no view, and the view-uuid in it.
@@ -17,75 +17,31 @@ const (
 	looseViewUUID = "11111111-2222-4333-8444-555555555555"
 )
 
-// viewVersion returns a view-version with one query.
-func viewVersion(id int, sql string) string {
-	return fmt.Sprintf(`{"version-id":%d,"schema-id":0,"timestamp-ms":1700000000000,"summary":{"engine-name":"test"},"default-namespace":["ns"],`+
-		`"representations":[{"type":"sql","sql":%q,"dialect":"spark"}]}`, id, sql)
-}
-
-func viewRequest(location string) catalog.CreateViewRequest {
-	return catalog.CreateViewRequest{Schema: []byte(testSchema), Version: []byte(viewVersion(1, "select 1")), Location: location}
-}
-
-func (f *fixture) createView(name string) *catalog.View {
-	f.t.Helper()
-	view, err := f.CreateView(f.ctx, ident(name), viewRequest(""))
-	if err != nil {
-		f.t.Fatalf("create view %s: %v", name, err)
-	}
-	return view
-}
-
 // createLooseView writes a view's metadata file and tells the catalog nothing.
-func (f *fixture) createLooseView() {
-	f.t.Helper()
+func createLooseView(f *catalogkit.Fixture) {
+	f.T.Helper()
 	document := fmt.Sprintf(`{"view-uuid":%q,"format-version":1,"location":"file:///wh/loose","schemas":[%s],"current-version-id":1,"versions":[%s],"version-log":[{"timestamp-ms":1,"version-id":1}]}`,
-		looseViewUUID, testSchema, viewVersion(1, "select 1"))
-	if err := f.files.Create(f.ctx, looseView, []byte(document)); err != nil {
-		f.t.Fatal(err)
+		looseViewUUID, catalogkit.Schema, catalogkit.ViewVersion(1, "select 1"))
+	if err := f.Files.Create(f.Ctx, looseView, []byte(document)); err != nil {
+		f.T.Fatal(err)
 	}
-}
-
-// replaceRequest decodes a change of a view from JSON arrays.
-func replaceRequest(t testing.TB, requirements, updates string) catalog.ReplaceViewRequest {
-	t.Helper()
-	r, err := checked(metadata.DecodeViewRequirements, requirements)
-	if err != nil {
-		t.Fatalf("decode %s: %v", requirements, err)
-	}
-	u, err := checked(metadata.DecodeViewUpdates, updates)
-	if err != nil {
-		t.Fatalf("decode %s: %v", updates, err)
-	}
-	return catalog.ReplaceViewRequest{Requirements: r, Updates: u}
-}
-
-// newQuery returns a change that makes sql the query of a view, as engines send it.
-func newQuery(t testing.TB, requirements, sql string) catalog.ReplaceViewRequest {
-	t.Helper()
-	return replaceRequest(t, requirements, fmt.Sprintf(`[{"action":"add-view-version","view-version":%s},{"action":"set-current-view-version","view-version-id":-1}]`, viewVersion(2, sql)))
-}
-
-func setViewProperty(t testing.TB, key, value string) catalog.ReplaceViewRequest {
-	t.Helper()
-	return replaceRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-properties","updates":{%q:%q}}]`, key, value))
 }
 
 // viewMutations are those of mutations that are about views. They need the view "v" and looseView.
 func viewMutations(t testing.TB) []mutation {
-	there := func(name string) func(context.Context, *instance) bool {
-		return func(ctx context.Context, c *instance) bool { return c.ViewExists(ctx, ident(name)) == nil }
+	there := func(name string) func(context.Context, *catalogkit.Instance) bool {
+		return func(ctx context.Context, c *catalogkit.Instance) bool { return c.ViewExists(ctx, ident(name)) == nil }
 	}
-	gone := func(ctx context.Context, c *instance) bool { return !there("v")(ctx, c) }
+	gone := func(ctx context.Context, c *catalogkit.Instance) bool { return !there("v")(ctx, c) }
 	return []mutation{
-		{gate.CreateView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			view, err := c.CreateView(ctx, ident("new"), viewRequest(""))
-			return reply{View: view}, err
+		{gate.CreateView, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			view, err := c.CreateView(ctx, ident("new"), catalogkit.ViewRequest(""))
+			return catalogkit.Reply{View: view}, err
 		}, there("new")},
-		{gate.Replace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			view, err := c.ReplaceView(ctx, ident("v"), setViewProperty(t, "mine", "yes"))
-			return reply{View: view}, err
-		}, func(ctx context.Context, c *instance) bool {
+		{gate.Replace, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			view, err := c.ReplaceView(ctx, ident("v"), catalogkit.SetViewProperty(t, "mine", "yes"))
+			return catalogkit.Reply{View: view}, err
+		}, func(ctx context.Context, c *catalogkit.Instance) bool {
 			view, err := c.LoadView(ctx, ident("v"))
 			if err != nil {
 				return false
@@ -93,50 +49,43 @@ func viewMutations(t testing.TB) []mutation {
 			_, set := view.Document.Property("mine")
 			return set
 		}},
-		{gate.RenameView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.RenameView(ctx, ident("v"), ident("new"))
-		}, func(ctx context.Context, c *instance) bool { return there("new")(ctx, c) && gone(ctx, c) }},
-		{gate.RegisterView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.RenameView, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.RenameView(ctx, ident("v"), ident("new"))
+		}, func(ctx context.Context, c *catalogkit.Instance) bool { return there("new")(ctx, c) && gone(ctx, c) }},
+		{gate.RegisterView, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			view, err := c.RegisterView(ctx, ident("new"), looseView)
-			return reply{View: view}, err
+			return catalogkit.Reply{View: view}, err
 		}, there("new")},
-		{gate.DropView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.DropView(ctx, ident("v"))
+		{gate.DropView, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, c.DropView(ctx, ident("v"))
 		}, gone},
 	}
 }
 
-func createView(name moorage.Identifier) raceClient {
+func createView(name moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.CreateView(ctx, name, viewRequest(""))
+		_, err := c.CreateView(ctx, name, catalogkit.ViewRequest(""))
 		return err
 	}
 }
 
-func createViewAt(name moorage.Identifier, location string) raceClient {
+func createViewAt(name moorage.Identifier, location string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.CreateView(ctx, name, viewRequest(location))
+		_, err := c.CreateView(ctx, name, catalogkit.ViewRequest(location))
 		return err
 	}
 }
 
-func replaceView(name moorage.Identifier, request catalog.ReplaceViewRequest) raceClient {
-	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.ReplaceView(ctx, name, request)
-		return err
-	}
-}
-
-func renameView(from, to moorage.Identifier) raceClient {
+func renameView(from, to moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error { return c.RenameView(ctx, from, to) }
 }
 
-func dropView(name moorage.Identifier) raceClient {
+func dropView(name moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error { return c.DropView(ctx, name) }
 }
 
 // registerView registers the file at what location points to when it is called.
-func registerView(name moorage.Identifier, location *string) raceClient {
+func registerView(name moorage.Identifier, location *string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		_, err := c.RegisterView(ctx, name, *location)
 		return err
@@ -145,11 +94,11 @@ func registerView(name moorage.Identifier, location *string) raceClient {
 
 // viewRaces are those about views, and about views and tables.
 func viewRaces(t testing.TB) []race {
-	one := func(f *fixture) { f.createView("v") }
-	dropped := func(f *fixture) string {
-		location := f.createView("v").MetadataLocation
-		if err := f.DropView(f.ctx, ident("v")); err != nil {
-			f.t.Fatal(err)
+	one := func(f *catalogkit.Fixture) { f.MakeView("v") }
+	dropped := func(f *catalogkit.Fixture) string {
+		location := f.MakeView("v").MetadataLocation
+		if err := f.DropView(f.Ctx, ident("v")); err != nil {
+			f.T.Fatal(err)
 		}
 		return location
 	}
@@ -167,7 +116,7 @@ func viewRaces(t testing.TB) []race {
 		{
 			name:    "move a view, create a table there",
 			prepare: one,
-			a:       replaceView(ident("v"), replaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///wh/there"}]`)), b: createTableAt(ident("t"), "file:///wh/there"),
+			a:       catalogkit.ReplaceView(ident("v"), catalogkit.ReplaceRequest(t, `[]`, `[{"action":"set-location","location":"file:///wh/there"}]`)), b: createTableAt(ident("t"), "file:///wh/there"),
 			ends: []string{"done, bad request: ns ns:view v", "bad request, done: ns ns:t ns:view v"},
 		},
 		{
@@ -178,24 +127,24 @@ func viewRaces(t testing.TB) []race {
 		{
 			name:    "replace a view twice",
 			prepare: one,
-			a:       replaceView(ident("v"), newQuery(t, `[]`, "select 2")), b: replaceView(ident("v"), newQuery(t, `[]`, "select 3")),
+			a:       catalogkit.ReplaceView(ident("v"), catalogkit.NewQuery(t, `[]`, "select 2")), b: catalogkit.ReplaceView(ident("v"), catalogkit.NewQuery(t, `[]`, "select 3")),
 			ends: []string{"done, done: ns ns:view v"},
 		},
 		{
 			name:    "replace a view, drop it",
 			prepare: one,
-			a:       replaceView(ident("v"), newQuery(t, `[]`, "select 2")), b: dropView(ident("v")),
+			a:       catalogkit.ReplaceView(ident("v"), catalogkit.NewQuery(t, `[]`, "select 2")), b: dropView(ident("v")),
 			ends: []string{"done, done: ns", "no such view, done: ns"},
 		},
 		{
 			name:    "replace a view, rename it",
 			prepare: one,
-			a:       replaceView(ident("v"), setViewProperty(t, "a", "b")), b: renameView(ident("v"), ident("w")),
+			a:       catalogkit.ReplaceView(ident("v"), catalogkit.SetViewProperty(t, "a", "b")), b: renameView(ident("v"), ident("w")),
 			ends: []string{"done, done: ns ns:view w", "no such view, done: ns ns:view w"},
 		},
 		{
 			name:    "rename a view and a table to one name",
-			prepare: func(f *fixture) { f.createView("v"); f.create("t") },
+			prepare: func(f *catalogkit.Fixture) { f.MakeView("v"); f.Create("t") },
 			a:       renameView(ident("v"), ident("x")), b: renameTable(ident("t"), ident("x")),
 			ends: []string{"done, already exists: ns ns:t ns:view x", "already exists, done: ns ns:view v ns:x"},
 		},

@@ -17,6 +17,8 @@ import (
 	"moorage/registry"
 	"moorage/secrets"
 	"moorage/storage"
+	"moorage/testkit/catalogkit"
+	"moorage/testkit/storetest"
 )
 
 // toEndpoint is a change of the server that the files of a warehouse are on.
@@ -25,22 +27,22 @@ func toEndpoint(endpoint string) warehouses.Change {
 }
 
 // twoNodes returns two catalogs over the store of f, which share nothing else but the clock.
-func twoNodes(t *testing.T, f *fixture, store registry.Store) (a, b *instance) {
+func twoNodes(t *testing.T, f *catalogkit.Fixture, store registry.Store) (a, b *catalogkit.Instance) {
 	t.Helper()
-	config := f.instance.config
+	config := f.Instance.Config
 	config.AbortPending = false
-	a, err := newInstance(config)
+	a, err := catalogkit.NewInstance(config)
 	must(t, err)
 	config.Store = store
-	b, err = newInstance(config)
+	b, err = catalogkit.NewInstance(config)
 	must(t, err)
 	return a, b
 }
 
 // configAt returns what a node tells engines of the server of the table.
-func configAt(t *testing.T, n *instance) string {
+func configAt(t *testing.T, n *catalogkit.Instance) string {
 	t.Helper()
-	table, err := n.LoadTable(t.Context(), lakeIdent())
+	table, err := n.LoadTable(t.Context(), catalogkit.LakeIdent())
 	must(t, err)
 	return table.Config["endpoint"]
 }
@@ -52,65 +54,65 @@ func TestChangeReachesOtherNodes(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		f, servers := newRemoteFixture(t)
-		testChangeReachesOtherNodes(t, f, servers, f.store)
+		f, servers := catalogkit.NewRemoteFixture(t)
+		testChangeReachesOtherNodes(t, f, servers, f.Store)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		dsn, random := newDatabase(t), newLockedRandom(1)
-		servers := newServers()
-		f := newFixture(t, func(c *catalog.Config) {
-			c.Store, c.OpenStorage = openPostgres(t, dsn, random), servers.open
+		dsn, random := stores.NewDatabase(t), newLockedRandom(1)
+		servers := catalogkit.NewServers()
+		f := catalogkit.New(t, func(c *catalog.Config) {
+			c.Store, c.OpenStorage = storetest.OpenNode(t, dsn, random), servers.Open
 		})
-		f.createLake(map[string]string{"endpoint": "one"})
-		testChangeReachesOtherNodes(t, f, servers, openPostgres(t, dsn, random))
+		f.CreateLake(map[string]string{"endpoint": "one"})
+		testChangeReachesOtherNodes(t, f, servers, storetest.OpenNode(t, dsn, random))
 	})
 }
 
-func testChangeReachesOtherNodes(t *testing.T, f *fixture, servers *servers, second registry.Store) {
+func testChangeReachesOtherNodes(t *testing.T, f *catalogkit.Fixture, servers *catalogkit.Servers, second registry.Store) {
 	a, b := twoNodes(t, f, second)
-	_, err := a.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	_, err := a.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
-	for _, n := range []*instance{a, b} {
+	for _, n := range []*catalogkit.Instance{a, b} {
 		if got := configAt(t, n); got != "one" {
 			t.Fatalf("before the change it is on %q", got)
 		}
 	}
-	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("two"))
+	_, err = a.Warehouses().Change(f.Ctx, "lake", toEndpoint("two"))
 	must(t, err)
 	if got := configAt(t, a); got != "two" {
 		t.Errorf("the node that made the change still says %q", got)
 	}
-	f.clock.Advance(directory.WarehouseTrust + time.Millisecond)
+	f.Clock.Advance(directory.WarehouseTrust + time.Millisecond)
 	if got := configAt(t, b); got != "two" {
 		t.Errorf("%s after the change another node still says %q", directory.WarehouseTrust, got)
 	}
 
-	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("three"))
+	_, err = a.Warehouses().Change(f.Ctx, "lake", toEndpoint("three"))
 	must(t, err)
-	f.clock.Advance(directory.WarehouseTrust + time.Millisecond)
-	table, err := b.Commit(f.ctx, lakeIdent(), setProperty(t, "a", "b"))
+	f.Clock.Advance(directory.WarehouseTrust + time.Millisecond)
+	table, err := b.Commit(f.Ctx, catalogkit.LakeIdent(), catalogkit.SetProperty(t, "a", "b"))
 	must(t, err)
-	if _, err := servers.at("three").Stat(f.ctx, table.MetadataLocation); err != nil {
+	if _, err := servers.At("three").Stat(f.Ctx, table.MetadataLocation); err != nil {
 		t.Errorf("a commit after the change wrote elsewhere: %v", err)
 	}
 	if got := configAt(t, b); got != "three" {
 		t.Errorf("after a commit the table is on %q", got)
 	}
 
-	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("four"))
+	_, err = a.Warehouses().Change(f.Ctx, "lake", toEndpoint("four"))
 	must(t, err)
-	f.clock.Advance(directory.WarehouseTrust + time.Millisecond)
-	must(t, b.CommitTransaction(f.ctx, "lake", []catalog.TableChange{{Ident: lakeIdent(), CommitRequest: setProperty(t, "a", "c")}}))
+	f.Clock.Advance(directory.WarehouseTrust + time.Millisecond)
+	must(t, b.CommitTransaction(f.Ctx, "lake", []catalog.TableChange{{Ident: catalogkit.LakeIdent(), CommitRequest: catalogkit.SetProperty(t, "a", "c")}}))
 	if got := configAt(t, b); got != "four" {
 		t.Errorf("after a transaction the table is on %q", got)
 	}
 	// A read on the way to a new name shows the change to what is known already, without waiting.
-	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("five"))
+	_, err = a.Warehouses().Change(f.Ctx, "lake", toEndpoint("five"))
 	must(t, err)
-	other := lakeIdent()
+	other := catalogkit.LakeIdent()
 	other.Name = "other"
-	_, err = b.CreateTable(f.ctx, other, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	_, err = b.CreateTable(f.Ctx, other, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
 	if got := configAt(t, b); got != "five" {
 		t.Errorf("after a create the table is on %q", got)
@@ -121,21 +123,21 @@ func testChangeReachesOtherNodes(t *testing.T, f *fixture, servers *servers, sec
 // takes the one for the other, without waiting.
 func TestDroppedWarehouseIsForgotten(t *testing.T) {
 	t.Parallel()
-	f, _ := newRemoteFixture(t)
-	a, b := twoNodes(t, f, f.store)
-	_, err := a.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	f, _ := catalogkit.NewRemoteFixture(t)
+	a, b := twoNodes(t, f, f.Store)
+	_, err := a.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
 	if got := configAt(t, b); got != "one" {
 		t.Fatalf("the table is on %q", got)
 	}
-	wantKind(t, a.Warehouses().Drop(f.ctx, "lake"), moorage.KindNamespaceNotEmpty)
-	must(t, a.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{}))
-	must(t, a.DropNamespace(f.ctx, "lake", lakeIdent().Namespace))
-	must(t, a.Warehouses().Drop(f.ctx, "lake"))
-	_, err = b.LoadTable(f.ctx, lakeIdent())
-	wantKind(t, err, moorage.KindNoSuchWarehouse)
-	f.createLake(map[string]string{"endpoint": "two"})
-	_, err = a.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	catalogkit.WantKind(t, a.Warehouses().Drop(f.Ctx, "lake"), moorage.KindNamespaceNotEmpty)
+	must(t, a.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{}))
+	must(t, a.DropNamespace(f.Ctx, "lake", catalogkit.LakeIdent().Namespace))
+	must(t, a.Warehouses().Drop(f.Ctx, "lake"))
+	_, err = b.LoadTable(f.Ctx, catalogkit.LakeIdent())
+	catalogkit.WantKind(t, err, moorage.KindNoSuchWarehouse)
+	f.CreateLake(map[string]string{"endpoint": "two"})
+	_, err = a.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
 	if got := configAt(t, b); got != "two" {
 		t.Errorf("the table of the new warehouse is on %q", got)
@@ -147,23 +149,23 @@ func TestDroppedWarehouseIsForgotten(t *testing.T) {
 func TestSecretIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
-	s.createLake(nil)
-	_, err := s.CreateTable(s.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	s.CreateLake(nil)
+	_, err := s.CreateTable(s.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
-	a, b := twoNodes(t, s.fixture, s.store)
-	_, err = b.LoadTable(s.ctx, lakeIdent())
+	a, b := twoNodes(t, s.Fixture, s.Store)
+	_, err = b.LoadTable(s.Ctx, catalogkit.LakeIdent())
 	must(t, err)
 	set := func(value map[string]string) warehouses.Details {
 		t.Helper()
-		details, err := a.as("corp:ann").Warehouses().Change(s.ctx, "lake",
+		details, err := a.Named("corp:ann").Warehouses().Change(s.Ctx, "lake",
 			warehouses.Change{Secrets: map[string]map[string]string{storage.SecretServer: value}})
 		must(t, err)
-		loaded, err := b.Warehouses().Load(s.ctx, "lake")
+		loaded, err := b.Warehouses().Load(s.Ctx, "lake")
 		if must(t, err); (loaded.Secret == nil) != (details.Secret == nil) || loaded.Secret != nil && *loaded.Secret != *details.Secret {
 			t.Errorf("answered %+v, then %+v", details.Secret, loaded.Secret)
 		}
-		s.clock.Advance(directory.WarehouseTrust + time.Millisecond)
-		_, err = b.LoadTable(s.ctx, lakeIdent())
+		s.Clock.Advance(directory.WarehouseTrust + time.Millisecond)
+		_, err = b.LoadTable(s.Ctx, catalogkit.LakeIdent())
 		must(t, err)
 		return details
 	}
@@ -179,7 +181,7 @@ func TestSecretIsReplaced(t *testing.T) {
 		if details.Secret == nil || details.Secret.Kind != "access-key" || details.Secret.By != "corp:ann" || details.Secret.At.IsZero() {
 			t.Errorf("the secret is described as %+v", details.Secret)
 		}
-		path, err := b.directory.Path(s.ctx, "lake", nil)
+		path, err := b.Directory.Path(s.Ctx, "lake", nil)
 		must(t, err)
 		ref := path.Warehouse.Secret
 		if first.IsZero() {
@@ -192,18 +194,18 @@ func TestSecretIsReplaced(t *testing.T) {
 	if details := set(nil); details.Secret != nil || s.last().ID != "" {
 		t.Errorf("without a secret: %+v, opened with %+v", details, s.last())
 	}
-	records, err := s.store.Get(s.ctx, registry.SecretKey(first))
+	records, err := s.Store.Get(s.Ctx, registry.SecretKey(first))
 	if must(t, err); records[0].Exists() {
 		t.Error("the secret that was taken away is still stored")
 	}
-	s.wantClean()
+	s.WantClean()
 }
 
 // TestRefusedChange asks for changes that cannot be. Each leaves the warehouse as it was.
 func TestRefusedChange(t *testing.T) {
 	t.Parallel()
-	f, servers := newRemoteFixture(t)
-	before, err := f.store.Get(f.ctx, registry.WarehouseKey("lake"))
+	f, servers := catalogkit.NewRemoteFixture(t)
+	before, err := f.Store.Get(f.Ctx, registry.WarehouseKey("lake"))
 	must(t, err)
 	const name, other = "lake", "sea"
 	long := map[string]*string{"k": new(string(make([]byte, registry.PropertiesBytesMax)))}
@@ -219,18 +221,18 @@ func TestRefusedChange(t *testing.T) {
 		{"own property", name, warehouses.Change{Properties: map[string]*string{"prefix": new("x")}}, nil, moorage.KindBadRequest},
 		{"long properties", name, warehouses.Change{Properties: long}, nil, moorage.KindTooLarge},
 		{"unknown delegation", name, warehouses.Change{Delegation: []vending.Delegation{"trust"}}, nil, moorage.KindBadRequest},
-		{"delegation that the storage has not", name, warehouses.Change{Delegation: bothWays}, nil, moorage.KindBadRequest},
+		{"delegation that the storage has not", name, warehouses.Change{Delegation: catalogkit.BothWays}, nil, moorage.KindBadRequest},
 		{"secret without a key", name, warehouses.Change{Secrets: secretSpec("lake").Secrets}, nil, moorage.KindBadRequest},
 		{"storage that refuses", name, toEndpoint("two"), errors.New("403"), moorage.KindBadRequest},
 		{"storage that is away", name, toEndpoint("two"), storage.ErrUnavailable, moorage.KindUnavailable},
 	} {
-		servers.probes = tt.probes
-		_, err := f.Warehouses().Change(f.ctx, tt.warehouse, tt.change)
+		servers.Probes = tt.probes
+		_, err := f.Warehouses().Change(f.Ctx, tt.warehouse, tt.change)
 		if moorage.KindOf(err) != tt.want {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 	}
-	after, err := f.store.Get(f.ctx, registry.WarehouseKey("lake"))
+	after, err := f.Store.Get(f.Ctx, registry.WarehouseKey("lake"))
 	if must(t, err); after[0].ETag != before[0].ETag {
 		t.Errorf("the warehouse became %s", after[0].Value)
 	}
@@ -238,7 +240,7 @@ func TestRefusedChange(t *testing.T) {
 
 // meddling is a storage that calls do when it is probed.
 type meddling struct {
-	remoteFiles
+	catalogkit.RemoteFiles
 	do *func()
 }
 
@@ -270,26 +272,26 @@ func TestChangesAtOnce(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			servers, do := newServers(), new(func())
-			f := newFixture(t, func(c *catalog.Config) {
+			servers, do := catalogkit.NewServers(), new(func())
+			f := catalogkit.New(t, func(c *catalog.Config) {
 				c.OpenStorage = func(place storage.Place) (storage.Store, error) {
-					store, err := servers.open(place)
-					if remote, ok := store.(remoteFiles); ok {
+					store, err := servers.Open(place)
+					if remote, ok := store.(catalogkit.RemoteFiles); ok {
 						return meddling{remote, do}, err
 					}
 					return store, err
 				}
 			})
-			f.createLake(map[string]string{"endpoint": "one"})
+			f.CreateLake(map[string]string{"endpoint": "one"})
 			*do = func() {
-				_, err := f.Warehouses().Change(f.ctx, "lake", tt.meanwhile)
+				_, err := f.Warehouses().Change(f.Ctx, "lake", tt.meanwhile)
 				must(t, err)
 			}
-			_, err := f.Warehouses().Change(f.ctx, "lake", toEndpoint("two"))
+			_, err := f.Warehouses().Change(f.Ctx, "lake", toEndpoint("two"))
 			if moorage.KindOf(err) != tt.want {
 				t.Errorf("%v, want %v", err, tt.want)
 			}
-			details, err := f.Warehouses().Load(f.ctx, "lake")
+			details, err := f.Warehouses().Load(f.Ctx, "lake")
 			must(t, err)
 			if marked := details.Properties["marked"] == "x"; details.Storage["endpoint"] != tt.endpoint || marked != tt.wantsMarked {
 				t.Errorf("the warehouse is %+v", details)
@@ -313,12 +315,12 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, venders, _ := newVendingFixture(t, bothWays...)
-			if given := f.given("a", bothWays...); given.Delegation == "" {
+			f, venders, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+			if given := f.Given("a", catalogkit.BothWays...); given.Delegation == "" {
 				t.Fatal("nothing is given before")
 			}
-			venders.probes = tt.probes
-			found, err := f.Warehouses().Validate(f.ctx, "lake")
+			venders.Probes = tt.probes
+			found, err := f.Warehouses().Validate(f.Ctx, "lake")
 			must(t, err)
 			var failed []string
 			for _, trial := range found.Trials {
@@ -336,12 +338,12 @@ func TestValidate(t *testing.T) {
 			if (len(found.Stopped) == 2) != tt.stops {
 				t.Errorf("stopped %q", found.Stopped)
 			}
-			details, err := f.Warehouses().Load(f.ctx, "lake")
+			details, err := f.Warehouses().Load(f.Ctx, "lake")
 			must(t, err)
-			if given := f.given("a", bothWays...); (len(details.Delegation) == 0) != tt.stops || (given.Delegation == "") != tt.stops {
+			if given := f.Given("a", catalogkit.BothWays...); (len(details.Delegation) == 0) != tt.stops || (given.Delegation == "") != tt.stops {
 				t.Errorf("afterwards the warehouse offers %q, and %q is given", details.Delegation, given.Delegation)
 			}
-			f.wantClean()
+			f.WantClean()
 		})
 	}
 }
@@ -349,20 +351,20 @@ func TestValidate(t *testing.T) {
 // TestStopVendingWhileTheStorageIsAway takes what is offered away, which needs no storage.
 func TestStopVendingWhileTheStorageIsAway(t *testing.T) {
 	t.Parallel()
-	f, venders, _ := newVendingFixture(t, bothWays...)
-	venders.probes = storage.ErrUnavailable
+	f, venders, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+	venders.Probes = storage.ErrUnavailable
 	for _, tt := range []struct {
 		offers []vending.Delegation
 		want   moorage.Kind
 	}{
-		{[]vending.Delegation{vending.RemoteSigning}, 0}, {bothWays, moorage.KindUnavailable}, {[]vending.Delegation{}, 0},
+		{[]vending.Delegation{vending.RemoteSigning}, 0}, {catalogkit.BothWays, moorage.KindUnavailable}, {[]vending.Delegation{}, 0},
 	} {
-		_, err := f.Warehouses().Change(f.ctx, "lake", warehouses.Change{Delegation: tt.offers})
+		_, err := f.Warehouses().Change(f.Ctx, "lake", warehouses.Change{Delegation: tt.offers})
 		if moorage.KindOf(err) != tt.want {
 			t.Errorf("offer %q: %v, want %v", tt.offers, err, tt.want)
 		}
 	}
-	if given := f.given("a", bothWays...); given.Delegation != "" {
+	if given := f.Given("a", catalogkit.BothWays...); given.Delegation != "" {
 		t.Errorf("engines are still given %q", given.Delegation)
 	}
 }
@@ -370,10 +372,10 @@ func TestStopVendingWhileTheStorageIsAway(t *testing.T) {
 // TestListWarehouses lists in pages of one.
 func TestListWarehouses(t *testing.T) {
 	t.Parallel()
-	f, _ := newRemoteFixture(t)
+	f, _ := catalogkit.NewRemoteFixture(t)
 	var names []string
 	for page := (moorage.Page{Limit: 1}); ; {
-		found, next, err := f.Warehouses().List(f.ctx, page)
+		found, next, err := f.Warehouses().List(f.Ctx, page)
 		must(t, err)
 		for _, each := range found {
 			names = append(names, each.Name)
@@ -382,10 +384,10 @@ func TestListWarehouses(t *testing.T) {
 			break
 		}
 	}
-	if want := []string{"lake", testWarehouse}; !slices.Equal(names, want) {
+	if want := []string{"lake", catalogkit.Warehouse}; !slices.Equal(names, want) {
 		t.Errorf("listed %q, want %q", names, want)
 	}
-	details, err := f.Warehouses().Load(f.ctx, "lake")
+	details, err := f.Warehouses().Load(f.Ctx, "lake")
 	if must(t, err); !maps.Equal(details.Storage, map[string]string{"endpoint": "one"}) || details.ID.IsZero() {
 		t.Errorf("loaded %+v", details)
 	}
@@ -397,32 +399,32 @@ func TestRewrapMeetsChanges(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
 	for _, name := range []string{"a", "b", "c"} {
-		_, err := s.Warehouses().Create(s.ctx, secretSpec(name))
+		_, err := s.Warehouses().Create(s.Ctx, secretSpec(name))
 		must(t, err)
 	}
-	one, two := twoNodes(t, s.fixture, s.store)
+	one, two := twoNodes(t, s.Fixture, s.Store)
 	now, _, err := secrets.Rotate(s.path)
 	must(t, err)
 	must(t, s.keys.Reload())
 	var working sync.WaitGroup
-	for _, n := range []*instance{one, two} {
+	for _, n := range []*catalogkit.Instance{one, two} {
 		working.Go(func() {
-			if _, err := n.As(moorage.System("test")).Warehouses().RewrapSecrets(s.ctx); err != nil {
+			if _, err := n.As(moorage.System("test")).Warehouses().RewrapSecrets(s.Ctx); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	working.Go(func() {
 		for _, name := range []string{"c", "b", "a"} {
-			for moorage.KindCommitFailed == changeSecret(t, s.fixture, name, "new") { // Rewrap was faster
+			for moorage.KindCommitFailed == changeSecret(t, s.Fixture, name, "new") { // Rewrap was faster
 			}
 		}
 	})
 	working.Wait()
-	later, err := newInstance(s.config)
+	later, err := catalogkit.NewInstance(s.Config)
 	must(t, err)
 	for _, name := range []string{"a", "b", "c"} {
-		_, err := later.LoadWarehouse(s.ctx, name)
+		_, err := later.LoadWarehouse(s.Ctx, name)
 		must(t, err)
 		secret := s.last()
 		if plain, err := s.plain(secret); err != nil || plain != `{"secret-access-key":"new"}` {
@@ -434,8 +436,8 @@ func TestRewrapMeetsChanges(t *testing.T) {
 	}
 }
 
-func changeSecret(t *testing.T, f *fixture, name, value string) moorage.Kind {
-	_, err := f.Warehouses().Change(f.ctx, name, warehouses.Change{Secrets: map[string]map[string]string{
+func changeSecret(t *testing.T, f *catalogkit.Fixture, name, value string) moorage.Kind {
+	_, err := f.Warehouses().Change(f.Ctx, name, warehouses.Change{Secrets: map[string]map[string]string{
 		storage.SecretServer: {"secret-access-key": value},
 	}})
 	if kind := moorage.KindOf(err); err != nil && kind != moorage.KindCommitFailed {

@@ -72,7 +72,10 @@ func importTable() map[string][]string {
 		"management/client": {},
 		"cmd/moorage":       {everything},
 		// Kits of tests.
-		"testkit":              {},
+		"testkit": {},
+		"testkit/catalogkit": {"access", "catalog", "catalog/claims", "catalog/directory", "catalog/documents", "catalog/gate", "catalog/grants",
+			"catalog/vending", "catalog/warehouses", "check", "internal/jsontext", "ledger", "locks", "maintenance/purge", "maintenance/retention", "metadata",
+			"recovery", "registry", "registry/memory", "storage", "storage/memory", "testkit", "testkit/locktest", "testkit/registrytest", "testkit/storetest", "txlog"},
 		"testkit/fakecloud":    {},
 		"testkit/histories":    {"metadata"},
 		"testkit/locktest":     {"locks"},

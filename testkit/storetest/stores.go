@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"crypto/rand"
+	"io"
 	"testing"
 	"time"
 
@@ -29,19 +30,33 @@ func (s *Stores) Main(m *testing.M) { s.Database.Main(m) }
 // Each runs a test over every kind of store. Each store is new.
 func (s *Stores) Each(t *testing.T, test func(t *testing.T, store registry.Store)) {
 	t.Helper()
-	for name, open := range map[string]func(testing.TB) registry.Store{
-		"memory": func(testing.TB) registry.Store { return memory.New(rand.Reader) },
-		"pebble": func(t testing.TB) registry.Store {
-			store, err := pebble.Open("store", pebble.Options{FS: vfs.NewMem(), Random: rand.Reader})
-			return opened(t, store, err)
-		},
-		"postgres": func(t testing.TB) registry.Store { return OpenPostgres(t, s.NewDatabase(t)) },
-	} {
+	for name, open := range s.Kinds() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			test(t, open(t, rand.Reader))
 		})
 	}
+}
+
+// Open opens a new store that draws from random. The test closes it.
+type Open func(t testing.TB, random io.Reader) registry.Store
+
+// Kinds returns what opens a store of each kind, by its name: memory, pebble, postgres.
+func (s *Stores) Kinds() map[string]Open {
+	return map[string]Open{
+		"memory": func(_ testing.TB, random io.Reader) registry.Store { return memory.New(random) },
+		"pebble": OpenPebble,
+		"postgres": func(t testing.TB, random io.Reader) registry.Store {
+			return OpenNode(t, s.NewDatabase(t), random)
+		},
+	}
+}
+
+// OpenPebble opens a Pebble store on a file system in memory. It is an Open.
+func OpenPebble(t testing.TB, random io.Reader) registry.Store {
+	t.Helper()
+	store, err := pebble.Open("store", pebble.Options{FS: vfs.NewMem(), Random: random})
+	return opened(t, store, err)
 }
 
 // NewDatabase returns the DSN of an empty database with the tables of a store.
@@ -60,8 +75,14 @@ func (s *Stores) NewDatabase(t testing.TB) string {
 // OpenPostgres returns a store over a database, for one node.
 func OpenPostgres(t testing.TB, dsn string) registry.Store {
 	t.Helper()
+	return OpenNode(t, dsn, rand.Reader)
+}
+
+// OpenNode is OpenPostgres with a source of random bits.
+func OpenNode(t testing.TB, dsn string, random io.Reader) registry.Store {
+	t.Helper()
 	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8",
-		postgres.Options{Random: rand.Reader, AcquireTimeout: time.Minute})
+		postgres.Options{Random: random, AcquireTimeout: time.Minute})
 	return opened(t, store, err)
 }
 
