@@ -104,9 +104,9 @@ func (s *Snapshot) Keys(id string) (keys []Key, owner Principal) {
 // KeyLives reports whether a secret of the API key called id is valid at now. generation selects
 // the secret. If the key's principal is disabled, the secret is not valid.
 func (s *Snapshot) KeyLives(id string, generation uint64, now time.Time) bool {
-	keys, owner := s.Keys(id)
-	return !owner.Disabled && slices.ContainsFunc(keys, func(k Key) bool {
-		return k.Generation == generation && now.Before(k.Ends)
+	owner := s.names.principals[s.names.keys[id]]
+	return !owner.Disabled && slices.ContainsFunc(owner.Keys, func(k Key) bool {
+		return k.ID == id && k.Generation == generation && now.Before(k.Ends)
 	})
 }
 

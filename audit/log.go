@@ -141,6 +141,16 @@ func (l *Log) Note(line Line) {
 	}
 }
 
+// Writes reports whether noted lines are written. If not, the log only remembers denials.
+func (l *Log) Writes() bool { return l.config.Out != nil }
+
+// AddRead counts a read that is like earlier ones of the same minute, and reports whether it did.
+// If it returns false, the caller must note a line about the read. A busy client reads one object
+// thousands of times a second, and making each line would take longer than counting it.
+func (l *Log) AddRead(read Read) bool {
+	return l.config.Out != nil && l.config.Reads == 0 && l.sums.addRead(read, l.config.Now())
+}
+
 // isSummed reports whether line is not written itself, because another line counts it or because
 // sampling omits it.
 func (l *Log) isSummed(line *Line) bool {

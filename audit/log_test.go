@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -346,6 +347,65 @@ func TestReadsAreSummed(t *testing.T) {
 	}
 	if lines != 3*50+2+1 {
 		t.Errorf("the lines stand for %d, want %d", lines, 3*50+2+1)
+	}
+}
+
+// Reads that are only counted have the same lines as reads that are noted, and none is left out.
+func TestReadsAreCounted(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	o := new(out)
+	log := newLog(t, o, Config{Now: func() time.Time { return now }})
+	noted, all := 0, map[string]int{}
+	var reading sync.WaitGroup
+	var mu sync.Mutex
+	for range 4 {
+		reading.Go(func() {
+			for i := range 500 {
+				caller, table := fmt.Sprint("c", i%2), fmt.Sprint("t", i%5)
+				line := read(caller)
+				line.Operation, line.Object = "load-table", Object{Kind: "table", ID: table}
+				isCounted := log.AddRead(Read{Caller: caller, Operation: "load-table", Kind: "table", ID: table})
+				mu.Lock()
+				if all[caller+table]++; !isCounted {
+					noted++
+				}
+				mu.Unlock()
+				if !isCounted {
+					log.Note(line)
+				}
+			}
+		})
+	}
+	reading.Wait()
+	if noted < 2*len(all) || noted > 8*len(all) { // of each, the first two, and by each reader at most two
+		t.Errorf("%d of %d reads are noted", noted, 4*500)
+	}
+	now = now.Add(time.Minute)
+	if log.AddRead(Read{Caller: "c0", Operation: "load-table", Kind: "table", ID: "t0"}) {
+		t.Error("the first read of a minute has no line")
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, line := range o.read(t) {
+		count := 1
+		if summed, ok := line["count"]; ok {
+			count = int(summed.(float64))
+		}
+		got[fmt.Sprint(line["caller"], line["object"].(map[string]any)["id"])] += count
+	}
+	if !maps.Equal(got, all) {
+		t.Errorf("the lines stand for %v, want %v", got, all)
+	}
+	for name, config := range map[string]Config{"each": {Reads: 1}, "one in seven": {Reads: 7}} {
+		log := newLog(t, new(out), config)
+		log.Note(read("c0"))
+		log.Note(read("c0"))
+		if log.AddRead(Read{Caller: "c0"}) {
+			t.Errorf("%s: a read is only counted", name)
+		}
 	}
 }
 

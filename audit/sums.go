@@ -28,8 +28,13 @@ type alike struct {
 	caller    string
 	operation string
 	decision  string
-	object    string // empty if the object does not matter
+	// kind and id are those of the object. Both are empty if the object does not matter.
+	kind, id string
+	names    string // of an object without an id
 }
+
+// Read is an allowed read of an object that has an id.
+type Read struct{ Caller, Operation, Kind, ID string }
 
 // sum counts similar lines.
 type sum struct {
@@ -45,21 +50,38 @@ func alikeOf(line *Line, perObject bool) alike {
 		minute: line.Time.Unix() / 60, event: line.Event, caller: line.Caller, operation: line.Operation,
 		decision: line.Decision,
 	}
-	if perObject {
-		o := line.Object
+	if !perObject {
+		return of
+	}
+	o := line.Object
+	if of.kind, of.id = o.Kind, o.ID; o.ID == "" { // an object without a decision has no id
 		w := members{}
-		w.quote(o.Kind)
-		w.quote(o.ID)
-		if o.ID == "" { // an object without a decision has no id
-			w.quote(o.Warehouse)
-			w.quote(o.Name)
-			for _, level := range o.Namespace {
-				w.quote(level)
-			}
+		w.quote(o.Warehouse)
+		w.quote(o.Name)
+		for _, level := range o.Namespace {
+			w.quote(level)
 		}
-		of.object = string(w.text)
+		of.names = string(w.text)
 	}
 	return of
+}
+
+// addRead counts one more read, and reports whether it did. It returns false if the sum of the read
+// has no line yet.
+func (s *sums) addRead(read Read, now time.Time) bool {
+	of := alike{
+		minute: now.Unix() / 60, event: Decision, caller: read.Caller, operation: read.Operation, decision: Allowed,
+		kind: read.Kind, id: read.ID,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counted := s.counts[of]
+	if counted == nil || counted.more == 0 {
+		return false
+	}
+	counted.seen++
+	counted.more++
+	return true
 }
 
 // takesRead reports whether an allowed read is summed. In each minute, the first read with the same
@@ -125,7 +147,7 @@ func (s *sums) flush(now time.Time, all bool) (lines []Line) {
 		}
 		if counted := s.counts[of]; counted.more > 0 {
 			counted.line.Count = counted.more
-			if of.object == "" {
+			if of.kind == "" {
 				counted.line.Object = Object{Kind: counted.line.Object.Kind}
 			}
 			lines = append(lines, counted.line)

@@ -165,29 +165,29 @@ func (a *Authenticator) identify(r *http.Request, address string) (moorage.Calle
 		}
 		return moorage.Caller{}, refuse(reasonNone)
 	case 1:
-		return a.authorize(r.Context(), headers[0], address)
+		return a.authorizeOn(r.Context(), headers[0], address)
 	}
 	return moorage.Caller{}, refuse(reasonMalformed)
 }
 
-// authorize returns the caller of a request with the Authorization header header.
-func (a *Authenticator) authorize(ctx context.Context, header, address string) (moorage.Caller, error) {
+// authorize checks the credential in the Authorization header header.
+func (a *Authenticator) authorize(ctx context.Context, header, address string) (accepted, error) {
 	scheme, credential, found := strings.Cut(header, " ")
 	switch {
 	case len(header) > tokenBytesMax:
-		return moorage.Caller{}, refuse(reasonTooLong)
+		return accepted{}, refuse(reasonTooLong)
 	case !found || credential == "":
-		return moorage.Caller{}, refuse(reasonMalformed)
+		return accepted{}, refuse(reasonMalformed)
 	case strings.EqualFold(scheme, "Bearer"):
 		return a.bearer(ctx, credential, address)
 	case strings.EqualFold(scheme, "Basic"):
 		id, secret, ok := parseBasic(credential)
 		if !ok {
-			return moorage.Caller{}, refuse(reasonMalformed)
+			return accepted{}, refuse(reasonMalformed)
 		}
-		return a.callerOfKey(ctx, id, secret)
+		return a.checkKey(ctx, id, secret)
 	}
-	return moorage.Caller{}, refuse(reasonMalformed)
+	return accepted{}, refuse(reasonMalformed)
 }
 
 // parseBasic returns the API key in a credential of the scheme Basic. The credential is an id and a
@@ -204,36 +204,36 @@ func parseBasic(credential string) (id, secret string, ok bool) {
 	return parsePair(clientID, clientSecret)
 }
 
-// bearer returns the caller of a request with the bearer token text.
-func (a *Authenticator) bearer(ctx context.Context, text, address string) (moorage.Caller, error) {
+// bearer checks the bearer token text.
+func (a *Authenticator) bearer(ctx context.Context, text, address string) (accepted, error) {
 	if LooksLikeKey(text) {
 		id, secret, ok := parseAPIKey(text)
 		if !ok {
-			return moorage.Caller{}, refuse(reasonMalformed)
+			return accepted{}, refuse(reasonMalformed)
 		}
-		return a.callerOfKey(ctx, id, secret)
+		return a.checkKey(ctx, id, secret)
 	}
 	now, hash := a.config.Now(), sha256.Sum256([]byte(text))
 	found, isKnown := a.verified.GetIfPresent(hash)
 	if isKnown && now.Before(found.until) && (found.issuer == nil || found.issuer.keys() == found.set) {
-		return a.stillAlive(ctx, found.caller, now)
+		return a.checkAlive(ctx, found.caller, found.until)
 	}
 	if !a.failures.allows(address) {
-		return moorage.Caller{}, errTooMany()
+		return accepted{}, errTooMany()
 	}
 	t, err := parseToken(text)
 	if err != nil {
-		return moorage.Caller{}, err
+		return accepted{}, err
 	}
 	made := &verified{until: now.Add(verifiedFor)}
 	if made.caller, err = a.verify(ctx, t, address, made); err != nil {
-		return moorage.Caller{}, err
+		return accepted{}, err
 	}
 	if made.caller.Ends.Before(made.until) {
 		made.until = made.caller.Ends
 	}
 	a.verified.Set(hash, made)
-	return a.stillAlive(ctx, made.caller, now)
+	return a.checkAlive(ctx, made.caller, made.until)
 }
 
 // verify returns the caller of a token that was sent from address. It records in made how the token
@@ -252,18 +252,6 @@ func (a *Authenticator) verify(ctx context.Context, t *token, address string, ma
 	}
 	caller, made.set, err = made.issuer.verify(ctx, t)
 	return caller, err
-}
-
-// stillAlive returns caller. It returns an error if caller's token was issued for an API key that
-// is no longer valid.
-func (a *Authenticator) stillAlive(ctx context.Context, caller moorage.Caller, now time.Time) (moorage.Caller, error) {
-	if caller.KeyID == "" {
-		return caller, nil
-	}
-	if err := a.refuseDead(ctx, &caller, now); err != nil {
-		return moorage.Caller{}, err
-	}
-	return caller, nil
 }
 
 // newJitter returns a random source for a single user, seeded by from.

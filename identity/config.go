@@ -66,6 +66,9 @@ type Records interface {
 	// APIKey returns the key with that id. found is false if there is no such key, or its principal
 	// is disabled.
 	APIKey(ctx context.Context, id string) (key APIKey, found bool, err error)
+	// Epoch returns the number of the store's present access policy. It changes with each change of
+	// a key or a principal. It is 0 if access control is off.
+	Epoch(ctx context.Context) (uint64, error)
 	// SpeaksFor returns the alias of the issuer for whose subjects caller may act. may is false if
 	// caller may not act for subjects of any issuer.
 	SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error)
@@ -91,6 +94,7 @@ type APIKey struct {
 	Disabled  bool        // the principal is disabled
 	Roles     []string    // the roles that limit the key; nil if there is no limit
 	Secrets   []KeySecret // including secrets that have ended
+	Epoch     uint64      // the epoch of the policy that had the key
 }
 
 // KeySecret has the hash of one secret of a key.

@@ -86,7 +86,7 @@ func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry,
 			if which == maybeExpired { // the request's own key decides, not the key that the token was issued for
 				return c, nil
 			}
-			if _, err = a.stillAlive(ctx, c.caller(), a.config.Now()); err == nil {
+			if _, err = a.checkAlive(ctx, c.caller(), time.Time{}); err == nil {
 				return c, nil
 			}
 		}
@@ -113,7 +113,7 @@ func (a *Authenticator) checkBearer(ctx context.Context, r tokenRequest, caller 
 	if err != nil {
 		return err
 	}
-	if sender.Name != caller.Name || !slices.Equal(sender.Via, caller.Via) {
+	if sender.caller.Name != caller.Name || !slices.Equal(sender.caller.Via, caller.Via) {
 		return oauthErrorf(codeGrant, "The token does not belong to its sender")
 	}
 	return nil
@@ -193,14 +193,14 @@ func (a *Authenticator) actorOf(ctx context.Context, r tokenRequest) (moorage.Ca
 	shown := r.form.Get("actor_token")
 	engine, authenticated := moorage.Caller{}, a.config.Now()
 	if id, secret, ok := parseAPIKey(shown); ok {
-		caller, err := a.callerOfKey(ctx, id, secret)
+		key, err := a.checkKey(ctx, id, secret)
 		if _, refused := errors.AsType[*refusal](err); refused {
 			err = oauthErrorf(codeGrant, "The actor is not valid")
 		}
 		if err != nil {
 			return moorage.Caller{}, time.Time{}, err
 		}
-		engine = caller
+		engine = key.caller
 	} else {
 		c, err := a.ownToken(ctx, shown, isNotExpired, r.address)
 		if err != nil {

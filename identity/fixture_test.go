@@ -39,6 +39,8 @@ type fakeRecords struct {
 	roles    map[string][]string
 	down     error
 	lookups  int // of public keys
+	checks   int // of API keys
+	epoch    uint64
 	narrowed []string
 }
 
@@ -51,8 +53,16 @@ func newRecords() *fakeRecords {
 func (f *fakeRecords) APIKey(_ context.Context, id string) (APIKey, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.checks++
 	key, found := f.keys[id]
+	key.Epoch = f.epoch
 	return key, found, f.down
+}
+
+func (f *fakeRecords) Epoch(context.Context) (uint64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.epoch, f.down
 }
 
 func (f *fakeRecords) Store(context.Context) (string, error) { return "store1", f.down }

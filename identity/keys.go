@@ -9,15 +9,14 @@ import (
 	"moorage"
 )
 
-// callerOfKey returns the caller of an API key. It takes as much time for an unknown key as for a
-// wrong secret.
-func (a *Authenticator) callerOfKey(ctx context.Context, id, secret string) (moorage.Caller, error) {
+// checkKey checks an API key. It takes as much time for an unknown key as for a wrong secret.
+func (a *Authenticator) checkKey(ctx context.Context, id, secret string) (accepted, error) {
 	if a.config.Records == nil {
-		return moorage.Caller{}, refuse(reasonAPIKey)
+		return accepted{}, refuse(reasonAPIKey)
 	}
 	key, found, err := a.config.Records.APIKey(ctx, id)
 	if err != nil {
-		return moorage.Caller{}, unavailable("look up an API key", err)
+		return accepted{}, unavailable("look up an API key", err)
 	}
 	given, now := hashOf(secret), a.config.Now()
 	var alive KeySecret
@@ -33,12 +32,13 @@ func (a *Authenticator) callerOfKey(ctx context.Context, id, secret string) (moo
 		}
 	}
 	if !found || matches == 0 || key.Disabled {
-		return moorage.Caller{}, key.refusal(id, hashOf(secret), now)
+		return accepted{}, key.refusal(id, hashOf(secret), now)
 	}
-	return moorage.Caller{
+	caller := moorage.Caller{
 		Name: key.Principal, Only: key.Roles, Source: moorage.SourceKey,
 		KeyID: id, KeyGeneration: alive.Generation, Ends: alive.Ends,
-	}, nil
+	}
+	return accepted{caller, key.Epoch, alive.Ends}, nil
 }
 
 // refusal returns an error that has the reason why a secret with the hash given is refused. id is
@@ -76,29 +76,35 @@ func (k APIKey) whyDead(found bool, generation uint64) string {
 // and a new one.
 const keySecretsMax = 2
 
-// refuseDead returns an error if caller's credential was issued for an API key that is no longer
-// valid, and nil otherwise.
-func (a *Authenticator) refuseDead(ctx context.Context, caller *moorage.Caller, now time.Time) error {
+// checkAlive checks that the API key for which caller's token was issued is still valid, if there
+// is such a key. The token is valid until the time until.
+func (a *Authenticator) checkAlive(ctx context.Context, caller moorage.Caller, until time.Time) (accepted, error) {
+	if caller.KeyID == "" {
+		return accepted{caller: caller}, nil
+	}
 	if a.config.Records == nil {
-		return refuse(reasonAPIKey)
+		return accepted{}, refuse(reasonAPIKey)
 	}
 	key, found, err := a.config.Records.APIKey(ctx, caller.KeyID)
 	if err != nil {
-		return unavailable("look up an API key", err)
+		return accepted{}, unavailable("look up an API key", err)
 	}
 	owner := caller.Name
 	if caller.IsActing() {
 		owner = caller.Via[len(caller.Via)-1]
 	}
 	if found && key.Principal != owner {
-		return refuse(reasonAPIKey)
+		return accepted{}, refuse(reasonAPIKey)
 	}
-	isAlive := found && !key.Disabled &&
-		slices.ContainsFunc(key.Secrets, func(known KeySecret) bool {
-			return known.Generation == caller.KeyGeneration && now.Before(known.Ends)
-		})
-	if isAlive {
-		return nil
+	now := a.config.Now()
+	at := slices.IndexFunc(key.Secrets, func(known KeySecret) bool {
+		return known.Generation == caller.KeyGeneration && now.Before(known.Ends)
+	})
+	if !found || key.Disabled || at < 0 {
+		return accepted{}, refuseKey(owner, caller.KeyID, key.whyDead(found, caller.KeyGeneration))
 	}
-	return refuseKey(owner, caller.KeyID, key.whyDead(found, caller.KeyGeneration))
+	if ends := key.Secrets[at].Ends; ends.Before(until) {
+		until = ends
+	}
+	return accepted{caller, key.Epoch, until}, nil
 }

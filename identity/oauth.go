@@ -175,14 +175,14 @@ func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller mo
 	if !ok {
 		return caller, true, oauthErrorf(codeClient, "Invalid credentials")
 	}
-	caller, err = a.callerOfKey(ctx, id, secret)
+	key, err := a.checkKey(ctx, id, secret)
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		if refused.isKey {
 			a.note(r.address, refused)
 		}
 		err = oauthErrorf(codeClient, "Invalid credentials")
 	}
-	return caller, true, err
+	return key.caller, true, err
 }
 
 // issue gives caller a token. If the request has a scope, the token is limited to roles

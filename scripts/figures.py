@@ -43,6 +43,7 @@ COMMANDS = {
     "walk": ["./maintenance/due", "-v", "-run", "^TestWalkKeepsItsRate$"],
     "former": ["./cmd/moorage", "-bench", "BenchmarkServerFormer", "-benchtime", "7x"],
     "loads": ["./cmd/moorage", "-bench", "BenchmarkServerLoad", "-benchtime", "10x"],
+    "access": ["./cmd/moorage", "-bench", "BenchmarkServerLoadAccess", "-benchtime", "10x"],
     "compressed": ["./rest", "-bench", "BenchmarkLoad$/snapshots=1000/gzip", "-benchtime", "1s", "-count", "3"],
     "pages": ["./rest", "-v", "-run", "^TestListPageIsFlat$", "-million"],
     "postgres": ["./catalog", "-bench", "BenchmarkPostgres/commit/file/clients=(8|64)$|"
@@ -159,6 +160,9 @@ FIGURES = [
            lambda r: r.value("ServerLoad/tables=300", "moorage-cpu-µs/req")),
     Figure("the same, processor time of its client", "loads", "≤ 20 µs",
            lambda r: r.value("ServerLoad/tables=300", "client-cpu-µs/req")),
+    *(Figure(f"loads with a {shown} and the audit log, beside neither", "access", "≥ 0.9 ×",
+             lambda r, shown=shown: r.value(f"ServerLoadAccess/credential={shown}", "share"))
+      for shown in ("key", "token")),
     Figure("compressed loads, 1,000 snapshots, beside compressing each", "compressed", "≥ 1.1 ×",
            lambda r: r.ratio("Load/snapshots=1000/gzip/each-time", "Load/snapshots=1000/gzip/moorage")),
     Figure("a page of a million names within 1.5 × one of 1,000", "pages", "holds", lambda r: r.passed("TestListPageIsFlat")),
@@ -168,6 +172,7 @@ FIGURES = [
     Figure("the same, 64 clients", "postgres", "≥ 80 %", postgres_share(64)),
     Figure("requests to the store are as few as named", "promises", "holds", lambda r: r.passed("TestRoundTrips")),
     Figure("memory after the mixed workloads", "memory", "≤ 120 MB", lambda r: r.value("ServerMemory", "mixed-MB")),
+    Figure("the same, a minute later", "memory", "≤ 150 MB", lambda r: r.value("ServerMemory", "later-MB")),
     Figure("memory after 50,000 creates by 8 clients", "memory", "≤ 200 MB", lambda r: r.value("ServerMemory", "creates-MB")),
     Figure("memory when idle", "memory", "≤ 40 MB", lambda r: r.value("ServerMemory", "idle-MB")),
     Figure("start", "memory", "≤ 60 ms", lambda r: r.value("ServerMemory", "start-ms")),

@@ -26,6 +26,7 @@ type KnownKey struct {
 	Disabled  bool // whether its principal is disabled
 	Roles     []string
 	Secrets   []KeySecret // including expired secrets
+	Epoch     uint64      // the epoch of the policy that has the key
 }
 
 // PublicKey is the public half of a key with which nodes sign tokens.
@@ -62,10 +63,23 @@ func (g *Grants) Key(ctx context.Context, id string) (key KnownKey, found bool, 
 	return key, found, nil
 }
 
+// Epoch returns the epoch of the store's present policy. Each change of a key or a principal
+// changes it. It is 0 if access control is off. The caller needs no privileges.
+func (g *Grants) Epoch(ctx context.Context) (uint64, error) {
+	if g.guard == nil {
+		return 0, nil
+	}
+	policy, on, err := g.guard.Fresh(ctx)
+	if err != nil || !on {
+		return 0, moorage.Annotate("grants.Epoch", "", err)
+	}
+	return policy.Epoch(), nil
+}
+
 // knownKey returns the API key called id from policy.
 func knownKey(policy *access.Snapshot, id string) (key KnownKey, found bool) {
 	secrets, owner := policy.Keys(id)
-	key.Principal, key.Disabled = owner.Name, owner.Disabled
+	key.Principal, key.Disabled, key.Epoch = owner.Name, owner.Disabled, policy.Epoch()
 	for _, each := range secrets {
 		key.Roles = each.Roles
 		key.Secrets = append(key.Secrets, KeySecret{each.SHA256, each.Generation, each.Ends})

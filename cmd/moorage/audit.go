@@ -203,6 +203,10 @@ func (a *audited) Audit(ctx context.Context, asked gate.Request, outcome error) 
 		return
 	}
 	row, _ := asked.Verb.Row()
+	isRead := row.Reads && outcome == nil
+	if isRead && len(made) == 0 && !a.log.Writes() {
+		return
+	}
 	var lines []audit.Line
 	ended := func(line audit.Line) {
 		if outcome != nil {
@@ -223,6 +227,9 @@ func (a *audited) Audit(ctx context.Context, asked gate.Request, outcome error) 
 		}
 	}()
 	for _, decision := range made {
+		if isRead && a.isCounted(decision) {
+			continue
+		}
 		ended(lineOf(ctx, decision))
 	}
 	if len(made) > 0 {
@@ -237,6 +244,16 @@ func (a *audited) Audit(ctx context.Context, asked gate.Request, outcome error) 
 		line.Object.Warehouse, line.Object.Namespace, line.Object.Name = on.Warehouse, on.Namespace, on.Name
 		ended(line)
 	}
+}
+
+// isCounted reports whether the log counts a read together with earlier ones, without a line.
+func (a *audited) isCounted(d gate.Decision) bool {
+	if d.Outcome != access.Allow || len(d.Object.Path) == 0 {
+		return false
+	}
+	read := audit.Read{Caller: d.Caller.Name, Operation: string(d.Verb), Kind: d.Object.Kind().String()}
+	read.ID = d.Object.Path[0].ID.String()
+	return a.log.AddRead(read)
 }
 
 // decisionOf returns the decision about a request that ended with outcome.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -74,6 +75,28 @@ func TestAuditFileOfEachNode(t *testing.T) {
 	}
 	if _, _, err := openAuditFile(config, config.Audit); !errors.Is(err, audit.ErrClaimed) {
 		t.Errorf("a second writer of --audit: %v, want ErrClaimed", err)
+	}
+}
+
+// A request that ends while the node is closed still has its line.
+func TestAuditClosesLast(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	config := cli.Config{Data: t.TempDir(), Store: "memory", Audit: path}
+	node, err := openNode(t.Context(), config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.audit.Start()
+	node.closers.add(func() error {
+		node.audit.Note(audit.Line{Event: audit.Decision, Operation: "drop-table", Caller: "late"})
+		return nil
+	})
+	if err := node.close(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), `"caller":"late"`) {
+		t.Errorf("the log holds %q: %v", text, err)
 	}
 }
 

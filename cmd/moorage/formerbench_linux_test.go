@@ -121,7 +121,14 @@ func (w *worked) work(b *testing.B, load workload) float64 {
 // startBinary starts a server as users start it, over an embedded store of its own.
 func startBinary(b *testing.B, binary string) (*served, *exec.Cmd) {
 	b.Helper()
-	process := exec.CommandContext(b.Context(), binary, "serve", "--listen", "127.0.0.1:0", "--data", b.TempDir())
+	return startBinaryOver(b, binary, b.TempDir())
+}
+
+// startBinaryOver starts a server over the embedded store in data.
+func startBinaryOver(b *testing.B, binary, data string, args ...string) (*served, *exec.Cmd) {
+	b.Helper()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)
+	process := exec.CommandContext(b.Context(), binary, args...)
 	return startReady(b, process), process
 }
 

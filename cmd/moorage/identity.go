@@ -103,12 +103,17 @@ func (k keyRecords) APIKey(ctx context.Context, id string) (key identity.APIKey,
 	if err != nil || !found {
 		return identity.APIKey{}, false, err
 	}
-	key = identity.APIKey{Principal: known.Principal, Disabled: known.Disabled, Roles: known.Roles}
+	key = identity.APIKey{
+		Principal: known.Principal, Disabled: known.Disabled, Roles: known.Roles, Epoch: known.Epoch,
+	}
 	for _, secret := range known.Secrets {
 		key.Secrets = append(key.Secrets, identity.KeySecret(secret))
 	}
 	return key, true, nil
 }
+
+// Epoch returns the number of the store's present access policy.
+func (k keyRecords) Epoch(ctx context.Context) (uint64, error) { return k.access.Epoch(ctx) }
 
 // Store returns the id of the store.
 func (k keyRecords) Store(ctx context.Context) (string, error) {

@@ -31,7 +31,7 @@ func newKey(t *testing.T, name string, args ...string) string {
 }
 
 // token asks the token endpoint and returns the status and the token.
-func (s *served) token(t *testing.T, header string, pairs ...string) (int, string) {
+func (s *served) token(t testing.TB, header string, pairs ...string) (int, string) {
 	t.Helper()
 	form := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"moorage/identity"
 	"moorage/internal/cli"
 	"moorage/internal/web"
 )
@@ -334,7 +335,7 @@ func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
 	if c.isBeyond {
 		ctx = web.WithProbesOnly(ctx)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(identity.WithConnection(ctx))
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if c.cancel = cancel; c.isClosed {

@@ -45,7 +45,7 @@ func BenchmarkServerLoad(b *testing.B) {
 
 func benchmarkLoads(b *testing.B, binary string, tables int) {
 	moorage, process := startBinary(b, binary)
-	loads := prepareLoads(b, moorage, tables)
+	loads := prepareLoads(b, moorage, tables, "", "")
 	handler, handlerProcess := startStatic(b, loads[0].answer)
 	of := map[string]*loaded{
 		"moorage": {address: moorage.address(), pid: process.Process.Pid},
@@ -74,18 +74,24 @@ type preparedLoad struct {
 	bytes   int    // of the body
 }
 
-// prepareLoads makes so many tables and returns a load of each.
-func prepareLoads(b *testing.B, server *served, tables int) (loads []preparedLoad) {
+// prepareLoads makes so many tables and returns a load of each. maker and loader are the
+// credentials of the callers, or empty.
+func prepareLoads(b *testing.B, server *served, tables int, maker, loader string) (loads []preparedLoad) {
 	b.Helper()
-	server.request(b, "POST", "/v1/namespaces", createNamespace)
+	var makes []string
+	shown := ""
+	if maker != "" {
+		makes, shown = []string{"Authorization", "Bearer " + maker}, "Authorization: Bearer "+loader+"\r\n"
+	}
+	server.request(b, "POST", "/v1/namespaces", createNamespace, makes...)
 	for i := range tables {
 		name := fmt.Sprintf("ships%03d", i)
 		body := strings.Replace(createTable, `"ships"`, strconv.Quote(name), 1)
-		if code, answer := server.request(b, "POST", "/v1/namespaces/harbour/tables", body); code != http.StatusOK {
+		if code, answer := server.request(b, "POST", "/v1/namespaces/harbour/tables", body, makes...); code != http.StatusOK {
 			b.Fatalf("create table: %d %s", code, answer)
 		}
 		request := []byte("GET /v1/namespaces/harbour/tables/" + name + " HTTP/1.1\r\nHost: localhost\r\n" +
-			"X-Iceberg-Access-Delegation: vended-credentials\r\nUser-Agent: benchmark\r\n\r\n")
+			"X-Iceberg-Access-Delegation: vended-credentials\r\nUser-Agent: benchmark\r\n" + shown + "\r\n")
 		loads = append(loads, firstLoad(b, server, request))
 	}
 	return loads

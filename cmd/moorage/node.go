@@ -125,7 +125,6 @@ func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *sl
 	if n.audit, err = openAudit(c, n.metrics, logger); err != nil {
 		return nil, err
 	}
-	n.closers.add(n.audit.Close)
 	if n.locks, err = openLocks(ctx, c, n.metrics, logger); err != nil {
 		return nil, err
 	}
@@ -400,12 +399,17 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 }
 
 // close closes everything that newNode has opened, even if newNode failed. It closes the documents
-// first, because their last deletions need the storages.
+// first, because their last deletions need the storages. It closes the audit log last, because
+// requests that were cut off may end while the other parts are closed.
 func (n *node) close() error {
 	if n.catalog != nil {
 		n.catalog.Documents().Close()
 	}
-	return n.closers.close()
+	err := n.closers.close()
+	if n.audit == nil {
+		return err
+	}
+	return errors.Join(err, n.audit.Close())
 }
 
 // leaveCluster ends this node's locks. It also closes the node's port for other nodes if that is

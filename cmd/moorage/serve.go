@@ -6,11 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -98,7 +93,11 @@ func runServer(ctx context.Context, c cli.Config, env cli.Environment, begin ope
 	stopTrying := node.first.again()
 	defer stopTrying()
 
+	raiseProcessors(env.Environ)
 	holdHeapFloor(env.Environ)
+	freeing := newFreeing(logger)
+	freeing.Start()
+	defer freeing.Stop()
 	served := make(chan error, 1)
 	go func() { served <- serveOn(server, bounded) }()
 
@@ -162,75 +161,4 @@ func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func())
 	warning.Kick()
 	warning.Start()
 	return warning.Stop
-}
-
-const (
-	// heapFloorBytes is how large the heap may grow before a collection, even if little of it is
-	// live. A server with a small catalog has 4 MiB of live heap. By Go's own rule it would collect
-	// 50 times a second under load, and spend a quarter of its time on collections.
-	heapFloorBytes = 64 << 20
-	// goPercent is the runtime's initial percentage: the runtime collects when the heap is twice
-	// the live heap.
-	goPercent = 100
-	// collectPercent is the percentage for heaps larger than heapFloorBytes: the runtime collects
-	// when the heap is 1.5 times the live heap. By Go's own rule a server with full caches would
-	// need 60 MiB more.
-	collectPercent = 50
-	// Go's smallest heap is 4 MiB times the percentage / 100. collectPercentMax keeps it at
-	// heapFloorBytes.
-	collectPercentMax = heapFloorBytes / (4 << 20) * 100
-)
-
-// holdHeapFloor makes the collector wait until the heap has heapFloorBytes, and collect a larger
-// heap according to collectPercent. It sets the percentage again after each collection. An unused
-// array would do the same for a small heap. But it would count against GOMEMLIMIT, and make a large
-// heap larger.
-//
-// The operator's setting has precedence: if environ has GOGC, holdHeapFloor does nothing. The
-// runtime keeps the limit of GOMEMLIMIT whatever the percentage is.
-func holdHeapFloor(environ []string) {
-	chosen := func(variable string) bool { return strings.HasPrefix(variable, "GOGC=") }
-	if slices.ContainsFunc(environ, chosen) {
-		return
-	}
-	collected(goPercent)
-}
-
-// collected sets the percentage for the present live heap, and registers itself for the next
-// collection. percent is the present percentage.
-func collected(percent int) {
-	if next := collectPercentFor(readHeap()); next != percent {
-		debug.SetGCPercent(next)
-		percent = next
-	}
-	// The runtime frees the object in the next collection, and then calls collected.
-	runtime.AddCleanup(new(collection), collected, percent)
-}
-
-// collection is an unreachable object. It has a pointer, because the runtime may keep small objects
-// without a pointer together with live objects.
-type collection struct{ _ *collection }
-
-// heap is the result of one collection, in bytes.
-type heap struct {
-	live    uint64
-	scanned uint64 // stacks and globals, to which the percentage also applies
-}
-
-func readHeap() heap {
-	samples := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
-	}
-	metrics.Read(samples)
-	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64() + samples[2].Value.Uint64()}
-}
-
-// collectPercentFor returns the percentage with which the next collection begins at heapFloorBytes,
-// or at the size that collectPercent requires if that is larger.
-func collectPercentFor(h heap) int {
-	if h.live >= heapFloorBytes {
-		return collectPercent
-	}
-	percent := (heapFloorBytes - h.live) * 100 / max(1, h.live+h.scanned)
-	return int(min(max(percent, collectPercent), collectPercentMax))
 }

@@ -1,6 +1,7 @@
 """Writers that do not try again, on a table that asks the server to put late appends on top of the head."""
 
 import pytest
+from harness import clients
 from harness.cleaning import plant_orphan
 from harness.compare import rows
 from harness.history import check_line, moved, parents
@@ -9,6 +10,7 @@ from harness.writers import WRITERS, append, each_once, in_parallel, insert, one
 
 pytestmark = pytest.mark.moorage_only
 INSERTS_PER_WRITER = 4
+CONSENT = {"header.X-Moorage-Append-Rebase": "on"}
 LATER = "TIMESTAMP '2100-01-01 00:00:00'"
 
 
@@ -88,7 +90,7 @@ def test_upserts_that_only_insert(spark, catalog_server, keyed):
 def test_what_the_guide_warns_of(spark, sql, catalog_server, keyed, consent):
     """With consent the same upserts all happen, so no such writer may consent, and no such table for its writers."""
     if consent == "of the writer":
-        more = {"header.X-Moorage-Append-Rebase": "on"}
+        more = CONSENT
     else:
         more = {}
         sql(f"ALTER TABLE {keyed} SET TBLPROPERTIES ('moorage.append-rebase' = 'on-all')")
@@ -118,3 +120,33 @@ def test_writers_of_two_engines(sql, catalogs, iceberg, catalog_server, namespac
     assert sql(f"SELECT * FROM {name}") == rows(iceberg.load_table(name)) == each_once(INSERTS_PER_WRITER)
     check_line(iceberg.load_table(name), WRITERS * INSERTS_PER_WRITER)
     check_cleaned(sql, catalog_server, name, each_once(INSERTS_PER_WRITER))
+
+
+@pytest.mark.parametrize(("writers", "count"), [pytest.param(8, 1, marks=pytest.mark.smoke), (32, 3)])
+def test_appenders_that_consent(spark, sql, iceberg, catalog_server, namespace, writers, count):
+    """Half of the writers are Spark's, half PyIceberg's. All consent by the header, none tries again, and none is refused.
+
+    Their manifests stay fewer than the 100 from which Spark merges them.
+    """
+    name = f"{namespace}.consented"
+    sql(
+        f"CREATE TABLE {name} (writer BIGINT, number BIGINT) USING iceberg TBLPROPERTIES "
+        "('commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on')"
+    )
+    for writer in range(0, writers, 2):
+        clients.add_spark_catalog(spark, f"consents{writer}", catalog_server, **CONSENT)
+
+    def write(writer: int) -> None:
+        if writer % 2:
+            append(catalog_server, name, writer, count, **CONSENT)
+        else:
+            insert(sql, f"consents{writer}.{name}", writer, count)
+
+    in_parallel(write, writers)
+    expected = each_once(count, writers)
+    assert sql(f"SELECT * FROM {name}") == expected
+    loaded = iceberg.load_table(name)
+    assert rows(loaded) == expected
+    check_line(loaded, len(expected))
+    assert moved(loaded), "nobody was late"
+    check_cleaned(sql, catalog_server, name, expected)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -38,7 +39,8 @@ const (
 )
 
 // TestAppends kills the server again and again while clients of iceberg-go that never try again
-// append rows to the same tables, and the server puts late appends on top of the head.
+// append rows to the same tables, and the server puts late appends on top of the head. One table
+// consents for all its writers; the writers of the other consent themselves.
 func TestAppends(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -86,7 +88,8 @@ type rowLog struct {
 
 // rowTable is one of them, with what its writers were answered.
 type rowTable struct {
-	name table.Identifier
+	name    table.Identifier
+	consent iceberg.Properties // of its writers' catalogs
 
 	mu           sync.Mutex // guards what follows; a leaf
 	next         int64      // the number of the next row
@@ -98,7 +101,7 @@ type rowTable struct {
 // openLog makes the tables of a log.
 func openLog(t *testing.T, uri string, number int) *rowLog {
 	t.Helper()
-	client := openClient(t, uri)
+	client := openClient(t, uri, nil)
 	namespace := table.Identifier{fmt.Sprintf("log%d", number)}
 	if err := client.CreateNamespace(t.Context(), namespace, nil); err != nil {
 		t.Fatal(err)
@@ -106,8 +109,12 @@ func openLog(t *testing.T, uri string, number int) *rowLog {
 	l := &rowLog{}
 	for i := range logTables {
 		r := &rowTable{name: append(namespace, fmt.Sprintf("t%d", i)), acknowledged: map[int64]bool{}, unknown: map[int64]bool{}}
+		permits := "on-all"
+		if i%2 == 1 { // then each writer must consent
+			permits, r.consent = "on", iceberg.Properties{"header.X-Moorage-Append-Rebase": "on"}
+		}
 		_, err := client.CreateTable(t.Context(), r.name, rowSchema, icebergcatalog.WithProperties(iceberg.Properties{
-			table.CommitNumRetriesKey: "0", "moorage.append-rebase": "on-all",
+			table.CommitNumRetriesKey: "0", "moorage.append-rebase": permits,
 		}))
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +136,7 @@ func (l *rowLog) live(t *testing.T, server *servers.Node, appends int64, delay t
 	var writers sync.WaitGroup
 	for _, r := range l.tables {
 		for range logWriters {
-			client := openClient(t, server.URI)
+			client := openClient(t, server.URI, r.consent)
 			seen, err := client.LoadTable(ctx, r.name)
 			if err != nil {
 				t.Fatal(err)
@@ -190,7 +197,7 @@ func (r *rowTable) write(ctx context.Context, seen *table.Table, acknowledged fu
 // judge compares what the tables hold with what the writers were answered.
 func (l *rowLog) judge(t *testing.T, uri string, seen *appendTally) {
 	t.Helper()
-	client := openClient(t, uri)
+	client := openClient(t, uri, nil)
 	for _, r := range l.tables {
 		found, err := client.LoadTable(t.Context(), r.name)
 		if err != nil {
@@ -253,10 +260,12 @@ func wantOneLine(t *testing.T, found *table.Table, rows int, seen *appendTally) 
 
 var rowSchema = iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "number", Type: iceberg.PrimitiveTypes.Int64})
 
-// openClient returns a client of iceberg-go for the server at uri.
-func openClient(t *testing.T, uri string) icebergcatalog.Catalog {
+// openClient returns a client of iceberg-go for the server at uri. more are further properties.
+func openClient(t *testing.T, uri string, more iceberg.Properties) icebergcatalog.Catalog {
 	t.Helper()
-	client, err := icebergcatalog.Load(t.Context(), "moorage", iceberg.Properties{"type": "rest", "uri": uri})
+	properties := iceberg.Properties{"type": "rest", "uri": uri}
+	maps.Copy(properties, more)
+	client, err := icebergcatalog.Load(t.Context(), "moorage", properties)
 	if err != nil {
 		t.Fatal(err)
 	}

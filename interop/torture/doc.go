@@ -24,8 +24,9 @@
 //
 // TestAppends does the same while clients append rows to the same tables with iceberg-go, which
 // never retries. The server rebases late appends onto the current head, and must not refuse an
-// append. After each crash the test reads the rows from the files. Each acknowledged row must be
-// there once, and the parent of each snapshot must be the previous snapshot.
+// append. One table consents for all writers; the writers of the other consent by a header. After
+// each crash the test reads the rows from the files. Each acknowledged row must be there once, and
+// the parent of each snapshot must be the previous snapshot.
 //
 // The tests are `go test ./interop/torture`, with -kills for the number of rounds (5) and -seed to
 // repeat a run. MOORAGE_BINARY names a binary to test instead of a new build.

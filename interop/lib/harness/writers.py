@@ -11,10 +11,10 @@ from harness.compare import rows
 WRITERS = 4
 
 
-def in_parallel(work: Callable[[int], None]) -> None:
+def in_parallel(work: Callable[[int], None], writers: int = WRITERS) -> None:
     """Runs work(writer) for all writers at once; raises what the first to fail raised."""
-    with ThreadPoolExecutor(WRITERS) as pool:
-        for outcome in [pool.submit(work, writer) for writer in range(WRITERS)]:
+    with ThreadPoolExecutor(writers) as pool:
+        for outcome in [pool.submit(work, writer) for writer in range(writers)]:
             outcome.result()
 
 
@@ -46,9 +46,9 @@ def insert(sql: Callable[[str], object], table: str, writer: int, count: int) ->
         sql(f"INSERT INTO {table} VALUES ({writer}, {number})")
 
 
-def append(server, table: str, writer: int, count: int) -> None:
-    """The same with a PyIceberg of its own, each row by a commit of its own."""
-    loaded = clients.pyiceberg_catalog(server).load_table(table)
+def append(server, table: str, writer: int, count: int, **more: str) -> None:
+    """The same with a PyIceberg of its own, each row by a commit of its own; more are further properties of its catalog."""
+    loaded = clients.pyiceberg_catalog(server, **more).load_table(table)
     for number in range(count):
         append_row(loaded, writer, number)
 
@@ -58,9 +58,9 @@ def append_row(table, writer: int, number: int) -> None:
     table.append(pa.table({"writer": [writer], "number": [number]}, schema=table.schema().as_arrow()))
 
 
-def each_once(count: int) -> list[tuple[int, int]]:
+def each_once(count: int, writers: int = WRITERS) -> list[tuple[int, int]]:
     """The rows that a table has, ordered, when all writers wrote the numbers below count and each arrived once."""
-    return [(writer, number) for writer in range(WRITERS) for number in range(count)]
+    return [(writer, number) for writer in range(writers) for number in range(count)]
 
 
 def change_own_rows(sql: Callable[[str], object], table: str, writer: int) -> None:

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"time"
+
+	"moorage/internal/worker"
+)
+
+// processorsMin is the least number of threads that run Go code at a time, even on fewer
+// processors. Commits wait in system calls until their files are synced, and the runtime takes some
+// time to let another goroutine run in place of one that waits there. With as many threads as
+// processors, two processors are idle for a fifth of the time while requests wait. More than four
+// threads make loads more expensive.
+const processorsMin = 4
+
+// raiseProcessors lets at least processorsMin threads run Go code at a time.
+func raiseProcessors(environ []string) {
+	runtimes := runtime.GOMAXPROCS(0)
+	if chosen := processorsFor(environ, runtimes, runtime.NumCPU()); chosen != runtimes {
+		runtime.GOMAXPROCS(chosen)
+	}
+}
+
+// processorsFor returns how many threads run Go code at a time, where the runtime would let
+// runtimes of them do that on a machine of so many processors. The operator's GOMAXPROCS has
+// precedence. If runtimes is less than processors, the reason is the processor limit of a
+// container. Then more threads would use up the limit of each period earlier, and all requests
+// would wait for the next period.
+func processorsFor(environ []string, runtimes, processors int) int {
+	if sets(environ, "GOMAXPROCS") || runtimes < processors {
+		return runtimes
+	}
+	return max(runtimes, processorsMin)
+}
+
+// sets reports whether environ sets a variable to a value that is not empty.
+func sets(environ []string, variable string) bool {
+	return slices.ContainsFunc(environ, func(each string) bool {
+		name, value, _ := strings.Cut(each, "=")
+		return name == variable && value != ""
+	})
+}
+
+const (
+	// heapFloorBytes is how large the heap may grow before a collection, even if little of it is
+	// live. A server with a small catalog has 4 MiB of live heap. By Go's own rule it would collect
+	// 50 times a second under load, and spend a quarter of its time on collections.
+	heapFloorBytes = 64 << 20
+	// goPercent is the runtime's initial percentage: the runtime collects when the heap is twice
+	// the live heap.
+	goPercent = 100
+	// collectPercent is the percentage for heaps larger than heapFloorBytes: the runtime collects
+	// when the heap is 1.5 times the live heap. By Go's own rule a server with full caches would
+	// need 60 MiB more.
+	collectPercent = 50
+	// Go's smallest heap is 4 MiB times the percentage / 100. collectPercentMax keeps it at
+	// heapFloorBytes.
+	collectPercentMax = heapFloorBytes / (4 << 20) * 100
+)
+
+// holdHeapFloor makes the collector wait until the heap has heapFloorBytes, and collect a larger
+// heap according to collectPercent. It sets the percentage again after each collection. An unused
+// array would do the same for a small heap. But it would count against GOMEMLIMIT, and make a large
+// heap larger.
+//
+// The operator's setting has precedence: if environ has GOGC, holdHeapFloor does nothing. The
+// runtime keeps the limit of GOMEMLIMIT whatever the percentage is.
+func holdHeapFloor(environ []string) {
+	if sets(environ, "GOGC") {
+		return
+	}
+	collected(goPercent)
+}
+
+// collected sets the percentage for the present live heap, and registers itself for the next
+// collection. percent is the present percentage.
+func collected(percent int) {
+	if next := collectPercentFor(readHeap()); next != percent {
+		debug.SetGCPercent(next)
+		percent = next
+	}
+	// The runtime frees the object in the next collection, and then calls collected.
+	runtime.AddCleanup(new(collection), collected, percent)
+}
+
+// collection is an unreachable object. It has a pointer, because the runtime may keep small objects
+// without a pointer together with live objects.
+type collection struct{ _ *collection }
+
+// heap is the result of one collection, in bytes.
+type heap struct {
+	live    uint64
+	scanned uint64 // stacks and globals, to which the percentage also applies
+}
+
+func readHeap() heap {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+	}
+	metrics.Read(samples)
+	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64() + samples[2].Value.Uint64()}
+}
+
+// collectPercentFor returns the percentage with which the next collection begins at heapFloorBytes,
+// or at the size that collectPercent requires if that is larger.
+func collectPercentFor(h heap) int {
+	if h.live >= heapFloorBytes {
+		return collectPercent
+	}
+	percent := (heapFloorBytes - h.live) * 100 / max(1, h.live+h.scanned)
+	return int(min(max(percent, collectPercent), collectPercentMax))
+}
+
+const (
+	// freeingInterval is the mean time between two looks at the memory.
+	freeingInterval = 10 * time.Second
+	// quietBytes is how much a server allocates at most between two looks while it has next to
+	// nothing to do.
+	quietBytes = 16 << 20
+	// spareBytesMin is the memory for whose return to the system a collection is worth its time.
+	spareBytesMin = 32 << 20
+)
+
+// freeing returns memory to the system when a burst of requests is over. The runtime does that
+// slowly. It collects a heap without allocations after two minutes, and keeps a tenth more than the
+// next collection would need. The calls of the methods must not overlap.
+type freeing struct {
+	read func() heapUse
+	free func() // collects, and returns all free memory to the system
+	last uint64 // the allocated bytes at the look before
+}
+
+// heapUse is the memory of the heap, in bytes.
+type heapUse struct {
+	allocated uint64 // by all allocations since the start
+	live      uint64 // what the last collection left
+	held      uint64 // by objects, live or not, and by free pages that were not returned to the system
+}
+
+// newFreeing returns the worker that returns memory to the system.
+func newFreeing(logger *slog.Logger) *worker.Worker {
+	f := &freeing{read: readHeapUse, free: debug.FreeOSMemory}
+	return worker.New(worker.Config{
+		Name: "freeing", Run: f.look, Interval: freeingInterval, Jitter: newJitter(), Logger: logger,
+	})
+}
+
+// look returns memory to the system if there is some to spare, and if the server has allocated
+// little since the look before.
+func (f *freeing) look(context.Context) error {
+	now := f.read()
+	isQuiet := now.allocated-f.last < quietBytes
+	f.last = now.allocated
+	if isQuiet && now.held >= now.live+spareBytesMin {
+		f.free()
+	}
+	return nil
+}
+
+func readHeapUse() heapUse {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(samples)
+	of := func(at int) uint64 { return samples[at].Value.Uint64() }
+	return heapUse{allocated: of(0), live: of(1), held: of(2) + of(3)}
+}

@@ -1,0 +1,86 @@
+package identity
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"moorage"
+)
+
+// connection has the credential that was accepted last on the connection of a client, because
+// clients send the same credential with each request. It is safe for concurrent use.
+type connection struct{ last atomic.Pointer[shown] }
+
+// shown is the Authorization header of a request that was accepted, with the result.
+type shown struct {
+	header string
+	accepted
+}
+
+// accepted is a credential that was accepted.
+type accepted struct {
+	caller moorage.Caller
+	// epoch is the epoch of the policy that accepted the credential. While it is the store's, the
+	// credential is valid until the time until. It is 0 if the credential must be checked again for
+	// each request.
+	epoch uint64
+	until time.Time
+}
+
+type connectionKey struct{}
+
+// WithConnection returns a context for all requests of one connection. On such a connection, a
+// credential that belongs to a key of the store is checked once, and again when the policy of the
+// store has changed or the credential has expired. Each request still asks the store for the
+// present epoch of the policy, if another process can change it.
+func WithConnection(ctx context.Context) context.Context {
+	return context.WithValue(ctx, connectionKey{}, new(connection))
+}
+
+// authorizeOn returns the caller of a request with the Authorization header header. It checks the
+// header only if the connection of ctx needs that.
+func (a *Authenticator) authorizeOn(ctx context.Context, header, address string) (moorage.Caller, error) {
+	on, _ := ctx.Value(connectionKey{}).(*connection)
+	if on == nil || a.config.Records == nil {
+		found, err := a.authorize(ctx, header, address)
+		return found.caller, err
+	}
+	if last := on.last.Load(); last != nil && isEqual(last.header, header) {
+		epoch, err := a.config.Records.Epoch(ctx)
+		if err != nil {
+			return moorage.Caller{}, unavailable("look up the access policy", err)
+		}
+		if epoch == last.epoch && a.config.Now().Before(last.until) {
+			return last.caller, nil
+		}
+	}
+	found, err := a.authorize(ctx, header, address)
+	if err == nil && found.epoch != 0 {
+		on.last.Store(&shown{header, found})
+	}
+	return found.caller, err
+}
+
+// isEqual compares two headers. The time that it takes does not depend on where they differ,
+// because a proxy may send requests of several clients on one connection.
+func isEqual(known, header string) bool {
+	if len(known) != len(header) {
+		return false
+	}
+	differs := uint64(0)
+	for ; len(known) >= 8 && len(header) >= 8; known, header = known[8:], header[8:] {
+		differs |= first8(known) ^ first8(header)
+	}
+	for i := range len(known) {
+		differs |= uint64(known[i] ^ header[i])
+	}
+	return differs == 0
+}
+
+// first8 returns the first 8 bytes of text, which the compiler reads at once.
+func first8(text string) uint64 {
+	_ = text[7]
+	return uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
+		uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
+}
