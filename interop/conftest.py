@@ -1,5 +1,6 @@
 """Fixtures of the client suites: one server per run, clients that are connected to it."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -11,7 +12,7 @@ import pytest
 # Before it is imported: a check of its own that fails says what it compared, as those in the suites do.
 pytest.register_assert_rewrite("harness")
 
-from harness import clients, cluster, delegated, paths, proxy, s3, secured, server, trino  # noqa: E402
+from harness import clients, cluster, delegated, judged, paths, proxy, s3, secured, server, trino  # noqa: E402
 from harness.flink import Flink  # noqa: E402
 from harness.compare import ordered  # noqa: E402
 
@@ -90,14 +91,15 @@ def catalog_server(request, pytestconfig):
     else:
         running = server.Moorage(s3=bucket)
     beside = pytestconfig.getoption("beside")
-    with running:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(running)
         if started_here(pytestconfig):
             server.purge_at_once(running)
-        if not beside:
-            yield running
-            return
-        with proxy.Proxy(running, beside) as between:
-            yield between
+            if running.name == server.Moorage.name and judged.specification():
+                running = stack.enter_context(judged.Judged(running))
+        if beside:
+            running = stack.enter_context(proxy.Proxy(running, beside))
+        yield running
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ func TestLoadAllocations(t *testing.T) {
 	answer := unread{http.Header{}}
 	if got := testing.AllocsPerRun(1000, func() {
 		clear(answer.header)
-		w.ServeHTTP(answer, request)
+		w.server.ServeHTTP(answer, request)
 	}); got > allocationsMax {
 		t.Errorf("a load makes %.0f allocations, want at most %d", got, allocationsMax)
 	}

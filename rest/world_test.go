@@ -30,6 +30,7 @@ import (
 	"moorage/storage"
 	filestorage "moorage/storage/file"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/answers"
 	"moorage/testkit/registrytest"
 )
 
@@ -91,6 +92,9 @@ func (w *world) start(open func(storage.Place) (storage.Store, error), change []
 	}
 	server := rest.NewServer(config)
 	w.Handler, w.server = server, server.Server
+	if _, isBenchmark := w.t.(*testing.B); !isBenchmark {
+		w.Handler = answers.Watched(w.t, server)
+	}
 }
 
 // restarted returns another catalog over the same records and files.

@@ -72,7 +72,8 @@ func importTable() map[string][]string {
 		"management/client": {},
 		"cmd/moorage":       {everything},
 		// Kits of tests.
-		"testkit": {},
+		"testkit":         {},
+		"testkit/answers": {},
 		"testkit/catalogkit": {"access", "catalog", "catalog/claims", "catalog/directory", "catalog/documents", "catalog/gate", "catalog/grants",
 			"catalog/vending", "catalog/warehouses", "check", "internal/jsontext", "ledger", "locks", "maintenance/purge", "maintenance/retention", "metadata",
 			"recovery", "registry", "registry/memory", "storage", "storage/memory", "testkit", "testkit/locktest", "testkit/registrytest", "testkit/storetest", "txlog"},
@@ -89,6 +90,7 @@ func importTable() map[string][]string {
 		"testkit/storetest":    {"registry", "registry/memory", "registry/pebble", "registry/postgres", "testkit/pgserver"},
 		"testkit/tablefiles":   {"storage"},
 		"testkit/transfers":    {"testkit/servers"},
+		"interop/answers":      {"testkit/answers"},
 		"interop/catalogtest":  {everything}, // tests only
 		"interop/chaos":        {everything}, // tests only
 		"interop/cluster":      {everything}, // tests only
@@ -167,12 +169,12 @@ func drivers() []driver {
 		{"github.com/go-chi/", []string{"internal/web"}},
 		{"net/http", []string{
 			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
-			"storage/adls", "storage/gcs", "storage/cloud", "testkit/fakecloud", "testkit/sealers",
+			"storage/adls", "storage/gcs", "storage/cloud", "testkit/fakecloud", "testkit/answers", "interop/answers", "testkit/sealers",
 			"testkit/servers", "testkit/transfers", "identity",
 			"secrets/keyservice",
 		}},
 		{"github.com/twmb/avro", []string{"manifests"}},
-		{"go.yaml.in/", []string{"internal/cli"}},
+		{"go.yaml.in/", []string{"internal/cli", "testkit/answers"}},
 		{"github.com/go-jose/", []string{"identity"}},
 		{"github.com/spf13/", []string{"internal/cli"}},
 		{"github.com/apache/iceberg-go", []string{"manifests", "metadata/schema", "testkit/tablefiles"}},

@@ -30,7 +30,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from harness import azure, cluster, gcs, paths, proxy, s3, secured, server
+from harness import azure, cluster, gcs, judged, paths, proxy, s3, secured, server
 
 SERVERS = ["moorage", "cluster", "reference"]
 
@@ -153,6 +153,8 @@ def running_server(name: str, warehouse: str, beside: int, access: bool):
             running = parts.enter_context(secured.Secured(arguments, s3=bucket))
         else:
             running = parts.enter_context(server.Moorage(arguments, s3=bucket))
+            if judged.specification():
+                running = parts.enter_context(judged.Judged(running))
         yield running, parts.enter_context(proxy.Proxy(running, beside)).uri if beside else running.uri
 
 
