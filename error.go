@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Kind is the kind of a failure. Only the Kind decides the HTTP response (package rest, errors.go)
@@ -194,9 +195,31 @@ func OneLine(text string) string {
 	return strings.Join(lines, "; ")
 }
 
+// ShownBytesMax is how many bytes of an invalid value its error repeats.
+const ShownBytesMax = 100
+
 // Cut returns text, truncated to at most bytesMax bytes, as valid UTF-8.
 func Cut(text string, bytesMax int) string {
 	return strings.ToValidUTF8(text[:min(len(text), bytesMax)], "")
+}
+
+// ShellWord returns text as one word of a command line, for remedies that users copy into a shell.
+func ShellWord(text string) string {
+	isPlain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/:@%+=,", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !isPlain(r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// Counted returns a number with its noun: "1 table", "2 tables".
+func Counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // SizeOf returns a number of bytes for human readers: 512 bytes, 1.4 GB.

@@ -295,6 +295,35 @@ func TestListsNameWhatIsSeen(t *testing.T) {
 	})
 }
 
+// Nothing is explained about a dropped table: the answer is that for a table that never was.
+func TestExplainOfADroppedTable(t *testing.T) {
+	t.Parallel()
+	s := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), true)
+	s.Populate()
+	s.Grant(catalogkit.OnTable("t"), catalogkit.BobName, access.Describe)
+	if err := s.Named(catalogkit.AnnName).DropTable(t.Context(), ident("t"), catalog.DropOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, by := range map[string]struct {
+		*grants.Grants
+		about string
+	}{"an administrator": {s.Admin(), catalogkit.BobName}, "bob": {s.Access(catalogkit.BobName), ""}} {
+		var kinds []moorage.Kind
+		for _, table := range []string{"t", "never"} {
+			question := grants.Question{Caller: moorage.Caller{Name: by.about}, Privileges: access.Describe, Object: catalogkit.OnTable(table)}
+			_, err := by.Explain(t.Context(), question)
+			kinds = append(kinds, moorage.KindOf(err))
+			answers, err := by.Check(t.Context(), []grants.Question{question})
+			if err != nil || answers[0].Allowed {
+				t.Errorf("%s checks %s: %+v, %v", name, table, answers, err)
+			}
+		}
+		if kinds[0] != kinds[1] || by.about != "" && kinds[0] != moorage.KindNoSuchTable {
+			t.Errorf("%s is answered %v about the dropped table, %v about one that never was", name, kinds[0], kinds[1])
+		}
+	}
+}
+
 // A question about oneself goes by the roles that authentication found. Roles in the question need
 // audit: else made-up ones would show what was granted to them, and by whom.
 func TestExplainBelievesNoRolesInTheQuestion(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/metadata"
 	"moorage/storage"
 	"moorage/testkit/catalogkit"
 	"moorage/testkit/storagetest"
@@ -44,6 +45,25 @@ func TestDeleteAfterCommit(t *testing.T) {
 			f.WantClean()
 		})
 	}
+}
+
+// A commit deletes eight files at most. The next one deletes the rest.
+func TestDeleteAfterCommitInSteps(t *testing.T) {
+	t.Parallel()
+	f := catalogkit.New(t)
+	f.Create("t")
+	locations := f.MetadataFiles("t", 2*metadata.TrimMax)
+	change := trimming
+	for n, kept := range []int{metadata.TrimMax + 1, 1, 0} { // the first commit also deletes the file of the create
+		if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, change)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.Present(locations), locations[len(locations)-kept:]; !slices.Equal(got, want) {
+			t.Errorf("after commit %d there are %q, want %q", n, got, want)
+		}
+		change = `[{"action":"set-properties","updates":{"a":"b"}}]`
+	}
+	f.WantClean()
 }
 
 // A commit whose outcome nobody knows deletes nothing: neither its own file nor one that would have

@@ -255,7 +255,7 @@ func (p *parts) chooseLocation(ctx context.Context, path *directory.Path, ident 
 	var planned claims.Claim
 	var err error
 	for _, location := range locations {
-		planned, err = p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), location, claimant)
+		planned, err = p.claims.Plan(ctx, path.Warehouse.Roots(), location, claimant)
 		if taken := (*claims.TakenError)(nil); !errors.As(err, &taken) {
 			return location, planned, err
 		}
@@ -453,7 +453,7 @@ func (p *parts) readSteps(ctx context.Context, by directory.Asker, ident moorage
 		MayResettle: p.resettling(by, path, ident, document.Location()),
 		Forward:     p.forwarding(by, ident, document.Location(), nil),
 	}
-	claim, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), document.Location(), claimant)
+	claim, err := p.claims.Plan(ctx, path.Warehouse.Roots(), document.Location(), claimant)
 	if err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, claims.Refusal(err, document.Location()))
 	}

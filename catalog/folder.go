@@ -16,9 +16,6 @@ const PropLocation = "location"
 // registry.KeyBytesMax.
 const defaultFolderBytesMax = 1024
 
-// locationShownMax is how many bytes of an invalid location its error repeats.
-const locationShownMax = 100
-
 // folderOf returns the folder for the tables and views of a namespace. path has the levels of ns
 // that exist. The folder begins with the location of the nearest namespace that has one, or of the
 // warehouse. A folder for each level below that namespace follows. These folders are omitted if the
@@ -42,10 +39,10 @@ func (p *parts) checkNamespaceLocation(path *directory.Path, properties map[stri
 	if !set {
 		return nil
 	}
-	if err := claims.CheckFolder(p.directory.Roots(path.Warehouse), storage.Trim(location)); err != nil {
+	if err := claims.CheckFolder(path.Warehouse.Roots(), storage.Trim(location)); err != nil {
 		return moorage.Errorf(moorage.KindBadRequest,
 			"Invalid location of a namespace, %s: no table could be in it. %w",
-			moorage.Cut(location, locationShownMax), err)
+			moorage.Cut(location, moorage.ShownBytesMax), err)
 	}
 	return nil
 }

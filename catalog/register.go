@@ -326,7 +326,7 @@ func (p *parts) readClaims(ctx context.Context, by directory.Asker, r *registrat
 			r.who.ReplacedUntil = vending.ReachableUntil(r.now, r.parent.warehouse.Delegation, r.parent.storage)
 		}
 	}
-	roots := p.directory.Roots(r.parent.warehouse)
+	roots := r.parent.warehouse.Roots()
 	r.claimed, err = p.claims.Plan(ctx, roots, r.document.Location(), r.who)
 	if err == nil {
 		err = p.claims.PlanKept(ctx, &r.claimed, roots, r.pointer.Claims, r.who)

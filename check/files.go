@@ -191,7 +191,7 @@ func (l *look) readUUID(ctx context.Context, pointer pointerAt) (uuid string, re
 		}
 		l.problem("%s: warehouse %s does not allow its location, so loads of it are refused: "+
 			"allow a folder of %s with moorage warehouse change %s --allow-location",
-			pointer, at.Warehouse, at.MetadataLocation, at.Warehouse)
+			pointer, at.Warehouse, at.MetadataLocation, moorage.ShellWord(at.Warehouse))
 	}
 	readIn(l.config.Files.OwnPlaceOf(at))
 	return uuid, read, err

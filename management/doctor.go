@@ -132,8 +132,8 @@ func transactionFinding(u recovery.Unfinished) client.Finding {
 	}
 	facts := []string{
 		began,
-		fmt.Sprintf("%s: %s", counted(len(names), "table"), strings.Join(names, ", ")),
-		fmt.Sprintf("up to %s written, %d published", counted(len(u.Files), "file"), len(u.Published)),
+		fmt.Sprintf("%s: %s", moorage.Counted(len(names), "table"), strings.Join(names, ", ")),
+		fmt.Sprintf("up to %s written, %d published", moorage.Counted(len(u.Files), "file"), len(u.Published)),
 	}
 	if u.Blocker != nil {
 		finding.Level = client.LevelBad
@@ -237,7 +237,7 @@ func blockerFinding(blocker due.Blocker, job string) client.Finding {
 	case blocker.Table.Name != "":
 		_, name, _ := strings.Cut(table, " ")
 		finding.Remedy = fmt.Sprintf("Repair the cause, then: moorage maintain run %s %s --by-policy", blocker.Kind,
-			name)
+			moorage.ShellWord(name))
 	}
 	return finding
 }
@@ -259,11 +259,11 @@ func (s *server) findProblems(ctx context.Context, _ string, _ int) ([]client.Fi
 	}
 	problems := "no problems"
 	if n := len(report.Problems); n > 0 {
-		problems = counted(n, "problem")
+		problems = moorage.Counted(n, "problem")
 	}
 	return append(found, client.Finding{Level: client.LevelOK, What: "store", Fact: fmt.Sprintf("%s, %s, %s, %s: %s",
-		counted(report.Warehouses, "warehouse"), counted(report.Namespaces, "namespace"),
-		counted(report.Tables, "table"), counted(report.Views, "view"), problems,
+		moorage.Counted(report.Warehouses, "warehouse"), moorage.Counted(report.Namespaces, "namespace"),
+		moorage.Counted(report.Tables, "table"), moorage.Counted(report.Views, "view"), problems,
 	)}), "", nil
 }
 
@@ -273,7 +273,7 @@ func givenUp(attempts int, last string, unreadable error) string {
 	if unreadable != nil {
 		return fmt.Sprintf("given up; the record with the reason cannot be read: %s", unreadable)
 	}
-	return fmt.Sprintf("given up after %s, last: %s", counted(attempts, "attempt"), moorage.OneLine(last))
+	return fmt.Sprintf("given up after %s, last: %s", moorage.Counted(attempts, "attempt"), moorage.OneLine(last))
 }
 
 func remedyOf(id string) string { return "Repair the cause, then: moorage doctor retry " + id }
@@ -289,14 +289,6 @@ func purgedName(table moorage.Identifier) string {
 // nameOf returns the name of a table in its warehouse.
 func nameOf(ident moorage.Identifier) string {
 	return strings.Join(append(append([]string{}, ident.Namespace...), ident.Name), ".")
-}
-
-// counted returns a number with its noun: "1 table", "2 tables".
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // retryUnfinished retries the transaction, the purge or the job in the path of a request.

@@ -103,6 +103,18 @@ func TestPagesOfFindings(t *testing.T) {
 	wantFailure(t, send(h, "GET", base+"/roles?pageToken="+token, ""), http.StatusBadRequest, "BadRequestException")
 }
 
+// A page of findings has 100 by default, and 1,000 at most.
+func TestSizesOfPagesOfFindings(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]int{"": 100, "?pageSize=7": 7, "?pageSize=1000": 1000, "?pageSize=1001": 1000} {
+		f := &fake{}
+		w := send(newServer(t, Config{Recovery: f, Purges: f}), "GET", base+"/doctor"+query, "")
+		if w.Code != http.StatusOK || len(f.pages) == 0 || f.pages[0].Limit != want {
+			t.Errorf("%q: %d, asked for %+v, want a page of %d", query, w.Code, f.pages, want)
+		}
+	}
+}
+
 // What each source has to say, with what is to be done.
 func TestFindings(t *testing.T) {
 	t.Parallel()
@@ -118,6 +130,7 @@ func TestFindings(t *testing.T) {
 		"a purge that was given up":    {blockedFinding(purge.Blocked{ID: "p", Table: table, Attempts: 50, LastError: "no bucket\nno key\nno disk\nno net\nno luck"}), "bad purge of a.t in warehouse w: given up after 50 attempts, last: no bucket; no key; no disk; and 2 more|Repair the cause, then: moorage doctor retry p"},
 		"a purge of an unknown table":  {blockedFinding(purge.Blocked{ID: "p"}), "bad purge of a table whose record cannot be read: given up"},
 		"a blocked job":                {blockerFinding(due.Blocker{Table: table, Kind: "orphans", Due: registry.Due{Since: began, Reason: "no disk"}}, "j"), "bad orphans of table w.a.t: blocked since 2026-11-21T10:00:00Z: no disk|Repair the cause, then: moorage doctor retry j, or end the job: moorage doctor abort j"},
+		"a table with an odd name":     {blockerFinding(due.Blocker{Table: moorage.Identifier{Warehouse: "w", Namespace: table.Namespace, Name: "it's;x"}, Kind: "orphans", Due: registry.Due{Since: began}}, ""), `|Repair the cause, then: moorage maintain run orphans 'w.a.it'\''s;x' --by-policy`},
 		"a quarantined job":            {blockerFinding(due.Blocker{Table: table, Kind: "orphans", Due: registry.Due{Since: began, By: "ann", Reason: "quarantined by ann: to look"}}, "j"), "warn orphans of table w.a.t: quarantined by ann: to look; since 2026-11-21T10:00:00Z, until an operator retries or cancels the job|Look at it, then: moorage maintain job retry j, or end the job: moorage maintain job cancel j"},
 		"a purge of unknown size":      {waitingFinding(purge.Waiting{ID: "p", Table: table, Begins: began}), "ok purge of a.t in warehouse w: waits: begins 2026-11-21T10:00:00Z|To begin it now: moorage doctor retry p"},
 	} {

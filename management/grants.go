@@ -3,7 +3,6 @@ package management
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,24 +21,19 @@ func (s *server) listGrants(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var broken error
-	object, err := client.ObjectOfQuery(func(name string) string {
-		value, _, err := q.Text(name)
-		broken = errors.Join(broken, err)
-		return value
-	})
+	object, unnamed, err := objectNamed(q)
 	switch {
-	case broken != nil:
-		return broken
-	case given && (object.Warehouse != "" || err == nil):
+	case err != nil:
+		return err
+	case given && (object.Warehouse != "" || unnamed == nil):
 		return moorage.Errorf(moorage.KindBadRequest, "A request names an object or a grantee, not both")
 	case given:
 		find := func(ctx context.Context, page moorage.Page) ([]grants.ObjectGrants, string, error) {
 			return s.access(r).GrantsTo(ctx, grantee, page)
 		}
 		return list(s, "grants to "+grantee, pageSizes, pagesOf(find, grantsOf), grantsPage)(w, r)
-	case err != nil:
-		return moorage.Errorf(moorage.KindBadRequest, "Name an object or a grantee: %w", err)
+	case unnamed != nil:
+		return moorage.Errorf(moorage.KindBadRequest, "Name an object or a grantee: %w", unnamed)
 	}
 	found, err := s.access(r).GrantsOn(r.Context(), refOf(object))
 	if err != nil {

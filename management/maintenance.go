@@ -2,6 +2,7 @@ package management
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,20 +89,21 @@ func (s *server) scopes(r *http.Request) policy.Scopes { return s.config.Scopes(
 
 // objectOfQuery returns the object that the parameters of a request name.
 func objectOfQuery(r *http.Request) (client.Object, error) {
-	q := web.QueryOf(r)
-	var broken error
-	object, err := client.ObjectOfQuery(func(name string) string {
-		value, _, err := q.Text(name)
-		broken = errors.Join(broken, err)
+	object, unnamed, err := objectNamed(web.QueryOf(r))
+	if unnamed != nil {
+		err = cmp.Or(err, moorage.Errorf(moorage.KindBadRequest, "Name an object: %w", unnamed))
+	}
+	return object, err
+}
+
+// objectNamed returns the object that parameters name. unnamed is why they name no object.
+func objectNamed(q web.Query) (object client.Object, unnamed, err error) {
+	object, unnamed = client.ObjectOfQuery(func(name string) string {
+		value, _, broken := q.Text(name)
+		err = errors.Join(err, broken)
 		return value
 	})
-	switch {
-	case broken != nil:
-		return object, broken
-	case err != nil:
-		return object, moorage.Errorf(moorage.KindBadRequest, "Name an object: %w", err)
-	}
-	return object, nil
+	return object, unnamed, err
 }
 
 // identOf returns the identifier of an object.

@@ -46,7 +46,7 @@ type Config struct {
 	FindTable FindTable
 	// Work hands out jobs to external programs. Default: KindUnsupported.
 	Work Work
-	// Gate decides which callers may use which operation. Default: gate.Open.
+	// Gate decides which callers may use which operation. Default: gate.AdmitAll().
 	Gate gate.Authorizer
 	// Access returns access control with the rights of a caller.
 	Access func(caller moorage.Caller) Access

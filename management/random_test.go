@@ -32,7 +32,6 @@ import (
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
-
 	"moorage/management/client"
 	"moorage/metadata"
 	"moorage/recovery"

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"moorage"
-
 	"moorage/catalog/vending"
 	"moorage/catalog/warehouses"
 	"moorage/internal/jsontext"

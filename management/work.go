@@ -18,7 +18,7 @@ import (
 // giveBackTimeout bounds how long the server tries to release the job of a disconnected program.
 const giveBackTimeout = 5 * time.Second
 
-// Work has the methods of *work.Work.
+// Work has the methods of *leases.Work.
 type Work interface {
 	Assign(ctx context.Context, caller moorage.Caller, request leases.WorkRequest) (leases.Assignment, bool, error)
 	Progress(ctx context.Context, caller moorage.Caller, job leases.Table) (leases.Granted, error)

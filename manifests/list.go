@@ -247,8 +247,9 @@ func (l *List) Size() int { return l.size }
 // Whole returns the bytes of memory that the list holds, with all the entries that it shares.
 func (l *List) Whole() int { return l.whole }
 
-// Hold records that a cache holds the list. It returns the bytes of the list that no held list
-// shared before. Calls of Hold and Release for lists that share entries must not overlap.
+// Hold records that a cache holds the list. It returns the bytes that the list adds to the held
+// lists; an entry that another held list shares adds none. Calls of Hold and Release for lists that
+// share entries must not overlap.
 func (l *List) Hold() (bytes int) {
 	bytes = l.whole
 	for _, e := range l.entries {
@@ -259,7 +260,8 @@ func (l *List) Hold() (bytes int) {
 	return bytes
 }
 
-// Release undoes a call of Hold. It returns the bytes of the list that no held list has any longer.
+// Release undoes a call of Hold. It returns the bytes that the held lists lose; an entry that
+// another held list shares is not lost.
 func (l *List) Release() (bytes int) {
 	bytes = l.whole
 	for _, e := range l.entries {

@@ -110,6 +110,9 @@ type Warehouse struct {
 	Granted bool `json:"granted,omitempty"`
 }
 
+// Roots returns the locations below which the tables and views of the warehouse may live.
+func (w Warehouse) Roots() []string { return append([]string{w.Location}, w.AllowedLocations...) }
+
 // Trim lists metadata files that a commit deletes after its Apply, or that one run of the expiry of
 // former metadata files deletes.
 type Trim struct {

@@ -320,6 +320,6 @@ func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, locati
 	for _, w := range works { // only one: an edit that moves a table shares no version
 		claimant.MayTake = p.directory.Taking(w.asker())
 	}
-	planned, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), location, claimant)
+	planned, err := p.claims.Plan(ctx, path.Warehouse.Roots(), location, claimant)
 	return planned, claims.Refusal(err, location)
 }

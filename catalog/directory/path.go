@@ -160,11 +160,6 @@ func cacheKey(warehouse string, ns moorage.Namespace, name string) string {
 	return warehouse + "\x00" + strings.Join(ns, moorage.LevelSeparator) + "\x00" + name
 }
 
-// Roots returns the locations below which the warehouse's tables may live.
-func (d *Directory) Roots(warehouse registry.Warehouse) []string {
-	return append([]string{warehouse.Location}, warehouse.AllowedLocations...)
-}
-
 // Path returns the warehouse called name and the namespaces that lead to ns. A missing warehouse is
 // KindNoSuchWarehouse. A missing namespace is KindNoSuchNamespace, and Path also returns the
 // existing part of the path. It reports an object as missing only after reads from the warehouse

@@ -33,7 +33,7 @@ func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, sta
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case isOfWarehouse(pointer, state, warehouse) && reachesAll(d.Roots(warehouse), own.Roots):
+		case isOfWarehouse(pointer, state, warehouse) && reachesAll(warehouse.Roots(), own.Roots):
 			ch, err := d.newPath(ctx, records[0], pointer.Warehouse, began)
 			if err != nil {
 				return nil, nil, err

@@ -248,7 +248,7 @@ func PlaceKey(place storage.Place) string {
 // PlaceOf returns where the tables of a warehouse may live, and how to reach that storage.
 func (d *Directory) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	return storage.Place{
-		Roots: d.Roots(warehouse), Options: warehouse.Storage,
+		Roots: warehouse.Roots(), Options: warehouse.Storage,
 		Secret: SecretOf(warehouse.Secret.ID, warehouse.ID, warehouse.Secret.Version),
 	}
 }

@@ -38,7 +38,7 @@ func (d *Documents) named(ctx context.Context, found *directory.Found,
 		return nil, moorage.Errorf(moorage.KindForbidden, "Warehouse %s does not allow the location of %s: %s. "+
 			"Allow it with: moorage warehouse change %s --allow-location",
 			found.Pointer.Warehouse, found.Pointer.Identifier(), found.Pointer.MetadataLocation,
-			found.Pointer.Warehouse)
+			moorage.ShellWord(found.Pointer.Warehouse))
 	}
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:

@@ -277,6 +277,14 @@ func (g *Guard) DecideBy(ctx context.Context, who *access.Who, policy *access.Sn
 	return q.Refusal(decision)
 }
 
+// MayManage decides q by whether the caller may see and change the grants on the object. The
+// parameters and the errors are those of DecideBy.
+func (g *Guard) MayManage(ctx context.Context, who *access.Who, policy *access.Snapshot, q Question) error {
+	return g.DecideBy(ctx, who, policy, q, func(who *access.Who, path []access.Object) access.Decision {
+		return who.DecideGrant(path, 0)
+	})
+}
+
 // ForLists returns a caller's entry in the policy that this process has seen, for verbs that list
 // objects. It is nil if the caller sees everything, because access control is off or the caller is
 // a job of the server.

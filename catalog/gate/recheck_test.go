@@ -11,7 +11,7 @@ import (
 )
 
 // A request that lasts long is decided again each ten seconds, and ends when it is refused.
-func TestStand(t *testing.T) {
+func TestRecheck(t *testing.T) {
 	t.Parallel()
 	refused, broken := errors.New("refused"), errors.New("broken")
 	for name, tt := range map[string]struct {
@@ -55,8 +55,8 @@ func TestStand(t *testing.T) {
 	}
 }
 
-// The caller who gives up hears of that, and not of a refusal.
-func TestStandOfACallerWhoGivesUp(t *testing.T) {
+// A caller that gives up gets the error of its own context, not a refusal.
+func TestRecheckOfCallerThatGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -391,8 +391,7 @@ func (g *Grants) SetManaged(ctx context.Context, object Object, managed bool) er
 
 // mayManage returns nil if the caller may see and change the grants on t.
 func (c *call) mayManage(ctx context.Context, t *target) error {
-	asked := c.verb.Needs(gate.OfObject, gate.Always)
-	return c.decide(ctx, t.object, asked, func(who *access.Who, path []access.Object) access.Decision {
-		return who.DecideGrant(path, 0)
+	return c.guard.MayManage(ctx, c.who, c.policy, gate.Question{
+		Caller: c.caller, Verb: c.verb, Object: t.object, Asked: c.verb.Needs(gate.OfObject, gate.Always),
 	})
 }

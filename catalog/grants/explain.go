@@ -168,7 +168,6 @@ func nameOfStep(object access.Object, t *target) string {
 // orInstead returns the privileges that the operation accepts instead of asked, if the caller has
 // them on path and lacks asked. Otherwise it returns asked.
 func (q Question) orInstead(who *access.Who, path []access.Object,
-
 	asked access.Privileges) access.Privileges {
 	row, _ := gate.Verb(q.Operation).Row()
 	other := row.InsteadOf(gate.OfObject)
@@ -201,7 +200,6 @@ func (q Question) asked() (asked access.Privileges, err error) {
 // answerThrough answers a question about t behind views. who is the entry of the caller in the
 // question, which uses an engine. As in a load, views that an untrusted engine names do not count.
 func (c *call) answerThrough(ctx context.Context, who *access.Who, question Question, t *target,
-
 	asked access.Privileges) (answer Answer, err error) {
 	if _, err := c.views(question.Through); err != nil {
 		return answer, err

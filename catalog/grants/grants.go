@@ -86,7 +86,6 @@ func (g *Grants) begin(ctx context.Context, v gate.Verb) (*call, error) {
 // decide returns the refusal of a request for the privileges asked on object, or nil. rule makes
 // the decision.
 func (c *call) decide(ctx context.Context, object gate.Object, asked access.Privileges,
-
 	rule func(who *access.Who, path []access.Object) access.Decision) error {
 	q := gate.Question{Caller: c.caller, Verb: c.verb, Object: object, Asked: asked}
 	return c.guard.DecideBy(ctx, c.who, c.policy, q, rule)
@@ -130,7 +129,6 @@ type edit struct {
 // by the policy of the previous epoch, and returns the edit. If the policy or a record changes
 // before the Apply, change calls plan again.
 func (g *Grants) change(ctx context.Context, v gate.Verb,
-
 	plan func(ctx context.Context, c *call) (edit, error)) error {
 	_, err := g.pipeline.Submit(ctx, commit.Intent{
 		Caller: g.caller, Verb: v, On: []moorage.Identifier{{}}, Silent: true,

@@ -85,7 +85,6 @@ func (g *Grants) AllGrants(ctx context.Context, page moorage.Page) (grants []Obj
 // grantsThat returns a page of the grants records for which keep returns true. keep may remove
 // grants from the record that it gets.
 func (g *Grants) grantsThat(ctx context.Context, policy *access.Snapshot, page moorage.Page,
-
 	keep func(*registry.Grants) bool) (grants []ObjectGrants, next string, err error) {
 	type kept struct {
 		record registry.Record

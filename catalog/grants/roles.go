@@ -153,7 +153,6 @@ func (g *Grants) ChangeMembers(ctx context.Context, name string, add, remove []s
 // changeRole calls the function do with a role. It writes the role with the members that the
 // function returns, and sets made to the result. It requires admin.
 func (g *Grants) changeRole(ctx context.Context, v gate.Verb, name string, made *Role,
-
 	do func(r *roleAt, members []string) ([]string, error)) error {
 	return g.change(ctx, v, func(ctx context.Context, c *call) (edit, error) {
 		if err := c.onServer(ctx, gate.Always); err != nil {

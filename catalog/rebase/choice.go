@@ -27,11 +27,8 @@ func ParseChoice(name, text string) (Choice, error) {
 		return Off, nil
 	}
 	return Off, moorage.Errorf(moorage.KindBadRequest,
-		"Invalid %s: %s is neither on nor off", name, moorage.Cut(text, textMax))
+		"Invalid %s: %s is neither on nor off", name, moorage.Cut(text, moorage.ShownBytesMax))
 }
-
-// textMax bounds how many bytes of an invalid choice the refusal quotes.
-const textMax = 100
 
 // consents reports whether a table, by its property, and a request together permit a rebase. An
 // unknown value of the property counts as off. No request can set such a value, but a registered

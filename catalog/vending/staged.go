@@ -12,8 +12,9 @@ import (
 	"moorage/storage"
 )
 
-// ReachStaged returns the reach of a staged table at a location that the server chose in the
-// namespace of path. Until the table is stored, clients can renew its credentials.
+// ReachStaged returns the reach of a staged table whose location the server chose, in the namespace
+// of path. With this reach, clients can renew the credentials until the table is stored. It is nil
+// if the warehouse offers no delegation. The error is the error of storage.Normalise.
 func (v *Vending) ReachStaged(path *directory.Path, ident moorage.Identifier, location string) (*Reach, error) {
 	if len(path.Warehouse.Delegation) == 0 {
 		return nil, nil

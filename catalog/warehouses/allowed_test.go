@@ -194,13 +194,52 @@ func TestRefusedLocations(t *testing.T) {
 	w.wantAllowed(many...)
 }
 
+// TestRemovedLocationOfDroppedTables: dropped tables and tombstones do not keep an allowed
+// location. They stay, and can be used again when the location is allowed again.
+func TestRemovedLocationOfDroppedTables(t *testing.T) {
+	t.Parallel()
+	const location = "file:///one"
+	w := newWorld(t)
+	w.want(0, w.change([]string{location}, nil))
+	w.want(0, w.create("dropped", location+"/dropped"))
+	w.want(0, w.create("gone", location+"/gone"))
+	dropped, err := w.LoadTable(t.Context(), ident("dropped"))
+	w.must(err)
+	w.must(w.DropTable(t.Context(), ident("dropped"), catalog.DropOptions{}))
+	_, err = w.UnregisterTable(t.Context(), ident("gone"))
+	w.must(err)
+	w.want(0, w.change(nil, []string{location}))
+
+	register := func() error {
+		_, err := w.RegisterTable(t.Context(), ident("dropped"),
+			catalog.RegisterRequest{MetadataLocation: dropped.MetadataLocation})
+		return err
+	}
+	tombstones := func() int {
+		left, _, err := w.Warehouses().Tombstones(t.Context(), "w", moorage.Page{Limit: 10})
+		w.must(err)
+		return len(left)
+	}
+	w.want(moorage.KindBadRequest, register())
+	if n := tombstones(); n != 0 {
+		t.Errorf("%d tombstones are listed outside of all locations", n)
+	}
+	w.want(0, w.change([]string{location}, nil))
+	w.want(0, register())
+	if n := tombstones(); n != 1 {
+		t.Errorf("%d tombstones are listed when the location is allowed again, want 1", n)
+	}
+}
+
 // TestFoldersOfTheMachine: the bounds of the process hold for create, change and validate, and not
 // for loads and commits. A job of the server is not bound.
 func TestFoldersOfTheMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.want(0, w.create("t", ""))
+	w.want(0, w.change([]string{"file:///two"}, nil))
 	w.folders = errors.New("not there")
+	w.want(0, w.change(nil, []string{"file:///two"})) // a change that only removes adds no folder
 	_, err := w.Warehouses().Create(t.Context(), warehouses.Spec{Name: "x", Location: "file:///x"})
 	w.want(moorage.KindForbidden, err)
 	w.want(moorage.KindForbidden, w.change([]string{"file:///one"}, nil))

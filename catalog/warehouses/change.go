@@ -152,20 +152,15 @@ func (w *Warehouses) prepare(ctx context.Context, present kept, change Change) (
 	if err := next.rebase(present); err != nil {
 		return nil, err
 	}
-	if change.isOfStorage() {
-		if err := cmp.Or(checkLocations(roots(next.value)), w.checkFolders(next.value)); err != nil {
-			return nil, err
-		}
-	}
 	if !change.mustBeTried(present.value) {
 		return next, nil
 	}
-	if err := checkOptions(next.value); err != nil {
+	err := cmp.Or(checkLocations(next.value.Roots()), w.checkFolders(next.value), checkOptions(next.value))
+	if err != nil {
 		return nil, err
 	}
 	place := w.directory.PlaceOf(next.value)
 	if len(change.Secrets) > 0 {
-		var err error
 		if place.Secret, err = w.seal(ctx, next); err != nil {
 			return nil, err
 		}
@@ -276,7 +271,7 @@ func (c Change) locations(value registry.Warehouse) ([]string, error) {
 // warehouse after next has removed some. It may miss a create that runs at the same time. Then
 // loads of the new table are refused until the location is allowed again.
 func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
-	left := roots(next.value)
+	left := next.value.Roots()
 	outside := func(at storage.Location) bool { return !contains(left, at) }
 	for _, removed := range next.change.RemoveLocations {
 		folder, err := storage.Parse(removed)

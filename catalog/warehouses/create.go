@@ -144,7 +144,7 @@ func namesOf(offers []vending.Delegation) (names []string) {
 func (w *Warehouses) check(ctx context.Context, spec Spec, value registry.Warehouse, place storage.Place) error {
 	const op = "warehouses.check"
 	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name), registry.CheckProperties(spec.Properties),
-		checkProperties(spec.Properties), vending.CheckOffers(spec.Delegation), checkLocations(roots(value)),
+		checkProperties(spec.Properties), vending.CheckOffers(spec.Delegation), checkLocations(value.Roots()),
 		w.checkFolders(value), checkOptions(value))
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (w *Warehouses) checkFolders(value registry.Warehouse) error {
 	if w.localFolder == nil || gate.IsSystem(w.caller) {
 		return nil
 	}
-	for _, location := range roots(value) {
+	for _, location := range value.Roots() {
 		parsed, err := storage.Parse(location)
 		if err != nil || parsed.Scheme != storage.SchemeFile {
 			continue // this location is not on this machine
@@ -198,7 +198,7 @@ func (w *Warehouses) checkFolders(value registry.Warehouse) error {
 // checkOptions returns KindBadRequest if a warehouse has only folders but has storage options,
 // because folders have no options. Other storages refuse unknown options themselves.
 func checkOptions(value registry.Warehouse) error {
-	for _, location := range roots(value) {
+	for _, location := range value.Roots() {
 		parsed, err := storage.Parse(location)
 		if err == nil && parsed.Scheme != storage.SchemeFile {
 			return nil
@@ -209,7 +209,7 @@ func checkOptions(value registry.Warehouse) error {
 	}
 	return moorage.Errorf(moorage.KindBadRequest,
 		"Unknown storage option %q: a warehouse in folders of the server has none. Remove it",
-		moorage.Cut(slices.Min(slices.Collect(maps.Keys(value.Storage))), valueShownMax))
+		moorage.Cut(slices.Min(slices.Collect(maps.Keys(value.Storage))), moorage.ShownBytesMax))
 }
 
 // checkProperties returns KindBadRequest if properties include a property that only the server
@@ -230,21 +230,17 @@ func checkProperties(properties map[string]string) error {
 	if value, set := properties[metadata.PropAppendRebase]; set && value != metadata.AppendRebaseOff {
 		return moorage.Errorf(moorage.KindBadRequest,
 			"Invalid %s: %s. A warehouse can only say off; tables and requests consent to a rebase themselves",
-			metadata.PropAppendRebase, moorage.Cut(value, valueShownMax))
+			metadata.PropAppendRebase, moorage.Cut(value, moorage.ShownBytesMax))
 	}
 	for name := range properties {
 		if strings.EqualFold(name, headerProperty+rebase.Header) {
 			return moorage.Errorf(moorage.KindBadRequest,
 				"The property %s of a warehouse would make every client consent to a rebase: "+
-					"set it at the clients that only append", moorage.Cut(name, valueShownMax))
+					"set it at the clients that only append", moorage.Cut(name, moorage.ShownBytesMax))
 		}
 	}
 	return nil
 }
 
-const (
-	// headerProperty is the prefix of the properties that make clients send a header.
-	headerProperty = "header."
-	// valueShownMax is how many bytes of an invalid property its error repeats.
-	valueShownMax = 100
-)
+// headerProperty is the prefix of the properties that make clients send a header.
+const headerProperty = "header."

@@ -23,7 +23,7 @@ func (w *Warehouses) Tombstones(ctx context.Context, name string, page moorage.P
 	if err != nil {
 		return nil, "", moorage.Annotate(op, name, err)
 	}
-	left, next, err := w.claims.Tombstones(ctx, roots(found.Path.Warehouse), page.After, page.Limit)
+	left, next, err := w.claims.Tombstones(ctx, found.Path.Warehouse.Roots(), page.After, page.Limit)
 	return left, next, moorage.Annotate(op, name, err)
 }
 
@@ -38,6 +38,6 @@ func (w *Warehouses) ClearTombstone(ctx context.Context, name, location string) 
 	if err != nil {
 		return Left{}, moorage.Annotate(op, name, err)
 	}
-	left, err := w.claims.Clear(ctx, roots(found.Path.Warehouse), location)
+	left, err := w.claims.Clear(ctx, found.Path.Warehouse.Roots(), location)
 	return left, moorage.Annotate(op, name, err)
 }

@@ -166,7 +166,7 @@ func (w *Warehouses) tryFiles(ctx context.Context, store storage.Store, value re
 			return err
 		}
 	}
-	for _, root := range roots(value) {
+	for _, root := range value.Roots() {
 		id, err := w.ledger.NewID()
 		if err == nil {
 			err = documents.TryOut(ctx, store, root, id.String())

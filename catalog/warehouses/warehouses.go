@@ -220,9 +220,7 @@ func (w *Warehouses) mayManage(ctx context.Context, v gate.Verb, name string, va
 			ID: access.ID(value.ID), Kind: access.Warehouse, Creator: value.Creator,
 		}}},
 	}
-	return w.guard.DecideBy(ctx, who, policy, q, func(who *access.Who, path []access.Object) access.Decision {
-		return who.DecideGrant(path, 0)
-	})
+	return w.guard.MayManage(ctx, who, policy, q)
 }
 
 // detailsOf returns the details of a warehouse.
@@ -256,11 +254,6 @@ func secretDetails(secret registry.Secret) *SecretDetails {
 	return &SecretDetails{
 		Kind: cmp.Or(secret.Kinds[ServerSecret], storage.KindUnknown), By: secret.By, At: secret.At,
 	}
-}
-
-// roots returns the locations below which the tables of a warehouse may live.
-func roots(value registry.Warehouse) []string {
-	return append([]string{value.Location}, value.AllowedLocations...)
 }
 
 // contains reports whether place lies within one of locations.

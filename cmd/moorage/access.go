@@ -30,6 +30,9 @@ func keyPath(below ...string) path {
 	}
 }
 
+// withdrawWait is how long the withdrawal of a key may take that could not be printed.
+const withdrawWait = 10 * time.Second
+
 func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 	open := openStopped
 	if c.Admin { // this may be the first command on a new store
@@ -58,9 +61,11 @@ func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 				Body: client.GrantChanges{Changes: []client.GrantChange{grant}},
 			}, new(client.GrantsChanged))
 			if err != nil {
-				// The key could not be printed, so it must not stay valid.
+				// The key could not be printed, so it must not stay valid, even if ctx has ended.
+				within, stop := context.WithTimeout(context.WithoutCancel(ctx), withdrawWait)
+				defer stop()
 				withdraw := client.Request{Method: http.MethodDelete, Path: principalPath(c, "keys", made.ID)}
-				return errors.Join(err, server.Do(ctx, withdraw, new(client.Done)))
+				return errors.Join(err, server.Do(within, withdraw, new(client.Done)))
 			}
 		}
 		return printKey(env.Stdout, c, made)
@@ -126,7 +131,7 @@ func endsIn(left time.Duration) string {
 	case left <= 0:
 		return "ENDED"
 	case left <= keyWarnBefore:
-		return "in " + counted(int(left/(24*time.Hour)), "day")
+		return "in " + moorage.Counted(int(left/(24*time.Hour)), "day")
 	}
 	return ""
 }
@@ -167,7 +172,7 @@ func printDescendants(out io.Writer, keys []listedKey, id string) {
 	for _, key := range keys {
 		if made[key.ID] && key.ID != id {
 			name := strings.TrimPrefix(key.principal, "key:")
-			fmt.Fprintf(out, "  moorage key withdraw %s %s\n", name, key.ID)
+			fmt.Fprintf(out, "  moorage key withdraw %s %s\n", moorage.ShellWord(name), key.ID)
 		}
 	}
 }

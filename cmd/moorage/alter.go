@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"moorage"
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/management/client"
@@ -132,8 +133,8 @@ func (p *person) costOf(found object, victims []object) string {
 		for _, each := range victims {
 			counts[each.kind]++
 		}
-		return fmt.Sprintf("Drop %s, %s and %s: all of %s.", counted(counts[kindTable], "table"),
-			counted(counts[kindView], "view"), counted(counts[kindNamespace], "namespace"), found)
+		return fmt.Sprintf("Drop %s, %s and %s: all of %s.", moorage.Counted(counts[kindTable], "table"),
+			moorage.Counted(counts[kindView], "view"), moorage.Counted(counts[kindNamespace], "namespace"), found)
 	}
 	if found.kind != kindTable {
 		return fmt.Sprintf("Drop %s %s.", found.kind, found)

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"moorage/storage/file"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"moorage"
@@ -23,6 +21,7 @@ import (
 	"moorage/catalog/gate"
 	"moorage/internal/cli"
 	"moorage/internal/web"
+	"moorage/storage/file"
 )
 
 // openAudit opens the audit log of the settings, and does not start it.
@@ -31,7 +30,7 @@ func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger)
 		Reads: c.AuditReads, Strict: c.AuditStrict, Now: time.Now, Jitter: newJitter(), Logger: logger,
 		Node: nodeName(),
 	}
-	switch to := c.AuditTo(c.Authenticates()); to {
+	switch to := c.AuditTo(); to {
 	case cli.AuditOff:
 	case cli.AuditStderr:
 		config.Out = audit.Stream(os.Stderr)

@@ -44,12 +44,28 @@ func TestServeAudits(t *testing.T) {
 	}
 }
 
+// A node closes its audit log when nothing else can note a line any more.
+func TestAuditLogClosesLast(t *testing.T) {
+	t.Parallel()
+	var written strings.Builder
+	log := audit.New(audit.Config{Out: audit.Stream(&written), Jitter: newJitter()})
+	log.Start()
+	n := &node{audit: log}
+	n.closers.add(func() error {
+		log.Note(audit.Line{Operation: "late"})
+		return nil
+	})
+	if err := n.close(); err != nil || !strings.Contains(written.String(), "late") {
+		t.Errorf("%v; the log has %s", err, &written)
+	}
+}
+
 // Servers that share a data folder each write an audit log of their own.
 func TestAuditFileOfEachNode(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	config := cli.Config{Data: data, Store: "postgres://moorage@db/moorage"}
-	to := config.AuditTo(true)
+	config := cli.Config{Data: data, Store: "postgres://moorage@db/moorage", APIKeys: true}
+	to := config.AuditTo()
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)

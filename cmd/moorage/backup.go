@@ -59,7 +59,7 @@ func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, na
 		if err := cli.CheckBackupName(name); err != nil {
 			return client.Backup{}, moorage.Errorf(moorage.KindBadRequest, "%w", err)
 		}
-		if !c.InDatabase() {
+		if _, ok := store.(backuper); ok {
 			if err := makeFolder(c.BackupsDir()); err != nil {
 				return client.Backup{}, noBackup(name, err)
 			}
@@ -106,7 +106,7 @@ func backupBody(c cli.Config) (any, error) {
 func printBackup(out io.Writer, _ cli.Config, made client.Backup) error {
 	_, err := fmt.Fprintf(out, "%s in %s\nmetadata and data files are not in it; "+
 		"to restore it, stop the server and run moorage serve --data %s\n",
-		counted(made.Records, "record"), made.Folder, made.Folder)
+		moorage.Counted(made.Records, "record"), made.Folder, made.Folder)
 	return err
 }
 

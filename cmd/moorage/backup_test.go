@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -214,9 +215,13 @@ func TestBackupNames(t *testing.T) {
 // TestNoBackup asks for backups of stores that have none.
 func TestNoBackup(t *testing.T) {
 	t.Parallel()
-	server := startServe(t, "--data", t.TempDir(), "--store", "memory")
+	data := t.TempDir()
+	server := startServe(t, "--data", data, "--store", "memory")
 	if got := runToEnd(t, "backup", "a", "--uri", server.uri); got.code != cli.ExitFailed || !isSentence(got.stderr, "nothing to restore a backup to") {
 		t.Errorf("memory: %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(data, "backups")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("memory: a folder for backups was made (%v)", err)
 	}
 	dir := filepath.Join(t.TempDir(), "a")
 	if got := runToEnd(t, "backup", dir, "--store", "memory"); got.code != cli.ExitUsage {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
+	"moorage/internal/cli"
 	"moorage/ledger"
 	"moorage/locks"
+	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/storage"
 	"moorage/storage/s3"
@@ -63,4 +66,33 @@ func TestStorageSaysTheTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestResumeEndsDoubt: while the clock is in doubt, /readyz?verbose names it, and a command of the
+// operator ends the doubt. The server uses a local disk only, so no storage can end it.
+func TestResumeEndsDoubt(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	startServe(t, "--data", data).stop()
+	store, closeStore := mustOpenStore(t, data)
+	value, err := registry.Encode(registry.ClockDoubt{Why: "The store's clock was set 5h ahead", Since: time.Now()})
+	if err == nil {
+		_, err = store.Apply(t.Context(), registry.Batch{
+			Writes: []registry.Write{registry.Put(registry.ClockKey(), registry.StateNone, value)},
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore()
+	server := startServe(t, "--data", data)
+	doubted := func() string {
+		_, body := server.request(t, "GET", "/readyz?verbose", "")
+		return fmt.Sprint(strings.Contains(body, "the store's clock is in doubt"))
+	}
+	awaitText(t, doubted, "true")
+	if got := runToEnd(t, "maintain", "resume", "server", "--uri", server.uri); got.code != cli.ExitDone {
+		t.Fatalf("resume: %+v", got)
+	}
+	awaitText(t, doubted, "false")
 }

@@ -52,7 +52,7 @@ func TestMetricsNeedAPrivilege(t *testing.T) {
 	}
 	debug := &served{uri: found[1]}
 	for path, want := range map[string]int{
-		"/metrics": 200, "/healthz": 200, "/readyz": 200, "/v1/config": 404, "/management/v1/check": 404,
+		"/metrics": 200, "/healthz": 200, "/readyz": 200, "/v1/config": 404, "/management/v1/doctor": 404,
 	} {
 		status, body := debug.request(t, "GET", path, "")
 		if status != want || path == "/metrics" && !strings.Contains(body, "moorage_http_requests_total") {

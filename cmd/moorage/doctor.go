@@ -43,7 +43,7 @@ func diagnose(ctx context.Context, c cli.Config, env cli.Environment) error {
 	case err != nil:
 		return err
 	case bad > 0:
-		return cli.No("%s", counted(bad, "bad finding"))
+		return cli.No("%s", moorage.Counted(bad, "bad finding"))
 	}
 	fmt.Fprintln(env.Stdout, "nothing is bad")
 	return nil
@@ -124,7 +124,7 @@ func printAborted(out io.Writer, _ cli.Config, a client.Aborted) error {
 		fmt.Fprintln(out, "the transaction is aborted; the servers delete its files")
 	default:
 		fmt.Fprintf(out, "the transaction, which was %s, is forgotten; %s of it may be left\n",
-			a.Was, counted(len(a.Left), "file"))
+			a.Was, moorage.Counted(len(a.Left), "file"))
 	}
 	for _, file := range a.Left {
 		fmt.Fprintln(out, file)
@@ -146,7 +146,7 @@ func forget(ctx context.Context, c cli.Config, env cli.Environment) (err error) 
 	off, err := cancelDeletions(ctx, store)
 	if err == nil {
 		fmt.Fprintf(env.Stdout, "%s forgotten, %s called off; files that they would have deleted are left over\n",
-			counted(off.Transactions, "transaction"), counted(off.Purges, "purge"))
+			moorage.Counted(off.Transactions, "transaction"), moorage.Counted(off.Purges, "purge"))
 	}
 	return err
 }

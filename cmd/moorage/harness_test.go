@@ -19,9 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/testkit/fakecloud"
-
 	"moorage/internal/cli"
+	"moorage/testkit/fakecloud"
 )
 
 // asCommand is the variable that makes the test binary behave as moorage itself, so that tests can

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,7 +84,7 @@ func TestKeysFromNothing(t *testing.T) {
 	if _, body := config("Bearer " + key); !strings.Contains(body, `"token-exchange-enabled":"false"`) {
 		t.Errorf("the configuration of a key is %s", body)
 	}
-	for _, path := range []string{"/metrics", "/management/v1/check", "/v1/namespaces", "/none"} {
+	for _, path := range []string{"/metrics", "/management/v1/doctor", "/v1/namespaces", "/none"} {
 		if status, _ := server.request(t, "GET", path, ""); status != 401 {
 			t.Errorf("%s is answered %d to nobody", path, status)
 		}
@@ -284,4 +288,34 @@ func TestInsecureNoAuth(t *testing.T) {
 	newKey(t, "root", "--admin", "--data", data)
 	server := startServe(t, "--data", data, "--insecure=no-auth")
 	server.awaitLog(t, "there is no authentication")
+}
+
+// TestUnprintedKeyIsWithdrawn: a signal that ends key create --admin before the key is an
+// administrator's does not end its withdrawal.
+func TestUnprintedKeyIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	ctx, signal := context.WithCancel(t.Context())
+	var withdrawn atomic.Pointer[string]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodDelete:
+			withdrawn.Store(&r.URL.Path)
+			w.WriteHeader(http.StatusNoContent)
+		case strings.HasSuffix(r.URL.Path, "/keys"):
+			fmt.Fprint(w, `{"id":"k1","principal":"key:root","secret":"s"}`)
+		case strings.HasSuffix(r.URL.Path, "/grants"):
+			signal()
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			fmt.Fprint(w, `{}`)
+		}
+	}))
+	defer server.Close()
+	c := cli.Config{URI: server.URL, Admin: true}
+	c.Access.Principal = "key:root"
+	err := createKey(ctx, c, cli.Environment{Stdout: io.Discard, Stderr: io.Discard})
+	if path := withdrawn.Load(); err == nil || path == nil || !strings.HasSuffix(*path, "/keys/k1") {
+		t.Errorf("%v; withdrawn %v", err, path)
+	}
 }

@@ -62,7 +62,7 @@ func writeJobs(ctx context.Context, server *client.Client, out io.Writer) error 
 	case err != nil:
 		return err
 	case blocked > 0:
-		return cli.No("%s blocked", counted(blocked, "job"))
+		return cli.No("%s blocked", moorage.Counted(blocked, "job"))
 	case count == 0:
 		fmt.Fprintln(out, "no maintenance is in progress")
 	}
@@ -307,8 +307,8 @@ func runByHand(ctx context.Context, server *client.Client, out io.Writer, words 
 		return nil
 	}
 	if words.Kind == cli.KindSnapshots {
-		fmt.Fprintf(out, "%s: %s and %s expired\n", begun.Object, counted(begun.Snapshots, "snapshot"),
-			counted(begun.Refs, "ref"))
+		fmt.Fprintf(out, "%s: %s and %s expired\n", begun.Object, moorage.Counted(begun.Snapshots, "snapshot"),
+			moorage.Counted(begun.Refs, "ref"))
 	}
 	if begun.Outcome == client.BegunDone {
 		return nil
@@ -404,11 +404,11 @@ func writePlan(out io.Writer, plan client.MaintenancePlan, verbose bool) {
 	if plan.Reach == "" {
 		return
 	}
-	fmt.Fprintf(out, "%s would be deleted", counted(int(plan.Files), "file"))
+	fmt.Fprintf(out, "%s would be deleted", moorage.Counted(int(plan.Files), "file"))
 	if plan.Kind == cli.KindOrphans {
 		fmt.Fprintf(out, ", %s", moorage.SizeOf(uint64(plan.Bytes)))
 	}
-	fmt.Fprintf(out, "; that reads %s, %s\n", counted(int(plan.Manifests), "manifest"),
+	fmt.Fprintf(out, "; that reads %s, %s\n", moorage.Counted(int(plan.Manifests), "manifest"),
 		moorage.SizeOf(uint64(plan.ReadBytes)))
 	if verbose {
 		for _, path := range plan.Sample {
@@ -434,11 +434,11 @@ func writePlannedSnapshots(out io.Writer, plan client.MaintenancePlan, verbose b
 			stay = append(stay, s)
 		}
 	}
-	fmt.Fprintf(out, "%s: %s and %s would expire\n", plan.Object, counted(len(expire), "snapshot"),
-		counted(len(plan.Refs), "ref"))
+	fmt.Fprintf(out, "%s: %s and %s would expire\n", plan.Object, moorage.Counted(len(expire), "snapshot"),
+		moorage.Counted(len(plan.Refs), "ref"))
 	for i, name := range plan.Refs {
 		if i == reasonsMax && !verbose {
-			fmt.Fprintf(out, "  and %s more\n", counted(len(plan.Refs)-i, "ref"))
+			fmt.Fprintf(out, "  and %s more\n", moorage.Counted(len(plan.Refs)-i, "ref"))
 			break
 		}
 		fmt.Fprintf(out, "  expires  ref %s\n", name)
@@ -469,16 +469,16 @@ func writePlannedSnapshots(out io.Writer, plan client.MaintenancePlan, verbose b
 	slices.SortStableFunc(reasons, func(a, b string) int { return number[b] - number[a] })
 	for i, why := range reasons {
 		if i == reasonsMax {
-			fmt.Fprintf(out, "  and for %s more\n", counted(len(reasons)-i, "reason"))
+			fmt.Fprintf(out, "  and for %s more\n", moorage.Counted(len(reasons)-i, "reason"))
 			break
 		}
-		fmt.Fprintf(out, "  stays    %s: %s\n", counted(number[why], "snapshot"), why)
+		fmt.Fprintf(out, "  stays    %s: %s\n", moorage.Counted(number[why], "snapshot"), why)
 	}
 }
 
 func writeKept(out io.Writer, all []client.MaintenanceKept) {
 	for _, kept := range all {
-		fmt.Fprintf(out, "  kept %s: %s\n", counted(int(kept.Files), "file"), kept.Reason)
+		fmt.Fprintf(out, "  kept %s: %s\n", moorage.Counted(int(kept.Files), "file"), kept.Reason)
 	}
 }
 
@@ -486,7 +486,7 @@ func writeKept(out io.Writer, all []client.MaintenanceKept) {
 func writeRuns(out io.Writer, runs []client.MaintenanceRun) {
 	for _, run := range runs {
 		fmt.Fprintf(out, "%s %s %s: %s; %s deleted\n", run.Ended.UTC().Format(time.RFC3339), run.Kind, run.Outcome,
-			counted(int(run.Snapshots), "snapshot"), counted(int(run.Files), "file"))
+			moorage.Counted(int(run.Snapshots), "snapshot"), moorage.Counted(int(run.Files), "file"))
 		writeKept(out, run.Kept)
 		if run.Error != "" {
 			fmt.Fprintf(out, "  %s\n", run.Error)
@@ -501,7 +501,7 @@ func writeJob(out io.Writer, job client.MaintenanceJob) {
 		table = job.Object.String()
 	}
 	fmt.Fprintf(out, "%s %s of %s: %s", job.ID, job.Kind, table, job.State)
-	files := counted(int(job.Files), "file")
+	files := moorage.Counted(int(job.Files), "file")
 	if job.State == registry.StateCollecting.String() {
 		files = "files that are being looked for"
 	}
@@ -524,8 +524,8 @@ func writeLeftovers(out io.Writer, plan client.MaintenancePlan) {
 		more = ", and more"
 	}
 	fmt.Fprintf(out, "%s: %s outside of all tables and views%s, %s; this read %s, %s\n", plan.Object,
-		counted(int(plan.Files), "file"), more, counted(int(plan.Bytes), "byte"),
-		counted(int(plan.Manifests), "manifest"), counted(int(plan.ReadBytes), "byte"))
+		moorage.Counted(int(plan.Files), "file"), more, moorage.Counted(int(plan.Bytes), "byte"),
+		moorage.Counted(int(plan.Manifests), "manifest"), moorage.Counted(int(plan.ReadBytes), "byte"))
 	for _, path := range plan.Sample {
 		fmt.Fprintf(out, "  %s\n", path)
 	}

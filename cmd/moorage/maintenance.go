@@ -45,15 +45,19 @@ type maintenance struct {
 	metrics  maintenanceMetrics
 	logger   *slog.Logger
 	isOff    bool
+
+	kickPurges func()
 }
 
-// newMaintenance returns the maintenance of a store. It does not start it.
+// newMaintenance returns the maintenance of a store. It does not start it. kickPurges makes the
+// purge worker work now, if it is started.
 func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *jobs.Clock,
-	metrics *prometheus.Registry) (*maintenance, error) {
+	metrics *prometheus.Registry, kickPurges func()) (*maintenance, error) {
 	tables := made.As(moorage.System(whoMaintains)).Tables()
 	m := &maintenance{
 		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: deps.Logger,
 		budget: jobs.NewBudget(jobs.DefaultRates(), deps.Now), metrics: newMaintenanceMetrics(metrics),
+		kickPurges: kickPurges,
 	}
 	m.policies = policy.New(deps.Ledger, m.kick)
 	kept := retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.IdempotencyLifetime))
@@ -117,8 +121,8 @@ func (m *maintenance) warnOfPauses(ctx context.Context) {
 	}
 }
 
-// rules returns the maintenance rules of a table; see work.Config. On a node where maintenance is
-// off, no worker reads the policies, so rules reads them.
+// rules returns the maintenance rules of a table; see leases.WorkConfig. On a node where
+// maintenance is off, no worker reads the policies, so rules reads them.
 func (m *maintenance) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 	rules policy.Rules, unchanged []registry.Condition, err error) {
 	matcher := m.policies.Current()
@@ -134,8 +138,10 @@ func (m *maintenance) rules(ctx context.Context, table registry.Pointer, documen
 	return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), unchanged, nil
 }
 
-// kick makes the monitor, the planner and the jobs work now, if they are started.
+// kick makes the monitor, the planner, the jobs and the purges work now, if they are started.
+// Purges need it because a resume can end the doubt about the clock.
 func (m *maintenance) kick() {
+	m.kickPurges()
 	m.monitor.Kick()
 	m.planner.Kick()
 	m.worker.Kick()

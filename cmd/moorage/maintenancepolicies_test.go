@@ -37,7 +37,7 @@ func TestPoliciesAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, err := newMaintenance(cli.Config{}, deps, made.As(moorage.System("node")),
-		newClock(deps, func() *catalog.Catalog { return made }), prometheus.NewRegistry())
+		newClock(deps, func() *catalog.Catalog { return made }), prometheus.NewRegistry(), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

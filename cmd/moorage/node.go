@@ -145,7 +145,7 @@ func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *sl
 	if err := n.openCatalog(); err != nil {
 		return nil, err
 	}
-	if n.maintenance, err = newMaintenance(c, n.ledger, n.catalog, n.clock, n.metrics); err != nil {
+	if n.maintenance, err = newMaintenance(c, n.ledger, n.catalog, n.clock, n.metrics, n.purges.Kick); err != nil {
 		return nil, err
 	}
 	if n.who, err = openIdentity(c, n.catalog, n.audit, logger); err != nil {

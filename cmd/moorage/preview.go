@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"moorage"
 	"moorage/internal/cli"
 	"moorage/management/client"
 )
@@ -64,14 +65,14 @@ func (p *previewed) add(out io.Writer, kind string, table client.MaintenancePrev
 	case table.Nothing != "":
 		what = "nothing: " + table.Nothing
 	case kind == cli.KindSnapshots && table.Snapshots+table.Refs > 0:
-		what = fmt.Sprintf("%s and %s would expire, %s would be deleted", counted(table.Snapshots, "snapshot"),
-			counted(table.Refs, "ref"), counted(int(table.Files), "file"))
+		what = fmt.Sprintf("%s and %s would expire, %s would be deleted", moorage.Counted(table.Snapshots, "snapshot"),
+			moorage.Counted(table.Refs, "ref"), moorage.Counted(int(table.Files), "file"))
 	case kind == cli.KindOrphans && table.Files > 0:
-		what = fmt.Sprintf("%s would be deleted, %s", counted(int(table.Files), "file"),
-			counted(int(table.Bytes), "byte"))
+		what = fmt.Sprintf("%s would be deleted, %s", moorage.Counted(int(table.Files), "file"),
+			moorage.Counted(int(table.Bytes), "byte"))
 	case table.Due:
 		p.due++
-		what = counted(int(table.Files), "file") + " to be compacted"
+		what = moorage.Counted(int(table.Files), "file") + " to be compacted"
 	default:
 		p.idle++
 		return
@@ -81,14 +82,15 @@ func (p *previewed) add(out io.Writer, kind string, table client.MaintenancePrev
 
 // write prints the sums.
 func (p *previewed) write(out io.Writer, kind string) {
-	fmt.Fprintf(out, "  %s, %d of them with nothing to do: ", counted(p.tables, "table"), p.idle)
+	fmt.Fprintf(out, "  %s, %d of them with nothing to do: ", moorage.Counted(p.tables, "table"), p.idle)
 	switch kind {
 	case cli.KindSnapshots:
-		fmt.Fprintf(out, "%s would expire, %s would be deleted\n", counted(p.snapshots, "snapshot"),
-			counted(int(p.files), "file"))
+		fmt.Fprintf(out, "%s would expire, %s would be deleted\n", moorage.Counted(p.snapshots, "snapshot"),
+			moorage.Counted(int(p.files), "file"))
 	case cli.KindOrphans:
-		fmt.Fprintf(out, "%s would be deleted, %s\n", counted(int(p.files), "file"), counted(int(p.bytes), "byte"))
+		fmt.Fprintf(out, "%s would be deleted, %s\n", moorage.Counted(int(p.files), "file"),
+			moorage.Counted(int(p.bytes), "byte"))
 	default:
-		fmt.Fprintf(out, "%s to be compacted\n", counted(p.due, "table"))
+		fmt.Fprintf(out, "%s to be compacted\n", moorage.Counted(p.due, "table"))
 	}
 }

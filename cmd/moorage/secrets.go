@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 
+	"moorage"
 	"moorage/internal/cli"
 	"moorage/management/client"
 	"moorage/secrets"
@@ -38,7 +39,7 @@ func drawSecretsKey(_ context.Context, c cli.Config, env cli.Environment) error 
 func rotationBody(c cli.Config) (any, error) { return client.SecretsRotation{KeepKey: c.KeepKey}, nil }
 
 func printRotation(out io.Writer, _ cli.Config, rotated client.SecretsRotated) error {
-	fmt.Fprintf(out, "sealed %s with the key %s\n", counted(rotated.Sealed, "secret"), rotated.Key)
+	fmt.Fprintf(out, "sealed %s with the key %s\n", moorage.Counted(rotated.Sealed, "secret"), rotated.Key)
 	if rotated.Before != "" {
 		fmt.Fprintf(out, "the key %s stays for backups from before\n", rotated.Before)
 	}

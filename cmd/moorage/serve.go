@@ -82,7 +82,7 @@ func runServer(ctx context.Context, c cli.Config, env cli.Environment, begin ope
 	node.peers.start()
 	node.start()
 	defer node.stop()
-	if to := c.AuditTo(c.Authenticates()); to != cli.AuditOff && to != cli.AuditStderr && env.OnHangup != nil {
+	if to := c.AuditTo(); to != cli.AuditOff && to != cli.AuditStderr && env.OnHangup != nil {
 		env.OnHangup(node.audit.Reopen)
 	}
 	node.outgrown.worker.Start()

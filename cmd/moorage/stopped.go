@@ -73,10 +73,9 @@ func (n *node) tellOperator(ctx context.Context, logger *slog.Logger) {
 // operatorHandler returns the management API for the operator.
 func (n *node) operatorHandler(ctx context.Context, c cli.Config, env cli.Environment) http.Handler {
 	config := n.managed
-	config.Stopping = ctx.Done()
 	config.DrawKey, config.Authenticates, config.Admins = drawKey, true, []string{operator().Name}
-	config.Backup = func(ctx context.Context, folder string) (client.Backup, error) {
-		return copyStore(ctx, c, n.store, folder)
+	config.Backup = func(_ context.Context, folder string) (client.Backup, error) {
+		return copyStore(ctx, c, n.store, folder) // a signal to the command ends the copy
 	}
 	config.Begun = func(ctx context.Context, table moorage.Identifier, kind string) {
 		// No worker runs in this process, so the first step of the job must be made here.
@@ -144,6 +143,6 @@ func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {
 		fmt.Fprintln(env.Stdout, "the tables are up to date")
 		return nil
 	}
-	fmt.Fprintf(env.Stdout, "the tables are up to date, after %s\n", counted(steps, "step"))
+	fmt.Fprintf(env.Stdout, "the tables are up to date, after %s\n", moorage.Counted(steps, "step"))
 	return nil
 }

@@ -2,18 +2,23 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	engine "github.com/cockroachdb/pebble/v2"
 
 	"moorage/internal/cli"
+	"moorage/management/client"
 	"moorage/registry"
 	"moorage/registry/pebble"
 )
@@ -195,5 +200,45 @@ func TestNewerFormat(t *testing.T) {
 	got := runToEnd(t, "serve", "--store", dir, "--data", t.TempDir(), "--listen", "127.0.0.1:0")
 	if got.code != cli.ExitFailed || !isSentence(got.stderr, "newer version") {
 		t.Errorf("exit %d, stderr %q; want 1 and one sentence", got.code, got.stderr)
+	}
+}
+
+// slowBackup is a store whose backup ends only with its context.
+type slowBackup struct {
+	*pebble.Store
+	begun chan struct{}
+}
+
+// Backup implements backuper.
+func (s slowBackup) Backup(ctx context.Context, _, _ string, _ func(context.Context, registry.Store) error) (int, error) {
+	close(s.begun)
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// TestSignalEndsBackup: the signal to a command on a stopped store ends a backup that takes long.
+func TestSignalEndsBackup(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	startServe(t, "--data", data).stop()
+	opened, _ := mustOpenStore(t, data)
+	slow := slowBackup{opened, make(chan struct{})}
+	ctx, signal := context.WithCancel(t.Context())
+	open := func(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
+		return newNode(ctx, c, slow, logger)
+	}
+	go func() {
+		<-slow.begun
+		signal()
+	}()
+	c := cli.Config{Data: data, IdempotencyLifetime: time.Minute}
+	env := cli.Environment{Stdout: io.Discard, Stderr: io.Discard}
+	err := withStore(ctx, c, env, open, func(server *client.Client) error {
+		return server.Do(t.Context(), client.Request{
+			Method: http.MethodPost, Path: client.Path("backup"), Body: client.BackupSpec{Name: "monday"},
+		}, new(client.Backup))
+	})
+	if err == nil || !strings.Contains(err.Error(), "There is no new backup") {
+		t.Errorf("the backup ended with %v", err)
 	}
 }

@@ -10,16 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"moorage"
-
-	"moorage/storage/file"
-
 	"github.com/prometheus/client_golang/prometheus"
 
+	"moorage"
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 	"moorage/management/client"
 	"moorage/storage"
+	"moorage/storage/file"
 )
 
 const (
@@ -179,7 +177,8 @@ func (h *storageHealth) findings() (found []client.Finding) {
 			Level: client.LevelBad, What: "storage of warehouse " + each.Warehouse,
 			Fact: fmt.Sprintf("%s fail since %s, last at %s: %s", each.Calls, each.Since.UTC().Format(time.RFC3339),
 				each.Last.UTC().Format(time.RFC3339), moorage.OneLine(each.Error)),
-			Remedy: "Repair the storage, or its secret: moorage warehouse validate " + each.Warehouse,
+			Remedy: "Repair the storage, or its secret: moorage warehouse validate " +
+				moorage.ShellWord(each.Warehouse),
 		})
 	}
 	free := h.freeOf()

@@ -455,7 +455,7 @@ func newLocalFolders(c cli.Config) *localFolders {
 	if !c.InDatabase() && c.Store != cli.StoreMemory {
 		own = append(own, c.StoreDir())
 	}
-	if to := c.AuditTo(c.Authenticates()); to != cli.AuditOff && to != cli.AuditStderr {
+	if to := c.AuditTo(); to != cli.AuditOff && to != cli.AuditStderr {
 		own = append(own, to)
 	}
 	for _, path := range own {

@@ -75,7 +75,7 @@ func printWarehouse(out io.Writer, _ cli.Config, w client.Warehouse) error {
 	}
 	if waiting := w.WaitingPurges; waiting.Tables > 0 {
 		fmt.Fprintf(out, "  purges that wait: %s with %s; see moorage doctor\n",
-			counted(waiting.Tables, "dropped table"), moorage.SizeOf(uint64(waiting.Bytes)))
+			moorage.Counted(waiting.Tables, "dropped table"), moorage.SizeOf(uint64(waiting.Bytes)))
 	}
 	if w.Secret != nil {
 		fmt.Fprintf(out, "  secret: %s, set %s by %s\n", w.Secret.Kind, w.Secret.Set.Format(time.RFC3339), w.Secret.By)

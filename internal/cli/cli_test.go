@@ -9,11 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/management/client"
-
 	"github.com/spf13/cobra"
 
 	"moorage"
+	"moorage/management/client"
 )
 
 // result is how a command ended.

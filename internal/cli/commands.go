@@ -209,21 +209,22 @@ const Everything = "all"
 
 func validateRetry(c Config, faults *usageError) {
 	validateStopped(c, faults)
-	if c.Operand != Everything && !isUnfinishedID(c.Operand) {
+	if c.Operand != Everything && !isID(c.Operand) {
 		faults.addf("%q is neither an id, 32 hexadecimal digits that doctor shows, nor all", c.Operand)
 	}
 }
 
 func validateAbort(c Config, faults *usageError) {
 	validateStopped(c, faults)
-	if !isUnfinishedID(c.Operand) {
+	if !isID(c.Operand) {
 		faults.addf("%q is not an id, 32 hexadecimal digits that doctor shows; the command aborts one at a time",
 			c.Operand)
 	}
 }
 
-// isUnfinishedID reports whether text can be the id of a transaction, a purge or a job.
-func isUnfinishedID(text string) bool {
+// isID reports whether text can be the id of a transaction, a purge or a job: 32 hexadecimal
+// digits, not all zero.
+func isID(text string) bool {
 	var id registry.ID
 	return id.UnmarshalText([]byte(text)) == nil && !id.IsZero()
 }

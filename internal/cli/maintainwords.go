@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -108,9 +107,6 @@ func orOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// jobIDs are the ids of jobs.
-var jobIDs = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
 // jobChanges are the actions of maintain job.
 var jobChanges = []string{"cancel", "retry", "quarantine", "pause", "resume"}
 
@@ -119,7 +115,7 @@ func wordsOfJob(c *Config, words []string) error {
 	if len(words) == 2 && slices.Contains(jobChanges, words[0]) {
 		c.Maintain.Change, words = words[0], words[1:]
 	}
-	if len(words) != 1 || !jobIDs.MatchString(words[0]) {
+	if len(words) != 1 || !isID(words[0]) {
 		return fmt.Errorf("takes the ID of a job, 32 hexadecimal digits that maintain status shows, with %s before it "+
 			"or not", orOf(jobChanges))
 	}

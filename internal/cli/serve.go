@@ -12,12 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"moorage/catalog"
 	"moorage/storage"
 	"moorage/storage/adls"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
-
-	"moorage/catalog"
 )
 
 // serverSettings returns the settings that the YAML file may contain: the settings of serve.
@@ -134,13 +133,12 @@ func parseShare(v string) (int, error) {
 	return within(strconv.Atoi, 1, auditReadsMax)(digits)
 }
 
-// AuditTo returns where the audit log goes: AuditOff, AuditStderr, or a file. authenticated is true
-// if callers must authenticate.
-func (c Config) AuditTo(authenticated bool) string {
+// AuditTo returns where the audit log goes: AuditOff, AuditStderr, or a file.
+func (c Config) AuditTo() string {
 	switch {
 	case c.Audit != "":
 		return c.Audit
-	case authenticated:
+	case c.Authenticates():
 		return filepath.Join(c.Data, "audit.log")
 	}
 	return AuditOff

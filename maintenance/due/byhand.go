@@ -72,8 +72,12 @@ func (s *Control) isPaused(ctx context.Context, scope catalog.Scope) error {
 				by = " by " + pause.By
 			}
 			object := ObjectOf(pause)
+			words, name, named := strings.Cut(object, " ")
+			if named {
+				words += " " + moorage.ShellWord(name)
+			}
 			return moorage.Errorf(moorage.KindIllegalArgument, "Maintenance of the %s is paused%s: %s. "+
-				"Resume it with moorage maintain resume %s", object, by, pause.Reason, object)
+				"Resume it with moorage maintain resume %s", object, by, pause.Reason, words)
 		}
 	}
 	return nil

@@ -55,7 +55,8 @@ type MonitorConfig struct {
 	// Retention is the minimum time for which changes are kept. A monitor that is too far behind
 	// checks all tables before changes are lost. By default it does not check how far behind it is.
 	Retention time.Duration
-	// WalkRate is how many documents a walk reads per second. Default 200; negative means no bound.
+	// WalkRate is how many documents a walk reads per second. A page of pointers without a document
+	// to read counts as one. Default 200; negative means no bound.
 	WalkRate int
 }
 

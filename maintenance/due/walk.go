@@ -158,7 +158,9 @@ func (f *following) walkOn(ctx context.Context) (bool, error) {
 		if now.Sub(f.walkAt) > walkSlack {
 			f.walkAt = now
 		}
-		f.walkAt = f.walkAt.Add(time.Duration(len(met)) * time.Second / time.Duration(f.config.WalkRate))
+		// A page costs at least as much as a document, also if no policy applies to its tables.
+		cost := time.Duration(max(len(met), 1))
+		f.walkAt = f.walkAt.Add(cost * time.Second / time.Duration(f.config.WalkRate))
 	}
 	for {
 		err := f.walkPage(ctx, w, met, after)

@@ -7,23 +7,24 @@ import (
 	"moorage/registry"
 )
 
-// Moves has the possible states of a job's record, and the states that may follow each. StateNone
-// means that there is no record. docs/design/jobs.md draws the same graph. Nothing writes to the
-// map.
-var Moves = map[registry.State][]registry.State{
-	registry.StateNone:       {registry.StateCollecting, registry.StateAssigned},
-	registry.StateCollecting: {registry.StateWaiting, registry.StateBlocked, registry.StateNone},
-	registry.StateWaiting:    {registry.StateDeleting, registry.StateBlocked, registry.StateNone},
-	registry.StateDeleting:   {registry.StateBlocked, registry.StateNone},
-	registry.StateBlocked: {
-		registry.StateCollecting, registry.StateWaiting, registry.StateDeleting, registry.StateNone,
-	},
-	registry.StateAssigned: {registry.StateNone},
+// Moves returns the possible states of a job's record, and the states that may follow each.
+// StateNone means that there is no record. docs/design/jobs.md draws the same graph.
+func Moves() map[registry.State][]registry.State {
+	return map[registry.State][]registry.State{
+		registry.StateNone:       {registry.StateCollecting, registry.StateAssigned},
+		registry.StateCollecting: {registry.StateWaiting, registry.StateBlocked, registry.StateNone},
+		registry.StateWaiting:    {registry.StateDeleting, registry.StateBlocked, registry.StateNone},
+		registry.StateDeleting:   {registry.StateBlocked, registry.StateNone},
+		registry.StateBlocked: {
+			registry.StateCollecting, registry.StateWaiting, registry.StateDeleting, registry.StateNone,
+		},
+		registry.StateAssigned: {registry.StateNone},
+	}
 }
 
 // checkMove refuses a move that Moves does not have. A record may always keep its state.
 func checkMove(from, to registry.State) error {
-	if from == to || slices.Contains(Moves[from], to) {
+	if from == to || slices.Contains(Moves()[from], to) {
 		return nil
 	}
 	return moorage.Errorf(moorage.KindInternal, "A job cannot go from %s to %s", from, to)

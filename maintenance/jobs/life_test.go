@@ -22,7 +22,7 @@ func TestLifeIsDrawn(t *testing.T) {
 	for _, found := range regexp.MustCompile(`(?m)^ +(\w+) --> (\w+): `).FindAllSubmatch(page, -1) {
 		drawn = append(drawn, fmt.Sprintf("%s --> %s", found[1], found[2]))
 	}
-	for from, all := range jobs.Moves {
+	for from, all := range jobs.Moves() {
 		for _, to := range all {
 			allowed = append(allowed, fmt.Sprintf("%s --> %s", from, to))
 		}
@@ -69,7 +69,7 @@ func (w lifeStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.
 		if !m.record.Exists() {
 			from = registry.StateNone
 		}
-		if from != m.to && !slices.Contains(jobs.Moves[from], m.to) {
+		if from != m.to && !slices.Contains(jobs.Moves()[from], m.to) {
 			w.t.Errorf("%s went from %s to %s, which the diagram does not have", m.record.Key, from, m.to)
 		}
 	}

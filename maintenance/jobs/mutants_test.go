@@ -61,8 +61,8 @@ func mutants() map[string][]edit {
 		"older than the policy": {never("orphans.go", "file.Modified.Before(m.settings.Since)")},
 		"young orphan":          {never("orphans.go", "age < m.settings.OlderThan")},
 		"owner of the folder": {edit{
-			"owner.go", "	id, err := storeID(ctx, j.ledger)\n	if err != nil {\n		return err",
-			"	id, err := storeID(ctx, j.ledger)\n	if true {\n		return err",
+			"owner.go", "	id, err := j.ledger.StoreID(ctx)\n	if err != nil {\n		return err",
+			"	id, err := j.ledger.StoreID(ctx)\n	if true {\n		return err",
 		}},
 		"share of orphans": {never("orphans.go", "m.files > orphansFew")},
 		"look-alike": {

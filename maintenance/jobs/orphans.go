@@ -373,7 +373,7 @@ func claimAt(ctx context.Context, j *Jobs, table registry.Pointer, location stor
 		case record.Key.Table == registry.TableTombstone:
 			return &calledOff{fmt.Sprintf("a former table or view was at %s, and may have left files there. "+
 				"Check them, then run: moorage warehouse clear %s --location %s",
-				record.Key.ID, table.Warehouse, record.Key.ID)}
+				record.Key.ID, moorage.ShellWord(table.Warehouse), moorage.ShellWord(record.Key.ID))}
 		case record.State == registry.StateOwner:
 			return &calledOff{fmt.Sprintf("another table or view, at %s, has files in its location", record.Key.ID)}
 		}

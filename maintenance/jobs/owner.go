@@ -23,7 +23,7 @@ const ownerBytesMax = 1 << 10
 //
 // Errors: BlockedError; KindUnavailable if the storage fails; the errors of the store.
 func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse string) error {
-	id, err := storeID(ctx, j.ledger)
+	id, err := j.ledger.StoreID(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (j *Jobs) Adopt(ctx context.Context, warehouse string) (other string, err e
 	if err != nil {
 		return "", moorage.Annotate(op, warehouse, err)
 	}
-	id, err := storeID(ctx, j.ledger)
+	id, err := j.ledger.StoreID(ctx)
 	if err != nil {
 		return "", moorage.Annotate(op, warehouse, err)
 	}
@@ -120,32 +120,3 @@ func (j *Jobs) Adopt(ctx context.Context, warehouse string) (other string, err e
 }
 
 func ownerFile(warehouse string) string { return storage.Join(warehouse, Folder, "owner") }
-
-// storeID returns the id of the store. The first caller creates it at random.
-func storeID(ctx context.Context, l *ledger.Ledger) (registry.ID, error) {
-	drawn, err := l.NewID()
-	if err != nil {
-		return registry.ID{}, err
-	}
-	writes, err := ledger.Encode(ledger.Put(registry.StoreIDKey(), registry.StateNone, registry.StoreID{ID: drawn}))
-	if err != nil {
-		return registry.ID{}, err
-	}
-	records, err := l.Get(ctx, registry.StoreIDKey())
-	if err != nil {
-		return registry.ID{}, err
-	}
-	if !records[0].Exists() {
-		_, err = l.Step(ctx, registry.Batch{
-			Conditions: []registry.Condition{registry.Absent(registry.StoreIDKey())}, Writes: writes,
-		})
-		if _, failed := registry.FailedCondition(err); err != nil && !failed {
-			return registry.ID{}, ledger.StepError("jobs.storeID", err)
-		}
-		if records, err = l.Get(ctx, registry.StoreIDKey()); err != nil {
-			return registry.ID{}, err
-		}
-	}
-	value, err := ledger.Decode[registry.StoreID](records[0])
-	return value.ID, err
-}

@@ -28,7 +28,7 @@ const (
 // jobsFolder is the folder in a warehouse for the jobs' own files of this store. Other stores that
 // use the warehouse have other folders.
 func jobsFolder(ctx context.Context, l *ledger.Ledger, warehouse string) (string, error) {
-	id, err := storeID(ctx, l)
+	id, err := l.StoreID(ctx)
 	return storage.Join(warehouse, Folder, "jobs", id.String()), err
 }
 

@@ -2,9 +2,10 @@ package schema_test
 
 import (
 	"bytes"
+	"testing"
+
 	"moorage/internal/jsontext"
 	"moorage/metadata/schema"
-	"testing"
 )
 
 func addSeeds(f *testing.F, seeds ...string) {

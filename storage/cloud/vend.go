@@ -153,6 +153,7 @@ func (p VendingProbe) forbidden(engine Engine, write bool) (trials []Trial) {
 		trials = append(trials,
 			Trial{"read in " + whats[i], engine.Read, sibling + ProbeData},
 			Trial{"write in " + whats[i], engine.Write, sibling + ProbeNew},
+			Trial{"replace a file in " + whats[i], engine.Write, sibling + ProbeData},
 			Trial{"list " + whats[i], engine.List, sibling + "/"},
 			Trial{"delete in " + whats[i], engine.Delete, sibling + ProbeData})
 	}

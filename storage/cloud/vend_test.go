@@ -90,6 +90,12 @@ func TestVendingProbe(t *testing.T) {
 			fault: func(method, name string, _ bool) (bool, bool) { return true, beside(name) && method == "write" },
 			want:  "write in a sibling folder whose name begins with", kind: storage.ErrUnenforced,
 		},
+		"a file in a sibling can be replaced": {
+			fault: func(method, name string, _ bool) (bool, bool) {
+				return true, name == folder+"y"+cloud.ProbeData && method == "write"
+			},
+			want: "replace a file in a sibling folder whose name begins with", kind: storage.ErrUnenforced,
+		},
 		"a sibling can be listed": {
 			fault: func(method, name string, _ bool) (bool, bool) { return true, beside(name) && method == "list" },
 			want:  "list a sibling folder whose name begins with", kind: storage.ErrUnenforced,
