@@ -101,7 +101,7 @@ worlds:
 revokes: ## a privilege is revoked on one of three nodes and asked for on all, REVOKES=10000 times, amid commits and kill -9
 revokes: REVOKES ?= 10000
 revokes:
-	go test -v -timeout 4h ./catalog -run TestRevokeHoldsAtOnce -revokes $(REVOKES)
+	go test -v -timeout 4h ./catalog/gate -run TestRevokeHoldsAtOnce -revokes $(REVOKES)
 	go test -v -timeout 4h ./interop/cluster -run TestRevokes -revokes $(REVOKES)
 
 maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a second and 100,000 manifests, and each call that fails

@@ -35,7 +35,7 @@ COMMANDS = {
     "groups": ["./catalog", "-bench", "BenchmarkCommitGroup/clients=(8|32)$", "-benchtime", "1s", "-count", "3"],
     "commits": ["./catalog", "-bench", "BenchmarkCommit$/tables=1000$/clients=(8|64)$|BenchmarkSyncs$/clients=(8|64)$",
                 "-benchtime", "2s", "-count", "3"],
-    "promises": ["./catalog", "-v", "-run", "^Test(GroupIsOneFile|RebaseAppendersWithoutRetry|RebaseRefusals|"
+    "promises": ["./catalog", "./catalog/commit", "-v", "-run", "^Test(GroupIsOneFile|RebaseAppendersWithoutRetry|RebaseRefusals|"
                  "OverlappingTransactionsSucceed|RoundTrips)$"],
     "rebase": ["./catalog", "-bench", "BenchmarkAppendRebase/manifests=1500/append", "-benchtime", "1280x", "-count", "3"],
     "far": ["./catalog", "-bench", "BenchmarkFar/(put|commit|create|get|cold)/", "-benchtime", "1000x"],

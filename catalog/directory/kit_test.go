@@ -1,0 +1,8 @@
+package directory_test
+
+import "moorage/testkit"
+
+var (
+	ident = testkit.Ident
+	must  = testkit.Must
+)

@@ -1,0 +1,8 @@
+package gate_test
+
+import "moorage/testkit"
+
+var (
+	ident           = testkit.Ident
+	newLockedRandom = testkit.NewBits
+)

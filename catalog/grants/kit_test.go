@@ -1,0 +1,9 @@
+package grants_test
+
+import "moorage/testkit"
+
+var (
+	ident           = testkit.Ident
+	must            = testkit.Must
+	newLockedRandom = testkit.NewBits
+)

@@ -1,0 +1,129 @@
+package vending_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/maintenance/retention"
+	"moorage/registry"
+	"moorage/testkit/catalogkit"
+	"moorage/testkit/registrytest"
+)
+
+// TestClaimOfWhatIsGonePasses: however a table has gone, its location passes to another one when
+// the last credential for it has ended, and not before.
+func TestClaimOfWhatIsGonePasses(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func(f *catalogkit.Fixture) error{
+		"unregistered": func(f *catalogkit.Fixture) error {
+			_, err := f.UnregisterTable(f.Ctx, catalogkit.LakeIdent())
+			return err
+		},
+		"purged": func(f *catalogkit.Fixture) error {
+			if err := f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{Purge: true}); err != nil {
+				return err
+			}
+			f.Clock.Advance(time.Hour) // nothing of it has to be answered again
+			return f.PurgeAll(f.Ctx)
+		},
+		"dropped, with a short window": func(f *catalogkit.Fixture) error {
+			if err := f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{}); err != nil {
+				return err
+			}
+			f.Clock.Advance(time.Hour)
+			made, err := retention.New(retention.Config{
+				Deps: registrytest.LedgerDeps(ledger.Config{Store: f.Config.Store, Now: f.Config.Now, Random: newLockedRandom(2)}), KeyLife: f.KeyLife(), UndropWindow: time.Minute,
+			})
+			if err != nil {
+				return err
+			}
+			return made.RunOnce(f.Ctx, retention.Windows)
+		},
+	}
+	for name, leave := range ways {
+		for _, swept := range []bool{false, true} {
+			for _, at := range []string{catalogkit.RestingTable, catalogkit.RestingTable + "/within"} {
+				t.Run(strings.Join([]string{name, at[len(catalogkit.RestingTable):], map[bool]string{true: "swept"}[swept]}, " "), func(t *testing.T) {
+					t.Parallel()
+					f, _ := catalogkit.NewRestingFixture(t)
+					began := f.Clock.Now()
+					must(t, leave(f))
+					if pointers, err := f.Ledger.ListKeys(f.Ctx, registry.TablePointer, "", "", 1); err != nil || len(pointers) > 0 {
+						t.Fatalf("there are still the pointers %v (%v)", pointers, err)
+					}
+					must(t, f.SweepFolders(f.Ctx))
+					end := began.Add(catalogkit.LimitedLife)
+					for _, stage := range []bool{false, true} {
+						err := f.AnotherAt(at, stage)
+						catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+						if want := "until " + end.Format(time.RFC3339); err != nil && !strings.Contains(err.Error(), want) {
+							t.Errorf("%s, want it %s", err, want)
+						}
+					}
+					f.WantClean()
+					f.Clock.Advance(end.Sub(f.Clock.Now()))
+					if swept {
+						f.ClearTombstones() // which the purge did not need
+						for range strings.Count(catalogkit.RestingTable, "/") {
+							must(t, f.SweepFolders(f.Ctx))
+						}
+						records, err := f.Ledger.Get(f.Ctx, registry.LocationKey(catalogkit.RestingTable))
+						if err != nil || records[0].Exists() {
+							t.Errorf("after the sweep there is %v (%v)", records[0].State, err)
+						}
+					}
+					must(t, f.AnotherAt(at, false))
+					f.WantClean()
+				})
+			}
+		}
+	}
+}
+
+// TestUnregisteredComesBack: a table that was unregistered is registered again at once. Its
+// location is as well kept from others as before.
+func TestUnregisteredComesBack(t *testing.T) {
+	t.Parallel()
+	f, table := catalogkit.NewRestingFixture(t)
+	_, err := f.UnregisterTable(f.Ctx, catalogkit.LakeIdent())
+	must(t, err)
+	_, err = f.RegisterTable(f.Ctx, catalogkit.LakeIdent(), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+	must(t, err)
+	f.Clock.Advance(catalogkit.LimitedLife)
+	must(t, f.SweepFolders(f.Ctx))
+	catalogkit.WantKind(t, f.AnotherAt(catalogkit.RestingTable, false), moorage.KindBadRequest)
+	f.WantClean()
+}
+
+// TestRegisterOverKeepsClaims: a table that takes the name of another one by a register does not
+// get its location, neither at once nor before the credentials for it have ended.
+func TestRegisterOverKeepsClaims(t *testing.T) {
+	t.Parallel()
+	f, table := catalogkit.NewRestingFixture(t)
+	over := func(location string) error {
+		text := strings.Replace(string(table.Document.Raw()), table.Document.UUID(), "9c12d441-03fe-4693-9a96-a0705ddf69c2", 1)
+		text = strings.ReplaceAll(text, catalogkit.RestingTable, location)
+		file := location + "/metadata/copy.metadata.json"
+		must(t, f.Files.Create(f.Ctx, file, []byte(text)))
+		_, err := f.RegisterTable(f.Ctx, catalogkit.LakeIdent(), catalog.RegisterRequest{MetadataLocation: file, Overwrite: true})
+		return err
+	}
+	end := f.Clock.Now().Add(catalogkit.LimitedLife)
+	err := over(catalogkit.RestingTable)
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+	if want := "Drop it now, and repeat the request after " + end.Format(time.RFC3339); !strings.Contains(err.Error(), want) {
+		t.Errorf("%s, want %s", err, want)
+	}
+	if now, err := f.LoadTable(f.Ctx, catalogkit.LakeIdent()); err != nil || now.Document.UUID() != table.Document.UUID() {
+		t.Errorf("the refused register left %v (%v)", now, err)
+	}
+	must(t, over("s3://bucket/lake/ns/there"))
+	catalogkit.WantKind(t, f.AnotherAt(catalogkit.RestingTable, false), moorage.KindCommitFailed)
+	f.Clock.Advance(catalogkit.LimitedLife)
+	must(t, f.AnotherAt(catalogkit.RestingTable, false))
+	f.WantClean()
+}
