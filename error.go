@@ -13,26 +13,27 @@ type Kind uint8
 
 // The kinds of failure. Each comment has the name of the exception in Iceberg clients.
 const (
-	KindInternal          Kind = iota // a fault of the server, of unknown nature
-	KindBadRequest                    // BadRequestException: the request cannot be read
-	KindIllegalArgument               // IllegalArgumentException: the request can be read, but never be accepted
-	KindValidation                    // ValidationException: the resulting table would not be valid
-	KindNotAuthorized                 // NotAuthorizedException
-	KindForbidden                     // ForbiddenException
-	KindNoSuchWarehouse               // NoSuchWarehouseException
-	KindNoSuchNamespace               // NoSuchNamespaceException
-	KindNoSuchTable                   // NoSuchTableException
-	KindNoSuchView                    // NoSuchViewException
-	KindNotFound                      // NotFoundException: a required file is missing
-	KindUnsupported                   // UnsupportedOperationException
-	KindAlreadyExists                 // AlreadyExistsException
-	KindNamespaceNotEmpty             // NamespaceNotEmptyException
-	KindCommitFailed                  // CommitFailedException: certainly not applied; refresh and retry
-	KindUnprocessable                 // UnprocessableEntityException
-	KindTooLarge                      // the request exceeds a bound of the server
-	KindTooManyRequests               // TooManyRequestsException: nothing was applied; a later retry may succeed
-	KindUnavailable                   // ServiceUnavailableException: nothing was or will be applied
-	KindCommitUnknown                 // CommitStateUnknownException: the commit may have been applied
+	KindInternal           Kind = iota // a fault of the server, of unknown nature
+	KindBadRequest                     // BadRequestException: the request cannot be read
+	KindIllegalArgument                // IllegalArgumentException: the request can be read, but never be accepted
+	KindValidation                     // ValidationException: the resulting table would not be valid
+	KindNotAuthorized                  // NotAuthorizedException
+	KindForbidden                      // ForbiddenException
+	KindNoSuchWarehouse                // NoSuchWarehouseException
+	KindNoSuchNamespace                // NoSuchNamespaceException
+	KindNoSuchTable                    // NoSuchTableException
+	KindNoSuchView                     // NoSuchViewException
+	KindNotFound                       // NotFoundException: a required file is missing
+	KindUnsupported                    // UnsupportedOperationException
+	KindAlreadyExists                  // AlreadyExistsException
+	KindNamespaceNotEmpty              // NamespaceNotEmptyException
+	KindCommitFailed                   // CommitFailedException: certainly not applied; refresh and retry
+	KindUnprocessable                  // UnprocessableEntityException
+	KindTooLarge                       // the request exceeds a bound of the server
+	KindTooManyRequests                // TooManyRequestsException: nothing was applied; a later retry may succeed
+	KindUnavailable                    // ServiceUnavailableException: nothing was or will be applied
+	KindCommitUnknown                  // CommitStateUnknownException: the commit may have been applied
+	KindPreconditionFailed             // PreconditionFailedException: the object has another version than If-Match names
 )
 
 var kindNames = [...]string{
@@ -44,7 +45,7 @@ var kindNames = [...]string{
 	KindNamespaceNotEmpty: "namespace not empty", KindCommitFailed: "commit failed",
 	KindUnprocessable: "unprocessable", KindTooLarge: "too large",
 	KindTooManyRequests: "too many requests", KindUnavailable: "unavailable",
-	KindCommitUnknown: "commit state unknown",
+	KindCommitUnknown: "commit state unknown", KindPreconditionFailed: "precondition failed",
 }
 
 // Kinds returns every kind, in order.

@@ -145,6 +145,7 @@ type parts struct {
 	grants     *grants.Grants
 	warehouses *warehouses.Warehouses
 	vending    *vending.Vending
+	labels     *labelTexts
 
 	now     func() time.Time
 	random  io.Reader
@@ -181,6 +182,7 @@ func New(config Config) (*Catalog, error) {
 		log:     config.Logger, undropWindow: config.UndropWindow, purgeDelay: config.PurgeDelay,
 		kickPurge: config.KickPurge,
 	}
+	p.labels = newLabelTexts(records, config.Logger)
 	p.rebaser = rebase.New(names, p.documents, rebase.Config{
 		Refused: config.AppendRefused, Now: config.Now,
 	})
@@ -233,6 +235,10 @@ func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.parts, 
 func (c *Catalog) For(caller moorage.Caller, key *Key, lease *Lease) Verbs {
 	return &Catalog{c.parts, caller, key, lease}
 }
+
+// Keyed returns the catalog for one request of the caller of c. key is the request's idempotency
+// key, or nil: see For.
+func (c *Catalog) Keyed(key *Key) *Catalog { return &Catalog{c.parts, c.caller, key, c.lease} }
 
 // Grants returns the verbs for managing access, for the caller of c.
 func (c *Catalog) Grants() *grants.Grants { return c.grants.As(c.caller) }

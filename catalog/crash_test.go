@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
@@ -95,6 +96,13 @@ func mutations(t testing.TB, unregistered string) []mutation {
 			}
 			_, set := table.Document.Property("mine")
 			return set
+		}},
+		{gate.PutLabels, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			_, err := labelsOf(c).Put(ctx, access.Table, ident("t"), teamLabels("billing"), nil)
+			return catalogkit.Reply{}, err
+		}, func(ctx context.Context, c *catalogkit.Instance) bool {
+			table, err := c.LoadTable(ctx, ident("t"))
+			return err == nil && string(table.Labels.Text) == `{"object-labels":{"team":"billing"}}`
 		}},
 		{gate.Rename, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			return catalogkit.Reply{}, c.RenameTable(ctx, ident("t"), ident("new"))

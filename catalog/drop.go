@@ -276,7 +276,7 @@ type leaving struct {
 	named
 	document document
 	released []registry.Condition // require that its claims and jobs are unchanged
-	deletes  []registry.Write     // delete its claims and jobs
+	deletes  []registry.Write     // delete its claims, jobs and labels
 	policy   ledger.Policy        // ends its grants
 }
 
@@ -304,6 +304,9 @@ func (p *parts) readLeaving(ctx context.Context, by directory.Asker, ident moora
 		return l, err
 	}
 	l.released, l.deletes = append(l.released, conditions...), append(l.deletes, deletes...)
+	if !l.pointer.Pointer.Labels.IsZero() {
+		l.deletes = append(l.deletes, registry.Delete(registry.LabelKey(l.pointer.Pointer.ID)))
+	}
 	l.policy, err = p.ledger.EndGrants(ctx, l.pointer.Pointer.Granted, l.pointer.Pointer.ID)
 	return l, err
 }

@@ -49,7 +49,8 @@ func tableOf(v *commit.Version) *Table {
 	}
 	return &Table{
 		Identifier: v.Ident, MetadataLocation: v.Location, Document: v.Document.(*metadata.Document),
-		Config: clientConfig(v.Storage), Registration: v.Registration, pointer: v.Pointer, found: v.Found,
+		Config: clientConfig(v.Storage), Registration: v.Registration, Labels: LabelText{Version: v.Labels},
+		pointer: v.Pointer, found: v.Found,
 	}
 }
 
@@ -60,6 +61,6 @@ func viewOf(v *commit.Version) *View {
 	}
 	return &View{
 		Identifier: v.Ident, MetadataLocation: v.Location, Document: v.Document.(*metadata.ViewDocument),
-		Config: clientConfig(v.Storage), pointer: v.Pointer,
+		Config: clientConfig(v.Storage), Labels: LabelText{Version: v.Labels}, pointer: v.Pointer,
 	}
 }

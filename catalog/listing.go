@@ -2,11 +2,7 @@ package catalog
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"io"
 	"slices"
-	"strings"
 
 	"moorage"
 	"moorage/access"
@@ -24,9 +20,6 @@ const (
 	// more.
 	lookedAtTimes = 10
 )
-
-// sealedMark is the prefix of a sealed position in a list. No name contains it.
-const sealedMark = "\x00"
 
 // listing is a list of the direct children of a namespace or a warehouse.
 type listing struct {
@@ -60,7 +53,7 @@ func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory
 	if err != nil {
 		return nil, "", err
 	}
-	if page.After, err = p.unsealPage(ctx, of.prefix, page.After); err != nil {
+	if page.After, err = p.guard.UnsealPage(ctx, of.prefix, page.After); err != nil {
 		return nil, "", err
 	}
 	if who == nil {
@@ -91,7 +84,7 @@ func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory
 	if err != nil || next == "" {
 		return names, "", err
 	}
-	next, err = p.sealPage(ctx, of.prefix, next)
+	next, err = p.guard.SealPage(ctx, p.random, of.prefix, next)
 	return names, next, err
 }
 
@@ -172,53 +165,4 @@ func (p *parts) listGranted(ctx context.Context, path *directory.Path, of listin
 		next = names[page.Limit-1]
 	}
 	return names, next, nil
-}
-
-// pageSeal returns the cipher that encrypts positions. It is nil while access control is off.
-func (p *parts) pageSeal(ctx context.Context) (cipher.AEAD, error) {
-	if p.guard == nil {
-		return nil, nil
-	}
-	store, on, err := p.guard.Store(ctx)
-	if err != nil || !on {
-		return nil, err
-	}
-	block, err := aes.NewCipher(store.PageKey[:])
-	if err != nil {
-		return nil, moorage.E("catalog.pageSeal", "", moorage.KindInternal, err)
-	}
-	return cipher.NewGCM(block)
-}
-
-// sealPage returns an encrypted position in the list of prefix.
-func (p *parts) sealPage(ctx context.Context, prefix, position string) (string, error) {
-	seal, err := p.pageSeal(ctx)
-	if err != nil || seal == nil {
-		return position, err
-	}
-	nonce := make([]byte, seal.NonceSize())
-	if _, err := io.ReadFull(p.random, nonce); err != nil {
-		return "", moorage.E("catalog.sealPage", "", moorage.KindInternal, err)
-	}
-	return sealedMark + string(seal.Seal(nonce, nonce, []byte(position), []byte(prefix))), nil
-}
-
-// unsealPage returns the position that was passed to sealPage. It returns a position that is not
-// encrypted unchanged. Errors: KindBadRequest for a position of another list.
-func (p *parts) unsealPage(ctx context.Context, prefix, sealed string) (string, error) {
-	text, found := strings.CutPrefix(sealed, sealedMark)
-	if !found {
-		return sealed, nil
-	}
-	seal, err := p.pageSeal(ctx)
-	if err != nil {
-		return "", err
-	}
-	if seal != nil && len(text) > seal.NonceSize() {
-		n := seal.NonceSize()
-		if position, err := seal.Open(nil, []byte(text[:n]), []byte(text[n:]), []byte(prefix)); err == nil {
-			return string(position), nil
-		}
-	}
-	return "", moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: it is not of this list")
 }

@@ -30,7 +30,8 @@ func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier, throu
 	}
 	table := tableOf(loaded)
 	table.through = by.Through
-	return table, nil
+	table.Labels, err = c.labels.of(ctx, loaded.Pointer, loaded.Labels)
+	return table, moorage.Annotate("catalog.LoadTable", ident.String(), err)
 }
 
 // TableExists returns nil if the table exists, else the error that LoadTable returns. It does not

@@ -38,7 +38,11 @@ import (
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	request RegisterRequest) (*Table, error) {
 	outcome, err := c.submit(ctx, c.register(c.asker(gate.Register), tableKind, ident, request))
-	return tableOf(outcome.Version), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
+	table := tableOf(outcome.Version)
+	if table != nil {
+		table.Labels = c.labels.ofMade(ctx, table.pointer, table.Labels)
+	}
+	return table, moorage.Annotate("catalog.RegisterTable", ident.String(), err)
 }
 
 // register returns the intent to create a table or view from a file.
@@ -388,7 +392,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		Told: r.told(),
 		Answer: commit.Outcome{Version: &commit.Version{
 			Ident: r.ident, Pointer: pointer.ID, Location: r.location, Document: r.document,
-			Storage: r.parent.storage, Registration: attempt.ID,
+			Storage: r.parent.storage, Registration: attempt.ID, Labels: pointer.Labels,
 		}},
 	}, err
 }

@@ -21,6 +21,7 @@ type Table struct {
 	// Registration distinguishes the file at MetadataLocation from its earlier content, if its
 	// owner has rewritten and registered it again. It is zero for a file that the catalog wrote.
 	Registration registry.ID
+	Labels       LabelText
 
 	pointer registry.ID // zero for a staged table
 	// found is the result of looking up the pointer, or nil if it was not looked up. staged gives
@@ -39,8 +40,16 @@ type View struct {
 	Document         *metadata.ViewDocument
 	// Config is the configuration that the client needs to reach the files; may be nil.
 	Config map[string]string
+	Labels LabelText
 
 	pointer registry.ID
+}
+
+// LabelText are the labels of a table or view, for an answer. The zero value is for an object
+// without labels.
+type LabelText struct {
+	Version registry.ID
+	Text    []byte // a JSON object; nil in the answer of a commit, which has no labels
 }
 
 // CreateTableRequest is a request for a new table.

@@ -52,7 +52,11 @@ func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.V
 func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
 	*View, error) {
 	loaded, _, err := c.load(ctx, gate.LoadView, ident, through)
-	return viewOf(loaded), moorage.Annotate("catalog.LoadView", ident.String(), err)
+	view := viewOf(loaded)
+	if err == nil {
+		view.Labels, err = c.labels.of(ctx, loaded.Pointer, loaded.Labels)
+	}
+	return view, moorage.Annotate("catalog.LoadView", ident.String(), err)
 }
 
 // ViewExists returns nil if the view exists, else the error that LoadView returns. It does not read
@@ -136,7 +140,11 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error) {
 	request := RegisterRequest{MetadataLocation: metadataLocation}
 	outcome, err := c.submit(ctx, c.register(c.asker(gate.RegisterView), viewKind, ident, request))
-	return viewOf(outcome.Version), moorage.Annotate("catalog.RegisterView", ident.String(), err)
+	view := viewOf(outcome.Version)
+	if view != nil {
+		view.Labels = c.labels.ofMade(ctx, view.pointer, view.Labels)
+	}
+	return view, moorage.Annotate("catalog.RegisterView", ident.String(), err)
 }
 
 // askedByView returns the privileges that updates of a view require.

@@ -106,6 +106,7 @@ func New(config Config) *Checker {
 //   - a record of the due index without a matching schedule, or a schedule without its due record;
 //   - a maintenance job whose table is long gone, or whose files are missing; a lease on a table
 //     that is gone;
+//   - labels that no table names, and tables without the labels that they name;
 //   - grants on objects that are gone or have moved; access policy in a store with access control
 //     off;
 //   - a live table at a location that its warehouse does not allow in this process, so that the

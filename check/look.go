@@ -30,6 +30,7 @@ type look struct {
 	pointers   map[registry.ID]pointerAt
 	named      map[registry.ID]int           // how many entries name each pointer
 	identified map[registry.ID]bool          // pointers that the claim of their table-uuid names
+	labelled   map[registry.ID]bool          // pointers whose labels exist, in the version that the pointer names
 	unfinished map[registry.ID]bool          // transactions
 	ended      []registry.ID                 // transactions that have ended and have a blocker
 	tasks      map[registry.Key]bool         // the keys of all tasks
@@ -83,6 +84,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		pointers:   map[registry.ID]pointerAt{},
 		named:      map[registry.ID]int{},
 		identified: map[registry.ID]bool{},
+		labelled:   map[registry.ID]bool{},
 		unfinished: map[registry.ID]bool{},
 		tasks:      map[registry.Key]bool{},
 		waiting:    map[registry.Key]bool{},
@@ -108,6 +110,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		{registry.TablePointer, l.pointer},
 		{registry.TableEntry, l.entry},
 		{registry.TableUUID, l.uuid},
+		{registry.TableLabel, l.label},
 		{registry.TableTask, l.task},
 		{registry.TableIdempotency, l.outcome},
 		{registry.TableLease, m.lease},
@@ -124,6 +127,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 	l.parents()
 	l.names()
 	l.purges()
+	l.labels()
 	l.policies()
 	for _, step := range []func(context.Context) error{l.removeBlockers, l.locations, l.files, m.report} {
 		if err := step(ctx); err != nil {
@@ -250,6 +254,33 @@ func (l *look) uuid(record registry.Record) {
 		return
 	}
 	l.identified[value.Pointer] = true
+}
+
+func (l *look) label(record registry.Record) {
+	value, ok := readRecord[registry.Labels](l, record, registry.StateNone)
+	var id registry.ID
+	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil {
+		l.unreadable[record.Key] = err
+		return
+	}
+	if !ok || l.hidden(registry.PointerKey(id)) {
+		return
+	}
+	_, version, err := value.Text()
+	if pointer, found := l.pointers[id]; !found || err != nil || pointer.value.Labels != version {
+		l.problem("%s holds labels that no table or view names", record.Key)
+		return
+	}
+	l.labelled[id] = true
+}
+
+// labels reports tables and views without the labels that they name.
+func (l *look) labels() {
+	for id, pointer := range l.pointers {
+		if !pointer.value.Labels.IsZero() && !l.labelled[id] && !l.hidden(registry.LabelKey(id)) {
+			l.problem("%s names labels that do not exist", pointer)
+		}
+	}
 }
 
 // outcome checks that the outcome of an idempotency key is readable.

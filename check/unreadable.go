@@ -84,7 +84,7 @@ func (l *look) unread() {
 func (l *look) holders() map[registry.Key]pointerAt {
 	holders := map[registry.Key]pointerAt{}
 	for _, pointer := range l.pointers {
-		keys := []registry.Key{registry.UUIDKey(pointer.value.TableUUID)}
+		keys := []registry.Key{registry.UUIDKey(pointer.value.TableUUID), registry.LabelKey(pointer.value.ID)}
 		if pointer.state == registry.StateLive {
 			keys = append(keys, registry.EntryKey(pointer.value.NamespaceID, pointer.value.Name))
 		} else {
@@ -139,6 +139,8 @@ func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) str
 		return "the location of " + whose
 	case registry.TableTombstone:
 		return "what a former table or view may have left there"
+	case registry.TableLabel:
+		return "the labels of " + whose + ", which loads leave out"
 	case registry.TableTask:
 		return l.taskName(key, holder)
 	case registry.TablePrincipal, registry.TableRole, registry.TableGrants:

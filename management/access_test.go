@@ -14,6 +14,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/audit"
+	"moorage/catalog"
 	"moorage/catalog/grants"
 	"moorage/internal/web"
 	"moorage/management/client"
@@ -140,6 +141,7 @@ func configOf(f *fake) Config {
 		Recovery: f, Purges: f, Backup: backupOf(f), Authenticates: true, Work: fakeWork{fake: f},
 		Access:     func(caller moorage.Caller) Access { return &fakeAccess{f, caller} },
 		Warehouses: func(caller moorage.Caller) Warehouses { return fakeWarehouses{f, caller} },
+		Labels:     func(caller moorage.Caller, key *catalog.Key) Labels { return fakeLabels{f, caller, key} },
 		RotateSecrets: func(_ context.Context, caller moorage.Caller, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, fakeWarehouses{f, caller}.note("Rotate %v", rotation)
 		},

@@ -21,6 +21,7 @@ import (
 
 	"moorage"
 	"moorage/audit"
+	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/check"
 	"moorage/internal/web"
@@ -52,6 +53,9 @@ type Config struct {
 	Access func(caller moorage.Caller) Access
 	// Warehouses returns the management of warehouses with the rights of a caller.
 	Warehouses func(caller moorage.Caller) Warehouses
+	// Labels returns the verbs on labels with the rights of a caller. key is the key of the caller's
+	// request, or nil.
+	Labels func(caller moorage.Caller, key *catalog.Key) Labels
 	// Health returns this node's view of the storage of a warehouse. Default: there is no view.
 	Health func(warehouse, location string) *client.StorageHealth
 	// RotateSecrets reseals all secrets for a caller. Default: KindUnsupported.
@@ -198,7 +202,7 @@ func (s *server) operations() []operation {
 		{"claimWork", post, "/work", s.changeThatWaits(s.claimWork)},
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
-	})
+	}, s.labelOperations())
 }
 
 //go:embed openapi.yaml

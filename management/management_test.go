@@ -315,6 +315,9 @@ func TestExamples(t *testing.T) {
 		if strings.Contains(op.path, "/maintenance/policies/") || op.id == "loadMaintenance" {
 			target += "?object=server"
 		}
+		if strings.HasSuffix(op.id, "Labels") {
+			target += "?warehouse=default&namespace=sales&table=orders"
+		}
 		if op.id == "releaseLeases" {
 			target += "?holder=spark"
 		}

@@ -40,6 +40,7 @@ const (
 	TableRun         Table = 22 // pointer id / time, the latest first / job id
 	TableLease       Table = 23 // pointer id
 	TableAssignment  Table = 25 // name of a piece of work, such as "purge/" and the id of a task
+	TableLabel       Table = 27 // pointer id
 	TableTombstone   Table = 29 // normalised URI
 
 	TableMaintenancePolicy Table = 24 // "server", or "w/", "n/", "t/" and the id of a warehouse, namespace, pointer
@@ -53,6 +54,7 @@ var tableNames = map[Table]string{
 	TableSecret: "secret", TableAccess: "access", TableCursor: "cursor", TableAssignment: "assignment",
 	TableSchedule: "schedule", TableDue: "due", TableJob: "job", TableRun: "run", TableLease: "lease",
 	TableMaintenancePolicy: "maintenance-policy", TableTombstone: "tombstone",
+	TableLabel: "label",
 }
 
 // Tables returns every table, in the order of their numbers.

@@ -83,7 +83,7 @@ func TestNumbersAreFormat1(t *testing.T) {
 		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
 		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format",
 		12: "principal", 13: "role", 14: "grants", 15: "access-policy", 16: "secret", 17: "access", 18: "cursor", 25: "assignment",
-		19: "schedule", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy", 29: "tombstone",
+		19: "schedule", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy", 27: "label", 29: "tombstone",
 	}
 	if got := registry.Tables(); !slices.Equal(got, slices.Sorted(maps.Keys(tables))) {
 		t.Errorf("tables %d, want those of %v", got, tables)
@@ -116,7 +116,7 @@ func TestKindsAreFormat1(t *testing.T) {
 	words := []string{
 		"internal", "bad request", "illegal argument", "validation", "not authorized", "forbidden", "no such warehouse", "no such namespace",
 		"no such table", "no such view", "not found", "unsupported", "already exists", "namespace not empty", "commit failed", "unprocessable",
-		"too large", "too many requests", "unavailable", "commit state unknown",
+		"too large", "too many requests", "unavailable", "commit state unknown", "precondition failed",
 	}
 	for _, word := range words {
 		var kind moorage.Kind

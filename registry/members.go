@@ -9,6 +9,7 @@ var (
 	uuidClaimMembers     = MembersOf[TableUUIDClaim]()
 	locationClaimMembers = MembersOf[LocationClaim]()
 	tombstoneMembers     = MembersOf[Tombstone]()
+	labelsMembers        = MembersOf[Labels]()
 	changeMembers        = MembersOf[Change]()
 	taskMembers          = MembersOf[Task]()
 	idempotencyMembers   = MembersOf[Idempotency]()
@@ -46,6 +47,9 @@ func (LocationClaim) Members() *Members { return locationClaimMembers }
 
 // Members implements Value.
 func (Tombstone) Members() *Members { return tombstoneMembers }
+
+// Members implements Value.
+func (Labels) Members() *Members { return labelsMembers }
 
 // Members implements Value.
 func (Change) Members() *Members { return changeMembers }

@@ -222,6 +222,9 @@ type Pointer struct {
 	// renames or ends the pointer also writes its grants record.
 	Creator string `json:"creator,omitempty"`
 	Granted bool   `json:"granted,omitempty"`
+	// Labels is the version of the label record, a hash of its content. It is zero if there is no
+	// such record. One Apply writes both.
+	Labels ID `json:"labels,omitzero"`
 }
 
 // Identifier returns the name of the table or view, or its last name.

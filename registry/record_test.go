@@ -64,6 +64,13 @@ func goldenValues() map[string][2]registry.Value {
 				ID: otherID, Node: someID, At: someTime, Folder: "file:///data/w/t/metadata", Files: []string{"00001-a.metadata.json"}, Before: someTime,
 			}},
 		}, registry.Pointer{}},
+		"pointer-labels": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Labels: otherID,
+		}, registry.Pointer{}},
+		"label": {registry.Labels{
+			Object: map[string]string{"team": "billing", "tier": "<1>"},
+			Fields: []registry.FieldLabels{{Field: 3, Labels: map[string]string{"classification": "pii"}}},
+		}, registry.Labels{}},
 		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
 		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
 		"location-adopted": {registry.LocationClaim{
@@ -290,6 +297,7 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("table-uuid", registrytest.KeepsUnknown[registry.TableUUIDClaim])
 	t.Run("location", registrytest.KeepsUnknown[registry.LocationClaim])
 	t.Run("tombstone", registrytest.KeepsUnknown[registry.Tombstone])
+	t.Run("label", registrytest.KeepsUnknown[registry.Labels])
 	t.Run("change", registrytest.KeepsUnknown[registry.Change])
 	t.Run("task", registrytest.KeepsUnknown[registry.Task])
 	t.Run("idempotency", registrytest.KeepsUnknown[registry.Idempotency])
@@ -345,6 +353,7 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.TableUUIDClaim](decoders)
 	addDecoder[registry.LocationClaim](decoders)
 	addDecoder[registry.Tombstone](decoders)
+	addDecoder[registry.Labels](decoders)
 	addDecoder[registry.Change](decoders)
 	addDecoder[registry.Task](decoders)
 	addDecoder[registry.Idempotency](decoders)

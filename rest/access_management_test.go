@@ -74,6 +74,9 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Policies: care.policies, Steering: care, Jobs: idleJobs{care.Jobs},
 		Access:     func(caller moorage.Caller) management.Access { return w.catalog.As(caller).Grants() },
 		Warehouses: func(caller moorage.Caller) management.Warehouses { return w.catalog.As(caller).Warehouses() },
+		Labels: func(caller moorage.Caller, key *catalog.Key) management.Labels {
+			return w.catalog.As(caller).Keyed(key).Labels()
+		},
 		RotateSecrets: func(context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{}, nil
 		},
@@ -277,6 +280,12 @@ func managementCells() []managementCell {
 			on("changeGrants", "POST", "/grants", change("revoke"), access.Describe),
 			on("setOwner", "PUT", "/owner", `{"owner":"corp:bob","object":`+object[0]+`}`, 0),
 			on("explainAccess", "POST", "/access/explain", `{"privileges":["describe"],"object":`+object[0]+`}`, 0))
+		if name == "w/a/t" || name == "w/a/v" {
+			cells = append(cells,
+				on("loadLabels", "GET", "/labels?"+object[1], "", 0),
+				on("putLabels", "PUT", "/labels?"+object[1], `{"object-labels":{"team":"x"}}`, 0),
+				on("deleteLabels", "DELETE", "/labels?"+object[1], "", 0))
+		}
 		if name != "w/a/v" {
 			cells = append(cells, maintenanceCells(name, object)...)
 		}

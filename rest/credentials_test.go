@@ -12,6 +12,7 @@ import (
 	"moorage"
 	"moorage/catalog/vending"
 	"moorage/storage"
+	"moorage/testkit/answers"
 )
 
 // vendedAccess is what a client is given that gets credentials.
@@ -92,8 +93,12 @@ func TestLoadTagOfCredentials(t *testing.T) {
 func TestLoadAnswersSigning(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{table: sampleTable(t, 1), access: vending.Delegated{Delegation: vending.RemoteSigning}}
-	h := NewServer(TestConfig{Catalog: fake})
-	answer := takeApart(t, send(h, "GET", tablePath, "", "X-Iceberg-Access-Delegation", "remote-signing").Body.Bytes())
+	h := answers.Watched(t, NewServer(TestConfig{Catalog: fake}))
+	body := send(h, "GET", tablePath, "", "X-Iceberg-Access-Delegation", "remote-signing").Body.Bytes()
+	if got := signingConfig(t, body); got != "{}" {
+		t.Errorf("remote-signing-config is %q", got)
+	}
+	answer := takeApart(t, body)
 	want := map[string]string{
 		"s3.remote-signing-enabled": "true", "s3.signer": "S3V4RestSigner",
 		"s3.signer.endpoint": "v1/w/namespaces/a/tables/t/sign", "signer.endpoint": "v1/w/namespaces/a/tables/t/sign",
@@ -102,11 +107,31 @@ func TestLoadAnswersSigning(t *testing.T) {
 	if !maps.Equal(answer.Config, want) {
 		t.Errorf("config is %v, want %v", answer.Config, want)
 	}
+	for _, access := range []vending.Delegated{{Reason: "it rains"}, vendedAccess("1")} {
+		fake.access = access
+		body := send(h, "GET", tablePath, "", "X-Iceberg-Access-Delegation", "remote-signing").Body.Bytes()
+		if got := signingConfig(t, body); got != "" {
+			t.Errorf("remote-signing-config is %q, and nothing is signed", got)
+		}
+	}
 	fake.access = vending.Delegated{Reason: "it rains"}
 	answer = takeApart(t, send(h, "GET", tablePath, "", "X-Iceberg-Access-Delegation", "remote-signing").Body.Bytes())
 	if answer.Config["moorage.delegation"] != "none: it rains" {
 		t.Errorf("config is %v", answer.Config)
 	}
+}
+
+// signingConfig returns the member of a load answer by which newer clients know that requests are
+// signed.
+func signingConfig(t *testing.T, body []byte) string {
+	t.Helper()
+	var answer struct {
+		Signing json.RawMessage `json:"remote-signing-config"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatal(err)
+	}
+	return string(answer.Signing)
 }
 
 func TestLoadCredentials(t *testing.T) {

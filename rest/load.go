@@ -93,15 +93,17 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	if form.refs {
 		text, beside = table.Document.RawRefs(), int64(len(text))
 	}
+	labels := table.Labels.Text
 	if !form.config {
-		config = nil
+		config, labels = nil, nil
 	}
 	if given.Encoded != nil {
 		w.Header()["Cache-Control"], w.Header()["Vary"] = headerPrivate, headerVaryCredential
 	}
 	return s.answerDocument(w, r, document{
-		location: table.MetadataLocation, text: text, beside: beside, config: config, credential: given.Encoded,
-		prefix: given.Prefix, tag: tag, key: keyOf(table, form)})
+		location: table.MetadataLocation, text: text, beside: beside, config: config, labels: labels,
+		credential: given.Encoded, prefix: given.Prefix, signs: form.config && given.Delegation == vending.RemoteSigning,
+		tag: tag, key: keyOf(table, form)})
 }
 
 // document is the text of a metadata document, with the parts around it in a response.
@@ -110,10 +112,12 @@ type document struct {
 	text     []byte // not empty
 	beside   int64  // further bytes that stay in memory as long as text does
 	config   []byte // JSON; nil for none
+	labels   []byte // JSON; nil for none
 	// credential has the members of a JSON object, nil for none. It is secret. prefix is the
 	// location prefix for which the credential is valid.
 	credential []byte
 	prefix     string
+	signs      bool          // the client may have its requests to the storage signed
 	tag        string        // the ETag; empty for none
 	key        compressedKey // identifies text
 }
@@ -138,8 +142,14 @@ func (e *envelope) of(d document) {
 	if d.config != nil {
 		e.tail = appendConfig(append(e.tail, `,"config":`...), d.config, d.credential) // some clients read only config
 	}
+	if d.labels != nil {
+		e.tail = append(append(e.tail, `,"labels":`...), d.labels...)
+	}
 	if d.credential != nil {
 		e.tail = appendCredential(append(e.tail, `,"storage-credentials":`...), d.prefix, d.config, d.credential)
+	}
+	if d.signs { // newer clients look for this member; it needs no properties and no headers
+		e.tail = append(e.tail, `,"remote-signing-config":{}`...)
 	}
 	e.tail = append(e.tail, '}')
 }
@@ -217,6 +227,10 @@ func loadTag(r *http.Request, table *catalog.Table, config []byte, credential st
 	for _, value := range r.Header["X-Iceberg-Access-Delegation"] {
 		text = append(text, value...)
 		text = append(text, ',')
+	}
+	text = append(text, 0)
+	if !table.Labels.Version.IsZero() {
+		text = append(text, table.Labels.Version.String()...)
 	}
 	text = append(text, 0)
 	text = append(text, config...)

@@ -99,5 +99,6 @@ func (s *server) answerView(w http.ResponseWriter, r *http.Request, view *catalo
 	}
 	w.Header()["Vary"] = web.HeaderVary
 	return s.answerDocument(w, r, document{
-		location: view.MetadataLocation, text: view.Document.Raw(), config: config, key: keyOfView(view)})
+		location: view.MetadataLocation, text: view.Document.Raw(), config: config, labels: view.Labels.Text,
+		key: keyOfView(view)})
 }

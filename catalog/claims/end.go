@@ -9,7 +9,7 @@ import (
 )
 
 // End removes a dropped pointer in one Apply. The same Apply removes its remaining claims, leases,
-// grants and maintenance records. It also removes the pointer's task, or else the record of the
+// grants, labels and maintenance records. It also removes the pointer's task, or else the record of the
 // time until which the pointer can be restored. Release leaves tombstones at its locations. Of
 // ending, End uses only the fields How and Lasting.
 //
@@ -48,6 +48,9 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 			return err
 		}
 		conditions, deletes = append(conditions, required...), append(deletes, kept...)
+		if !pointer.Labels.IsZero() {
+			deletes = append(deletes, registry.Delete(registry.LabelKey(id)))
+		}
 		change, err := c.ledger.NewChange(ctx, moorage.System(operation), operation, pointer.Identifier())
 		if err != nil {
 			return err

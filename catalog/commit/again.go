@@ -77,8 +77,8 @@ func (p *Pipeline) versionAt(ctx context.Context, k *directory.Kind, answered re
 		return nil, err
 	}
 	return &Version{
-		answered.Ident, answered.Pointer, answered.MetadataLocation, document, store, answered.Registration,
-		nil,
+		Ident: answered.Ident, Pointer: answered.Pointer, Location: answered.MetadataLocation, Document: document,
+		Storage: store, Registration: answered.Registration,
 	}, nil
 }
 
@@ -128,6 +128,7 @@ func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answer
 		return nil, err
 	}
 	return &Version{
-		answered.Ident, pointer.ID, pointer.MetadataLocation, document, store, pointer.Registration, nil,
+		Ident: answered.Ident, Pointer: pointer.ID, Location: pointer.MetadataLocation, Document: document,
+		Storage: store, Registration: pointer.Registration, Labels: pointer.Labels,
 	}, nil
 }

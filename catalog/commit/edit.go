@@ -197,7 +197,10 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 		return nil
 	}
 	version := func(e *edition) *Version {
-		return &Version{e.Ident, found.Pointer.ID, file.Location, file.Document, found.Storage, registry.ID{}, nil}
+		return &Version{
+			Ident: e.Ident, Pointer: found.Pointer.ID, Location: file.Location, Document: file.Document,
+			Storage: found.Storage, Labels: found.Pointer.Labels,
+		}
 	}
 	change, err := planned.change(ctx, p.ledger, found.Pointer.Identifier())
 	if err != nil {

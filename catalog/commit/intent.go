@@ -154,6 +154,8 @@ type Version struct {
 	Storage  storage.Store // of the files
 	// Registration is the registration of the pointer; zero if it is no longer known.
 	Registration registry.ID
+	// Labels is the version of the labels; zero if there are none, or if it is no longer known.
+	Labels registry.ID
 	// Found is the found pointer if the version is for a load, else nil.
 	Found *directory.Found
 }
@@ -162,7 +164,7 @@ type Version struct {
 func VersionOf(found *directory.Found, ident moorage.Identifier, document documents.Document) *Version {
 	return &Version{
 		ident, found.Pointer.ID, found.Pointer.MetadataLocation, document, found.Storage, found.Pointer.Registration,
-		found,
+		found.Pointer.Labels, found,
 	}
 }
 

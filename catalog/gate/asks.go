@@ -245,5 +245,6 @@ func asks() map[Verb][]Ask {
 	maps.Copy(all, administeringAsks())
 	maps.Copy(all, warehousingAsks())
 	maps.Copy(all, maintainingAsks())
+	maps.Copy(all, browsingAsks())
 	return all
 }

@@ -302,6 +302,9 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 		Warehouses: func(caller moorage.Caller) management.Warehouses {
 			return n.catalog.As(caller).Warehouses()
 		},
+		Labels: func(caller moorage.Caller, key *catalog.Key) management.Labels {
+			return n.catalog.As(caller).Keyed(key).Labels()
+		},
 		Health: n.health.of, RotateSecrets: rotations(n.catalog, n.sealer),
 		Scopes:   func(caller moorage.Caller) policy.Scopes { return n.catalog.As(caller).Scopes() },
 		Policies: n.maintenance.policies, Steering: n.maintenance.steering, Jobs: n.maintenance.jobs,

@@ -53,6 +53,8 @@ var failures = map[moorage.Kind]Failure{
 		"Service is unavailable, nothing was changed"},
 	moorage.KindCommitUnknown: {http.StatusInternalServerError, "CommitStateUnknownException",
 		"The outcome of the request is unknown, it may have been applied"},
+	moorage.KindPreconditionFailed: {http.StatusPreconditionFailed, "PreconditionFailedException",
+		"The object has another version"},
 }
 
 // FailureOf returns the client's view of a kind. An unknown kind is the server's own fault.
@@ -80,6 +82,7 @@ var help = map[int]string{
 	http.StatusMisdirectedRequest:    "Use localhost, or start the server with --host.",
 	http.StatusNotAcceptable:         "This server cannot do that; the message says what does.",
 	http.StatusConflict:              "Check the current state, and choose another name or repeat the request.",
+	http.StatusPreconditionFailed:    "Load the present version, and repeat the change with its ETag in If-Match.",
 	http.StatusRequestEntityTooLarge: "Send less at once.",
 	http.StatusUnprocessableEntity:   "Check the current state first; the same request fails again.",
 	http.StatusTooManyRequests:       "Repeat the request after the seconds in Retry-After.",
