@@ -19,6 +19,10 @@ type sums struct {
 	mu     sync.Mutex // guards the fields below; no lock is taken under it
 	counts map[alike]*sum
 	order  []alike // the keys of counts, the oldest first
+	// reads are those sums of the minute readsMinute that are of allowed reads and have a line. A
+	// look-up by their short keys takes a third of the time of one in counts.
+	reads       map[Read]*sum
+	readsMinute int64
 }
 
 // alike has the fields that the lines of a sum have in common.
@@ -69,19 +73,23 @@ func alikeOf(line *Line, perObject bool) alike {
 // addRead counts one more read, and reports whether it did. It returns false if the sum of the read
 // has no line yet.
 func (s *sums) addRead(read Read, now time.Time) bool {
-	of := alike{
-		minute: now.Unix() / 60, event: Decision, caller: read.Caller, operation: read.Operation, decision: Allowed,
-		kind: read.Kind, id: read.ID,
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	counted := s.counts[of]
-	if counted == nil || counted.more == 0 {
+	counted := s.reads[read]
+	if counted == nil || now.Unix()/60 != s.readsMinute {
 		return false
 	}
 	counted.seen++
 	counted.more++
 	return true
+}
+
+// keepReadLocked lets addRead count the reads of a sum. s.mu must be held.
+func (s *sums) keepReadLocked(of alike, counted *sum) {
+	if of.minute != s.readsMinute || s.reads == nil {
+		s.reads, s.readsMinute = make(map[Read]*sum), of.minute
+	}
+	s.reads[Read{of.caller, of.operation, of.kind, of.id}] = counted
 }
 
 // takesRead reports whether an allowed read is summed. In each minute, the first read with the same
@@ -111,6 +119,9 @@ func (s *sums) takes(of alike, line *Line, each int) bool {
 	}
 	if counted.more++; counted.more == 1 {
 		counted.line = *line
+		if of.event == Decision && of.decision == Allowed && of.id != "" {
+			s.keepReadLocked(of, counted)
+		}
 	}
 	return true
 }
@@ -153,6 +164,9 @@ func (s *sums) flush(now time.Time, all bool) (lines []Line) {
 			lines = append(lines, counted.line)
 		}
 		delete(s.counts, of)
+		if of.minute == s.readsMinute {
+			s.reads = nil
+		}
 	}
 	s.order = rest
 	return lines

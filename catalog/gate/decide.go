@@ -102,20 +102,28 @@ func (q Question) instead(who *access.Who, path []access.Object, decision access
 	return q.Asked, decision
 }
 
-// who returns the entry of caller in v. Errors: KindNotAuthorized if the caller is not
-// authenticated or is disabled, or if its credential has expired.
+// who returns the entry of caller in v. Errors: as check.
 func (g *Guard) who(v *view, caller moorage.Caller, now time.Time) (*access.Who, error) {
-	switch principal, _ := v.Principal(caller.Name); {
-	case access.GranteeOf(caller.Name) != access.IsPrincipal:
-		return nil, moorage.Errorf(moorage.KindNotAuthorized, "Not authenticated")
-	case principal.Disabled,
-		caller.KeyID != "" && !v.KeyLives(caller.KeyID, caller.KeyGeneration, now),
-		!caller.Ends.IsZero() && !now.Before(caller.Ends):
-		return nil, moorage.Errorf(moorage.KindNotAuthorized, "Invalid credentials")
+	if err := g.check(v, caller, now); err != nil {
+		return nil, err
 	}
 	return v.Who(access.Caller{
 		Name: caller.Name, Roles: caller.Roles, Only: caller.Only, Acting: len(caller.Via) > 0,
 	}), nil
+}
+
+// check returns KindNotAuthorized if the caller is not authenticated or is disabled in v, or if its
+// credential has expired.
+func (g *Guard) check(v *view, caller moorage.Caller, now time.Time) error {
+	switch principal, _ := v.Principal(caller.Name); {
+	case access.GranteeOf(caller.Name) != access.IsPrincipal:
+		return moorage.Errorf(moorage.KindNotAuthorized, "Not authenticated")
+	case principal.Disabled,
+		caller.KeyID != "" && !v.KeyLives(caller.KeyID, caller.KeyGeneration, now),
+		!caller.Ends.IsZero() && !now.Before(caller.Ends):
+		return moorage.Errorf(moorage.KindNotAuthorized, "Invalid credentials")
+	}
+	return nil
 }
 
 // Refusal returns the error for decision, or nil if it allows q.
@@ -221,7 +229,7 @@ func (g *Guard) Authorize(ctx context.Context, request Request) error {
 // letIn returns nil if caller has access to anything on the server. The policy of v may be older
 // than the request. If v refuses caller, letIn checks again with the present policy of the store.
 func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error {
-	_, err := g.who(v, caller, g.config.Now())
+	err := g.check(v, caller, g.config.Now())
 	if _, shared := g.Key(); err == nil || !shared || access.GranteeOf(caller.Name) != access.IsPrincipal {
 		return err
 	}
@@ -235,8 +243,7 @@ func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error
 	case newer == v:
 		return err
 	}
-	_, err = g.who(newer, caller, g.config.Now())
-	return err
+	return g.check(newer, caller, g.config.Now())
 }
 
 // Audit implements Authorizer. It does nothing.

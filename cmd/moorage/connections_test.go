@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +13,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"moorage/identity"
 	"moorage/testkit/scale"
 )
 
@@ -178,5 +182,65 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	bound := int64(connectionsBytesMax) * scale.MemoryFactor
 	if cost > bound {
 		t.Errorf("%d connections that do little cost %d bytes, want at most %d", 4*each, cost, bound)
+	}
+}
+
+// countedKeys has one API key, and counts how often it is looked up.
+type countedKeys struct {
+	identity.Records
+	key     identity.APIKey
+	lookups atomic.Int64
+}
+
+func (c *countedKeys) Epoch(context.Context) (uint64, error) { return 1, nil }
+
+func (c *countedKeys) APIKey(context.Context, string) (identity.APIKey, bool, error) {
+	c.lookups.Add(1)
+	return c.key, true, nil
+}
+
+// The requests of one connection share the check of their key.
+func TestConnectionKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	drawn, err := identity.NewAPIKey(rand.Reader, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := &countedKeys{key: identity.APIKey{Principal: "key:etl", Epoch: 1, Secrets: []identity.KeySecret{
+		{SHA256: drawn.SHA256, Generation: 1, Ends: time.Now().Add(time.Hour)},
+	}}}
+	authenticator, err := identity.New(identity.Config{Records: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := authenticator.Authenticate(r); err != nil {
+			t.Error(err)
+		}
+	}))
+	go func() { _ = server.Serve(boundListener(listener, 10, nil)) }()
+	t.Cleanup(func() { _ = server.Close() })
+	for connection := range int64(2) {
+		client := &http.Client{Transport: new(http.Transport)}
+		for range 3 {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+drawn.Text)
+			answer, err := client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+		}
+		client.CloseIdleConnections()
+		if got := keys.lookups.Load(); got != connection+1 {
+			t.Errorf("after %d connections the key was looked up %d times", connection+1, got)
+		}
 	}
 }

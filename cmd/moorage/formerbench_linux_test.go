@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -149,20 +151,42 @@ func BenchmarkServerFormer(b *testing.B) {
 			now := newWorked(b, server, process, load.tables)
 			server, process = startBinary(b, former)
 			before := newWorked(b, server, process, load.tables)
-			var rates, costs []float64
-			for b.Loop() {
-				before.work(b, load)
-				now.work(b, load)
-				rates = append(rates, last(now.rates)/last(before.rates))
-				costs = append(costs, last(now.costs)/last(before.costs))
-			}
-			for name, server := range map[string]*worked{"former": before, "now": now} {
-				b.ReportMetric(median(server.rates), name+"-req/s")
-				b.ReportMetric(median(server.costs), name+"-cpu-µs/req")
-			}
-			b.ReportMetric(median(rates), "rate-ratio")
-			b.ReportMetric(median(costs), "cpu-ratio")
-			b.ReportMetric(0, "ns/op")
+			compareWork(b, load, now, "former", before)
+		})
+	}
+}
+
+// compareWork lets two servers work in turns, and reports the medians of both and of their ratios.
+// other is the name of the server before.
+func compareWork(b *testing.B, load workload, now *worked, other string, before *worked) {
+	b.Helper()
+	var rates, costs []float64
+	for b.Loop() {
+		before.work(b, load)
+		now.work(b, load)
+		rates = append(rates, last(now.rates)/last(before.rates))
+		costs = append(costs, last(now.costs)/last(before.costs))
+	}
+	for name, server := range map[string]*worked{other: before, "now": now} {
+		b.ReportMetric(median(server.rates), name+"-req/s")
+		b.ReportMetric(median(server.costs), name+"-cpu-µs/req")
+	}
+	b.ReportMetric(median(rates), "rate-ratio")
+	b.ReportMetric(median(costs), "cpu-ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkServerProcessors compares a server as users start it with one that runs Go code in as
+// many threads as there are processors, in the same way. With taskset it measures fewer processors.
+func BenchmarkServerProcessors(b *testing.B) {
+	binary := servers.Build(b)
+	for _, load := range workloads()[:3] { // those that wait for syncs
+		b.Run(load.name, func(b *testing.B) {
+			server, process := startBinary(b, binary)
+			now := newWorked(b, server, process, load.tables)
+			process = exec.CommandContext(b.Context(), binary, "serve", "--listen", "127.0.0.1:0", "--data", b.TempDir())
+			process.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(runtime.NumCPU()))
+			compareWork(b, load, now, "usual", newWorked(b, startReady(b, process), process, load.tables))
 		})
 	}
 }
