@@ -156,6 +156,10 @@ var codeName = regexp.MustCompile("`([a-z/]+)\\.([A-Za-z]+)`")
 // lifeFunctionsMax is how many functions a reader of the life of a commit is sent to at most.
 const lifeFunctionsMax = 15
 
+// commitFunctionsMax is how many functions a commit that meets no other passes at most. A reader
+// has to open each of them.
+const commitFunctionsMax = 43
+
 var (
 	// loggedLine begins a paragraph of troubleshoot.md with the words of log lines.
 	loggedLine = regexp.MustCompile("(?m)^\\*\\*(`.*`)\\*\\*")
@@ -184,8 +188,20 @@ func TestLogWordsExist(t *testing.T) {
 // TestLifeOfACommit wants functions that exist in the section of that name, few and not none.
 func TestLifeOfACommit(t *testing.T) {
 	t.Parallel()
+	wantFunctions(t, "The life of a commit", lifeFunctionsMax)
+}
+
+// TestFunctionsOfACommit does the same for the section that names all functions of a commit.
+func TestFunctionsOfACommit(t *testing.T) {
+	t.Parallel()
+	wantFunctions(t, "The functions of a commit", commitFunctionsMax)
+}
+
+// wantFunctions fails unless a section of ARCHITECTURE.md names 5 to most functions, which exist.
+func wantFunctions(t *testing.T, heading string, most int) {
+	t.Helper()
 	m := loadModule(t)
-	_, section, _ := strings.Cut(documents(t, m)["ARCHITECTURE.md"], "\n## The life of a commit\n")
+	_, section, _ := strings.Cut(documents(t, m)["ARCHITECTURE.md"], "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	named := make(map[string]bool)
 	for _, match := range codeName.FindAllStringSubmatch(section, -1) {
@@ -195,14 +211,13 @@ func TestLifeOfACommit(t *testing.T) {
 		name := match[1] + "." + match[2]
 		switch function, ok := declared(m, match[1], match[2]); {
 		case !ok:
-			t.Errorf("the life of a commit names %s, which does not exist", name)
+			t.Errorf("%q names %s, which does not exist", heading, name)
 		case function:
 			named[name] = true
 		}
 	}
-	if len(named) < 5 || len(named) > lifeFunctionsMax {
-		t.Errorf("the life of a commit names %d functions, at most %d are allowed: %q",
-			len(named), lifeFunctionsMax, slices.Sorted(maps.Keys(named)))
+	if len(named) < 5 || len(named) > most {
+		t.Errorf("%q names %d functions, at most %d are allowed: %q", heading, len(named), most, slices.Sorted(maps.Keys(named)))
 	}
 }
 
