@@ -26,8 +26,8 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules go plain processes build cases make_cluster rck pyiceberg spark trino flink duckdb cluster cluster_s3)
-readonly quick_steps=(format vet lint rules unraced build rck pyiceberg duckdb)
+readonly steps=(format vet lint rules build go plain processes cases make_cluster rck pyiceberg spark trino flink duckdb cluster cluster_s3)
+readonly quick_steps=(format vet lint rules build unraced rck pyiceberg duckdb)
 
 # All builds share one cache.
 export GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
@@ -241,6 +241,8 @@ fi
 for name in "${selected[@]}"; do
   case $name in processes | cases | make_cluster | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
   run_step "$name"
+  # Suites that run the server take this one. Otherwise each of them links one, or several.
+  if [[ $name == build && " ${failed_steps[*]} " != *" build "* ]]; then export MOORAGE_BINARY=$PWD/bin/moorage; fi
 done
 
 printf 'all steps: %d s\n' "$SECONDS"

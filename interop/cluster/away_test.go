@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,23 +88,21 @@ func TestStoreAway(t *testing.T) {
 		t.Run(away.name, func(t *testing.T) {
 			away.begin()
 			defer proxy.Restore()
-			t.Run("answers", func(t *testing.T) {
-				t.Run("ready", func(t *testing.T) {
-					t.Parallel()
-					wantUnready(t, client)
+			// All at once: each waits as long as a server waits for a connection. Parallel subtests
+			// would also wait for one another, and for other tests.
+			var calls sync.WaitGroup
+			calls.Go(func() { wantUnready(t, client) })
+			for name, call := range callsWithoutStore(client, away.name) {
+				calls.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), answerTimeout)
+					defer cancel()
+					a := call(ctx)
+					if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
+						t.Errorf("%s: %d %s, Retry-After: %q", name, a.Status, a.Text, a.Header.Get("Retry-After"))
+					}
 				})
-				for name, call := range callsWithoutStore(client, away.name) {
-					t.Run(name, func(t *testing.T) {
-						t.Parallel()
-						ctx, cancel := context.WithTimeout(t.Context(), answerTimeout)
-						defer cancel()
-						a := call(ctx)
-						if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
-							t.Errorf("%d %s, Retry-After: %q", a.Status, a.Text, a.Header.Get("Retry-After"))
-						}
-					})
-				}
-			})
+			}
+			calls.Wait()
 			proxy.Restore()
 			if err := c.awaitReady(t.Context()); err != nil {
 				t.Fatal(err)

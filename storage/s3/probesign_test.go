@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage/storage"
 	"moorage/storage/s3"
@@ -123,7 +124,9 @@ func TestSignFindsOut(t *testing.T) {
 func TestSignNeedsTheProbe(t *testing.T) {
 	t.Parallel()
 	const nowhere = "http://127.0.0.1:1"
-	store := open(t, options(nowhere), "s3://lake/wh")
+	with := options(nowhere)
+	with.RetryDelayMax = time.Millisecond
+	store := open(t, with, "s3://lake/wh")
 	if _, err := store.Sign(t.Context(), tableRequests(nowhere)["GetObject"]); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("Sign = %v", err)
 	}
