@@ -3,6 +3,7 @@ package rebase
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -85,6 +86,32 @@ func TestCacheCountsSharedEntriesOnce(t *testing.T) {
 	if c.bytes != 0 {
 		t.Errorf("the empty cache has %d bytes", c.bytes)
 	}
+}
+
+// The heap holds for the cache what the cache counts, to a quarter. It is not parallel, because it
+// measures the heap.
+func TestCacheCountsItsHeap(t *testing.T) {
+	const tolerance = 0.25
+	for _, manifestsEach := range []int{10, 1500} {
+		c := newCache()
+		before := heapBytes()
+		for n := 0; c.bytes < keptBytes/4; n++ {
+			c.put(place{location: fmt.Sprint(n)}, kept{list: listOf(t, manifestsEach, fmt.Sprint("warehouse/table/metadata/", n))})
+		}
+		counted, held := float64(c.bytes), float64(heapBytes()-before)
+		if held < counted*(1-tolerance) || held > counted*(1+tolerance) {
+			t.Errorf("lists of %d manifests: %.0f bytes are counted, and the heap holds %.0f", manifestsEach, counted, held)
+		}
+		runtime.KeepAlive(c)
+	}
+}
+
+func heapBytes() uint64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the first may leave what a pool holds
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }
 
 // listOf returns a manifest list with that many manifests. Their names begin with prefix.
