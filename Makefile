@@ -114,6 +114,9 @@ mutants: ## builds maintenance/jobs without each of its checks in turn; the chec
 	scripts/packages.sh go postgres
 	go test -v -timeout 1h ./maintenance/jobs -run TestEveryCheckIsNeeded -every
 
+browse-million: ## pages and searches over a million tables, on Pebble and PostgreSQL, within their bounds
+	go test -v -timeout 1h ./catalog/browse -run TestBrowseMany -tables 1000000 -bounds
+
 hostile: ## lists of four million manifests, manifests and folders of millions of files: what reading them takes
 	go test -v -timeout 1h ./maintenance/purge ./maintenance/jobs ./storage/file -run 'Millions|AMillion|ManyFiles' -long
 

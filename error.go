@@ -33,7 +33,7 @@ const (
 	KindTooManyRequests                // TooManyRequestsException: nothing was applied; a later retry may succeed
 	KindUnavailable                    // ServiceUnavailableException: nothing was or will be applied
 	KindCommitUnknown                  // CommitStateUnknownException: the commit may have been applied
-	KindPreconditionFailed             // PreconditionFailedException: the object has another version than If-Match names
+	KindPreconditionFailed             // PreconditionFailedException: If-Match names another version
 )
 
 var kindNames = [...]string{

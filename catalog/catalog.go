@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/browse"
 	"moorage/catalog/claims"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
@@ -146,6 +147,7 @@ type parts struct {
 	warehouses *warehouses.Warehouses
 	vending    *vending.Vending
 	labels     *labelTexts
+	browse     *browse.Browse // has no caller
 
 	now     func() time.Time
 	random  io.Reader
@@ -183,6 +185,10 @@ func New(config Config) (*Catalog, error) {
 		kickPurge: config.KickPurge,
 	}
 	p.labels = newLabelTexts(records, config.Logger)
+	p.browse = browse.New(browse.Config{
+		Ledger: records, Directory: names, Documents: p.documents, Guard: config.Guard, Store: config.Store,
+		Random: config.Random,
+	})
 	p.rebaser = rebase.New(names, p.documents, rebase.Config{
 		Refused: config.AppendRefused, Now: config.Now,
 	})
@@ -245,6 +251,9 @@ func (c *Catalog) Grants() *grants.Grants { return c.grants.As(c.caller) }
 
 // Warehouses returns the verbs on warehouses, for the caller of c.
 func (c *Catalog) Warehouses() *warehouses.Warehouses { return c.warehouses.As(c.caller) }
+
+// Browse returns the verbs for looking at objects, for the caller of c.
+func (c *Catalog) Browse() *browse.Browse { return c.browse.As(c.caller) }
 
 // Documents returns the catalog's access to metadata files, for the packages that maintain these
 // files.

@@ -38,11 +38,12 @@ func (c *Catalog) Labels() Labels { return Labels{c} }
 // Load returns the labels of a table or view, and their version. Both are zero if there are no
 // labels. kind is access.Table or access.View.
 //
-// Errors: KindNoSuchTable, KindNoSuchView; KindForbidden; KindInternal if the labels cannot be read.
+// Errors: KindNoSuchTable, KindNoSuchView; KindForbidden; KindInternal if the labels cannot be
+// read.
 func (l Labels) Load(ctx context.Context, kind access.Kind, ident moorage.Identifier) (
 	labels registry.Labels, version registry.ID, err error) {
 	labels, version, err = l.load(ctx, kind, ident)
-	return labels, version, moorage.Annotate("catalog.Labels.Load", ident.String(), err)
+	return labels, version, moorage.Annotate("catalog.Load", ident.String(), err)
 }
 
 func (l Labels) load(ctx context.Context, kind access.Kind, ident moorage.Identifier) (
@@ -78,8 +79,8 @@ func ofKind(kind access.Kind) *directory.Kind {
 // no labels. A field that has labels must be in the present schema, unless it had labels before:
 // later versions of the schema may lack it. Durable when it returns.
 //
-// Errors: KindNoSuchTable, KindNoSuchView; KindForbidden; KindBadRequest and KindTooLarge for labels
-// beyond the bounds; KindPreconditionFailed if match refuses; the errors of Catalog.For.
+// Errors: KindNoSuchTable, KindNoSuchView; KindForbidden; KindBadRequest and KindTooLarge for
+// labels beyond the bounds; KindPreconditionFailed if match refuses; the errors of Catalog.For.
 func (l Labels) Put(ctx context.Context, kind access.Kind, ident moorage.Identifier, labels registry.Labels,
 	match func(present registry.ID) bool) (version registry.ID, err error) {
 	labels, version, refused := checkLabels(labels)
@@ -96,7 +97,7 @@ func (l Labels) Put(ctx context.Context, kind access.Kind, ident moorage.Identif
 			return state.plan()
 		}),
 	})
-	return version, moorage.Annotate("catalog.Labels.Put", ident.String(), err)
+	return version, moorage.Annotate("catalog.Put", ident.String(), err)
 }
 
 // checkLabels returns labels in the form that records have, with their version, and why they cannot
@@ -122,14 +123,14 @@ func checkLabels(labels registry.Labels) (registry.Labels, registry.ID, error) {
 	}
 	text, version, err := labels.Text()
 	if err == nil && len(text) > LabelsBytesMax {
-		err = moorage.Errorf(moorage.KindTooLarge, "The labels have %d bytes as JSON, at most %d are possible", len(text),
-			LabelsBytesMax)
+		err = moorage.Errorf(moorage.KindTooLarge, "The labels have %d bytes as JSON, at most %d are possible",
+			len(text), LabelsBytesMax)
 	}
 	return labels, version, err
 }
 
-// checkLabelMap returns why the labels of an object or a field cannot be stored. of names the object
-// or field.
+// checkLabelMap returns why the labels of an object or a field cannot be stored. of names the
+// object or field.
 func checkLabelMap(labels map[string]string, of string) error {
 	if n := len(labels); n > LabelsMax {
 		return moorage.Errorf(moorage.KindTooLarge, "%d labels of %s, at most %d are possible", n, of, LabelsMax)
@@ -139,11 +140,11 @@ func checkLabelMap(labels map[string]string, of string) error {
 		case name == "":
 			return moorage.Errorf(moorage.KindBadRequest, "A label of %s has no name", of)
 		case len(name) > LabelNameBytesMax:
-			return moorage.Errorf(moorage.KindBadRequest, "The name of a label of %s has %d bytes, at most %d are possible",
-				of, len(name), LabelNameBytesMax)
+			return moorage.Errorf(moorage.KindBadRequest,
+				"The name of a label of %s has %d bytes, at most %d are possible", of, len(name), LabelNameBytesMax)
 		case len(value) > LabelValueBytesMax:
-			return moorage.Errorf(moorage.KindBadRequest, "The label %q of %s has %d bytes, at most %d are possible", name, of,
-				len(value), LabelValueBytesMax)
+			return moorage.Errorf(moorage.KindBadRequest,
+				"The label %q of %s has %d bytes, at most %d are possible", name, of, len(value), LabelValueBytesMax)
 		}
 	}
 	return nil
@@ -178,8 +179,8 @@ func (p *parts) readLabelling(ctx context.Context, by directory.Asker, k *direct
 	return state, p.checkLabelledFields(ctx, state.found, labels, had)
 }
 
-// checkLabelledFields returns KindBadRequest if labels has a field that is not in the present schema
-// and that had does not have.
+// checkLabelledFields returns KindBadRequest if labels has a field that is not in the present
+// schema and that had does not have.
 func (p *parts) checkLabelledFields(ctx context.Context, found *directory.Found, labels, had registry.Labels) error {
 	var added []int
 	for _, field := range labels.Fields {
@@ -197,7 +198,8 @@ func (p *parts) checkLabelledFields(ctx context.Context, found *directory.Found,
 	columns := document.(interface{ Columns() []metadata.Column }).Columns()
 	for _, id := range added {
 		if !slices.ContainsFunc(columns, func(column metadata.Column) bool { return column.ID == id }) {
-			return moorage.Errorf(moorage.KindBadRequest, "%s has no field with the id %d", found.Pointer.Identifier(), id)
+			return moorage.Errorf(moorage.KindBadRequest, "%s has no field with the id %d",
+				found.Pointer.Identifier(), id)
 		}
 	}
 	return nil
@@ -245,8 +247,8 @@ func newLabelTexts(records *ledger.Ledger, log *slog.Logger) *labelTexts {
 }
 
 // of returns the labels of the pointer with this id, which names a version of its labels. If that
-// version is not cached, of reads the present labels, which may be newer. Labels that cannot be read
-// are left out: they must not hide a table.
+// version is not cached, of reads the present labels, which may be newer. Labels that cannot be
+// read are left out: they must not hide a table.
 func (t *labelTexts) of(ctx context.Context, pointer, version registry.ID) (LabelText, error) {
 	if version.IsZero() {
 		return LabelText{}, nil
@@ -264,15 +266,16 @@ func (t *labelTexts) of(ctx context.Context, pointer, version registry.ID) (Labe
 		text, version, err = labels.Text()
 	}
 	if err != nil {
-		t.log.ErrorContext(ctx, "the labels of a table or view cannot be read", "pointer", pointer.String(), "error", err)
+		t.log.ErrorContext(ctx, "the labels of a table or view cannot be read",
+			"pointer", pointer.String(), "error", err)
 		return LabelText{}, nil
 	}
 	t.cache.Set(version, text)
 	return LabelText{version, text}, nil
 }
 
-// ofMade returns the labels for the answer of a change that took effect. known has their version. If
-// they cannot be read now, the answer is that of an object without labels.
+// ofMade returns the labels for the answer of a change that took effect. known has their version.
+// If they cannot be read now, the answer is that of an object without labels.
 func (t *labelTexts) ofMade(ctx context.Context, pointer registry.ID, known LabelText) LabelText {
 	read, err := t.of(ctx, pointer, known.Version)
 	if err != nil {

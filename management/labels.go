@@ -51,12 +51,15 @@ func (s *server) loadLabels(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := client.Labels{ObjectLabels: orEmpty(found.Object), Fields: each(found.Fields,
+	w.Header()["ETag"] = []string{tagOf(version)}
+	return s.AnswerJSON(w, r, labelsOf(found))
+}
+
+func labelsOf(labels registry.Labels) client.Labels {
+	return client.Labels{ObjectLabels: orEmpty(labels.Object), Fields: each(labels.Fields,
 		func(field registry.FieldLabels) client.FieldLabels {
 			return client.FieldLabels{FieldID: field.Field, Labels: field.Labels}
 		})}
-	w.Header()["ETag"] = []string{tagOf(version)}
-	return s.AnswerJSON(w, r, answer)
 }
 
 // tagOf returns a version as the value of an ETag.

@@ -53,8 +53,10 @@ type Config struct {
 	Access func(caller moorage.Caller) Access
 	// Warehouses returns the management of warehouses with the rights of a caller.
 	Warehouses func(caller moorage.Caller) Warehouses
-	// Labels returns the verbs on labels with the rights of a caller. key is the key of the caller's
-	// request, or nil.
+	// Browse returns the verbs for looking at objects with the rights of a caller.
+	Browse func(caller moorage.Caller) Browse
+	// Labels returns the verbs on labels with the rights of a caller. key is the key of the
+	// caller's request, or nil.
 	Labels func(caller moorage.Caller, key *catalog.Key) Labels
 	// Health returns this node's view of the storage of a warehouse. Default: there is no view.
 	Health func(warehouse, location string) *client.StorageHealth
@@ -202,7 +204,7 @@ func (s *server) operations() []operation {
 		{"claimWork", post, "/work", s.changeThatWaits(s.claimWork)},
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
-	}, s.labelOperations())
+	}, s.labelOperations(), s.browseOperations())
 }
 
 //go:embed openapi.yaml

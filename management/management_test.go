@@ -315,6 +315,14 @@ func TestExamples(t *testing.T) {
 		if strings.Contains(op.path, "/maintenance/policies/") || op.id == "loadMaintenance" {
 			target += "?object=server"
 		}
+		switch op.id {
+		case "loadObject":
+			target += "?warehouse=default&path=sales%1Forders"
+		case "listObjects":
+			target += "?warehouse=default"
+		case "searchObjects":
+			target += "?q=orders"
+		}
 		if strings.HasSuffix(op.id, "Labels") {
 			target += "?warehouse=default&namespace=sales&table=orders"
 		}

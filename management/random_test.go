@@ -108,6 +108,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		Steering:   &due.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
 		Access:     func(caller moorage.Caller) Access { return made.As(caller).Grants() },
 		Warehouses: func(caller moorage.Caller) Warehouses { return made.As(caller).Warehouses() },
+		Browse:     func(caller moorage.Caller) Browse { return made.As(caller).Browse() },
 		Labels:     func(caller moorage.Caller, key *catalog.Key) Labels { return made.As(caller).Keyed(key).Labels() },
 		DrawKey: func(id string) (Drawn, error) {
 			if drawn++; id == "" {

@@ -219,6 +219,14 @@ func (d *ViewDocument) Location() string { return d.location }
 // CurrentVersionID returns the id of the version that readers of the view get.
 func (d *ViewDocument) CurrentVersionID() int { return d.currentVersionID }
 
+// Properties returns all view properties. The caller may change the map.
+func (d *ViewDocument) Properties() map[string]string {
+	if d.properties == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(d.properties)
+}
+
 // Property returns a view property. It returns false if the property is not set.
 func (d *ViewDocument) Property(name string) (string, bool) {
 	value, ok := d.properties[name]

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage/access"
+	"moorage/management/client"
 	memorystorage "moorage/storage/memory"
 )
 
@@ -115,6 +116,7 @@ func (w *guardedWorld) compareList(t *testing.T, random *rand.Rand, who *access.
 		lists[access.Table] = "/v1/w/namespaces/" + joined + "/tables?"
 		lists[access.View] = "/v1/w/namespaces/" + joined + "/views?"
 	}
+	w.compareObjects(t, random, who, caller, container, objects)
 	for kind, at := range lists {
 		var seen, hidden []string
 		for name, path := range objects {
@@ -152,6 +154,87 @@ func (w *guardedWorld) compareList(t *testing.T, random *rand.Rand, who *access.
 			}
 		}
 	}
+}
+
+// compareObjects lists the objects in one container by the management API, and searches for all
+// names.
+func (w *guardedWorld) compareObjects(t *testing.T, random *rand.Rand, who *access.Who, caller, container string,
+	objects map[string][]access.Object) {
+	t.Helper()
+	if !who.Seen(objects[container]) {
+		return
+	}
+	var direct, inside, found, hidden []string
+	for name, path := range objects {
+		short, within := strings.CutPrefix(name, container+"/")
+		last := name[strings.LastIndexByte(name, '/')+1:]
+		switch isPrivate := strings.HasPrefix(last, "private"); {
+		case !who.Seen(path):
+			hidden = append(hidden, last)
+			continue
+		case isPrivate:
+			found = append(found, name)
+		}
+		if within {
+			inside = append(inside, name)
+			if !strings.Contains(short, "/") {
+				direct = append(direct, name)
+			}
+		}
+	}
+	query := "/management/v1/objects?warehouse=w&namespace=" + url.QueryEscape(strings.Join(strings.Split(container, "/")[1:], "\x1f"))
+	for _, tt := range []struct {
+		path string
+		want []string
+	}{
+		{query, direct}, {query + "&recursive=true", inside}, {"/management/v1/search?q=private&limit=200", found},
+	} {
+		size := ""
+		if strings.Contains(tt.path, "/objects") {
+			size = fmt.Sprint("&pageSize=", 1+random.IntN(6))
+		}
+		got := w.rows(t, who, caller, tt.path+size, objects, hidden)
+		slices.Sort(got)
+		if slices.Sort(tt.want); !slices.Equal(got, tt.want) {
+			t.Errorf("%s is answered by %s%s\n%q, want\n%q", caller, tt.path, size, got, tt.want)
+		}
+	}
+}
+
+// rows returns the names of all rows that the management API answers. Nothing in the answers may
+// name what is hidden, and only a caller with describe is told more than names.
+func (w *guardedWorld) rows(t *testing.T, who *access.Who, caller, path string, objects map[string][]access.Object,
+	hidden []string) (names []string) {
+	t.Helper()
+	token := ""
+	for range 1000 {
+		answer := w.do(caller, "GET", path+"&pageToken="+url.QueryEscape(token), "")
+		if strings.Contains(path, "/search") {
+			answer = w.do(caller, "GET", path, "")
+		}
+		var page client.ObjectsPage
+		if err := json.Unmarshal(answer.Body.Bytes(), &page); err != nil || answer.Code != 200 {
+			t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
+		}
+		for _, row := range page.Objects {
+			name := strings.Join(append([]string{row.Warehouse}, row.Levels()...), "/")
+			if describes := who.Decide(objects[name], access.Describe).Outcome == access.Allow; describes != (row.ID != "") {
+				t.Errorf("%s, who may describe it %v, is told of %s: %+v", caller, describes, name, row)
+			}
+			names = append(names, name)
+		}
+		plain, _ := base64.RawURLEncoding.DecodeString(page.Next())
+		for _, name := range hidden {
+			if strings.Contains(answer.Body.String(), `"`+name+`"`) || strings.Contains(string(plain), `"`+name+`"`) {
+				t.Errorf("%s is told of %q by %s: %s", caller, name, path, answer.Body)
+			}
+		}
+		if token = page.Next(); token == "" {
+			return names
+		}
+	}
+	t.Errorf("%s has no last page", path)
+	return nil
 }
 
 // pages returns all names of a list, in pages of size; 0: in one answer. ok is false if the list is

@@ -74,6 +74,7 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Policies: care.policies, Steering: care, Jobs: idleJobs{care.Jobs},
 		Access:     func(caller moorage.Caller) management.Access { return w.catalog.As(caller).Grants() },
 		Warehouses: func(caller moorage.Caller) management.Warehouses { return w.catalog.As(caller).Warehouses() },
+		Browse:     func(caller moorage.Caller) management.Browse { return w.catalog.As(caller).Browse() },
 		Labels: func(caller moorage.Caller, key *catalog.Key) management.Labels {
 			return w.catalog.As(caller).Keyed(key).Labels()
 		},
@@ -261,6 +262,13 @@ func managementCells() []managementCell {
 		{operation: "clearTombstone", method: "POST", path: "/warehouses/w/tombstones/clear", body: `{"location":"file:///lake/none"}`, object: "w", answered: 404},
 		{operation: "dropWarehouse", method: "DELETE", path: "/warehouses/w", answered: 409}, // it has namespaces
 		{operation: "rotateSecrets", method: "POST", path: "/secrets/rotate"},
+		{operation: "searchObjects", method: "GET", path: "/search?q=a"},
+		{operation: "loadObject", method: "GET", path: "/object?warehouse=w", object: "w"},
+		{operation: "loadObject", method: "GET", path: "/object?warehouse=w&path=a", object: "w/a"},
+		{operation: "loadObject", method: "GET", path: "/object?warehouse=w&path=a%1Ft", object: "w/a/t"},
+		{operation: "loadObject", method: "GET", path: "/object?warehouse=w&path=a%1Fv", object: "w/a/v"},
+		{operation: "listObjects", method: "GET", path: "/objects?warehouse=w&recursive=true", object: "w"},
+		{operation: "listObjects", method: "GET", path: "/objects?warehouse=w&namespace=a", object: "w/a"},
 	}
 	for name, object := range map[string][2]string{
 		"w":     {`{"warehouse":"w"}`, "warehouse=w"},

@@ -102,8 +102,8 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	}
 	return s.answerDocument(w, r, document{
 		location: table.MetadataLocation, text: text, beside: beside, config: config, labels: labels,
-		credential: given.Encoded, prefix: given.Prefix, signs: form.config && given.Delegation == vending.RemoteSigning,
-		tag: tag, key: keyOf(table, form)})
+		credential: given.Encoded, prefix: given.Prefix,
+		signs: form.config && given.Delegation == vending.RemoteSigning, tag: tag, key: keyOf(table, form)})
 }
 
 // document is the text of a metadata document, with the parts around it in a response.

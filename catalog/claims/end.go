@@ -9,8 +9,8 @@ import (
 )
 
 // End removes a dropped pointer in one Apply. The same Apply removes its remaining claims, leases,
-// grants, labels and maintenance records. It also removes the pointer's task, or else the record of the
-// time until which the pointer can be restored. Release leaves tombstones at its locations. Of
+// grants, labels and maintenance records. It also removes the pointer's task, or else the record of
+// the time until which the pointer can be restored. Release leaves tombstones at its locations. Of
 // ending, End uses only the fields How and Lasting.
 //
 // The change record contains operation. If the pointer is gone, or over(state, pointer) is false,

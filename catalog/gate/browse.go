@@ -4,17 +4,23 @@ import "moorage/access"
 
 // The verbs for looking at objects, and for their labels.
 const (
-	LoadLabels Verb = "load-labels"
-	PutLabels  Verb = "put-labels"
+	LoadLabels    Verb = "load-labels"
+	PutLabels     Verb = "put-labels"
+	LoadObject    Verb = "load-object"
+	ListObjects   Verb = "list-objects"
+	SearchObjects Verb = "search-objects" // shows what the caller sees
 )
 
-// browsing returns the rows of the verbs for looking at objects. The Guard admits each: the code
-// that finds the object, of whatever kind, checks the caller's privileges.
+// browsing returns the rows of the verbs for looking at objects. The Guard admits those on an
+// object: the code that finds it, of whatever kind, checks the caller's privileges.
 func browsing() []Row {
 	return []Row{
 		{Verb: LoadLabels, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadLabels"}},
 		{Verb: PutLabels, On: access.Server, Keyed: true, AskedLater: true,
 			Management: []string{"putLabels", "deleteLabels"}},
+		{Verb: LoadObject, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadObject"}},
+		{Verb: ListObjects, On: access.Server, Reads: true, AskedLater: true, Management: []string{"listObjects"}},
+		{Verb: SearchObjects, On: access.Server, Reads: true, Management: []string{"searchObjects"}},
 	}
 }
 
@@ -23,5 +29,9 @@ func browsingAsks() map[Verb][]Ask {
 	return map[Verb][]Ask{
 		LoadLabels: {{Of: OfObject, For: access.Describe}},
 		PutLabels:  {{Of: OfObject, For: access.Alter}},
+
+		LoadObject:    {{Of: OfObject, For: access.Describe}},
+		ListObjects:   {{Of: OfObject, For: access.See}}, // rows have more if the caller has describe
+		SearchObjects: {{Of: OfServer, For: access.See}},
 	}
 }

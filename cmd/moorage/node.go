@@ -302,6 +302,7 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 		Warehouses: func(caller moorage.Caller) management.Warehouses {
 			return n.catalog.As(caller).Warehouses()
 		},
+		Browse: func(caller moorage.Caller) management.Browse { return n.catalog.As(caller).Browse() },
 		Labels: func(caller moorage.Caller, key *catalog.Key) management.Labels {
 			return n.catalog.As(caller).Keyed(key).Labels()
 		},

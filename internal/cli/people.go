@@ -36,6 +36,9 @@ type PeopleWords struct {
 	Yes       bool
 	DryRun    bool
 
+	Unset bool // label: remove the labels
+	Limit int  // find; zero for the server's default
+
 	Long, Recursive, Purge, Replace, Delete, Move, AnyState, All, ExitCode bool
 	Kind, Sort, Only                                                       string
 	Depth                                                                  int

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -11,8 +12,12 @@ import (
 var (
 	errNeedsFile     = errors.New("takes NAME FILE, such as sales.orders s3://lake/orders/metadata/v7.metadata.json")
 	errNeedsProperty = errors.New("takes NAME K..., such as sales.orders write.format.default")
+	errNeedsWords    = errors.New("takes words, such as order daily")
 	errNeedsProfile  = errors.New("takes the NAME of a profile")
 )
+
+// findMax is how many names find can print.
+const findMax = 200
 
 // Parts returns what moorage show can show of a table or view.
 func Parts() []string { return []string{"schema", "snapshots", "refs", "props", "json"} }
@@ -94,6 +99,28 @@ func lookCommands() []command {
 			text: "Prints the namespaces of a warehouse, or below another one, with what is in them.\n" + namesText,
 		},
 		{
+			name: "find", operand: "WORDS", connects: true, summary: "search all names",
+			words: func(c *Config, words []string) error {
+				if c.People.Words = words; len(words) == 0 {
+					return errNeedsWords
+				}
+				return nil
+			},
+			settings: forPeople(
+				setting{name: "limit", short: "n", value: "N", flagOnly: true,
+					usage: "How many names to print. Default: 50.",
+					set: one(within(strconv.Atoi, 1, findMax), "a number from 1 to 200",
+						func(c *Config) *int { return &c.People.Limit })},
+				setting{name: "kind", value: "table|view|namespace", flagOnly: true,
+					usage: "Only objects of this kind.",
+					set: one(oneOf("table", "view", "namespace"), "table, view or namespace",
+						func(c *Config) *string { return &c.People.Kind })}),
+			text: `Prints the tables, views and namespaces of all warehouses whose names, with their namespaces,
+have all words, the best first. Capital and small letters are the same. It exits with 3 if there are
+none.
+`,
+		},
+		{
 			name: "show", operand: "NAME [PART]", connects: true,
 			words: oneName(false, atMost(1, "NAME [PART]", func(w *PeopleWords, words []string) {
 				if len(words) > 0 {
@@ -173,6 +200,23 @@ files are deleted then.
 			}),
 			summary: "remove properties", settings: forChange(),
 			text: "Removes properties of an object, and prints what they were.\n" + namesText,
+		},
+		{
+			name: "label", operand: "NAME [FIELD:]LABEL=VALUE...", connects: true,
+			words: oneName(false, func(w *PeopleWords, words []string) error {
+				w.Words = words
+				return nil
+			}),
+			summary: "set labels, which engines show",
+			settings: forChange(setting{name: "unset", flagOnly: true, usage: "Remove the labels that are named.",
+				set: personToggle(func(w *PeopleWords) *bool { return &w.Unset })}),
+			text: `Sets labels of a table or view, or of one of its fields. Engines get them with each load. They are no
+part of the metadata, and make no version of the table. Without labels the command prints those that
+there are. FIELD is a column, such as price or address.city, or the id of a field. A label of the
+table whose name has a colon begins with another colon.
+
+  moorage label sales.orders team=billing customer:classification=pii
+` + namesText,
 		},
 		{
 			name: "tag", operand: "TABLE NAME [VERSION]", words: wordsOfRef, connects: true,

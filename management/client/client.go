@@ -110,6 +110,9 @@ type Request struct {
 	Query  url.Values // parameters; may be nil
 	Body   any        // sent as JSON; nil for no body
 	Reads  bool       // it changes nothing, although its method is not GET
+	// IfMatch is the ETag of the version that a change is for; empty for any version.
+	IfMatch string
+	Tag     *string // gets the ETag of the response, unless it is nil
 }
 
 // changes reports whether r can change something.
@@ -198,11 +201,17 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 		// key.
 		request.Header.Set("Idempotency-Key", uuid.NewString())
 	}
+	if asked.IfMatch != "" {
+		request.Header.Set("If-Match", asked.IfMatch)
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return c.unanswered(asked, err)
 	}
 	defer response.Body.Close()
+	if asked.Tag != nil {
+		*asked.Tag = response.Header.Get("ETag")
+	}
 	switch {
 	case response.StatusCode == http.StatusNoContent:
 		return nil

@@ -1,7 +1,7 @@
 package schema
 
-// Columns returns all fields of s, in the order of the schema. A field precedes the fields in it. No
-// path is truncated.
+// Columns returns all fields of s, in the order of the schema. A field precedes the fields in it.
+// No path is truncated.
 func (s *Schema) Columns() (columns []Column) {
 	var visit func(t *fieldType, above string)
 	visit = func(t *fieldType, above string) {

@@ -1,0 +1,400 @@
+package browse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/directory"
+	"moorage/catalog/gate"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Bounds of one page of a list.
+const (
+	// listsMax bounds the calls of Ledger.List of a recursive list.
+	listsMax = 64
+	// lookedAtMin and lookedAtTimes bound the records that a page looks at, for a caller that does
+	// not see all objects: lookedAtTimes for each row, and at least lookedAtMin.
+	lookedAtMin, lookedAtTimes = 1000, 10
+)
+
+// Listing selects the objects of a list.
+type Listing struct {
+	Warehouse string
+	Namespace moorage.Namespace // empty for the whole warehouse
+	Recursive bool              // also the objects in namespaces below Namespace
+	Kinds     []access.Kind     // empty for all kinds
+	Prefix    string            // of the last name
+}
+
+func (l Listing) has(kind access.Kind) bool {
+	return len(l.Kinds) == 0 || slices.Contains(l.Kinds, kind)
+}
+
+// hasEntries reports whether l lists tables or views.
+func (l Listing) hasEntries() bool { return l.has(access.Table) || l.has(access.View) }
+
+// Objects returns a page of the objects in a namespace or warehouse that the caller sees. In each
+// container come first the namespaces, then the tables and views, each by name. In a recursive list
+// the objects in a namespace follow it. A page can be short, or empty, and not the last. next is
+// the After of the next page, empty if this is the last one.
+func (b *Browse) Objects(ctx context.Context, of Listing, page moorage.Page) (rows []Row, next string, err error) {
+	on := moorage.Identifier{Warehouse: of.Warehouse, Namespace: of.Namespace}
+	rows, next, err = b.objects(ctx, on, of, page)
+	return rows, next, moorage.Annotate("browse.Objects", on.String(), err)
+}
+
+func (b *Browse) objects(ctx context.Context, on moorage.Identifier, of Listing, page moorage.Page) (
+	rows []Row, next string, err error) {
+	if err := moorage.ValidateWarehouse(of.Warehouse); err != nil {
+		return nil, "", err
+	}
+	if len(of.Namespace) > 0 {
+		if err := of.Namespace.Validate(); err != nil {
+			return nil, "", err
+		}
+	}
+	by := b.asker(gate.ListObjects)
+	asked := by.Verb.Needs(gate.OfObject, gate.Always)
+	path, err := b.directory.PathFor(ctx, by, asked, on)
+	if err != nil {
+		return nil, "", err
+	}
+	err = b.directory.RecheckAt(ctx, by, asked, path, on, func(ctx context.Context) (err error) {
+		rows, next, err = b.walkFrom(ctx, path, of, page)
+		return err
+	})
+	return rows, next, err
+}
+
+// position is the place in a list after which a page begins. It is the JSON of a token.
+type position struct {
+	Levels []string `json:"l,omitempty"` // the container, below the one that is listed
+	// Entries means that the position is after the entry After. Otherwise it is after the namespace
+	// After and all objects in it. An empty After is before all of them.
+	Entries bool   `json:"e,omitempty"`
+	After   string `json:"a,omitempty"`
+}
+
+// walk makes one page of a list.
+type walk struct {
+	*parts
+	who  *access.Who        // nil if the caller sees everything
+	made map[access.ID]bool // the containers in which the caller created an object
+	of   Listing
+
+	limit         int
+	lists, looked int
+	lookedMax     int
+	found         []candidate
+	plans         map[planOf]access.Plan // how the caller sees the objects in a container
+	next          *position              // where the page ended; nil at the end of the list
+}
+
+// planOf identifies the objects of a kind in a container.
+type planOf struct {
+	container registry.ID
+	kind      access.Kind
+}
+
+// candidate is an object that belongs on a page, as far as its name shows.
+type candidate struct {
+	row     Row
+	path    []access.Object // the object and its containers
+	pointer registry.ID     // of a table or view
+	parent  registry.ID     // its namespace
+}
+
+// container is a container of a walk.
+type container struct {
+	id    registry.ID
+	ident moorage.Identifier
+	above []access.Object // the container and those around it
+}
+
+// walkFrom returns the page of a list that begins at page.After.
+func (b *Browse) walkFrom(ctx context.Context, path *directory.Path, of Listing, page moorage.Page) (
+	[]Row, string, error) {
+	list := path.ID().String()
+	from, err := b.openPosition(ctx, list, page.After)
+	if err != nil {
+		return nil, "", err
+	}
+	w := &walk{parts: b.parts, of: of, limit: page.Limit, plans: make(map[planOf]access.Plan)}
+	w.lookedMax = max(lookedAtMin, lookedAtTimes*w.limit)
+	if w.who, err = b.guard.ForLists(ctx, b.caller); err != nil {
+		return nil, "", err
+	}
+	above := path.Above()
+	if w.who != nil {
+		if w.made, err = b.guard.MadeIn(ctx, b.caller); err != nil {
+			return nil, "", err
+		}
+		for i := range above {
+			above[i].OwnsInside = w.made[above[i].ID]
+		}
+	}
+	root := container{path.ID(), moorage.Identifier{Warehouse: of.Warehouse, Namespace: of.Namespace}, above}
+	if err := w.visit(ctx, path.Warehouse.ID, root, nil, from); err != nil && !errors.Is(err, errFull) {
+		return nil, "", err
+	}
+	rows, err := w.complete(ctx, w.who, w.found)
+	if err != nil || w.next == nil {
+		return rows, "", err
+	}
+	next, err := b.sealPosition(ctx, list, *w.next)
+	return rows, next, err
+}
+
+// errFull ends the walk of a full page.
+var errFull = errors.New("the page is full")
+
+// end ends the page at a position.
+func (w *walk) end(at position) error {
+	w.next = &at
+	return errFull
+}
+
+// visit adds the objects in a container to the page, from a position on. levels are the names from
+// the container that is listed to this one. from is nil for all objects.
+func (w *walk) visit(ctx context.Context, warehouse registry.ID, in container, levels []string, from *position) error {
+	after := ""
+	switch {
+	case from == nil:
+	case len(from.Levels) > len(levels): // the position is in a namespace in this container
+		after = from.Levels[len(levels)]
+		if err := w.visitAgain(ctx, warehouse, in, levels, from); err != nil {
+			return err
+		}
+	case from.Entries:
+		return w.entries(ctx, in, levels, from.After)
+	default:
+		after = from.After
+	}
+	if w.of.has(access.Namespace) || w.of.Recursive {
+		if err := w.namespaces(ctx, warehouse, in, levels, after); err != nil {
+			return err
+		}
+	}
+	return w.entries(ctx, in, levels, "")
+}
+
+// visitAgain goes on in the namespace in which the page before ended, if it still exists and the
+// caller still sees it.
+func (w *walk) visitAgain(ctx context.Context, warehouse registry.ID, in container, levels []string,
+	from *position) error {
+	name := from.Levels[len(levels)]
+	records, err := w.ledger.Get(ctx, registry.NamespaceKey(warehouse, in.id, name))
+	if err != nil || !records[0].Exists() {
+		return err
+	}
+	child, err := childOf(in, name, records[0])
+	if err != nil || !w.sees(in, &child.above[0]) {
+		return err
+	}
+	return w.visit(ctx, warehouse, child, append(slices.Clone(levels), name), from)
+}
+
+// childOf returns the namespace of a record in a container.
+func childOf(in container, name string, record registry.Record) (container, error) {
+	namespace, err := registry.DecodePart[registry.Namespace](record)
+	object := access.Object{ID: access.ID(namespace.ID), Kind: access.Namespace, Creator: namespace.Creator}
+	ident := moorage.Identifier{
+		Warehouse: in.ident.Warehouse, Namespace: append(slices.Clone(in.ident.Namespace), name),
+	}
+	return container{namespace.ID, ident, append([]access.Object{object}, in.above...)}, err
+}
+
+// sees reports whether the caller sees an object in a container that it sees. It completes the
+// object.
+func (w *walk) sees(in container, object *access.Object) bool {
+	if w.who == nil {
+		return true
+	}
+	object.OwnsInside = w.made[object.ID]
+	of := planOf{in.id, object.Kind}
+	plan, known := w.plans[of]
+	if !known {
+		plan, _ = w.who.PlanList(in.above, object.Kind)
+		w.plans[of] = plan
+	}
+	return plan == access.ListAll || plan != access.ListNone && w.who.SeenIn(*object)
+}
+
+// scan calls do with the records of table that begin with prefix, after the record of the name
+// after. end returns the position after a name, at which a full page ends.
+func (w *walk) scan(ctx context.Context, table registry.Table, prefix, names, after string,
+	end func(name string) position, do func(name string, record registry.Record) error) error {
+	if after != "" {
+		after = prefix + after
+	}
+	for {
+		if w.lists++; w.lists > listsMax {
+			return w.end(end(strings.TrimPrefix(after, prefix)))
+		}
+		limit := min(w.limit-len(w.found)+1, registry.ListLimitMax)
+		page, err := w.ledger.List(ctx, table, prefix+names, after, limit)
+		if err != nil {
+			return err
+		}
+		for _, record := range page {
+			if len(w.found) == w.limit || w.looked == w.lookedMax {
+				return w.end(end(strings.TrimPrefix(after, prefix)))
+			}
+			w.looked++
+			after = record.Key.ID
+			if err := do(after[len(prefix):], record); err != nil {
+				return err
+			}
+		}
+		if registry.IsLastPage(page, limit) {
+			return nil
+		}
+	}
+}
+
+// namespaces adds the namespaces in a container, after the one called after, and in a recursive
+// list the objects in them.
+func (w *walk) namespaces(ctx context.Context, warehouse registry.ID, in container, levels []string,
+	after string) error {
+	prefix, names := registry.NamespacePrefix(warehouse, in.id), w.of.Prefix
+	if w.of.Recursive {
+		names = "" // other names have objects in them that are listed
+	}
+	end := func(name string) position { return position{Levels: levels, After: name} }
+	visit := func(name string, record registry.Record) error {
+		child, err := childOf(in, name, record)
+		if err != nil || !w.sees(in, &child.above[0]) {
+			return err
+		}
+		if w.of.has(access.Namespace) && strings.HasPrefix(name, w.of.Prefix) {
+			w.found = append(w.found, candidate{
+				row: Row{Kind: access.Namespace, Ident: child.ident, Details: &Details{
+					ID: child.id, Creator: moorage.NameOf(child.above[0].Creator),
+				}},
+				path: child.above,
+			})
+		}
+		if !w.of.Recursive {
+			return nil
+		}
+		inside := append(slices.Clone(levels), name)
+		if len(w.found) == w.limit {
+			return w.end(position{Levels: inside})
+		}
+		return w.visit(ctx, warehouse, child, inside, nil)
+	}
+	return w.scan(ctx, registry.TableNamespace, prefix, names, after, end, visit)
+}
+
+// entries adds the tables and views in a namespace, after the one called after.
+func (w *walk) entries(ctx context.Context, in container, levels []string, after string) error {
+	if len(in.ident.Namespace) == 0 || !w.of.hasEntries() {
+		return nil
+	}
+	end := func(name string) position { return position{Levels: levels, Entries: true, After: name} }
+	return w.scan(ctx, registry.TableEntry, registry.EntryPrefix(in.id), w.of.Prefix, after, end,
+		func(name string, record registry.Record) error {
+			entry, err := registry.DecodePart[registry.Entry](record)
+			kind := access.Table
+			if record.State == registry.StateView {
+				kind = access.View
+			}
+			object := access.Object{ID: access.ID(entry.Pointer), Kind: kind, Creator: entry.Creator}
+			if err != nil || !w.of.has(kind) || !w.sees(in, &object) {
+				return err
+			}
+			ident := in.ident
+			ident.Name = name
+			w.found = append(w.found, candidate{
+				row:  Row{Kind: kind, Ident: ident},
+				path: append([]access.Object{object}, in.above...), pointer: entry.Pointer, parent: in.id,
+			})
+			return nil
+		})
+}
+
+// complete returns the rows of candidates, with the details that who may see. It reads all pointers
+// at once, and leaves out tables and views that have left their name since it was read.
+func (p *parts) complete(ctx context.Context, who *access.Who, found []candidate) ([]Row, error) {
+	var keys []registry.Key
+	for _, c := range found {
+		if !c.pointer.IsZero() {
+			keys = append(keys, registry.PointerKey(c.pointer))
+		}
+	}
+	var records []registry.Record
+	if len(keys) > 0 {
+		var err error
+		if records, err = p.ledger.Get(ctx, keys...); err != nil {
+			return nil, err
+		}
+	}
+	rows := make([]Row, 0, len(found))
+	describes := gate.LoadObject.Needs(gate.OfObject, gate.Always)
+	for _, c := range found {
+		row := c.row
+		if !c.pointer.IsZero() {
+			record := records[0]
+			records = records[1:]
+			if !record.Exists() || record.State != registry.StateLive {
+				continue
+			}
+			pointer, err := registry.DecodePart[registry.Pointer](record)
+			if err != nil {
+				return nil, ledger.Undecoded(record, err)
+			}
+			if pointer.NamespaceID != c.parent || pointer.Name != row.Ident.Name {
+				continue
+			}
+			row.Details = detailsOf(pointer)
+		}
+		if who != nil && who.Decide(c.path, describes).Outcome != access.Allow {
+			row.Details = nil
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// openPosition returns the position of a token, nil for the beginning of the list.
+func (b *Browse) openPosition(ctx context.Context, list, token string) (*position, error) {
+	if token == "" {
+		return nil, nil
+	}
+	text, open := strings.CutPrefix(token, openMark)
+	if !open {
+		var err error
+		if text, err = b.guard.UnsealPage(ctx, list, token); err != nil {
+			return nil, err
+		}
+	}
+	var at position
+	if json.Unmarshal([]byte(text), &at) != nil {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: it is not of this list")
+	}
+	return &at, nil
+}
+
+// openMark is the prefix of a position that is not encrypted. An encrypted one has it by chance, in
+// one case of 2^40, and is then refused.
+const openMark = gate.SealedMark + "list:"
+
+// sealPosition returns the token of a position.
+func (b *Browse) sealPosition(ctx context.Context, list string, at position) (string, error) {
+	text, err := json.Marshal(at)
+	if err != nil {
+		return "", moorage.E("browse.sealPosition", list, moorage.KindInternal, err)
+	}
+	sealed, err := b.guard.SealPage(ctx, b.random, list, string(text))
+	if err == nil && !strings.HasPrefix(sealed, gate.SealedMark) {
+		sealed = openMark + sealed
+	}
+	return sealed, err
+}

@@ -1,0 +1,468 @@
+package browse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/gate"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+const (
+	// buildPatience is how long a search waits for the index, and buildTimeout bounds how long a
+	// node makes it.
+	buildPatience = 5 * time.Second
+	buildTimeout  = 2 * time.Minute
+	// indexLife is how long the index is kept after the last search.
+	indexLife = 10 * time.Minute
+	// changesPage is how many changes are read at once, and changesMax how many a search reads
+	// before it has another index made. touchedMax bounds the names that it reads again.
+	changesPage, changesMax, touchedMax = 1000, 20_000, 5_000
+	// movedBytesMax bounds the bytes of the index that the changes of one search may go through.
+	movedBytesMax = 1 << 30
+	// hitsMin and hitsTimes bound the hits that a search looks at: hitsTimes for each row, and at
+	// least hitsMin.
+	hitsMin, hitsTimes = 200, 10
+)
+
+// Search selects objects by their names.
+type Search struct {
+	Words     string        // each must be in the name, or in the names of the namespaces around it
+	Warehouse string        // empty for all warehouses
+	Kinds     []access.Kind // empty for all kinds
+	Limit     int
+}
+
+// Search returns the objects that the caller sees and whose names have all the words, in any case
+// of letters. Equal names come first, then names that begin with the first word, then names in
+// which each word begins a word, then the others; shorter ones before longer ones. more means that
+// there may be others. For a caller that does not see everything it must not show what is hidden,
+// so it depends only on the rows and on how many names there are.
+//
+// The first search of a node makes an index of all names, and reads all keys of the store for it.
+// Later searches first read what has changed since. KindUnavailable: the index is being made.
+func (b *Browse) Search(ctx context.Context, asked Search) (rows []Row, more bool, err error) {
+	rows, more, err = b.search(ctx, asked)
+	return rows, more, moorage.Annotate("browse.Search", asked.Warehouse, err)
+}
+
+func (b *Browse) search(ctx context.Context, asked Search) (rows []Row, more bool, err error) {
+	q := queryOf(asked.Words)
+	if len(q.words) == 0 {
+		return nil, false, moorage.Errorf(moorage.KindBadRequest, "There are no words to search for")
+	}
+	q.warehouse, q.kinds = asked.Warehouse, asked.Kinds
+	var hits []hit
+	keep, isLarge := max(hitsMin, hitsTimes*asked.Limit), false
+	err = b.names.use(ctx, func(x *index) {
+		hits, more = x.find(q, keep)
+		isLarge = x.size() > keep
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	who, err := b.guard.ForLists(ctx, b.caller)
+	if err != nil {
+		return nil, false, err
+	}
+	var made map[access.ID]bool
+	if who != nil {
+		if made, err = b.guard.MadeIn(ctx, b.caller); err != nil {
+			return nil, false, err
+		}
+	}
+	rows = []Row{}
+	for len(hits) > 0 && len(rows) < asked.Limit {
+		n := min(len(hits), max(asked.Limit-len(rows), 50))
+		found, err := b.candidates(ctx, who, made, hits[:n])
+		if err != nil {
+			return nil, false, err
+		}
+		if hits = hits[n:]; len(found) > asked.Limit-len(rows) {
+			found, more = found[:asked.Limit-len(rows)], true
+		}
+		shown, err := b.complete(ctx, who, found)
+		if err != nil {
+			return nil, false, err
+		}
+		rows = append(rows, shown...)
+	}
+	if who != nil {
+		return rows, isLarge || len(rows) == asked.Limit, nil
+	}
+	return rows, more || len(hits) > 0, nil
+}
+
+// candidates returns those of hits that still exist, and that who sees.
+func (p *parts) candidates(ctx context.Context, who *access.Who, made map[access.ID]bool, hits []hit) (
+	found []candidate, err error) {
+	keys := make([]registry.Key, len(hits))
+	for i, h := range hits {
+		keys[i] = registry.EntryKey(h.in.id, h.name) // nothing has the name of a namespace's own hit, ""
+		if h.kind == access.Namespace {
+			keys[i] = registry.PointerKey(registry.ID{})
+		}
+	}
+	records, err := p.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	above := make(map[*space][]access.Object)
+	for i, h := range hits {
+		ident := moorage.Identifier{Warehouse: h.in.warehouse, Namespace: h.in.namespace, Name: h.name}
+		c := candidate{row: Row{Kind: h.kind, Ident: ident}, parent: h.in.id}
+		if who != nil || h.kind == access.Namespace {
+			if _, known := above[h.in]; !known {
+				if above[h.in], err = p.aboveOf(ctx, h.in, made); err != nil {
+					return nil, err
+				}
+			}
+			if c.path = above[h.in]; c.path == nil {
+				continue // the namespace is gone
+			}
+		}
+		if h.kind == access.Namespace {
+			c.row.Details = &Details{ID: h.in.id, Creator: moorage.NameOf(c.path[0].Creator)}
+		} else {
+			entry, err := registry.DecodePart[registry.Entry](records[i])
+			if err != nil || (records[i].State == registry.StateView) != (h.kind == access.View) {
+				continue // it is gone, or something else has its name
+			}
+			object := access.Object{ID: access.ID(entry.Pointer), Kind: h.kind, Creator: entry.Creator}
+			c.pointer, c.path = entry.Pointer, append([]access.Object{object}, c.path...)
+		}
+		if who == nil || who.Seen(c.path) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+// aboveOf returns a namespace and the containers around it. It returns nil if the namespace is
+// gone.
+func (p *parts) aboveOf(ctx context.Context, s *space, made map[access.ID]bool) ([]access.Object, error) {
+	path, err := p.directory.Path(ctx, s.warehouse, s.namespace)
+	switch kind := moorage.KindOf(err); {
+	case err != nil && (kind == moorage.KindNoSuchWarehouse || kind == moorage.KindNoSuchNamespace):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case path.ID() != s.id:
+		return nil, nil
+	}
+	above := path.Above()
+	for i := range above {
+		above[i].OwnsInside = made[above[i].ID]
+	}
+	return above, nil
+}
+
+// names has the index of a node, while there is one. It is safe for concurrent use.
+type names struct {
+	ledger *ledger.Ledger
+	store  registry.Store // to read the changes of
+	flight singleflight.Group
+
+	// mu guards the fields below. It is held during a search, and while the index changes.
+	mu       sync.Mutex
+	index    *index // nil if there is none
+	position registry.Position
+	idle     *time.Timer // drops the index
+}
+
+func newNames(records *ledger.Ledger, store registry.Store) *names {
+	return &names{ledger: records, store: store}
+}
+
+// use calls do with an index that has all names that existed when use was called. do must not keep
+// it.
+func (n *names) use(ctx context.Context, do func(*index)) error {
+	for {
+		used, err := n.tryUse(ctx, do)
+		if used || err != nil {
+			return err
+		}
+		made := n.flight.DoChan("", func() (any, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildTimeout) // others wait for it too
+			defer cancel()
+			return nil, n.make(ctx)
+		})
+		patience := time.NewTimer(buildPatience)
+		select {
+		case result := <-made:
+			err = result.Err
+		case <-patience.C:
+			err = moorage.Errorf(moorage.KindUnavailable,
+				"The index of all names is being made; repeat the search soon")
+		case <-ctx.Done():
+			err = moorage.E("browse.use", "", moorage.KindUnavailable, ctx.Err())
+		}
+		patience.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// tryUse calls do with the index, brought up to date. used is false if there is no index.
+func (n *names) tryUse(ctx context.Context, do func(*index)) (used bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.index == nil {
+		return false, nil
+	}
+	err = n.follow(ctx)
+	if errors.Is(err, registry.ErrForgotten) || errors.Is(err, errFarBehind) {
+		n.index = nil
+		return false, nil
+	}
+	if err != nil {
+		return false, ledger.StoreError("browse.tryUse", err)
+	}
+	n.idle.Reset(indexLife)
+	do(n.index)
+	return true, nil
+}
+
+// drop drops the index.
+func (n *names) drop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.index = nil
+}
+
+// make makes the index from the keys of the store. Changes that happen meanwhile are read by the
+// search that uses it.
+func (n *names) make(ctx context.Context) error {
+	horizon, err := registry.ReadHorizon(ctx, n.store)
+	if err != nil {
+		return ledger.StoreError("browse.make", err)
+	}
+	position, err := registry.Head(ctx, n.store, horizon.Position)
+	if err != nil {
+		return ledger.StoreError("browse.make", err)
+	}
+	made, err := n.read(ctx)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.index, n.position = made, position
+	if n.idle == nil {
+		n.idle = time.AfterFunc(indexLife, n.drop)
+	}
+	return nil
+}
+
+// read returns an index of all names in the store.
+func (n *names) read(ctx context.Context) (*index, error) {
+	warehouses := make(map[string]string) // names, by the text of the id
+	err := n.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+		warehouse, err := registry.DecodePart[registry.Warehouse](record)
+		warehouses[warehouse.ID.String()] = record.Key.ID
+		return true, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	type level struct {
+		warehouse, parent, name string
+		id                      registry.ID
+	}
+	levels := make(map[string]level) // by the text of the id
+	err = n.ledger.Scan(ctx, registry.TableNamespace, "", "", func(record registry.Record) (bool, error) {
+		namespace, err := registry.DecodePart[namespaceID](record)
+		parts := strings.SplitN(record.Key.ID, "/", 3)
+		if err != nil || len(parts) != 3 {
+			return true, err
+		}
+		levels[namespace.ID.String()] = level{parts[0], parts[1], parts[2], namespace.ID}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	made, spaces := newIndex(), make(map[string]*space, len(levels))
+	for id, last := range levels {
+		namespace := moorage.Namespace{last.name}
+		at, whole := last, false
+		for len(namespace) <= moorage.NamespaceLevelsMax {
+			if at.parent == at.warehouse {
+				whole = true
+				break
+			}
+			above, known := levels[at.parent]
+			if !known {
+				break
+			}
+			namespace, at = append(moorage.Namespace{above.name}, namespace...), above
+		}
+		if warehouse, known := warehouses[last.warehouse]; whole && known {
+			spaces[id] = made.put(warehouse, namespace, last.id)
+		}
+	}
+	var in string
+	var now *space
+	clip := func() {
+		if now != nil {
+			now.text = bytes.Clone(now.text) // to its exact size
+		}
+	}
+	add := func(record registry.Record) (bool, error) {
+		id, name, _ := strings.Cut(record.Key.ID, "/")
+		if id != in {
+			clip()
+			in, now = id, spaces[id]
+		}
+		if now != nil {
+			now.append(name, record.State == registry.StateView)
+		}
+		return true, nil
+	}
+	err = n.ledger.ScanKeys(ctx, registry.TableEntry, "", "", registry.ListLimitMax, add)
+	clip()
+	return made, err
+}
+
+// namespaceID is the part of a namespace's value that an index needs.
+type namespaceID struct {
+	ID registry.ID `json:"id"`
+}
+
+// errFarBehind means that an index is too far behind to be brought up to date.
+var errFarBehind = errors.New("the index is too far behind")
+
+// follow brings the index up to date: it reads which names have changed, and what they are now.
+func (n *names) follow(ctx context.Context) error {
+	touched, spaces := make(map[string]moorage.Identifier), make(map[string]moorage.Identifier)
+	for read := 0; ; {
+		page, err := registry.Follow(ctx, n.store, n.position, changesPage)
+		if err != nil {
+			return err
+		}
+		for _, change := range page {
+			if change.Unreadable != nil {
+				return errFarBehind // what it changed is not known
+			}
+			for _, item := range change.Change.Items {
+				note(change.Change, item, touched, spaces)
+			}
+			n.position = change.Position
+		}
+		if read += len(page); read > changesMax || len(touched)+len(spaces) > touchedMax {
+			return errFarBehind
+		}
+		if len(page) < changesPage {
+			break
+		}
+	}
+	for _, ident := range spaces {
+		if err := n.readSpace(ctx, ident); err != nil {
+			return err
+		}
+	}
+	return n.readNames(ctx, touched)
+}
+
+// note adds the names that a change may have changed. Most changes are commits, which change none.
+func note(change registry.Change, item registry.Item, touched, spaces map[string]moorage.Identifier) {
+	switch gate.Verb(change.Operation) {
+	case gate.Commit, gate.Replace, gate.PutLabels, gate.Expire, gate.UpdateProperties:
+		return
+	}
+	switch item.Kind {
+	case registry.ItemTable, registry.ItemView:
+		touched[spaceKey(item.Ident.Warehouse, item.Ident.Namespace)+"\x00"+item.Ident.Name] = item.Ident
+		if was := item.Previous; was != nil {
+			touched[spaceKey(was.Warehouse, was.Namespace)+"\x00"+was.Name] = *was
+		}
+	case registry.ItemNamespace:
+		for depth := range item.Ident.Namespace { // its parents may have been made with it
+			ident := moorage.Identifier{Warehouse: item.Ident.Warehouse, Namespace: item.Ident.Namespace[:depth+1]}
+			spaces[spaceKey(ident.Warehouse, ident.Namespace)] = ident
+		}
+	}
+}
+
+// idOf returns the id of a namespace, zero if there is none.
+func (n *names) idOf(ctx context.Context, ident moorage.Identifier) (id registry.ID, err error) {
+	records, err := n.ledger.Get(ctx, registry.WarehouseKey(ident.Warehouse))
+	if err != nil || !records[0].Exists() {
+		return registry.ID{}, err
+	}
+	warehouse, err := registry.DecodePart[registry.Warehouse](records[0])
+	id = warehouse.ID
+	for _, level := range ident.Namespace {
+		if err != nil {
+			return registry.ID{}, err
+		}
+		records, err = n.ledger.Get(ctx, registry.NamespaceKey(warehouse.ID, id, level))
+		if err != nil || !records[0].Exists() {
+			return registry.ID{}, err
+		}
+		var namespace namespaceID
+		namespace, err = registry.DecodePart[namespaceID](records[0])
+		id = namespace.ID
+	}
+	return id, err
+}
+
+// readSpace reads whether a namespace exists.
+func (n *names) readSpace(ctx context.Context, ident moorage.Identifier) error {
+	id, err := n.idOf(ctx, ident)
+	switch {
+	case err != nil:
+		return err
+	case id.IsZero():
+		n.index.remove(ident.Warehouse, ident.Namespace)
+	default:
+		n.index.put(ident.Warehouse, ident.Namespace, id)
+	}
+	return nil
+}
+
+// readNames reads what the names of tables and views are now.
+func (n *names) readNames(ctx context.Context, touched map[string]moorage.Identifier) error {
+	var idents []moorage.Identifier
+	var keys []registry.Key
+	moved := 0
+	for _, ident := range touched {
+		s := n.index.spaces[spaceKey(ident.Warehouse, ident.Namespace)]
+		if s == nil { // it was made before the index, and its change is not read any more; or it is gone
+			if err := n.readSpace(ctx, ident); err != nil {
+				return err
+			}
+			if s = n.index.spaces[spaceKey(ident.Warehouse, ident.Namespace)]; s == nil {
+				continue
+			}
+		}
+		moved += len(s.text)
+		idents, keys = append(idents, ident), append(keys, registry.EntryKey(s.id, ident.Name))
+	}
+	if moved > movedBytesMax {
+		return errFarBehind
+	}
+	for len(keys) > 0 {
+		page := min(len(keys), changesPage)
+		records, err := n.ledger.Get(ctx, keys[:page]...)
+		if err != nil {
+			return err
+		}
+		for i, record := range records {
+			s := n.index.spaces[spaceKey(idents[i].Warehouse, idents[i].Namespace)]
+			s.set(idents[i].Name, record.Exists(), record.State == registry.StateView)
+		}
+		idents, keys = idents[page:], keys[page:]
+	}
+	return nil
+}
