@@ -1,6 +1,7 @@
 package moorage
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 )
@@ -36,9 +37,16 @@ type Caller struct {
 	// Address is the IP address of the request's sender. Behind a trusted proxy, it is the address
 	// that the proxy reports. It is for the audit log and does not affect access decisions.
 	Address string
-	// Client is the User-Agent of the caller's program, at most ClientBytesMax long. It does not
-	// affect access decisions.
+	// Client is the caller's program, at most ClientBytesMax long: see ClientOf. It does not affect
+	// access decisions.
 	Client string
+}
+
+// ClientOf returns Caller.Client for a request with these values of the headers X-Client-Version
+// and User-Agent. Iceberg's clients send their version in the first, and only the name of their
+// HTTP library in the second.
+func ClientOf(version, userAgent string) string {
+	return Cut(cmp.Or(version, userAgent), ClientBytesMax)
 }
 
 // ClientBytesMax bounds Caller.Client.

@@ -374,6 +374,7 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 		ReplayableUntil:  attempt.Until(time.Time{}),
 		Creator:          b.creator,
 	}
+	pointer.Last = pointer.Written(registry.StateLive, attempt.Change, commit.SummaryOf(b.document))
 	entryKey, pointerKey := registry.EntryKey(b.parent.id, b.ident.Name), registry.PointerKey(b.id)
 	uuidKey := registry.UUIDKey(pointer.TableUUID)
 	writes, err := b.claim.Writes(
@@ -391,7 +392,7 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 			registry.Absent(uuidKey),
 		}, slices.Concat(b.claim.Conditions, b.makers.Conditions)...),
 		Writes: append(writes, b.makers.Writes...), File: b.file, Place: b.place,
-		Items: []registry.Item{commit.WithFacts(registry.PointerItem(registry.Pointer{}, pointer), b.document)},
+		Items: []registry.Item{registry.PointerItem(registry.Pointer{}, pointer)},
 		Answer: commit.Outcome{Version: &commit.Version{
 			Ident: b.ident, Pointer: b.id, Location: b.file.Location, Document: b.document, Storage: b.parent.storage,
 		}},

@@ -197,7 +197,7 @@ func (p *parts) bytesOf(ctx context.Context, found *directory.Found) int64 {
 	defer cancel()
 	document, err := p.documents.Of(ctx, documents.RefOf(found.Pointer, found.Storage))
 	if table, ok := document.(*metadata.Document); ok && err == nil {
-		return max(0, table.Facts().Bytes)
+		return max(0, table.Summary().Bytes)
 	}
 	return 0
 }
@@ -240,7 +240,7 @@ func nounOf(pointer registry.Pointer) string {
 	return "table"
 }
 
-func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
+func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 	dropped := d.pointer.Pointer
 	dropped.Since, dropped.Task, dropped.PurgeDelay = d.now, d.task, d.delay
 	dropped.Storage, dropped.WarehouseID = d.pointer.Place.Options, d.pointer.Warehouse
@@ -248,6 +248,8 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 		dropped.ReachableUntil = vending.ReachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
 	}
 	dropped.Secret = d.pointer.Secret
+	summary := dropped.LastIn(registry.StateLive).Summary
+	dropped.Last = dropped.Written(registry.StateDropped, attempt.Change, summary)
 	var end registry.Value = registry.Due{}
 	switch {
 	case dropped.PurgeWaits():
@@ -260,12 +262,14 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 		}
 	}
 	writes, err := ledger.Encode(
-		ledger.Put(d.pointer.Record.Key, registry.StateDropped, &dropped),
+		ledger.Replace(d.pointer.Record, registry.StateDropped, &dropped),
 		ledger.Put(dropped.EndKey(), registry.StateNone, end))
+	item := registry.PointerItem(d.pointer.Pointer, registry.Pointer{})
+	item.Purge = !d.task.IsZero()
 	return &commit.Plan{
 		Conditions: d.conditions(),
-		Writes:     append(writes, registry.Delete(d.entry.Record.Key)),
-		Items:      []registry.Item{registry.PointerItem(d.pointer.Pointer, registry.Pointer{})},
+		Writes:     append(writes, ledger.Delete(d.entry.Record)),
+		Items:      []registry.Item{item},
 		Purges:     !d.task.IsZero() && !dropped.PurgeWaits(),
 		Told:       d.told(),
 	}, err
@@ -315,7 +319,7 @@ func planUnregister(_ *commit.Attempt, l leaving) (*commit.Plan, error) {
 	return &commit.Plan{
 		Conditions: slices.Concat(l.conditions(), l.released, l.policy.Conditions),
 		Writes: append(slices.Concat(l.deletes, l.policy.Writes),
-			registry.Delete(l.entry.Record.Key), registry.Delete(l.pointer.Record.Key),
+			ledger.Delete(l.entry.Record), ledger.Delete(l.pointer.Record),
 			registry.Delete(registry.LeaseKey(l.pointer.Pointer.ID))),
 		Items: []registry.Item{registry.PointerItem(l.pointer.Pointer, registry.Pointer{})},
 		Told: commit.Told{Message: "unregistered: its files stay", Attrs: []slog.Attr{

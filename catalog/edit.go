@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"moorage"
@@ -41,6 +42,24 @@ func (e *tableEdit) Next(base document, env metadata.Env) (document, error) {
 
 func (e *tableEdit) Asks() bool {
 	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool { return len(step.Updates) > 0 })
+}
+
+// Actions implements commit.Edit.
+func (e *tableEdit) Actions() []string {
+	var actions []string
+	for _, step := range e.steps {
+		actions = append(actions, textsOf(step.Updates)...)
+	}
+	return actions
+}
+
+// textsOf returns the texts of updates.
+func textsOf[Update fmt.Stringer](updates []Update) []string {
+	texts := make([]string, len(updates))
+	for i, update := range updates {
+		texts[i] = update.String()
+	}
+	return texts
 }
 
 // Replays reports whether base already contains all updates, including snapshots: see

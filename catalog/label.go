@@ -90,11 +90,11 @@ func (l Labels) Put(ctx context.Context, kind access.Kind, ident moorage.Identif
 		Look: func(context.Context) (commit.Scope, error) { return commit.Scope{}, cmp.Or(ident.Validate(), refused) },
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (labelling, error) {
 			return l.catalog.readLabelling(ctx, by, ofKind(kind), ident, labels, version)
-		}, func(_ *commit.Attempt, state labelling) (*commit.Plan, error) {
+		}, func(attempt *commit.Attempt, state labelling) (*commit.Plan, error) {
 			if match != nil && !match(state.found.Pointer.Labels) {
 				return nil, moorage.Errorf(moorage.KindPreconditionFailed, "The labels of %s have changed", ident)
 			}
-			return state.plan()
+			return state.plan(attempt)
 		}),
 	})
 	return version, moorage.Annotate("catalog.Put", ident.String(), err)
@@ -207,14 +207,15 @@ func (p *parts) checkLabelledFields(ctx context.Context, found *directory.Found,
 
 // plan plans the new labels of s. The pointer's ETag also stands for the label record: one Apply
 // writes both.
-func (s labelling) plan() (*commit.Plan, error) {
+func (s labelling) plan(attempt *commit.Attempt) (*commit.Plan, error) {
 	before := s.found.Pointer
 	if before.Labels == s.version {
 		return &commit.Plan{Empty: true}, nil
 	}
 	after, key := before, registry.LabelKey(before.ID)
 	after.Labels = s.version
-	puts := []ledger.Write{ledger.Put(s.found.Record.Key, registry.StateLive, after)}
+	after.Last = after.Written(registry.StateLive, attempt.Change, before.LastIn(registry.StateLive).Summary)
+	puts := []ledger.Write{ledger.Replace(s.found.Record, registry.StateLive, after)}
 	if !s.version.IsZero() {
 		puts = append(puts, ledger.Put(key, registry.StateNone, s.labels))
 	}

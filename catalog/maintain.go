@@ -210,6 +210,7 @@ type maintenanceEdit struct {
 	asked   MaintenanceEdit
 	now     time.Time
 	changes bool // whether the last attempt created a version
+	updates []metadata.Update
 }
 
 func (e *maintenanceEdit) Check(document) error { return nil }
@@ -221,10 +222,12 @@ func (e *maintenanceEdit) Next(base document, env metadata.Env) (document, error
 	if err != nil || len(updates) == 0 {
 		return base, err
 	}
+	e.updates = updates
 	return table.Apply(updates, env)
 }
 
 func (e *maintenanceEdit) Asks() bool            { return true }
+func (e *maintenanceEdit) Actions() []string     { return textsOf(e.updates) }
 func (e *maintenanceEdit) Replays(document) bool { return false }
 func (e *maintenanceEdit) Pins() bool            { return true }
 

@@ -149,6 +149,7 @@ func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error
 		if i == len(n.missing)-1 {
 			maps.Copy(value.Properties, n.properties)
 		}
+		value.Last = value.Written(registry.StateLive, attempt.Change)
 		key := registry.NamespaceKey(n.parent.warehouse.ID, parentID, name)
 		conditions = append(conditions, registry.Absent(key))
 		puts = append(puts, ledger.Put(key, registry.StateLive, value))
@@ -387,7 +388,8 @@ func (p PropertiesChange) plan(attempt *commit.Attempt, record registry.Record) 
 	if err := registry.CheckProperties(value.Properties); err != nil {
 		return nil, err
 	}
-	writes, err := ledger.Encode(ledger.Put(record.Key, registry.StateLive, value))
+	value.Last = value.Written(registry.StateLive, attempt.Change)
+	writes, err := ledger.Encode(ledger.Replace(record, registry.StateLive, value))
 	return &commit.Plan{
 		Conditions: []registry.Condition{ledger.Unchanged(record)}, Writes: writes, Answer: answer,
 		Items: []registry.Item{registry.ContainerItem(attempt.On, value.ID)},

@@ -130,7 +130,7 @@ func planDocument(t *testing.T) *metadata.Document {
 func TestPlanners(t *testing.T) {
 	t.Parallel()
 	document := planDocument(t)
-	attempt := &commit.Attempt{Now: planTime, ID: id(99)}
+	attempt := &commit.Attempt{Now: planTime, Change: registry.Change{ID: id(99)}}
 	born := newborn{
 		kind: tableKind, ident: planT, id: id(3), parent: planParent(), document: document,
 		claim: claims.Claim{Normalised: "file:///w/ns/t"}, file: documents.File{Location: "m1"},
@@ -266,7 +266,7 @@ func TestPlanRegistration(t *testing.T) {
 	} {
 		r := fresh()
 		tt.change(r)
-		plan, err := planRegistration(&commit.Attempt{Now: planTime, ID: id(99)}, r)
+		plan, err := planRegistration(&commit.Attempt{Now: planTime, Change: registry.Change{ID: id(99)}}, r)
 		if err != nil {
 			t.Fatal(err)
 		}

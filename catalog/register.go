@@ -350,7 +350,7 @@ func (p *parts) readClaims(ctx context.Context, by directory.Asker, r *registrat
 // planRegistration plans that the pointer of r is live, and has the name and the file of r. The
 // pointer may be new, may be a dropped one, or may already have the name.
 func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, error) {
-	conditions, puts, items, err := r.replace()
+	conditions, puts, items, err := r.replace(attempt)
 	if err != nil {
 		return nil, err
 	}
@@ -365,11 +365,11 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{
 			Unknown: ledger.UnknownOf[registry.TableUUIDClaim](r.claim), Pointer: pointer.ID,
 		}),
-		ledger.Put(registry.PointerKey(pointer.ID), registry.StateLive, pointer),
+		ledger.Put(registry.PointerKey(pointer.ID), registry.StateLive, pointer).Over(r.holder),
 		ledger.Put(entryKey, r.kind.State, registry.Entry{
 			Unknown: r.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.ident.Name),
 			Creator: pointer.Creator,
-		}),
+		}).Over(r.entry.Record),
 	)
 	writes, err := r.claimed.Writes(puts...)
 	if r.holder.State.IsDropped() { // delete the record of its undrop window or waiting purge
@@ -380,19 +380,19 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 			r.owning.conditions),
 		Writes: slices.Concat(writes, r.policy.Writes, r.makers.Writes, r.owning.writes),
 		Items: slices.Concat(items,
-			[]registry.Item{commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)}, r.owning.items),
+			[]registry.Item{registry.PointerItem(r.pointer, pointer)}, r.owning.items),
 		// If the owner has rewritten the file, its cached content is outdated.
 		Outdated: commit.Kept{
 			Pointer: pointer.ID,
 			Version: documents.FileVersion(r.pointer.MetadataLocation, r.pointer.Registration),
 		},
 		Read: commit.Kept{
-			Pointer: pointer.ID, Version: documents.FileVersion(r.location, attempt.ID), Document: r.document,
+			Pointer: pointer.ID, Version: documents.FileVersion(r.location, attempt.Change.ID), Document: r.document,
 		},
 		Told: r.told(),
 		Answer: commit.Outcome{Version: &commit.Version{
 			Ident: r.ident, Pointer: pointer.ID, Location: r.location, Document: r.document,
-			Storage: r.parent.storage, Registration: attempt.ID, Labels: pointer.Labels,
+			Storage: r.parent.storage, Registration: attempt.Change.ID, Labels: pointer.Labels,
 		}},
 	}, err
 }
@@ -419,7 +419,7 @@ func (r *registration) told() commit.Told {
 }
 
 // replace plans the drop of the pointer whose name r takes. It plans nothing if the name is free.
-func (r *registration) replace() ([]registry.Condition, []ledger.Write, []registry.Item, error) {
+func (r *registration) replace(attempt *commit.Attempt) ([]registry.Condition, []ledger.Write, []registry.Item, error) {
 	if r.who.Replaces.IsZero() {
 		return nil, nil, nil, nil
 	}
@@ -427,8 +427,10 @@ func (r *registration) replace() ([]registry.Condition, []ledger.Write, []regist
 	items := []registry.Item{registry.PointerItem(replaced, registry.Pointer{})}
 	replaced.Since, replaced.Storage, replaced.WarehouseID = r.now, r.parent.warehouse.Storage, r.parent.warehouse.ID
 	replaced.Secret, replaced.ReachableUntil = r.parent.warehouse.Secret.ID, r.who.ReplacedUntil
+	summary := replaced.LastIn(r.occupant.State).Summary
+	replaced.Last = replaced.Written(registry.StateDropped, attempt.Change, summary)
 	return []registry.Condition{ledger.Unchanged(r.occupant)}, []ledger.Write{
-		ledger.Put(r.occupant.Key, registry.StateDropped, replaced),
+		ledger.Replace(r.occupant, registry.StateDropped, replaced),
 		ledger.Put(replaced.EndKey(), registry.StateNone, registry.Due{}),
 	}, items, err
 }
@@ -436,12 +438,13 @@ func (r *registration) replace() ([]registry.Condition, []ledger.Write, []regist
 // registered returns the pointer of r after the registration.
 func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, error) {
 	pointer := r.pointer
-	pointer.ReplayableUntil, pointer.Registration = attempt.Until(pointer.ReplayableUntil), attempt.ID
+	pointer.ReplayableUntil, pointer.Registration = attempt.Until(pointer.ReplayableUntil), attempt.Change.ID
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.parent.id, r.document.UUID(), r.location
 	pointer.Since, pointer.Task, pointer.PurgeDelay = attempt.Now, registry.ID{}, 0
 	pointer.Storage, pointer.WarehouseID, pointer.ReachableUntil = nil, registry.ID{}, time.Time{}
 	pointer.Secret = registry.ID{}
+	pointer.Last = pointer.Written(registry.StateLive, attempt.Change, commit.SummaryOf(r.document))
 	var err error
 	pointer.Claims, err = claims.With(pointer.Claims, r.claimed.Normalised)
 	return pointer, err

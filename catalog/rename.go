@@ -97,7 +97,7 @@ func (p *parts) readRenaming(ctx context.Context, by directory.Asker, asked acce
 	return r, err
 }
 
-func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
+func planRename(attempt *commit.Attempt, r renaming) (*commit.Plan, error) {
 	switch r.occupant.Record.State {
 	case registry.StateNone:
 	case viewKind.State:
@@ -111,7 +111,9 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 		return nil, ledger.ErrRetry // the table or view was dropped after the read
 	}
 	pointer := r.source.pointer.Pointer
+	summary := pointer.LastIn(registry.StateLive).Summary
 	pointer.Namespace, pointer.Name, pointer.NamespaceID = r.to.Namespace, r.to.Name, r.target.id
+	pointer.Last = pointer.Written(registry.StateLive, attempt.Change, summary)
 	targetKey := registry.EntryKey(r.target.id, r.to.Name)
 	renamed := registry.Entry{
 		Unknown: r.source.entry.Value.Unknown, Pointer: pointer.ID, Shard: registry.Shard(r.to.Name),
@@ -119,13 +121,13 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 	}
 	writes, err := ledger.Encode(
 		ledger.Put(targetKey, r.kind.State, renamed),
-		ledger.Put(r.source.pointer.Record.Key, registry.StateLive, pointer),
+		ledger.Replace(r.source.pointer.Record, registry.StateLive, pointer),
 	)
 	return &commit.Plan{
 		Conditions: slices.Concat(r.source.conditions(),
 			[]registry.Condition{r.target.unchanged(), registry.Absent(targetKey)},
 			r.policy.Conditions, r.makers.Conditions),
-		Writes: slices.Concat(writes, []registry.Write{registry.Delete(r.source.entry.Record.Key)}, r.policy.Writes,
+		Writes: slices.Concat(writes, []registry.Write{ledger.Delete(r.source.entry.Record)}, r.policy.Writes,
 			r.makers.Writes),
 		Items: []registry.Item{registry.PointerItem(r.source.pointer.Pointer, pointer)},
 		Told: commit.Told{Message: "renamed", Attrs: []slog.Attr{

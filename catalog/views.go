@@ -105,6 +105,9 @@ func (e viewEdit) Next(base document, env metadata.Env) (document, error) {
 
 func (e viewEdit) Asks() bool { return len(e.Updates) > 0 }
 
+// Actions implements commit.Edit.
+func (e viewEdit) Actions() []string { return textsOf(e.Updates) }
+
 // Replays returns false. No check is needed, because a version that is added again is found as
 // existing (see metadata.ViewDocument.Apply).
 func (e viewEdit) Replays(document) bool { return false }

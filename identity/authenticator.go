@@ -112,7 +112,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 		return moorage.Caller{}, a.answered(address, err)
 	}
 	caller.Address = address
-	caller.Client = moorage.Cut(r.UserAgent(), moorage.ClientBytesMax)
+	caller.Client = moorage.ClientOf(r.Header.Get("X-Client-Version"), r.UserAgent())
 	return caller, nil
 }
 

@@ -128,11 +128,32 @@ type Write struct {
 	Key   registry.Key
 	State registry.State
 	Value registry.Value
+	// Was is the record that the write replaces; see registry.Write.
+	Was registry.Record
 }
 
-// Put returns the write that gives the record at key a state and a value.
+// Put returns the write that gives the record at key a state and a value, whatever is there. If
+// the table is one whose replaced values a change records, there must be no record.
 func Put(key registry.Key, state registry.State, value registry.Value) Write {
-	return Write{key, state, value}
+	return Write{Key: key, State: state, Value: value}
+}
+
+// Replace returns the write that gives record, as it was read, another state and value. The Apply
+// must require that record is unchanged.
+func Replace(record registry.Record, state registry.State, value registry.Value) Write {
+	return Put(record.Key, state, value).Over(record)
+}
+
+// Over returns w as the write that replaces record, as it was read. record may be missing.
+func (w Write) Over(record registry.Record) Write {
+	w.Was = record
+	return w
+}
+
+// Delete returns the write that deletes record, as it was read. The Apply must require that record
+// is unchanged.
+func Delete(record registry.Record) registry.Write {
+	return registry.Delete(record.Key).Over(record)
 }
 
 // Encode returns the writes of puts. A value that is too long for any store is KindTooLarge,
@@ -149,7 +170,7 @@ func Encode(puts ...Write) ([]registry.Write, error) {
 				"The %s record would have %d bytes, at most %d can be stored",
 				p.Key.Table, len(value), registry.ValueBytesMax)
 		}
-		writes = append(writes, registry.Put(p.Key, p.State, value))
+		writes = append(writes, registry.Put(p.Key, p.State, value).Over(p.Was))
 	}
 	return writes, nil
 }

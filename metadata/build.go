@@ -252,6 +252,7 @@ func (b *builder) checkDefaults() error {
 	if err != nil {
 		return err
 	}
+	b.columns = s.Width()
 	columns := s.ColumnNames()
 	var defaultSpec *schema.Spec
 	for id, raw := range b.elements(partitionSpecs) {

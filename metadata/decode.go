@@ -41,6 +41,16 @@ func (u Update) Names() (names []string) {
 	return names
 }
 
+// String returns the action of the update, and the names: "set-properties a,b".
+func (u Update) String() string { return updateText(u.action, u.Names()) }
+
+func updateText(action string, names []string) string {
+	if len(names) == 0 {
+		return action
+	}
+	return action + " " + strings.Join(names, ",")
+}
+
 // Properties are the names and values of the properties that the update sets.
 func (u Update) Properties() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {

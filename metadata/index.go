@@ -67,6 +67,7 @@ type index struct {
 	lastUpdatedMS      int64
 	lastColumnID       int
 	currentSchemaID    int
+	columns            int // top-level columns of the current schema
 	defaultSpecID      int
 	lastPartitionID    int
 	defaultOrderID     int

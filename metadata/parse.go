@@ -137,6 +137,7 @@ func (r *reader) resolveSchemas() ([]memberEdit, error) {
 			return nil, illegal("Cannot find schema with %s=%d from %s",
 				keyCurrentSchemaID, r.currentSchemaID, schemas.key())
 		}
+		r.columns = r.schemas[r.currentSchemaID].Width()
 		return nil, nil
 	}
 	if err := r.onlyV1(schemas.key()); err != nil {
@@ -150,7 +151,7 @@ func (r *reader) resolveSchemas() ([]memberEdit, error) {
 		return nil, err
 	}
 	r.schemas[s.ID] = s
-	r.currentSchemaID = s.ID
+	r.currentSchemaID, r.columns = s.ID, s.Width()
 	return []memberEdit{
 		{key: schemas.key(), list: &listEdit{base: &list{}, added: []newElement{{int64(s.ID), s.WithID(s.ID)}}}},
 		intChange(keyCurrentSchemaID, int64(s.ID)),

@@ -20,6 +20,9 @@ type ViewUpdate struct {
 // Action returns the action of the update in lower case, "add-view-version".
 func (u ViewUpdate) Action() string { return u.action }
 
+// String returns the action of the update, and the names: "set-properties a,b".
+func (u ViewUpdate) String() string { return updateText(u.action, u.names) }
+
 // Names returns the sorted names of the properties that the update sets or removes. It returns nil
 // for other updates. The caller must not write to the slice.
 func (u ViewUpdate) Names() []string { return u.names }

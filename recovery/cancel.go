@@ -148,7 +148,7 @@ func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, erro
 		pointer.Since = now
 	}
 	writes, err := ledger.Encode(
-		ledger.Put(record.Key, record.State, pointer),
+		ledger.Replace(record, record.State, pointer),
 		ledger.Put(pointer.EndKey(), registry.StateNone, registry.Due{}))
 	if waits {
 		writes = append(writes, registry.Delete(waited))

@@ -1,6 +1,11 @@
 package registry
 
-import "moorage"
+import (
+	"slices"
+	"strconv"
+
+	"moorage"
+)
 
 // The kinds of objects that a change may affect.
 const (
@@ -23,31 +28,43 @@ type Item struct {
 	UUID     string              `json:"uuid,omitempty"` // of a table or view
 	// MetadataLocation is the current location after the change, and PreviousMetadataLocation is
 	// the location before the change. Each is empty if there was no location then, or if the object
-	// has no metadata.
+	// has no metadata. A stored item lacks the previous location if the change's Before has it.
+	// DecodeChange fills it in.
 	MetadataLocation         string `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
 	// Rule is the hash of the rule by which the server maintained a table. It is empty if the
 	// change is not maintenance by the server.
 	Rule string `json:"rule,omitempty"`
-	// Facts describe a table's version after the change. It is nil if the table has no new version.
-	Facts *Facts `json:"facts,omitempty"`
+	// Actions are the updates of a commit, in their order, each with the names that it sets or
+	// removes: "add-snapshot", "set-snapshot-ref main", "set-properties a,b". They have no values.
+	// See Actions.
+	Actions []string `json:"actions,omitempty"`
+	// Purge means that a drop requested a purge.
+	Purge bool `json:"purge,omitempty"`
+	// Ended is the ID of the record in TableDropped of an object that the change ended for good.
+	Ended string `json:"ended,omitempty"`
+	// Summary describes the object's version after the change. It is nil if the change made no
+	// version.
+	Summary *Summary `json:"summary,omitempty"`
 }
 
-// Facts are the facts about a version of a table from which its maintenance is planned.
-type Facts struct {
-	Snapshots int64  `json:"snapshots"`
-	FirstMS   int64  `json:"first,omitempty"` // time of the first snapshot in the document
-	Refs      int64  `json:"refs"`
-	Seq       int64  `json:"seq,omitempty"`       // last sequence number
-	Operation string `json:"operation,omitempty"` // of the head of branch main
-	// Files, Deletes and Bytes are the totals in the summary of the head of branch main.
-	// A total that the summary lacks is -1.
-	Files   int64 `json:"files"`
-	Deletes int64 `json:"deletes"`
-	Bytes   int64 `json:"bytes"`
-	// Rules is a hash of the table's own maintenance properties. It is empty if the table has no
-	// such properties.
-	Rules string `json:"rules,omitempty"`
+// Bounds of Item.Actions.
+const (
+	actionsMax      = 16
+	actionsBytesMax = 80
+)
+
+// Actions returns texts as Item.Actions: the first 16, each cut to 80 bytes, and then "+12" if 12
+// more follow.
+func Actions(texts []string) []string {
+	var actions []string
+	for _, text := range texts[:min(len(texts), actionsMax)] {
+		actions = append(actions, moorage.Cut(text, actionsBytesMax))
+	}
+	if more := len(texts) - actionsMax; more > 0 {
+		actions = append(actions, "+"+strconv.Itoa(more))
+	}
+	return actions
 }
 
 // ContainerItem returns the item of a warehouse, or of a namespace in it. The identifier has no
@@ -60,7 +77,8 @@ func ContainerItem(ident moorage.Identifier, id ID) Item {
 }
 
 // PointerItem returns the item of a table or view. before is zero for a new pointer. after is zero
-// for a pointer that ends.
+// for a pointer that is dropped or ends. The item has the summary of after if that is a new one: a
+// change that makes no version keeps the summary in the pointer's Last.
 func PointerItem(before, after Pointer) Item {
 	present := after
 	if after.ID.IsZero() {
@@ -73,8 +91,51 @@ func PointerItem(before, after Pointer) Item {
 	if present.View {
 		item.Kind = ItemView
 	}
+	if after.Last.Summary != before.Last.Summary {
+		item.Summary = after.Last.Summary
+	}
 	if was := before.Identifier(); !before.ID.IsZero() && was.String() != item.Ident.String() {
 		item.Previous = &was
 	}
 	return item
+}
+
+// withoutLocations returns the items of c as they are stored: without the previous locations that
+// the replaced values in c.Versions have.
+func (c Change) withoutLocations() []Item {
+	items := c.Items
+	for i, item := range items {
+		if item.PreviousMetadataLocation == "" || item.PreviousMetadataLocation != c.locationBefore(item.ID) {
+			continue
+		}
+		if &items[0] == &c.Items[0] {
+			items = slices.Clone(items)
+		}
+		items[i].PreviousMetadataLocation = ""
+	}
+	return items
+}
+
+// locationBefore returns the metadata location that c replaced in the record of a pointer. It is
+// empty if c did not replace one.
+func (c Change) locationBefore(pointer ID) string {
+	key := PointerKey(pointer)
+	for _, v := range c.Versions {
+		if v.Key != key || v.Before == nil || len(v.Before.Set) == 0 {
+			continue
+		}
+		return textMember(v.Before.Set, "metadata-location")
+	}
+	return ""
+}
+
+// DecodeChange reads the value of a change record.
+func DecodeChange(record Record) (Change, error) {
+	change, err := Decode[Change](record)
+	for i, item := range change.Items {
+		if item.PreviousMetadataLocation == "" && (item.Kind == ItemTable || item.Kind == ItemView) {
+			change.Items[i].PreviousMetadataLocation = change.locationBefore(item.ID)
+		}
+	}
+	return change, err
 }

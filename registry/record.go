@@ -108,6 +108,8 @@ type Warehouse struct {
 	Creator string `json:"creator,omitempty"`
 	// Granted is true if the warehouse may have a grants record.
 	Granted bool `json:"granted,omitempty"`
+	// Last is the change that wrote the present version.
+	Last Last `json:"last,omitzero"`
 }
 
 // Roots returns the locations below which the tables and views of the warehouse may live.
@@ -155,9 +157,10 @@ type Namespace struct {
 	// Since is when the present state began. For StateDropping it is by the store's clock. For
 	// other states it is by the node's clock.
 	Since time.Time `json:"since"`
-	// Creator and Granted are as in Warehouse.
+	// Creator, Granted and Last are as in Warehouse.
 	Creator string `json:"creator,omitempty"`
 	Granted bool   `json:"granted,omitempty"`
+	Last    Last   `json:"last,omitzero"`
 }
 
 // Entry is the value of an entry record: a name in a namespace. The record's state is StateTable or
@@ -225,6 +228,9 @@ type Pointer struct {
 	// Labels is the version of the label record, a hash of its content. It is zero if there is no
 	// such record. One Apply writes both.
 	Labels ID `json:"labels,omitzero"`
+	// Last is the last change that wrote the pointer. Steps without a change, such as an
+	// announcement of Trims, leave it as it is.
+	Last Last `json:"last,omitzero"`
 }
 
 // Identifier returns the name of the table or view, or its last name.
@@ -291,14 +297,6 @@ type Tombstone struct {
 	Trims            []Trim `json:"trims,omitempty"`
 }
 
-// Version is the change of one record. A zero Old means that there was no record, or that the batch
-// did not require a version. A zero New means that the record was deleted.
-type Version struct {
-	Key Key  `json:"key"`
-	Old ETag `json:"old,omitzero"`
-	New ETag `json:"new,omitzero"`
-}
-
 // Change is the value of a change record: the effect of one Apply. Its state is StateNone, or
 // StateVoid if the commit was fenced before it happened.
 type Change struct {
@@ -308,7 +306,7 @@ type Change struct {
 	Ident     moorage.Identifier `json:"identifier"` // Name is empty for a namespace
 	Principal string             `json:"principal"`
 	RequestID string             `json:"request-id,omitempty"`
-	Client    string             `json:"client,omitempty"` // User-Agent of the request, 200 bytes at most
+	Client    string             `json:"client,omitempty"` // program of the caller; see moorage.Caller
 	Time      time.Time          `json:"time"`
 	// Group has the requests that the change carried out together, in their order. It is nil for a
 	// single request.

@@ -71,8 +71,11 @@ func goldenValues() map[string][2]registry.Value {
 			Object: map[string]string{"team": "billing", "tier": "<1>"},
 			Fields: []registry.FieldLabels{{Field: 3, Labels: map[string]string{"classification": "pii"}}},
 		}, registry.Labels{}},
-		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
-		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
+		"pointer-last":   {samplePointer(2), registry.Pointer{}},
+		"namespace-last": {registry.Namespace{ID: someID, Since: someTime, Last: registry.Last{Change: otherID, By: "ann"}}, registry.Namespace{}},
+		"warehouse-last": {registry.Warehouse{ID: someID, Location: "file:///w", Since: someTime, Last: registry.Last{Change: otherID, By: "ann"}}, registry.Warehouse{}},
+		"table-uuid":     {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
+		"location":       {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
 		"location-adopted": {registry.LocationClaim{
 			Pointer: someID, Since: someTime, Adopted: someTime, AdoptedBy: "ann",
 		}, registry.LocationClaim{}},
@@ -102,6 +105,19 @@ func goldenValues() map[string][2]registry.Value {
 				Previous: &moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "old"}, UUID: "u",
 				MetadataLocation: "file:///2", PreviousMetadataLocation: "file:///1",
 			}},
+		}, registry.Change{}},
+		"change-before": {registry.Change{
+			ID: someID, Operation: "drop-table", Principal: "ann", Time: someTime,
+			Items: []registry.Item{{
+				Kind: registry.ItemTable, ID: otherID, Actions: []string{"set-snapshot-ref main", "+3"}, Purge: true, Ended: "a/b",
+				Summary: sampleSummary(2),
+			}},
+			Versions: []registry.Version{
+				{Key: registry.PointerKey(someID), Old: someETag, New: otherETag, Before: &registry.Before{
+					State: registry.StateLive, Set: []byte(`{"a":{"b":[1]}}`), Gone: []string{"task"},
+				}},
+				{Key: registry.EntryKey(otherID, "gone"), Old: someETag, Before: &registry.Before{State: registry.StateTable, Cut: true}},
+			},
 		}, registry.Change{}},
 		"task": {registry.Task{
 			ID: someID, Kind: registry.TaskPurge, Pointer: otherID, Created: someTime, Attempts: 3, LastError: "no such bucket",

@@ -142,6 +142,10 @@ type Write struct {
 	State  State
 	Value  []byte
 	Delete bool // State and Value are ignored
+	// Was is the record that the write replaces or deletes, as its writer read it. It is zero if
+	// there was no record, or if the write does not depend on what was there. It is on the write
+	// and not on its condition, because conditions are compared by ==.
+	Was Record
 	// Life is how long after the write an outcome (a record of TableIdempotency) expires, by the
 	// store's clock. Stores use it to find expired outcomes. It is not part of the record. Zero
 	// means unknown.
@@ -155,6 +159,12 @@ func Put(key Key, state State, value []byte) Write {
 
 // Delete removes the record at key. A missing record is not an error.
 func Delete(key Key) Write { return Write{Key: key, Delete: true} }
+
+// Over returns w as the write that replaces or deletes was, as it was read.
+func (w Write) Over(was Record) Write {
+	w.Was = was
+	return w
+}
 
 // Batch is the set of writes and conditions that Apply applies at one moment. Each key is written
 // at most once.
@@ -188,7 +198,7 @@ func PlacedChange(position Position, record Record) PositionedChange {
 	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil {
 		return PositionedChange{Position: position, Unreadable: fmt.Errorf("the key %s holds no id", record.Key)}
 	}
-	change, err := Decode[Change](record)
+	change, err := DecodeChange(record)
 	if err == nil && change.ID != id {
 		err = fmt.Errorf("%s holds the change %s", record.Key, change.ID)
 	}
@@ -349,31 +359,44 @@ func FailedCondition(err error) (Condition, bool) {
 // key that is not put, too many items, an unknown table or condition, and a Change without an ID.
 // The IDs of records that a Change can name (warehouse, namespace, entry, pointer, access policy)
 // must be UTF-8. Every store calls Check first.
+//
+// In a batch with a Change, each write of a warehouse, namespace, entry or pointer must replace
+// exactly what its writer read. So the batch must require the ETag of Write.Was, or that the record
+// is absent if Was is zero. The versions in the change depend on it (see Version).
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
 		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions),
 			len(b.Writes), BatchItemsMax)
 	}
-	puts := make(map[Key]bool, len(b.Writes)) // false for a delete
+	writes := make(map[Key]int, len(b.Writes)) // indexes
 	bytes := 0
-	for _, w := range b.Writes {
+	for i, w := range b.Writes {
 		if err := w.check(); err != nil {
 			return err
 		}
 		if bytes += len(w.Value); bytes > BatchBytesMax {
 			return fmt.Errorf("%w: the values of a batch have more than %d bytes", ErrBadBatch, BatchBytesMax)
 		}
-		if _, twice := puts[w.Key]; twice {
+		if _, twice := writes[w.Key]; twice {
 			return fmt.Errorf("%w: %s is written twice", ErrBadBatch, w.Key)
 		}
-		puts[w.Key] = !w.Delete
+		writes[w.Key] = i
 	}
+	exact := make([]bool, len(b.Writes)) // the write replaces what its writer read
 	for _, c := range b.Conditions {
 		if err := c.check(); err != nil {
 			return err
 		}
-		if c.Kind == CondAbsent && !puts[c.Key] {
+		at, written := writes[c.Key]
+		if c.Kind == CondAbsent && (!written || b.Writes[at].Delete) {
 			return fmt.Errorf("%w: %s on a key that the batch does not put", ErrBadBatch, c)
+		}
+		if !written {
+			continue
+		}
+		was := b.Writes[at].Was
+		if c.Kind == CondAbsent && !was.Exists() || c.Kind == CondETagIs && was.Exists() && was.ETag == c.ETag {
+			exact[at] = true
 		}
 	}
 	if b.Change == nil {
@@ -382,8 +405,14 @@ func (b Batch) Check() error {
 	if b.Change.ID.IsZero() {
 		return fmt.Errorf("%w: a change without an id", ErrBadBatch)
 	}
-	if _, twice := puts[ChangeKey(b.Change.ID)]; twice {
+	if _, twice := writes[ChangeKey(b.Change.ID)]; twice {
 		return fmt.Errorf("%w: %s is written twice", ErrBadBatch, ChangeKey(b.Change.ID))
+	}
+	for i, w := range b.Writes {
+		if w.Key.Table.keepsBefore() && (!exact[i] || w.Was.Exists() && w.Was.Key != w.Key) {
+			return fmt.Errorf("%w: the change %s writes %s, and the batch does not require the replaced version",
+				ErrBadBatch, b.Change.Operation, w.Key)
+		}
 	}
 	return nil
 }
@@ -447,8 +476,8 @@ func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
 }
 
 // Seal returns b with its Change, if there is one, turned into a condition and a write, as a store
-// applies it. etags come from NewETags. The etags, and the ETags in b's own conditions, become the
-// versions in the change.
+// applies it. etags come from NewETags. The etags, and the replaced records in b's writes, become
+// the versions in the change.
 func (b Batch) Seal(etags []ETag) (Batch, error) {
 	if b.Change == nil {
 		return b, nil
@@ -456,10 +485,15 @@ func (b Batch) Seal(etags []ETag) (Batch, error) {
 	change := *b.Change
 	change.Versions = make([]Version, 0, len(b.Writes))
 	for i, w := range b.Writes {
-		if w.Key.Table.logged() {
+		switch {
+		case w.Key.Table.keepsBefore():
+			version := Version{Key: w.Key, Old: w.Was.ETag, New: etags[i], Before: w.before()}
+			change.Versions = append(change.Versions, version)
+		case w.Key.Table.logged():
 			change.Versions = append(change.Versions, Version{Key: w.Key, Old: b.requiredETag(w.Key), New: etags[i]})
 		}
 	}
+	change.Items = change.withoutLocations()
 	value, err := change.Encode()
 	if err != nil {
 		return Batch{}, err

@@ -115,16 +115,24 @@ func TestSeal(t *testing.T) {
 	t.Parallel()
 	pointer, entry, location := registry.PointerKey(someID), registry.EntryKey(otherID, "t"), registry.LocationKey("l")
 	// Room behind the slices shows whether Seal writes there.
-	conditions := append(make([]registry.Condition, 0, 8), registry.Absent(location), registry.ETagIs(pointer, someETag), registry.StateIs(entry, registry.StateTable))
-	writes := append(make([]registry.Write, 0, 8), registry.Put(location, registry.StateOwner, nil), registry.Put(pointer, registry.StateLive, []byte("{}")), registry.Delete(entry))
-	change := registry.Change{ID: otherID, Operation: "rename", Principal: "ann", Time: someTime}
+	conditions := append(make([]registry.Condition, 0, 8), registry.Absent(location), registry.ETagIs(pointer, someETag), registry.ETagIs(entry, someETag))
+	wasPointer := registry.Record{Key: pointer, ETag: someETag, State: registry.StateLive, Value: []byte(`{"metadata-location":"m1","name":"t"}`)}
+	wasEntry := registry.Record{Key: entry, ETag: someETag, State: registry.StateTable, Value: []byte(`{"shard":1}`)}
+	writes := append(make([]registry.Write, 0, 8), registry.Put(location, registry.StateOwner, nil),
+		registry.Put(pointer, registry.StateLive, []byte(`{"name":"t","metadata-location":"m2","view":true}`)).Over(wasPointer), registry.Delete(entry).Over(wasEntry))
+	items := []registry.Item{{Kind: registry.ItemTable, ID: someID, MetadataLocation: "m2", PreviousMetadataLocation: "m1"}}
+	change := registry.Change{ID: otherID, Operation: "rename", Principal: "ann", Time: someTime, Items: items}
 	batch := registry.Batch{Conditions: conditions, Writes: writes, Change: &change}
 	sealed, err := batch.Seal([]registry.ETag{{1}, otherETag, {}, {2}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := change
-	want.Versions = []registry.Version{{Key: pointer, Old: someETag, New: otherETag}, {Key: entry}}
+	want.Versions = []registry.Version{
+		{Key: pointer, Old: someETag, New: otherETag, Before: &registry.Before{State: registry.StateLive, Set: []byte(`{"metadata-location":"m1"}`), Gone: []string{"view"}}},
+		{Key: entry, Old: someETag, Before: &registry.Before{State: registry.StateTable, Set: []byte(`{"shard":1}`)}},
+	}
+	want.Items = []registry.Item{{Kind: registry.ItemTable, ID: someID, MetadataLocation: "m2"}} // Before has the other location
 	if !reflect.DeepEqual(*sealed.Change, want) {
 		t.Errorf("change is %+v, want %+v", *sealed.Change, want)
 	}
@@ -139,7 +147,11 @@ func TestSeal(t *testing.T) {
 	if wanted := append(writes[:3:3], registry.Put(key, registry.StateNone, value)); !reflect.DeepEqual(sealed.Writes, wanted) {
 		t.Errorf("writes are %v, want %v", sealed.Writes, wanted)
 	}
-	if change.Versions != nil || conditions[:4][3] != (registry.Condition{}) || !reflect.DeepEqual(writes[:4][3], registry.Write{}) {
+	read, err := registry.DecodeChange(registry.Record{Key: key, ETag: someETag, Value: value})
+	if err != nil || !reflect.DeepEqual(read.Items, items) {
+		t.Errorf("the items are read as %+v, %v; want %+v", read.Items, err, items)
+	}
+	if change.Versions != nil || items[0].PreviousMetadataLocation == "" || conditions[:4][3] != (registry.Condition{}) || !reflect.DeepEqual(writes[:4][3], registry.Write{}) {
 		t.Error("Seal wrote to the batch of its caller")
 	}
 	if err := sealed.Check(); !errors.Is(err, registry.ErrBadBatch) {

@@ -45,8 +45,9 @@ func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operatio
 		}
 		waiting := registry.Delete(pointer.EndKey())
 		pointer.Since, pointer.PurgeDelay = now, 0
+		pointer.Last = pointer.Written(registry.StatePurging, change, pointer.LastIn(records[0].State).Summary)
 		writes, err := ledger.Encode(
-			ledger.Put(records[0].Key, registry.StatePurging, pointer),
+			ledger.Replace(records[0], registry.StatePurging, pointer),
 			ledger.Put(pointer.EndKey(), registry.StateNone, task))
 		if err != nil {
 			return err

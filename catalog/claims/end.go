@@ -60,7 +60,7 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 			Change:     change,
 			Conditions: append(conditions, ledger.Unchanged(records[0])),
 			// No lease on the table can be taken any more, and no other pointer gets its id.
-			Writes: append(deletes, registry.Delete(records[0].Key), registry.Delete(registry.LeaseKey(id)),
+			Writes: append(deletes, ledger.Delete(records[0]), registry.Delete(registry.LeaseKey(id)),
 				registry.Delete(pointer.EndKey())),
 		})
 		return ledger.RetryOnConflict(err)

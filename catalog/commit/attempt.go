@@ -58,7 +58,7 @@ func (p *Pipeline) attempt(ctx context.Context, w *work, number int, container *
 		planner = w.Edits[0].Create
 	}
 	plan, err := planner(ctx, &Attempt{
-		Number: number, Now: p.now(), ID: change.ID, On: w.On[0],
+		Number: number, Now: p.now(), Change: change, On: w.On[0],
 		KeyExpires: w.keyExpires(), Container: container,
 	})
 	if err != nil {

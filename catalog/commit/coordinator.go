@@ -101,7 +101,7 @@ func (o *coordinator) step(ctx context.Context, stale bool) error {
 			return nil
 		}
 	}
-	if err := o.t.buildParticipants(ctx); err != nil {
+	if err := o.t.buildParticipants(ctx, o.change); err != nil {
 		return movedIfAgain(err)
 	}
 	files := o.t.files()

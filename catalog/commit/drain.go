@@ -139,7 +139,7 @@ func (c *Container) PlanDrop(ends ledger.Policy) (*Plan, error) {
 	}
 	return &Plan{
 		Conditions: append(ends.Conditions, ledger.Unchanged(c.Record)),
-		Writes: append(ends.Writes, registry.Delete(c.Record.Key),
+		Writes: append(ends.Writes, ledger.Delete(c.Record),
 			registry.Delete(registry.MaintenancePolicyKey(scope))),
 		Items: []registry.Item{registry.ContainerItem(c.Ident, c.ID)},
 		Told: Told{Message: "dropped for good: it was empty", Attrs: []slog.Attr{

@@ -213,7 +213,8 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	if beside.Grants {
 		found = found.Granted()
 	}
-	to, plan, err := p.planMove(ctx, found, base, file, planned.works()...)
+	by := mover{change, planned.works(), planned.actions()}
+	to, plan, err := p.planMove(ctx, by, found, base, file)
 	if err != nil {
 		beside.end(ctx)
 		return err
@@ -232,7 +233,7 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	}
 	if written.Location != file.Location { // the first write took too long
 		file = written
-		if to, plan, err = p.planMove(ctx, found, base, file, planned.works()...); err != nil {
+		if to, plan, err = p.planMove(ctx, by, found, base, file); err != nil {
 			g.lost = mine
 			beside.end(ctx)
 			return err
@@ -277,23 +278,31 @@ func (p *Pipeline) name(found *directory.Found, base, document documents.Documen
 	return p.documents.Name(directory.KindOf(found.Pointer), next, before)
 }
 
+// mover is a change that moves a pointer.
+type mover struct {
+	change  registry.Change // without its items
+	works   []*work         // the intents that it carries out
+	actions []string        // their updates; see Edit.Actions
+}
+
 // planMove plans the move of a pointer to next, and the deletion of files after it. next was built
-// on base, the current version. The first write of the plan moves the pointer. to is the pointer
-// after the move, without its record.
-func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base documents.Document,
-	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
+// on base, the current version. The first write of the plan moves the pointer, and the first item
+// is the pointer's. to is the pointer after the move, without its record.
+func (p *Pipeline) planMove(ctx context.Context, by mover, found *directory.Found, base documents.Document,
+	next documents.File) (to *directory.Found, plan *Plan, err error) {
 	moved := *found
 	to = &moved
 	to.Record = registry.Record{} // known after the write
 	pointer := &to.Pointer
 	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}
-	for _, w := range works {
+	pointer.Last = pointer.Written(registry.StateLive, by.change, SummaryOf(next.Document))
+	for _, w := range by.works {
 		pointer.ReplayableUntil = w.until(pointer.ReplayableUntil)
 	}
 	conditions := []registry.Condition{ledger.Unchanged(found.Record)}
 	var claimed claims.Claim
 	if next.Document.Location() != base.Location() {
-		moved, err := p.claimMove(ctx, found, next.Document.Location(), works)
+		moved, err := p.claimMove(ctx, found, next.Document.Location(), by.works)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -306,9 +315,12 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	if err != nil {
 		return nil, nil, err
 	}
-	writes, err := claimed.Writes(ledger.Put(found.Record.Key, registry.StateLive, pointer))
-	items := []registry.Item{WithFacts(registry.PointerItem(found.Pointer, *pointer), next.Document)}
-	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items, Trimmed: trimmed}, err
+	writes, err := claimed.Writes(ledger.Replace(found.Record, registry.StateLive, pointer))
+	item := registry.PointerItem(found.Pointer, *pointer)
+	item.Actions = registry.Actions(by.actions)
+	return to, &Plan{
+		Conditions: conditions, Writes: writes, File: next, Items: []registry.Item{item}, Trimmed: trimmed,
+	}, err
 }
 
 // claimMove plans the claim of the location that a set-location update names, on behalf of works.

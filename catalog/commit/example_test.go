@@ -54,7 +54,7 @@ func makeWarehouse(caller moorage.Caller, records *ledger.Ledger, name string) c
 			if found[0].Exists() {
 				return nil, moorage.Errorf(moorage.KindAlreadyExists, "Warehouse already exists: %s", name)
 			}
-			value := registry.Warehouse{ID: attempt.ID, Location: "file:///lake", Since: attempt.Now}
+			value := registry.Warehouse{ID: attempt.Change.ID, Location: "file:///lake", Since: attempt.Now}
 			writes, err := ledger.Encode(ledger.Put(key, registry.StateLive, value))
 			return &commit.Plan{Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes}, err
 		}),

@@ -252,6 +252,15 @@ func (p *groupPlan) works() []*work {
 	return works
 }
 
+// actions returns the updates of the carried edits, in their order.
+func (p *groupPlan) actions() []string {
+	var actions []string
+	for _, e := range p.carried {
+		actions = append(actions, e.Edit.Actions()...)
+	}
+	return actions
+}
+
 // effects returns the intents of the carried edits with their answers.
 func (p *groupPlan) effects(version func(*edition) *Version) []effect {
 	effects := make([]effect, len(p.carried))

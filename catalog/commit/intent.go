@@ -78,9 +78,9 @@ func Plans[State any](read func(ctx context.Context, attempt *Attempt) (State, e
 type Attempt struct {
 	Number int       // the number of earlier attempts
 	Now    time.Time // by the clock of this node
-	// ID is the id of the change that the attempt makes; zero for a table of a transaction.
-	ID registry.ID
-	On moorage.Identifier // the first name of the intent
+	// Change is the change that the attempt makes, without its items.
+	Change registry.Change
+	On     moorage.Identifier // the first name of the intent
 	// KeyExpires is when the key expires, after which its outcome is not returned again. Zero if
 	// the request has no key.
 	KeyExpires time.Time
@@ -215,6 +215,9 @@ type Edit interface {
 	Next(base documents.Document, env metadata.Env) (documents.Document, error)
 	// Asks reports whether the edit has updates.
 	Asks() bool
+	// Actions returns the updates of the edit for its change record, in their order; see
+	// registry.Item.Actions. If Next chooses the updates, they are those of its last call.
+	Actions() []string
 	// Replays reports whether base already contains all updates.
 	Replays(base documents.Document) bool
 	// Pins reports whether the requirements name the uuid. Then the edit follows its pointer, even

@@ -215,9 +215,9 @@ func (t *transaction) readPinned(ctx context.Context, parts []*participant) erro
 }
 
 // buildParticipants checks the requirements of each table and builds its next version from the
-// version that was read. It returns the error of the first failing table, in the order of the
-// request.
-func (t *transaction) buildParticipants(ctx context.Context) error {
+// version that was read. change is the change that commits them. It returns the error of the first
+// failing table, in the order of the request.
+func (t *transaction) buildParticipants(ctx context.Context, change registry.Change) error {
 	failures := make([]error, len(t.parts))
 	var failed atomic.Bool // parts begin in order, so a part after a failed part need not begin
 	var group errgroup.Group
@@ -225,7 +225,9 @@ func (t *transaction) buildParticipants(ctx context.Context) error {
 	for i, part := range t.parts {
 		build := func() error {
 			if !failed.Load() {
-				failures[i] = safely(ctx, func(ctx context.Context) error { return t.buildParticipant(ctx, part) })
+				failures[i] = safely(ctx, func(ctx context.Context) error {
+					return t.buildParticipant(ctx, change, part)
+				})
 			}
 			if failures[i] != nil {
 				failed.Store(true)
@@ -265,10 +267,10 @@ func panicError(op, ident string, panicked *worker.PanicError) error {
 	return moorage.E(op, ident, moorage.KindInternal, fmt.Errorf("%w\n%s", panicked, panicked.Stack))
 }
 
-func (t *transaction) buildParticipant(ctx context.Context, part *participant) (err error) {
+func (t *transaction) buildParticipant(ctx context.Context, change registry.Change, part *participant) (err error) {
 	if part.Create != nil {
 		// A silent intent stores no answer, so the attempt has no key.
-		if part.plan, err = part.Create(ctx, &Attempt{Now: t.now()}); err == nil {
+		if part.plan, err = part.Create(ctx, &Attempt{Now: t.now(), Change: change}); err == nil {
 			part.place, part.next = part.plan.Place, part.plan.File
 		}
 		return err
@@ -285,7 +287,8 @@ func (t *transaction) buildParticipant(ctx context.Context, part *participant) (
 		part.plan = &Plan{Conditions: []registry.Condition{ledger.Unchanged(part.found.Record)}}
 		return nil
 	}
-	part.to, part.plan, err = t.planMove(ctx, part.found, part.base, part.next, t.work)
+	by := mover{change, []*work{t.work}, part.Edit.Actions()}
+	part.to, part.plan, err = t.planMove(ctx, by, part.found, part.base, part.next)
 	return err
 }
 

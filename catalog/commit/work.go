@@ -84,18 +84,3 @@ func (w *work) until(kept time.Time) time.Time {
 
 // hasClientKey reports whether the client of w drew a key, which it will send again with a retry.
 func (w *work) hasClientKey() bool { return w.Key != nil && !w.Key.Internal }
-
-// WithFacts returns item with the facts of document, its version after the change. A view has no
-// facts.
-func WithFacts(item registry.Item, document documents.Document) registry.Item {
-	table, ok := document.(*metadata.Document)
-	if !ok {
-		return item
-	}
-	f := table.Facts()
-	item.Facts = &registry.Facts{
-		Snapshots: int64(f.Snapshots), FirstMS: f.FirstMS, Refs: int64(f.Refs), Seq: f.Sequence,
-		Operation: f.Operation, Files: f.Files, Deletes: f.Deletes, Bytes: f.Bytes, Rules: f.Rules,
-	}
-	return item
-}

@@ -471,6 +471,7 @@ func (d *Directory) SetState(ctx context.Context, change registry.Change, p *Pat
 	record, value := &next.warehouseRecord, registry.Value(&next.Warehouse)
 	if len(next.levels) == 0 {
 		next.Warehouse.Since = now
+		next.Warehouse.Last = next.Warehouse.Written(state, change)
 	} else {
 		last := &next.levels[len(next.levels)-1]
 		namespace, err := ledger.Decode[registry.Namespace](last.record)
@@ -478,10 +479,11 @@ func (d *Directory) SetState(ctx context.Context, change registry.Change, p *Pat
 			return nil, err
 		}
 		namespace.Since = now
+		namespace.Last = namespace.Written(state, change)
 		last.head.Since = namespace.Since
 		record, value = &last.record, &namespace
 	}
-	writes, err := ledger.Encode(ledger.Put(record.Key, state, value))
+	writes, err := ledger.Encode(ledger.Replace(*record, state, value))
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,7 @@ type Document interface {
 	UUID() string
 	Location() string
 	Property(name string) (string, bool)
+	Summary() metadata.Summary
 }
 
 // Documents reads and writes the metadata files of a catalog. It is safe for concurrent use.

@@ -331,7 +331,7 @@ func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round
 		}
 		d.trims.begin(trims[0])
 		moved.Pointer.Trims = append(d.underTrims(moved.Pointer.Trims, now), trims...)
-		writes, err := ledger.Encode(ledger.Put(found.Record.Key, registry.StateLive, moved.Pointer))
+		writes, err := ledger.Encode(ledger.Replace(found.Record, registry.StateLive, moved.Pointer))
 		if err != nil {
 			return err
 		}

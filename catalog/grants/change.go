@@ -112,6 +112,7 @@ func (c *call) object(ctx context.Context, ref Object) (*target, error) {
 		t.found, t.object, t.id, t.record = found, found.Object(ref.Ident), found.Pointer.ID, found.Record
 		if marked := found.Pointer; !marked.Granted {
 			marked.Granted = true
+			marked.Last = marked.Written(t.record.State, c.change, marked.LastIn(t.record.State).Summary)
 			t.mark = marked
 		}
 		return t, nil
@@ -145,14 +146,14 @@ func (c *call) container(ctx context.Context, by directory.Asker, t *target) (er
 	t.id, t.record = path.ID(), path.Record()
 	if t.ref.Kind == access.Warehouse {
 		if marked := path.Warehouse; !marked.Granted {
-			marked.Granted = true
+			marked.Granted, marked.Last = true, marked.Written(t.record.State, c.change)
 			t.mark = marked
 		}
 		return nil
 	}
 	marked, err := ledger.Decode[registry.Namespace](t.record)
 	if err == nil && !marked.Granted {
-		marked.Granted = true
+		marked.Granted, marked.Last = true, marked.Written(t.record.State, c.change)
 		t.mark = marked
 	}
 	return err
@@ -189,7 +190,7 @@ func (t *target) add(e *edit, policy *access.Snapshot) error {
 		e.read = append(e.read, ledger.Unchanged(t.record))
 	}
 	if t.mark != nil {
-		e.marks = append(e.marks, ledger.Put(t.record.Key, t.record.State, t.mark))
+		e.marks = append(e.marks, ledger.Replace(t.record, t.record.State, t.mark))
 	}
 	e.items = append(e.items, registry.Item{Kind: registry.ItemGrants, ID: t.id, Ident: t.ref.Ident})
 	return nil

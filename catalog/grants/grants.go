@@ -72,6 +72,7 @@ type call struct {
 	verb   gate.Verb
 	who    *access.Who // nil for a job of the server, which may do everything
 	policy *access.Snapshot
+	change registry.Change // that the call makes; zero if it changes nothing
 }
 
 // begin returns a call of v, with the caller's entry in the present policy.
@@ -80,7 +81,7 @@ func (g *Grants) begin(ctx context.Context, v gate.Verb) (*call, error) {
 		return nil, moorage.Errorf(moorage.KindUnsupported, "This server decides nothing about access")
 	}
 	who, policy, err := g.guard.Who(ctx, g.caller)
-	return &call{g, v, who, policy}, err
+	return &call{Grants: g, verb: v, who: who, policy: policy}, err
 }
 
 // decide returns the refusal of a request for the privileges asked on object, or nil. rule makes
@@ -132,11 +133,12 @@ func (g *Grants) change(ctx context.Context, v gate.Verb,
 	plan func(ctx context.Context, c *call) (edit, error)) error {
 	_, err := g.pipeline.Submit(ctx, commit.Intent{
 		Caller: g.caller, Verb: v, On: []moorage.Identifier{{}}, Silent: true,
-		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+		Plan: func(ctx context.Context, attempt *commit.Attempt) (*commit.Plan, error) {
 			call, err := g.begin(ctx, v)
 			if err != nil {
 				return nil, err
 			}
+			call.change = attempt.Change
 			planned, err := plan(ctx, call)
 			if err != nil {
 				return nil, err

@@ -73,7 +73,7 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 			}
 			return commit.Scope{}, err
 		},
-		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+		Plan: func(ctx context.Context, attempt *commit.Attempt) (*commit.Plan, error) {
 			if err := w.mayReach(ctx, change); err != nil {
 				return nil, err
 			}
@@ -87,6 +87,7 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 			if err != nil {
 				return nil, err
 			}
+			next.value.Last = next.value.Written(present.record.State, attempt.Change)
 			return w.planChange(ctx, next)
 		},
 	})
@@ -295,7 +296,7 @@ func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
 // planChange plans to store next.
 func (w *Warehouses) planChange(ctx context.Context, next *changed) (*commit.Plan, error) {
 	conditions := []registry.Condition{ledger.Unchanged(next.record)}
-	writes, err := ledger.Encode(ledger.Put(next.record.Key, next.record.State, next.value))
+	writes, err := ledger.Encode(ledger.Replace(next.record, next.record.State, next.value))
 	if err == nil && next.reseals {
 		var required []registry.Condition
 		var write []registry.Write

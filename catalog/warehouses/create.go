@@ -92,11 +92,12 @@ func (w *Warehouses) Create(ctx context.Context, spec Spec) (Details, error) {
 			}
 			return scope, w.check(ctx, spec, value, place)
 		},
-		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+		Plan: func(ctx context.Context, attempt *commit.Attempt) (*commit.Plan, error) {
 			records, err := w.ledger.Get(ctx, registry.WarehouseKey(spec.Name))
 			if err != nil {
 				return nil, err
 			}
+			value.Last = value.Written(registry.StateLive, attempt.Change)
 			return planCreate(kept{spec.Name, records[0], value}, secret)
 		},
 	})

@@ -59,7 +59,7 @@ func (w *Warehouses) Validate(ctx context.Context, name string) (found Validatio
 			}
 			return commit.Scope{}, err
 		},
-		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+		Plan: func(ctx context.Context, attempt *commit.Attempt) (*commit.Plan, error) {
 			if len(found.Stopped) == 0 {
 				return &commit.Plan{Empty: true}, nil
 			}
@@ -67,7 +67,7 @@ func (w *Warehouses) Validate(ctx context.Context, name string) (found Validatio
 			if err != nil {
 				return nil, err
 			}
-			return planStop(present, found.Stopped)
+			return planStop(attempt, present, found.Stopped)
 		},
 	})
 	if len(found.Stopped) > 0 {
@@ -113,11 +113,12 @@ func (w *Warehouses) validate(ctx context.Context, value registry.Warehouse) (fo
 }
 
 // planStop plans that a warehouse no longer offers the delegations in stopped.
-func planStop(present kept, stopped []vending.Delegation) (*commit.Plan, error) {
+func planStop(attempt *commit.Attempt, present kept, stopped []vending.Delegation) (*commit.Plan, error) {
 	present.value.Delegation = slices.DeleteFunc(slices.Clone(present.value.Delegation), func(name string) bool {
 		return slices.Contains(stopped, vending.Delegation(name))
 	})
-	writes, err := ledger.Encode(ledger.Put(present.record.Key, present.record.State, present.value))
+	present.value.Last = present.value.Written(present.record.State, attempt.Change)
+	writes, err := ledger.Encode(ledger.Replace(present.record, present.record.State, present.value))
 	return &commit.Plan{
 		Conditions: []registry.Condition{ledger.Unchanged(present.record)}, Writes: writes,
 		Items: []registry.Item{present.item()},

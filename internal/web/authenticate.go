@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net"
 	"net/http"
 
 	"moorage"
@@ -34,6 +35,10 @@ func CallerOf(r *http.Request) moorage.Caller {
 		return caller
 	}
 	caller := moorage.Anonymous()
-	caller.Client = moorage.Cut(r.UserAgent(), moorage.ClientBytesMax)
+	caller.Client = moorage.ClientOf(r.Header.Get("X-Client-Version"), r.UserAgent())
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		// All anonymous callers have one name, so a change record has the address of the peer too.
+		caller.Client = moorage.Cut(caller.Client, moorage.ClientBytesMax-len(host)-2) + " @" + host
+	}
 	return caller
 }

@@ -54,8 +54,8 @@ type check struct {
 	schedule Schedule
 	job      registry.KindSchedule // the kind's part of the schedule
 	rule     policy.Rule
-	facts    registry.Facts       // of the version that was read
-	met      bool                 // the facts are known
+	summary  registry.Summary     // of the version that was read
+	met      bool                 // the summary is known
 	version  registry.Condition   // requires the version of the table that was read first
 	required []registry.Condition // settle requires these: the basis of the check still holds
 	now      time.Time            // by the store's clock
@@ -132,12 +132,7 @@ func (l *check) decide(ctx context.Context) error {
 		return l.failed(ctx, err)
 	}
 	document := version.Document.(*metadata.Document)
-	facts := document.Facts()
-	l.met = true
-	l.facts = registry.Facts{
-		Snapshots: int64(facts.Snapshots), FirstMS: facts.FirstMS, Seq: facts.Sequence,
-		Files: facts.Files, Deletes: facts.Deletes, Bytes: facts.Bytes, Rules: facts.Rules,
-	}
+	l.met, l.summary = true, registry.Summary(document.Summary())
 	matcher := l.config.Policies.Current()
 	t, _ := policy.TypeOf(l.kind)
 	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
@@ -212,7 +207,7 @@ func (l *check) expire(ctx context.Context, document *metadata.Document, require
 		// It is not known yet which snapshots are at least as old as their timestamps.
 		return l.settle(ctx, outcomeLater, schedule.SeqAt.Add(known), "")
 	}
-	if schedule.Seq == 0 && l.facts.Seq > 0 && known > 0 {
+	if schedule.Seq == 0 && l.summary.Seq > 0 && known > 0 {
 		l.seen()
 		return l.settle(ctx, outcomeLater, l.now.Add(known), "")
 	}
@@ -312,9 +307,9 @@ func (l *check) nextPass() time.Time {
 		return time.Time{}
 	}
 	base := policy.Base{
-		Rule: l.rule.Hash(), Rules: l.facts.Rules, Ran: l.job.Last, Interval: l.job.Base.Interval,
+		Rule: l.rule.Hash(), Rules: l.summary.Rules, Ran: l.job.Last, Interval: l.job.Base.Interval,
 	}
-	return policy.Due(policy.Facts{Known: true, Rules: l.facts.Rules}, base, l.rule, l.now)
+	return policy.Due(policy.Facts{Known: true, Rules: l.summary.Rules}, base, l.rule, l.now)
 }
 
 func (l *check) began() {
@@ -368,7 +363,7 @@ func (l *check) extra(required []registry.Condition) jobs.Extra {
 		job.Due, job.Last, job.Outcome, job.Error, job.Held = time.Time{}, l.now, outcomeDone, "", ""
 		job.Tries, job.Laters, job.LaterSince = 0, 0, time.Time{}
 		after := l.schedule.Value.With(job)
-		after.Rules = l.facts.Rules
+		after.Rules = l.summary.Rules
 		change, err := l.schedule.Move(after)
 		return append(required[:len(required):len(required)], change.Conditions...), change.Writes, err
 	}
@@ -385,8 +380,7 @@ func (l *check) readAgain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts := version.Document.(*metadata.Document).Facts()
-	l.facts.Snapshots, l.facts.Seq, l.facts.Rules = int64(facts.Snapshots), facts.Sequence, facts.Rules
+	l.summary = registry.Summary(version.Document.Summary())
 	return nil
 }
 
@@ -405,15 +399,15 @@ func (l *check) ran(ctx context.Context, outcome string, settings jobs.SnapshotS
 	}
 	l.job.Last = l.now
 	l.job.Base = registry.ScheduleBase{
-		Snapshots: l.facts.Snapshots, Files: max(l.facts.Files, 0), Deletes: max(l.facts.Deletes, 0),
-		Bytes: max(l.facts.Bytes, 0), Seq: l.facts.Seq,
+		Snapshots: l.summary.Snapshots, Files: max(l.summary.Files, 0), Deletes: max(l.summary.Deletes, 0),
+		Bytes: max(l.summary.Bytes, 0), Seq: l.summary.Seq,
 	}
 	l.seen()
 	return l.settle(ctx, outcome, next, "")
 }
 
 // seen records which snapshots the server knows now.
-func (l *check) seen() { l.schedule.Value.Seq, l.schedule.Value.SeqAt = l.facts.Seq, l.now }
+func (l *check) seen() { l.schedule.Value.Seq, l.schedule.Value.SeqAt = l.summary.Seq, l.now }
 
 // nextExpiry returns when the oldest of the snapshots that are still too young is old enough. It
 // returns zero if there is no such snapshot.

@@ -3,9 +3,9 @@
 // that. The rules for due times are in maintenance/policy (due.go). check.go applies them to the
 // present version of a table.
 //
-//	commit ─ change{facts} ─► Monitor ─► schedule and due index, in one Apply with its own position
-//	policy ─ change ────────► begins a walk over the tables of its scope
-//	walk ─ live documents ──► schedule and due index, in one Apply with how far it came
+//	commit ─ change{summary} ─► Monitor ─► schedule and due index, in one Apply with its own position
+//	policy ─ change ──────────► begins a walk over the tables of its scope
+//	walk ─ live documents ────► schedule and due index, in one Apply with how far it came
 //
 //	due index ─► Planner: check of the live table ─► job, or another time, or nothing, or a blocker
 //

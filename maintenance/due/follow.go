@@ -130,8 +130,8 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 
 // changedTable is what a page of changes contains about a table.
 type changedTable struct {
-	ident moorage.Identifier
-	facts *registry.Facts // nil if the table must be checked
+	ident   moorage.Identifier
+	summary *registry.Summary // nil if the table must be checked
 }
 
 // fold makes the tables in a page of changes due, and moves the position past the page.
@@ -159,7 +159,7 @@ func (f *following) fold(ctx context.Context, page []registry.PositionedChange) 
 				tables[item.ID] = changedTable{} // the table is gone
 				continue
 			}
-			tables[item.ID] = changedTable{item.Ident, item.Facts}
+			tables[item.ID] = changedTable{item.Ident, item.Summary}
 		}
 	}
 	if len(begun) > 0 {
@@ -375,10 +375,10 @@ func (f *following) save(ctx context.Context) error {
 // observeChange returns what a change shows of its table.
 func (f *following) observeChange(ctx context.Context, id registry.ID, t changedTable) Observation {
 	sight := Observation{
-		Warehouse: f.matcher.WarehouseID(t.ident.Warehouse), Facts: FactsOf(t.facts), Mode: ModeEvent,
+		Warehouse: f.matcher.WarehouseID(t.ident.Warehouse), Facts: FactsOf(t.summary), Mode: ModeEvent,
 	}
-	if t.facts != nil {
-		sight.Seq = t.facts.Seq
+	if t.summary != nil {
+		sight.Seq = t.summary.Seq
 	}
 	var properties map[string]string
 	if sight.Facts.Known && sight.Facts.Rules != "" {
@@ -389,7 +389,7 @@ func (f *following) observeChange(ctx context.Context, id registry.ID, t changed
 				sight.Facts = policy.Facts{Files: -1} // the table must be checked
 			} else {
 				document := version.Document.(*metadata.Document)
-				known = ownSettings{document.Facts().Rules, document.Properties()}
+				known = ownSettings{document.Summary().Rules, document.Properties()}
 				f.properties[id] = known
 			}
 		}

@@ -154,11 +154,11 @@ func (p *previewing) compaction(ctx context.Context, id registry.ID, document *m
 	if err != nil {
 		return err
 	}
-	facts := document.Facts()
+	summary := document.Summary()
 	base := policy.Base{Files: schedules[0].Value.Job(string(policy.Compact)).Base.Files}
-	known := policy.Facts{Known: true, Snapshots: int64(facts.Snapshots), Files: facts.Files}
+	known := policy.Facts{Known: true, Snapshots: summary.Snapshots, Files: summary.Files}
 	due := policy.Due(known, base, rule, p.now)
-	preview.Due, preview.Files = !due.IsZero(), facts.Files
+	preview.Due, preview.Files = !due.IsZero(), summary.Files
 	return nil
 }
 

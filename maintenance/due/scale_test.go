@@ -45,7 +45,7 @@ func (w *world) event(id registry.ID, n int64) {
 	must(w.t, err)
 	item := registry.Item{
 		Kind: registry.ItemTable, ID: id, Ident: ident("t"), UUID: id.String(), MetadataLocation: "file:///wh/m.json",
-		Facts: &registry.Facts{Snapshots: 100 + n, FirstMS: w.clock.Now().UnixMilli(), Files: n, Deletes: -1, Bytes: -1},
+		Summary: &registry.Summary{Snapshots: 100 + n, FirstMS: w.clock.Now().UnixMilli(), Files: n, Deletes: -1, Bytes: -1},
 	}
 	change := registry.Change{
 		ID: commit, Operation: string(gate.Commit), Ident: ident("t"), Principal: "ann", Time: w.clock.Now(),

@@ -178,14 +178,15 @@ func (c Schedule) Unblock(kind string, due time.Time, blocker registry.Record) (
 	return change, err
 }
 
-// FactsOf returns the facts that a change records about a version of a table. facts may be nil.
-func FactsOf(facts *registry.Facts) policy.Facts {
-	if facts == nil {
+// FactsOf returns the facts in the summary that a change records about a version of a table.
+// summary may be nil.
+func FactsOf(summary *registry.Summary) policy.Facts {
+	if summary == nil {
 		return policy.Facts{Files: -1}
 	}
-	known := policy.Facts{Known: true, Snapshots: facts.Snapshots, Files: facts.Files, Rules: facts.Rules}
-	if facts.FirstMS > 0 {
-		known.First = time.UnixMilli(facts.FirstMS).UTC()
+	known := policy.Facts{Known: true, Snapshots: summary.Snapshots, Files: summary.Files, Rules: summary.Rules}
+	if summary.FirstMS > 0 {
+		known.First = time.UnixMilli(summary.FirstMS).UTC()
 	}
 	return known
 }

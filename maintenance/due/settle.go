@@ -94,7 +94,7 @@ func (l *check) put(ctx context.Context, outcome string, next time.Time, why str
 	}
 	after := l.schedule.Value.With(job)
 	if l.met {
-		after.Rules = l.facts.Rules
+		after.Rules = l.summary.Rules
 	}
 	change, err := Schedule{
 		Pointer: l.pointer, Record: l.schedule.Record, Value: l.read(),

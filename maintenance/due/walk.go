@@ -278,11 +278,9 @@ func (f *following) observeVersion(ctx context.Context, pointer registry.Pointer
 		return sight // the table must be checked
 	}
 	document := version.Document.(*metadata.Document)
-	facts := document.Facts()
-	sight.Facts = FactsOf(&registry.Facts{
-		Snapshots: int64(facts.Snapshots), FirstMS: facts.FirstMS, Files: facts.Files, Rules: facts.Rules,
-	})
-	sight.Seq, sight.Exact = facts.Sequence, true
+	summary := registry.Summary(document.Summary())
+	sight.Facts = FactsOf(&summary)
+	sight.Seq, sight.Exact = summary.Seq, true
 	sight.Rules = policy.Effective(chain, document.Properties())
 	return sight
 }

@@ -158,11 +158,11 @@ func (w *Work) nextSchedule(ctx context.Context, schedule due.Schedule, job regi
 		if err != nil {
 			return due.Change{}, err
 		}
-		facts := version.Document.(*metadata.Document).Facts()
+		summary := version.Document.Summary()
 		kind.Tries = 0
-		kind.Base.Snapshots, kind.Base.Seq = int64(facts.Snapshots), facts.Sequence
-		if facts.Files != metadata.Unsaid {
-			kind.Base.Files = facts.Files
+		kind.Base.Snapshots, kind.Base.Seq = summary.Snapshots, summary.Seq
+		if summary.Files != metadata.Unsaid {
+			kind.Base.Files = summary.Files
 		}
 		return schedule.Move(schedule.Value.With(kind))
 	}

@@ -195,11 +195,13 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 		}
 		change.Items = []registry.Item{registry.PointerItem(work.table, registry.Pointer{})}
 		work.table.Since = w.now()
+		summary := work.table.LastIn(records[1].State).Summary
+		work.table.Last = work.table.Written(registry.StatePurging, change, summary)
 		begun := work.task
 		begun.Begun++
 		writes, err := ledger.Encode(
 			ledger.Put(records[0].Key, records[0].State, begun),
-			ledger.Put(records[1].Key, registry.StatePurging, work.table))
+			ledger.Replace(records[1], registry.StatePurging, work.table))
 		if err != nil {
 			return err
 		}

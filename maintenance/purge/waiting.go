@@ -132,7 +132,7 @@ func (w *Worker) clamp(ctx context.Context, record registry.Record, due registry
 		}
 		table.Since = now
 		writes, err := ledger.Encode(
-			ledger.Put(records[0].Key, records[0].State, table),
+			ledger.Replace(records[0], records[0].State, table),
 			ledger.Put(table.EndKey(), registry.StateNone, due))
 		if err != nil {
 			return err

@@ -135,7 +135,7 @@ func (w *windows) dropNow(ctx context.Context, record registry.Record, pointer r
 		pointer.ReachableUntil = now.Add(pointer.ReachableUntil.Sub(pointer.Since))
 	}
 	pointer.Since = now
-	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, &pointer))
+	writes, err := ledger.Encode(ledger.Replace(record, record.State, &pointer))
 	if err != nil {
 		return err
 	}

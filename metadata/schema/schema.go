@@ -28,6 +28,9 @@ type Schema struct {
 	patches []jsontext.Patch // replace spellings that only Java reads; remove null defaults, which Java cannot read
 }
 
+// Width returns the number of top-level columns.
+func (s *Schema) Width() int { return len(s.root.fields) }
+
 // field is a field of a struct, the element of a list, or the key or the value of a map.
 type field struct {
 	id       int

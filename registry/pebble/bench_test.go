@@ -130,8 +130,9 @@ func BenchmarkApply(b *testing.B) {
 						}
 						etags, err := s.Apply(b.Context(), registry.Batch{
 							Conditions: []registry.Condition{registry.ETagIs(key, etag)},
-							Writes:     []registry.Write{registry.Put(key, registry.StateLive, value)},
-							Change:     &registry.Change{ID: registry.ID{0: 1, 12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}, Operation: "commit"},
+							Writes: []registry.Write{registry.Put(key, registry.StateLive, value).Over(
+								registry.Record{Key: key, ETag: etag, State: registry.StateLive, Value: value})},
+							Change: &registry.Change{ID: registry.ID{0: 1, 12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}, Operation: "commit"},
 						})
 						if err != nil {
 							b.Error(err)

@@ -208,14 +208,23 @@ func applies(tb testing.TB, s *instance, random *rand.Rand, clients, count int) 
 		key, seed := registry.PointerKey(registry.ID{0: 1, 15: byte(client)}), random.Uint64()
 		group.Go(func() {
 			random := rand.New(rand.NewPCG(seed, 3))
+			records, err := s.Get(tb.Context(), key)
+			if err != nil {
+				tb.Error(err)
+				return
+			}
+			was, required := records[0], registry.Absent(key)
 			for done.Add(1) <= int64(count) {
 				// As a commit with a key: its outcome is new as well.
 				outcome := registry.Key{Table: registry.TableIdempotency, ID: drawnID(random).String()}
-				_, err := s.Apply(tb.Context(), registry.Batch{
-					Conditions: []registry.Condition{registry.Absent(outcome)},
+				if was.Exists() {
+					required = registry.ETagIs(key, was.ETag)
+				}
+				etags, err := s.Apply(tb.Context(), registry.Batch{
+					Conditions: []registry.Condition{registry.Absent(outcome), required},
 					Writes: []registry.Write{
 						registry.Put(outcome, registry.StateNone, make([]byte, 100)),
-						registry.Put(key, registry.StateLive, make([]byte, 400)),
+						registry.Put(key, registry.StateLive, make([]byte, 400)).Over(was),
 					},
 					Change: commitChange(drawnID(random)),
 				})
@@ -223,6 +232,7 @@ func applies(tb testing.TB, s *instance, random *rand.Rand, clients, count int) 
 					tb.Error(err)
 					return
 				}
+				was = registry.Record{Key: key, ETag: etags[1], State: registry.StateLive, Value: make([]byte, 400)}
 			}
 		})
 	}

@@ -60,9 +60,18 @@ func TestLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeStore(t, s)
+	entry := registry.EntryKey(registry.ID{15: 7}, "t")
 	for n := range 3 {
-		batch := registry.Batch{Change: testChange(n), Writes: []registry.Write{
-			registry.Put(registry.EntryKey(registry.ID{15: 7}, "t"), registry.StateTable, []byte(`{"n":1}`)),
+		records, err := s.Get(t.Context(), entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		required := registry.Absent(entry)
+		if n > 0 {
+			required = registry.ETagIs(entry, records[0].ETag)
+		}
+		batch := registry.Batch{Change: testChange(n), Conditions: []registry.Condition{required}, Writes: []registry.Write{
+			registry.Put(entry, registry.StateTable, []byte(`{"n":1}`)).Over(records[0]),
 			registry.Put(testKey(fmt.Sprint("file:///", n)), registry.StateOwner, nil),
 		}}
 		if _, err := s.Apply(t.Context(), batch); err != nil {

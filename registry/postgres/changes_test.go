@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,8 +53,11 @@ func parses(statement string) func(Message) bool {
 	}
 }
 
-// put returns a batch that writes a pointer, with a change of the same number.
+// put returns a batch that makes a pointer, with a change of the same number.
 func put(n int, conditions ...registry.Condition) registry.Batch {
+	if absent := registry.Absent(registry.PointerKey(faultID(n))); !slices.Contains(conditions, absent) {
+		conditions = append(conditions, absent)
+	}
 	return registry.Batch{
 		Conditions: conditions,
 		Writes:     []registry.Write{registry.Put(registry.PointerKey(faultID(n)), registry.StateLive, nil)},

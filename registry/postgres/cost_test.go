@@ -164,7 +164,9 @@ func TestHotRows(t *testing.T) {
 	for i := range tables {
 		n++
 		made, err := store.Apply(t.Context(), registry.Batch{
-			Conditions: []registry.Condition{registry.Absent(registry.EntryKey(faultID(0), fmt.Sprint(i)))},
+			Conditions: []registry.Condition{
+				registry.Absent(registry.EntryKey(faultID(0), fmt.Sprint(i))), registry.Absent(registry.PointerKey(faultID(i))),
+			},
 			Writes: []registry.Write{
 				registry.Put(registry.PointerKey(faultID(i)), registry.StateLive, make([]byte, 500)),
 				registry.Put(registry.EntryKey(faultID(0), fmt.Sprint(i)), registry.StateTable, nil),
@@ -184,7 +186,7 @@ func TestHotRows(t *testing.T) {
 			n++
 			made, err := store.Apply(t.Context(), registry.Batch{
 				Conditions: []registry.Condition{registry.ETagIs(registry.PointerKey(faultID(i)), etags[i])},
-				Writes:     []registry.Write{registry.Put(registry.PointerKey(faultID(i)), registry.StateLive, make([]byte, 500))},
+				Writes:     []registry.Write{over(registry.Put(registry.PointerKey(faultID(i)), registry.StateLive, make([]byte, 500)), etags[i])},
 				Change:     &registry.Change{ID: faultID(n)},
 			})
 			if err != nil {

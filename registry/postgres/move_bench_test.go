@@ -60,11 +60,16 @@ func benchPointer(client int) registry.Write {
 	return registry.Put(registry.PointerKey(faultID(client)), registry.StateLive, []byte(strings.Repeat("p", 450)))
 }
 
+// over returns w as the write over an equal record with this etag.
+func over(w registry.Write, etag registry.ETag) registry.Write {
+	return w.Over(registry.Record{Key: w.Key, ETag: etag, State: w.State, Value: w.Value})
+}
+
 // commit is what a client commits: its pointer, and a change.
 func (s *moveBench) commit(client int, etag registry.ETag) registry.Batch {
 	return registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(registry.PointerKey(faultID(client)), etag)},
-		Writes:     []registry.Write{benchPointer(client)},
+		Writes:     []registry.Write{over(benchPointer(client), etag)},
 		Change:     &registry.Change{ID: faultID(int(s.next.Add(1)) + 1000), Operation: "commit", Principal: strings.Repeat("c", 300)},
 	}
 }

@@ -53,7 +53,11 @@ func stale(key registry.Key) registry.Condition { return registry.ETagIs(key, re
 func moving(change int, conditions ...registry.Condition) registry.Batch {
 	batch := registry.Batch{Conditions: conditions, Change: &registry.Change{ID: faultID(change)}}
 	for _, c := range conditions {
-		batch.Writes = append(batch.Writes, registry.Put(c.Key, registry.StateLive, []byte("moved")))
+		write := registry.Put(c.Key, registry.StateLive, []byte("moved"))
+		if c.Kind == registry.CondETagIs {
+			write = over(write, c.ETag)
+		}
+		batch.Writes = append(batch.Writes, write)
 	}
 	return batch
 }

@@ -124,7 +124,8 @@ func TestAskingWaitsForReplication(t *testing.T) {
 	go func() {
 		defer close(ended)
 		_, applyErr = store.Apply(t.Context(), registry.Batch{
-			Writes: []registry.Write{registry.Put(registry.WarehouseKey("w"), registry.StateLive, []byte("{}"))}, Change: &change,
+			Conditions: []registry.Condition{registry.Absent(registry.WarehouseKey("w"))},
+			Writes:     []registry.Write{registry.Put(registry.WarehouseKey("w"), registry.StateLive, []byte("{}"))}, Change: &change,
 		})
 	}()
 	awaitStandbyWait(t, store, ended)

@@ -266,6 +266,26 @@ func applyMalformed(h *harness) {
 		"value too long": {Writes: []registry.Write{registry.Put(key("a"), registry.StateNone,
 			make([]byte, registry.ValueBytesMax+1))}},
 	}
+	pointer, other := registry.PointerKey(id(1)), registry.PointerKey(id(2))
+	live := registry.Put(pointer, registry.StateLive, nil)
+	was := func(key registry.Key) registry.Record { return registry.Record{Key: key, ETag: registry.ETag{1}} }
+	exact := []registry.Condition{registry.ETagIs(pointer, registry.ETag{1})}
+	for name, batch := range map[string]registry.Batch{
+		"nothing required": {Writes: []registry.Write{live}},
+		"not read":         {Writes: []registry.Write{live}, Conditions: exact},
+		"another version":  {Writes: []registry.Write{live.Over(was(pointer))}, Conditions: stale(pointer)},
+		"deleted another version": {
+			Writes: []registry.Write{registry.Delete(pointer).Over(was(pointer))}, Conditions: stale(pointer),
+		},
+		"only a state": {
+			Writes:     []registry.Write{live.Over(was(pointer))},
+			Conditions: []registry.Condition{registry.StateIs(pointer, registry.StateLive)},
+		},
+		"another record": {Writes: []registry.Write{live.Over(was(other))}, Conditions: exact},
+	} {
+		batch.Change = change(1)
+		tests["change that replaces a pointer, "+name] = batch
+	}
 	var large registry.Batch
 	for n := range registry.BatchBytesMax/registry.ValueBytesMax + 1 {
 		large.Writes = append(large.Writes, registry.Put(key(fmt.Sprint("large", n)), registry.StateOwner, nil))
@@ -288,6 +308,11 @@ func applyMalformed(h *harness) {
 		}
 	}
 	h.wantIDs(h.list(registry.TableLocation, "", "", 10), "there")
+}
+
+// stale requires a version that a record never has.
+func stale(key registry.Key) []registry.Condition {
+	return []registry.Condition{registry.ETagIs(key, registry.ETag{2})}
 }
 
 // applyLongestKey uses a key that cannot be compressed.

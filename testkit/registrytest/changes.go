@@ -13,10 +13,7 @@ import (
 // applyChange applies a batch that carries change n and writes one pointer.
 func (h *harness) applyChange(n int) registry.ETag {
 	h.Helper()
-	return h.apply(registry.Batch{
-		Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)},
-		Change: change(n),
-	})[0]
+	return h.apply(h.exactly(change(n), registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)))[0]
 }
 
 // wantChanges fails unless the changes have these numbers, in this order.
@@ -88,27 +85,36 @@ func changesPages(h *harness) {
 func changesVersions(h *harness) {
 	pointer, entry, namespace, warehouse := registry.PointerKey(id(1)), registry.EntryKey(id(2), "t"),
 		registry.NamespaceKey(id(3), id(3), "n"), registry.WarehouseKey("w")
-	old := h.put(pointer, registry.StateLive, "1")
-	oldEntry := h.put(entry, registry.StateTable, "1")
-	h.put(namespace, registry.StateLive, "1")
-	etags := h.apply(registry.Batch{
-		Conditions: []registry.Condition{
-			registry.StateIs(namespace, registry.StateLive), registry.ETagIs(entry, oldEntry),
-			registry.ETagIs(pointer, old), registry.Absent(warehouse),
-		},
-		Writes: []registry.Write{
-			registry.Put(pointer, registry.StateLive, []byte("2")),
-			registry.Put(key("file:/x"), registry.StateOwner, nil),
-			registry.Put(namespace, registry.StateLive, []byte("2")),
-			registry.Put(registry.UUIDKey("u"), registry.StateNone, nil),
-			registry.Put(warehouse, registry.StateLive, nil),
-			registry.Put(registry.TaskKey(id(9)), registry.StateNone, nil), registry.Delete(entry),
-		},
-		Change: change(1),
-	})
+	h.put(pointer, registry.StateLive, `{"a":1,"b":{"x":[2]},"c":"3"}`)
+	h.put(entry, registry.StateTable, `{"pointer":"p"}`)
+	h.put(namespace, registry.StateDropping, "not an object")
+	secret, role := registry.SecretKey(id(4)), registry.RoleKey("r")
+	h.put(secret, registry.StateNone, `{"sealed":"1"}`)
+	h.put(role, registry.StateNone, `{"members":[]}`)
+	batch := h.exactly(change(1),
+		registry.Put(pointer, registry.StateDropped, []byte(`{"b":{"x":[2]},"d":true,"c":"4"}`)),
+		registry.Put(key("file:/x"), registry.StateOwner, nil),
+		registry.Put(namespace, registry.StateLive, []byte(`{}`)),
+		registry.Put(registry.UUIDKey("u"), registry.StateNone, nil),
+		registry.Put(warehouse, registry.StateLive, []byte(`{}`)),
+		registry.Put(registry.TaskKey(id(9)), registry.StateNone, nil),
+		registry.Delete(entry),
+		registry.Put(secret, registry.StateNone, []byte(`{"sealed":"2"}`)),
+		registry.Delete(role),
+	)
+	etags := h.apply(batch)
+	old := func(i int) registry.ETag { return batch.Writes[i].Was.ETag }
 	want := []registry.Version{
-		{Key: pointer, Old: old, New: etags[0]}, {Key: namespace, New: etags[2]},
-		{Key: warehouse, New: etags[4]}, {Key: entry, Old: oldEntry},
+		{Key: pointer, Old: old(0), New: etags[0], Before: &registry.Before{
+			State: registry.StateLive, Set: []byte(`{"a":1,"c":"3"}`), Gone: []string{"d"},
+		}},
+		{Key: namespace, Old: old(2), New: etags[2], Before: &registry.Before{
+			State: registry.StateDropping, Cut: true,
+		}},
+		{Key: warehouse, New: etags[4]},
+		{Key: entry, Old: old(6), Before: &registry.Before{State: registry.StateTable, Set: []byte(`{"pointer":"p"}`)}},
+		{Key: secret, Old: old(7), New: etags[7]},
+		{Key: role, Old: old(8)},
 	}
 	got := h.changes(0)
 	h.wantChanges(got, 1)
@@ -119,20 +125,16 @@ func changesVersions(h *harness) {
 
 func changesTwice(h *harness) {
 	etag := h.applyChange(1)
-	batch := registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(1)), registry.StateDropped,
-		nil)}, Change: change(1)}
-	h.refuse(batch, 0)
+	h.refuse(h.exactly(change(1), registry.Put(registry.PointerKey(id(1)), registry.StateDropped, nil)), 1)
 	h.wantRecord(h.get(registry.PointerKey(id(1))), registry.PointerKey(id(1)), etag, registry.StateLive, "")
 	h.wantChanges(h.changes(0), 1)
 }
 
 func changesRefused(h *harness) {
 	h.applyChange(1)
-	h.refuse(registry.Batch{
-		Conditions: []registry.Condition{registry.StateIs(registry.PointerKey(id(1)), registry.StateDropped)},
-		Writes:     []registry.Write{registry.Put(registry.PointerKey(id(1)), registry.StatePurging, nil)},
-		Change:     change(2),
-	}, 0)
+	batch := h.exactly(change(2), registry.Put(registry.PointerKey(id(1)), registry.StatePurging, nil))
+	batch.Conditions = append(batch.Conditions, registry.StateIs(registry.PointerKey(id(1)), registry.StateDropped))
+	h.refuse(batch, 1)
 	h.applyChange(3)
 	h.wantChanges(h.changes(0), 1, 3)
 }
@@ -159,8 +161,7 @@ func changesVoid(h *harness) {
 
 func changesFence(h *harness) {
 	h.apply(fence(1))
-	h.refuse(registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(1)), registry.StateLive,
-		nil)}, Change: change(1)}, 0)
+	h.refuse(h.exactly(change(1), registry.Put(registry.PointerKey(id(1)), registry.StateLive, nil)), 1)
 	h.wantMissing(registry.PointerKey(id(1)))
 	h.applyChange(2)
 	h.refuse(fence(2), 0)
@@ -172,11 +173,14 @@ func changesFence(h *harness) {
 		var won [2]bool
 		h.together(2, func(i int) error {
 			batch := fence(n)
+			var err error
 			if i == 0 {
-				batch = registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)),
-					registry.StateLive, nil)}, Change: change(n)}
+				put := registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)
+				if batch, err = h.exact(change(n), put); err != nil {
+					return err
+				}
 			}
-			_, err := h.store.Apply(h.ctx, batch)
+			_, err = h.store.Apply(h.ctx, batch)
 			won[i] = err == nil
 			if err != nil && !isRefused(err) {
 				return err
@@ -266,9 +270,11 @@ func changesCausalOrder(h *harness) {
 			}
 			c := change(i*contentionRounds + round)
 			c.Operation = seen[0].ETag.String()
-			if _, err = h.store.Apply(h.ctx, registry.Batch{
-				Writes: []registry.Write{registry.Put(registry.PointerKey(id(i)), registry.StateLive, nil)}, Change: c,
-			}); err != nil {
+			batch, err := h.exact(c, registry.Put(registry.PointerKey(id(i)), registry.StateLive, nil))
+			if err != nil {
+				return err
+			}
+			if _, err = h.store.Apply(h.ctx, batch); err != nil {
 				return err
 			}
 		}
@@ -298,8 +304,10 @@ func changesFollow(h *harness) {
 		if i < contenders {
 			for round := range contentionRounds {
 				n := i*contentionRounds + round
-				put := registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)
-				_, err := h.store.Apply(h.ctx, registry.Batch{Writes: []registry.Write{put}, Change: change(n)})
+				batch, err := h.exact(change(n), registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil))
+				if err == nil {
+					_, err = h.store.Apply(h.ctx, batch)
+				}
 				if err != nil {
 					return fmt.Errorf("apply: %w", err)
 				}
@@ -338,8 +346,7 @@ func changesClocksSetBack(h *harness) {
 		}
 		c := change(n)
 		c.Time = c.Time.Add(-time.Duration(n) * time.Hour)
-		h.apply(registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(id(n)), registry.StateLive,
-			nil)}, Change: c})
+		h.apply(h.exactly(c, registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)))
 		want = append(want, n)
 	}
 	h.wantChanges(h.changes(0), want...)

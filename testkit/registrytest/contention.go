@@ -76,7 +76,7 @@ func (h *harness) increment(k registry.Key, change *registry.Change) error {
 		_, err = h.store.Apply(h.ctx, registry.Batch{
 			Conditions: []registry.Condition{condition},
 			Writes: []registry.Write{registry.Put(k, registry.StateLive,
-				strconv.AppendInt(nil, int64(number)+1, 10))},
+				strconv.AppendInt(nil, int64(number)+1, 10)).Over(records[0])},
 			Change: change,
 		})
 		if !isRefused(err) {
@@ -268,9 +268,11 @@ func applyVisible(h *harness) {
 // exist when Apply has returned. It may be called from any goroutine.
 func (h *harness) applyAndRead(i, round int) error {
 	k, c := registry.EntryKey(id(i), "name"), change(i*contentionRounds+round)
-	etags, err := h.store.Apply(h.ctx, registry.Batch{
-		Writes: []registry.Write{registry.Put(k, registry.StateTable, fmt.Append(nil, round))}, Change: c,
-	})
+	batch, err := h.exact(c, registry.Put(k, registry.StateTable, fmt.Append(nil, round)))
+	if err != nil {
+		return err
+	}
+	etags, err := h.store.Apply(h.ctx, batch)
 	if err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}

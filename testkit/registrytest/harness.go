@@ -78,6 +78,34 @@ func (h *harness) refuse(batch registry.Batch, index int) {
 	}
 }
 
+// exact returns a batch with a change whose writes replace the records that are there now, as
+// Batch.Check requires. It may be called from any goroutine.
+func (h *harness) exact(change *registry.Change, writes ...registry.Write) (registry.Batch, error) {
+	batch := registry.Batch{Change: change}
+	for _, w := range writes {
+		records, err := h.store.Get(h.ctx, w.Key)
+		if err != nil {
+			return batch, err
+		}
+		condition := registry.Absent(w.Key)
+		if records[0].Exists() {
+			condition = registry.ETagIs(w.Key, records[0].ETag)
+		}
+		batch.Conditions, batch.Writes = append(batch.Conditions, condition), append(batch.Writes, w.Over(records[0]))
+	}
+	return batch, nil
+}
+
+// exactly is exact for the test's own goroutine.
+func (h *harness) exactly(change *registry.Change, writes ...registry.Write) registry.Batch {
+	h.Helper()
+	batch, err := h.exact(change, writes...)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return batch
+}
+
 // get reads one record.
 func (h *harness) get(key registry.Key) registry.Record {
 	h.Helper()

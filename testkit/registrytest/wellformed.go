@@ -2,7 +2,10 @@ package registrytest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"reflect"
+	"slices"
 	"testing"
 
 	"moorage/registry"
@@ -11,6 +14,9 @@ import (
 // WellFormed wraps a store so that a test fails when the store refuses a call as malformed
 // (registry.ErrBadBatch). Such a refusal means that the code that made the call has a fault. The
 // client would get an internal error, which a test easily mistakes for an expected failure.
+//
+// A test also fails if a batch with a change writes a warehouse, namespace or pointer whose Last is
+// not that change, or if the change would not give back the replaced value.
 //
 // The store has only the methods of registry.Store. It is safe for concurrent use.
 func WellFormed(tb testing.TB, store registry.Store) registry.Store { return wellFormed{store, tb} }
@@ -21,9 +27,81 @@ type wellFormed struct {
 }
 
 func (s wellFormed) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if batch.Change != nil && batch.Check() == nil {
+		s.checkVersions(batch)
+	}
 	etags, err := s.Store.Apply(ctx, batch)
 	if errors.Is(err, registry.ErrBadBatch) {
 		s.tb.Errorf("the code planned a malformed batch: %v", err)
 	}
 	return etags, err
+}
+
+// checkVersions fails the test if batch breaks the promises of registry.Version and registry.Last.
+func (s wellFormed) checkVersions(batch registry.Batch) {
+	etags := make([]registry.ETag, len(batch.Writes)+1)
+	for i := range etags {
+		etags[i] = registry.ETag{1, byte(i)}
+	}
+	sealed, err := batch.Seal(etags)
+	if err != nil {
+		s.tb.Errorf("seal %s: %v", batch.Change.Operation, err)
+		return
+	}
+	for _, version := range sealed.Change.Versions {
+		at := slices.IndexFunc(batch.Writes, func(w registry.Write) bool { return w.Key == version.Key })
+		write := batch.Writes[at]
+		if !version.Old.IsZero() && version.Before == nil || !isInLog(version.Key.Table) {
+			continue
+		}
+		if last, has := lastOf(write); has && last.Change != batch.Change.ID {
+			s.tb.Errorf("%s writes %s with the last change %+v", batch.Change.Operation, write.Key, last)
+		}
+		if write.Delete {
+			version.New = registry.ETag{}
+		}
+		was, ok, err := version.Earlier(write.Value)
+		known := version.Before != nil && !version.Before.Cut
+		if err != nil || ok != known || ok && !jsonEqual(was, write.Was.Value) {
+			s.tb.Errorf("the change %s gives back %s as %s, %v, and it was %s",
+				batch.Change.Operation, write.Key, was, err, write.Was.Value)
+		}
+	}
+}
+
+// isInLog reports whether changes have the replaced values of a table's records.
+func isInLog(table registry.Table) bool {
+	switch table {
+	case registry.TableWarehouse, registry.TableNamespace, registry.TableEntry, registry.TablePointer:
+		return true
+	}
+	return false
+}
+
+// lastOf returns the Last that w gives a record. It returns false if w deletes the record, or if
+// the record has no Last.
+func lastOf(w registry.Write) (last registry.Last, has bool) {
+	record := registry.Record{Key: w.Key, ETag: registry.ETag{1}, State: w.State, Value: w.Value}
+	if w.Delete {
+		return registry.Last{}, false
+	}
+	switch w.Key.Table {
+	case registry.TableWarehouse:
+		value, err := registry.DecodePart[registry.Warehouse](record)
+		return value.LastIn(w.State), err == nil
+	case registry.TableNamespace:
+		value, err := registry.DecodePart[registry.Namespace](record)
+		return value.LastIn(w.State), err == nil
+	case registry.TablePointer:
+		value, err := registry.DecodePart[registry.Pointer](record)
+		return value.LastIn(w.State), err == nil
+	}
+	return registry.Last{}, false
+}
+
+// jsonEqual reports whether two texts have the same JSON value.
+func jsonEqual(a, b []byte) bool {
+	var values [2]any
+	return json.Unmarshal(a, &values[0]) == nil && json.Unmarshal(b, &values[1]) == nil &&
+		reflect.DeepEqual(values[0], values[1])
 }

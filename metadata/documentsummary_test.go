@@ -33,16 +33,46 @@ func factsDocument(tb testing.TB, count int) *metadata.Document {
 	return document
 }
 
-func TestFacts(t *testing.T) {
+func TestSummary(t *testing.T) {
 	t.Parallel()
 	d := factsDocument(t, 7)
-	want := metadata.Facts{Snapshots: 7, FirstMS: 1_760_000_000_000, Refs: 1, Sequence: 7, Operation: "append", Files: 7, Deletes: 4, Bytes: 40960}
-	if got := d.Facts(); got != want {
+	want := metadata.Summary{
+		Format: 2, Snapshots: 7, Refs: 1, Columns: 1, Versions: metadata.Unsaid, At: 1_760_000_900_000,
+		FirstMS: 1_760_000_000_000, Seq: 7, Rows: 1000, Files: 7, Deletes: 4, Bytes: 40960, Snapshot: 7, Operation: "append",
+	}
+	if got := d.Summary(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	empty := applyTest(t, factsDocument(t, 1), `{"action":"remove-snapshots","snapshot-ids":[1]}`)
-	if got, want := empty.Facts(), (metadata.Facts{Sequence: 1, Files: metadata.Unsaid, Deletes: metadata.Unsaid, Bytes: metadata.Unsaid}); got != want {
-		t.Errorf("of an empty table: got %+v, want %+v", got, want)
+	empty := applyTest(t, factsDocument(t, 1), `{"action":"remove-snapshots","snapshot-ids":[1]}`).Summary()
+	empty.At = 0 // by the clock of the test
+	const unsaid = metadata.Unsaid
+	want = metadata.Summary{
+		Format: 2, Columns: 1, Versions: unsaid, FirstMS: unsaid, Seq: 1, Rows: unsaid, Files: unsaid, Deletes: unsaid,
+		Bytes: unsaid, Snapshot: unsaid,
+	}
+	if empty != want {
+		t.Errorf("of an empty table: got %+v, want %+v", empty, want)
+	}
+	for _, row := range []struct {
+		change string
+		want   func(s metadata.Summary) (got, want any)
+	}{
+		{`{"action":"set-properties","updates":{"comment":"` + strings.Repeat("é", 100) + `"}}`,
+			func(s metadata.Summary) (any, any) { return s.Comment, strings.Repeat("é", 60) }},
+		{`{"action":"add-schema","schema":{"type":"struct","schema-id":1,"fields":[{"id":1,"name":"x","required":true,"type":"long"},
+			{"id":2,"name":"s","required":false,"type":{"type":"struct","fields":[{"id":3,"name":"y","required":false,"type":"int"}]}}]}},
+			{"action":"set-current-schema","schema-id":1}`, func(s metadata.Summary) (any, any) { return s.Columns, int64(2) }},
+		{`{"action":"upgrade-format-version","format-version":3}`, func(s metadata.Summary) (any, any) { return s.Format, int64(3) }},
+		{`{"action":"add-snapshot","snapshot":{"snapshot-id":8,"parent-snapshot-id":7,"sequence-number":8,"timestamp-ms":1700000000001,
+			"manifest-list":"s3://b/8.avro","summary":{"operation":"overwrite","engine-name":"spark","engine-version":"3.5.1"}}},
+			{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":8}`,
+			func(s metadata.Summary) (any, any) {
+				return s.Operation + " by " + s.Engine, "overwrite by spark 3.5.1"
+			}},
+	} {
+		if got, want := row.want(applyTest(t, d, row.change).Summary()); got != want {
+			t.Errorf("%s: got %v, want %v", row.change, got, want)
+		}
 	}
 	seen := map[string]string{"": "nothing"}
 	for _, change := range []string{
@@ -53,7 +83,7 @@ func TestFacts(t *testing.T) {
 		`{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":7,"min-snapshots-to-keep":3}`,
 		`{"action":"set-snapshot-ref","ref-name":"t","type":"tag","snapshot-id":7,"max-ref-age-ms":3}`,
 	} {
-		rules := applyTest(t, d, change).Facts().Rules
+		rules := applyTest(t, d, change).Summary().Rules
 		if other, again := seen[rules]; again {
 			t.Errorf("%s has the rules of %s", change, other)
 		}
@@ -62,20 +92,20 @@ func TestFacts(t *testing.T) {
 	for _, change := range []string{
 		`{"action":"set-properties","updates":{"comment":"x"}}`, `{"action":"set-snapshot-ref","ref-name":"t","type":"tag","snapshot-id":7}`,
 	} {
-		if rules := applyTest(t, d, change).Facts().Rules; rules != "" {
+		if rules := applyTest(t, d, change).Summary().Rules; rules != "" {
 			t.Errorf("%s changes the rules to %q", change, rules)
 		}
 	}
 }
 
-// BenchmarkFacts: the budget is 5 µs beside a commit of more than 100.
-func BenchmarkFacts(b *testing.B) {
+// BenchmarkSummary: the budget is 5 µs beside a commit of more than 100.
+func BenchmarkSummary(b *testing.B) {
 	for _, count := range []int{1, 1000} {
 		d := factsDocument(b, count)
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				d.Facts()
+				d.Summary()
 			}
 		})
 	}
