@@ -154,9 +154,12 @@ func TestConnectionOfManyClients(t *testing.T) {
 	f := newFixture(t, nil)
 	f.records.epoch = 1
 	on := f.connect()
-	var clients sync.WaitGroup
+	keys := map[string]NewKey{}
 	for _, name := range []string{"key:a", "key:b", "key:c"} {
-		key := f.key(name)
+		keys[name] = f.key(name)
+	}
+	var clients sync.WaitGroup
+	for name, key := range keys {
 		clients.Go(func() {
 			for range 200 {
 				if caller, _, err := on.ask("Bearer " + key.Text); err != nil || caller.Name != name {
