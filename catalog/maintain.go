@@ -9,6 +9,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
+	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -38,10 +39,16 @@ var ErrBeside = commit.ErrBeside
 
 // Tables is the catalog as maintenance uses it: it identifies tables by id. It is safe for
 // concurrent use.
-type Tables struct{ catalog *Catalog }
+type Tables struct {
+	catalog   *Catalog // submits, for its caller
+	pipeline  *commit.Pipeline
+	directory *directory.Directory
+	documents *documents.Documents
+	ledger    *ledger.Ledger
+}
 
 // Tables returns the tables of c, for its caller.
-func (c *Catalog) Tables() *Tables { return &Tables{c} }
+func (c *Catalog) Tables() *Tables { return &Tables{c, c.pipeline, c.directory, c.documents, c.ledger} }
 
 // Maintain commits a maintenance edit to the table with this id, as the caller of t. It returns the
 // version of the table, and whether Maintain created that version. Other writers are not disturbed:
@@ -52,18 +59,17 @@ func (c *Catalog) Tables() *Tables { return &Tables{c} }
 func (t *Tables) Maintain(ctx context.Context, pointer registry.ID, asked MaintenanceEdit) (
 	version *Version, changed bool, err error) {
 	const op = "catalog.Maintain"
-	c := t.catalog
-	now, err := c.ledger.Time(ctx)
+	now, err := t.ledger.Time(ctx)
 	if err != nil {
 		return nil, false, moorage.Annotate(op, pointer.String(), err)
 	}
-	found, err := c.directory.FindPointer(ctx, pointer)
+	found, err := t.directory.FindPointer(ctx, pointer)
 	if err != nil {
 		return nil, false, moorage.Annotate(op, pointer.String(), err)
 	}
 	edit := &maintenanceEdit{asked: asked, now: now}
 	ident := found.Pointer.Identifier()
-	outcome, err := c.submit(ctx, commit.Intent{
+	outcome, err := t.catalog.submit(ctx, commit.Intent{
 		Verb: asked.Verb, On: []moorage.Identifier{ident},
 		Edits: []commit.Target{{Kind: directory.Table(), Ident: ident, Pointer: pointer, Edit: edit}},
 	})
@@ -80,17 +86,16 @@ type Former = documents.Former
 // Errors: KindNoSuchTable; the errors of documents.TrimFormer.
 func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (former Former, err error) {
 	const op = "catalog.TrimFormer"
-	p := t.catalog.parts
-	now, err := p.ledger.Time(ctx)
+	now, err := t.ledger.Time(ctx)
 	if err != nil {
 		return former, moorage.Annotate(op, pointer.String(), err)
 	}
-	err = p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		found, err := p.directory.FindPointer(ctx, pointer)
+	err = t.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		found, err := t.directory.FindPointer(ctx, pointer)
 		if err != nil {
 			return err
 		}
-		former, err = p.documents.TrimFormer(ctx, found, now, kept)
+		former, err = t.documents.TrimFormer(ctx, found, now, kept)
 		return err
 	})
 	return former, moorage.Annotate(op, pointer.String(), err)
@@ -101,22 +106,22 @@ func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.
 //
 // Errors: KindNoSuchTable; the errors of Catalog.LoadTable.
 func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, registry.Pointer, error) {
-	version, table, err := t.byID(ctx, pointer, t.catalog.documents.Current)
+	version, table, err := t.byID(ctx, pointer, t.documents.Current)
 	return version, table, moorage.Annotate("catalog.TableByID", pointer.String(), err)
 }
 
 // GlanceByID returns the same version as TableByID, for a caller that reads many tables once. It
 // does not cache the metadata that it reads.
 func (t *Tables) GlanceByID(ctx context.Context, pointer registry.ID) (*Version, error) {
-	version, _, err := t.byID(ctx, pointer, t.catalog.documents.Glance)
+	version, _, err := t.byID(ctx, pointer, t.documents.Glance)
 	return version, moorage.Annotate("catalog.GlanceByID", pointer.String(), err)
 }
 
 func (t *Tables) byID(ctx context.Context, pointer registry.ID,
 	read func(context.Context, *directory.Found) (documents.Document, error)) (
 	version *Version, table registry.Pointer, err error) {
-	err = t.catalog.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		found, err := t.catalog.directory.FindPointer(ctx, pointer)
+	err = t.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		found, err := t.directory.FindPointer(ctx, pointer)
 		if err != nil {
 			return err
 		}
@@ -136,7 +141,7 @@ func (t *Tables) byID(ctx context.Context, pointer registry.ID,
 //
 // Errors: KindNoSuchTable.
 func (t *Tables) Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error) {
-	found, err := t.catalog.directory.Find(ctx, directory.Table(), ident)
+	found, err := t.directory.Find(ctx, directory.Table(), ident)
 	if err != nil {
 		return registry.ID{}, moorage.Annotate("catalog.Find", ident.String(), err)
 	}
@@ -146,7 +151,7 @@ func (t *Tables) Find(ctx context.Context, ident moorage.Identifier) (registry.I
 // WarehouseLocation returns the location where a warehouse creates its tables, and a storage that
 // reaches it.
 func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error) {
-	path, err := t.catalog.directory.Path(ctx, warehouse, nil)
+	path, err := t.directory.Path(ctx, warehouse, nil)
 	if err != nil {
 		return "", nil, moorage.Annotate("catalog.WarehouseLocation", warehouse, err)
 	}
@@ -162,12 +167,12 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
 	do func(*Version) error) error {
 	const op = "catalog.WithDropped"
-	files, giveBack, err := t.catalog.documents.StorageOf(ctx, pointer, state)
+	files, giveBack, err := t.documents.StorageOf(ctx, pointer, state)
 	if err != nil {
 		return moorage.Annotate(op, pointer.ID.String(), err)
 	}
 	defer giveBack()
-	document, err := t.catalog.documents.ReadMetadata(ctx, pointer, files)
+	document, err := t.documents.ReadMetadata(ctx, pointer, files)
 	if err != nil {
 		return moorage.Annotate(op, pointer.ID.String(), err)
 	}
@@ -182,12 +187,12 @@ func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, stat
 // Errors: KindNotFound; KindNoSuchWarehouse; the error of metadata.Parse.
 func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (*metadata.Document, error) {
 	const op = "catalog.Unregistered"
-	path, err := t.catalog.directory.Path(ctx, warehouse, nil)
+	path, err := t.directory.Path(ctx, warehouse, nil)
 	if err != nil {
 		return nil, moorage.Annotate(op, warehouse, err)
 	}
 	read := func(k *directory.Kind) (documents.Document, error) {
-		return t.catalog.documents.Read(ctx, k, warehouse, path.Storage, location)
+		return t.documents.Read(ctx, k, warehouse, path.Storage, location)
 	}
 	document, err := read(directory.Table())
 	if err == nil {
@@ -202,7 +207,7 @@ func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (
 // Waiting reports whether commits to the table with this id are waiting on this node for an earlier
 // commit to end.
 func (t *Tables) Waiting(pointer registry.ID) bool {
-	return t.catalog.pipeline.Waiting(pointer)
+	return t.pipeline.Waiting(pointer)
 }
 
 // maintenanceEdit implements commit.Edit for a MaintenanceEdit.

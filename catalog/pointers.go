@@ -10,10 +10,10 @@ import (
 )
 
 // Pointers gives access to the pointers of a catalog. It is safe for concurrent use.
-type Pointers struct{ parts *parts }
+type Pointers struct{ directory *directory.Directory }
 
 // Pointers returns the pointers of c.
-func (c *Catalog) Pointers() Pointers { return Pointers{c.parts} }
+func (c *Catalog) Pointers() Pointers { return Pointers{c.directory} }
 
 // FindForLease returns the id and table-uuid of the pointer called ident, if caller may take a
 // lease on it. It returns the errors of a load.
@@ -21,7 +21,7 @@ func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident
 	registry.ID, string, error) {
 	asked := gate.TakeLease.Needs(gate.OfObject, gate.Always)
 	by := directory.Asker{Caller: caller, Verb: gate.TakeLease}
-	found, err := p.parts.directory.FindFor(ctx, by, asked, directory.Table(), ident)
+	found, err := p.directory.FindFor(ctx, by, asked, directory.Table(), ident)
 	if err != nil {
 		return registry.ID{}, "", moorage.Annotate("catalog.FindForLease", ident.String(), err)
 	}
@@ -31,7 +31,7 @@ func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident
 // Named returns the last known id of the pointer called ident. It checks no privileges. known is
 // false if the name is not cached. Since then the pointer may have been renamed or removed.
 func (p Pointers) Named(ident moorage.Identifier) (id registry.ID, known bool) {
-	found, known := p.parts.directory.Known(ident)
+	found, known := p.directory.Known(ident)
 	if !known {
 		return registry.ID{}, false
 	}
