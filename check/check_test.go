@@ -85,6 +85,20 @@ var damages = []struct {
 	{"tombstone that cannot be read", func(f *fixture) {
 		f.write(registry.Put(registry.TombstoneKey("file:///wh/ns/gone"), registry.StateNone, []byte("{")))
 	}, "cannot be read"},
+	{"labels of nothing", func(f *fixture) {
+		f.put(registry.LabelKey(registry.ID{1}), registry.StateNone, registry.Labels{Object: map[string]string{"a": "b"}})
+	}, "holds labels that no table or view names"},
+	{"labels in another version", func(f *fixture) {
+		_, pointer := f.pointer()
+		f.put(registry.LabelKey(pointer.ID), registry.StateNone, registry.Labels{Object: map[string]string{"a": "b"}})
+	}, "holds labels that no table or view names"},
+	{"labels gone", func(f *fixture) {
+		f.change(func(p *registry.Pointer) { p.Labels = registry.ID{1} })
+	}, "names labels that do not exist"},
+	{"labels that cannot be read", func(f *fixture) {
+		_, pointer := f.pointer()
+		f.write(registry.Put(registry.LabelKey(pointer.ID), registry.StateNone, []byte("{")))
+	}, "which loads leave out"},
 	{"tables within each other", func(f *fixture) {
 		outer := f.record(registry.TableLocation, "/ns", registry.StateBelow)
 		f.create("u")
