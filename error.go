@@ -65,7 +65,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// MarshalText returns the text of String, which records hold. The words for a kind never change.
+// MarshalText returns the text of String. Records store this text, so the words for a kind never
+// change.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads the text of String.

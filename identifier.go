@@ -111,7 +111,7 @@ func ValidateWarehouse(name string) error {
 
 // ValidateName reports a KindBadRequest error if name is empty, longer than NameBytesMax, not
 // UTF-8, or contains NUL or LevelSeparator. Every other character is legal, slashes, dots and
-// percent signs included. In the message, what describes the name.
+// percent signs included. The text in what describes the name in the message.
 func ValidateName(what, name string) error {
 	switch {
 	case name == "":

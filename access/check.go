@@ -89,8 +89,8 @@ func (s *Snapshot) wayDown(members []string, role string) (chain []string) {
 	return nil
 }
 
-// chainBelow returns the length of the longest chain of roles that begins with one of members.
-// known caches the lengths for roles that were already visited.
+// chainBelow returns the length of the longest chain of roles that begins with one of members. The
+// map known caches the lengths for roles that were already visited.
 func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest int) {
 	for _, member := range members {
 		if GranteeOf(moorage.NameOf(member)) != IsRole {
@@ -109,7 +109,7 @@ func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest i
 
 // chainAbove returns the length of the longest chain of roles above the role called name.
 func (s *Snapshot) chainAbove(name string) (longest int) {
-	level := []number{s.names.named(name)}
+	level := []number{s.names.numberOf(name)}
 	for longest <= DepthMax {
 		var above []number
 		for _, each := range level {

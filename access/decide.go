@@ -35,9 +35,9 @@ type Decision struct {
 	// HiddenAt is the index in the path of the outermost object that the caller does not see, if
 	// Outcome is Hidden.
 	HiddenAt int
-	// By is the rule that gave the last missing privilege, if Outcome is Allow. At is the index in
-	// the path of the object whose grant or owner that was; the length of the path means the
-	// server. Grantee is the grantee of that grant, or the owner.
+	// If Outcome is Allow, By is the rule that gave the last missing privilege. At is the index in
+	// the path of the object that has the grant or the owner. If At is the length of the path, that
+	// object is the server. Grantee is the grantee of that grant, or the owner.
 	By      Reason
 	At      int
 	Grantee string
@@ -51,9 +51,9 @@ const pathMax = 1 + moorage.NamespaceLevelsMax + 1
 // privilege either implies Describe, or shows only its own object, or is granted on the server.
 const shows = Describe | Admin
 
-// Decide decides whether the caller has all of asked on the object that path begins with. The
-// question See is whether the caller sees the object. The empty path is the server, which every
-// caller sees. Decide allocates no memory.
+// Decide decides whether the caller has all privileges in asked on the object that path begins
+// with. If asked is See, it decides whether the caller sees the object. The empty path is the
+// server, which every caller sees. Decide allocates no memory.
 func (w *Who) Decide(path []Object, asked Privileges) Decision {
 	path = withoutServer(path)
 	if w.disabled || len(path) > pathMax {
@@ -118,10 +118,10 @@ func (w *Who) denied(path []Object, t *tally) Decision {
 }
 
 // hidden returns the index of the outermost object of path that the caller does not see. It returns
-// -1 if the caller sees all objects. No privilege on the path may show the objects below its own
-// object. here has a bit for each object that a grant to the caller, or the caller's ownership,
-// shows. A caller that sees an object also sees every object above it. So the search goes down, and
-// only its last lookup can find nothing.
+// -1 if the caller sees all objects. The caller must not have a privilege on the path that shows
+// the objects below the privilege's object. The set here has a bit for each object that a grant to
+// the caller, or the caller's ownership, shows. A caller that sees an object also sees every object
+// above it. So the search goes down, and only its last lookup can find nothing.
 func (w *Who) hidden(path []Object, here uint64) int {
 	shown := 0 // the index below the lowest object that is known to be visible
 	for shown < len(path) && here&(1<<shown) == 0 && !path[shown].OwnsInside {
@@ -178,8 +178,8 @@ func (w *Who) ownerOf(record *object, object *Object) string {
 	return w.snapshot.names.holder(object.Creator)
 }
 
-// ofOwner returns the privileges that the owner of an object of kind has on it and on the objects
-// below it.
+// ofOwner returns the privileges that the owner of an object of this kind has on the object and on
+// the objects below it.
 func ofOwner(kind Kind, manages bool) Privileges {
 	if manages {
 		return OfOwner(kind)
@@ -250,7 +250,8 @@ func (w *Who) DecideGrant(path []Object, privileges Privileges) Decision {
 
 // DecideTransfer decides whether the caller may make another grantee the owner of the object that
 // path begins with. The caller must own the object or one above it, or have Admin. An owner below a
-// managed object may not do that: the next owner could do what this owner cannot let others do.
+// managed object may not do that. Such an owner may not grant privileges to others, and a transfer
+// would be a way around that.
 func (w *Who) DecideTransfer(path []Object) Decision {
 	path = withoutServer(path)
 	decision := w.Decide(path, See)

@@ -48,7 +48,7 @@ func (w *Who) Explain(path []Object, asked Privileges) Explanation {
 	return e
 }
 
-// explainStep explains the object at index at of path. The length of path means the server.
+// explainStep explains the object path[at]. If at is the length of path, it explains the server.
 func (w *Who) explainStep(path []Object, at int) Step {
 	step := Step{Object: Object{ID: ServerID, Kind: Server}}
 	if at < len(path) {

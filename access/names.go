@@ -40,7 +40,7 @@ func newNames() *names {
 	e := namesEdit{names: *n, numbers: n.numbers.edit(0)}
 	e.number("")
 	e.number(Everyone)
-	return e.done()
+	return e.result()
 }
 
 // identity returns the identity with a number.
@@ -63,9 +63,9 @@ func (n *names) holder(identity string) string {
 	return ""
 }
 
-// named returns the number of the principal or role that has a name now. It is zero if there is no
+// numberOf returns the number of the principal or role that has a name now. It is zero if there is no
 // number.
-func (n *names) named(text string) number { return n.numbered(n.present(text)) }
+func (n *names) numberOf(text string) number { return n.numbered(n.present(text)) }
 
 // numbered returns the number of an identity, or zero if it has no number.
 func (n *names) numbered(identity string) number {
@@ -156,9 +156,9 @@ func (e *namesEdit) number(text string) number {
 	return given
 }
 
-func (e *namesEdit) done() *names {
+func (e *namesEdit) result() *names {
 	done := e.names
-	done.numbers = e.numbers.done()
+	done.numbers = e.numbers.result()
 	return &done
 }
 

@@ -67,21 +67,21 @@ func (s *childSet) find(id ID) (int, bool) {
 	return slices.BinarySearchFunc(s.children, id, func(c child, id ID) int { return compareIDs(c.id, id) })
 }
 
-// add adds by to the count for a child. by may be negative.
-func (s *childSet) add(id ID, kind Kind, by int) {
+// add adds delta, which may be negative, to the count for a child.
+func (s *childSet) add(id ID, kind Kind, delta int) {
 	cut := s.cut()
-	s.grants += by
+	s.grants += delta
 	if cut {
 		return
 	}
 	at, found := s.find(id)
 	switch {
 	case !found:
-		s.children = slices.Insert(s.children, at, child{id, kind, by})
-	case s.children[at].grants+by == 0:
+		s.children = slices.Insert(s.children, at, child{id, kind, delta})
+	case s.children[at].grants+delta == 0:
 		s.children = slices.Delete(s.children, at, at+1)
 	default:
-		s.children[at].grants += by
+		s.children[at].grants += delta
 	}
 	if len(s.children) > ChildrenMax {
 		s.children = nil
@@ -125,15 +125,15 @@ func (e *edit) put(record Grants) {
 	}
 	before, after := old.grantees(), next.grantees()
 	if found && old.kind == next.kind && slices.Equal(old.ancestors, next.ancestors) {
-		before, after = without(before, after), without(after, before)
+		before, after = difference(before, after), difference(after, before)
 	}
 	e.count(record.ID, old, before, -1)
 	e.count(record.ID, next, after, +1)
 	e.objects.set(record.ID, next)
 }
 
-// without returns the elements of all that are not in others. Both must be sorted.
-func without(all, others []number) []number {
+// difference returns the elements of all that are not in others. Both must be sorted.
+func difference(all, others []number) []number {
 	return slices.DeleteFunc(slices.Clone(all), func(n number) bool {
 		_, found := slices.BinarySearch(others, n)
 		return found
@@ -188,8 +188,8 @@ func (e *edit) shared(ancestors []ID) []ID {
 	return known
 }
 
-// count adds by to the counts of each of grantees, in every container above an object.
-func (e *edit) count(id ID, o object, grantees []number, by int) {
+// count adds delta to the counts of each of grantees, in every container above an object.
+func (e *edit) count(id ID, o object, grantees []number, delta int) {
 	if len(grantees) == 0 {
 		return
 	}
@@ -198,7 +198,7 @@ func (e *edit) count(id ID, o object, grantees []number, by int) {
 	}
 	o.above(id, func(container, child ID, kind Kind) {
 		for _, grantee := range grantees {
-			e.set(place{container, grantee}).add(child, kind, by)
+			e.set(place{container, grantee}).add(child, kind, delta)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func (o object) above(id ID, do func(container, child ID, kind Kind)) {
 	do(ServerID, child, kind)
 }
 
-// set returns the set of children at a place. This edit may change it.
+// set returns the set of children at a place. The edit e may change the set.
 func (e *edit) set(at place) *childSet {
 	if set, found := e.sets[at]; found {
 		return set
@@ -265,9 +265,8 @@ func (e *edit) finish() {
 	}
 }
 
-// recount rebuilds the sets that were cut and now have few enough grants. It goes through all
-// objects, which takes some 50 ms for a million. It happens once in a thousand revokes or less
-// often.
+// recount rebuilds the sets that were cut and now have few enough grants. It visits all objects,
+// which takes some 50 ms for a million. It is necessary once in a thousand revokes, or less often.
 func (e *edit) recount() {
 	again := make(map[place]*childSet)
 	for at, set := range e.sets {

@@ -21,11 +21,12 @@ const (
 	ListChildren
 )
 
-// PlanList plans how to list the children of kind in a container. The path begins with the
-// container. The empty path means the list of warehouses. They are few, so the plan for them is
-// never ListChildren. Only ListChildren comes with ids: at most ChildrenMax, sorted, in a slice
-// that the caller may keep. The ids lack objects that the asker created and that have no grants. So
-// an asker that created an object in the container must have OwnsInside there, and gets ListSeen.
+// PlanList plans how to list the children of a container that are of one kind. The path begins with
+// the container. The empty path means the list of warehouses. They are few, so the plan for them is
+// never ListChildren. PlanList returns ids only with ListChildren: at most ChildrenMax, sorted, in
+// a slice that the caller of PlanList may keep. The ids do not contain objects without grants, even
+// if w created them. So if w created an object in the container, the container must have
+// OwnsInside, and the plan is ListSeen.
 func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	path = withoutServer(path)
 	if !w.Seen(path) {
@@ -64,8 +65,8 @@ func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 }
 
 // SeenIn reports whether the caller sees child, if PlanList returned ListSeen or ListChildren for
-// the container of child. It has the result of Seen, but checks only child, because then no object
-// above child shows it.
+// the container of child. It has the same result as Seen, but checks only child: with these plans,
+// no object above child makes child visible.
 func (w *Who) SeenIn(child Object) bool {
 	if w.disabled {
 		return false

@@ -66,8 +66,8 @@ func (e *shardedEdit[K, V]) owned(shard uint8) map[K]V {
 	return e.shards[shard]
 }
 
-// done returns the map. The edit must not be used afterwards.
-func (e *shardedEdit[K, V]) done() *sharded[K, V] {
+// result returns the map. The edit must not be used afterwards.
+func (e *shardedEdit[K, V]) result() *sharded[K, V] {
 	done := e.sharded
 	return &done
 }

@@ -39,7 +39,8 @@ func New(epoch uint64, records Records) *Snapshot {
 	return empty.With(epoch, Changes{Records: records})
 }
 
-// With returns the snapshot at epoch: s after changes. Both snapshots share all unchanged parts.
+// With returns s with changes applied. The new snapshot has the given epoch, and shares all
+// unchanged parts with s.
 func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
 	e := edit{
 		names: s.names.edit(changes), objects: s.objects.edit(len(changes.Grants)), below: s.below.edit(0),
@@ -54,7 +55,7 @@ func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
 	e.finish()
 	return &Snapshot{
 		epoch: epoch, count: s.count + e.added, callers: newCallers(),
-		names: e.names.done(), objects: e.objects.done(), below: e.below.done(),
+		names: e.names.result(), objects: e.objects.result(), below: e.below.result(),
 	}
 }
 
@@ -101,8 +102,8 @@ func (s *Snapshot) Keys(id string) (keys []Key, owner Principal) {
 	return keys, owner
 }
 
-// KeyLives reports whether a secret of the API key called id is valid at now. generation selects
-// the secret. If the key's principal is disabled, the secret is not valid.
+// KeyLives reports whether a secret of the API key called id is valid at the time now. generation
+// selects the secret. If the key's principal is disabled, the secret is not valid.
 func (s *Snapshot) KeyLives(id string, generation uint64, now time.Time) bool {
 	owner := s.names.principals[s.names.keys[id]]
 	return !owner.Disabled && slices.ContainsFunc(owner.Keys, func(k Key) bool {

@@ -46,7 +46,7 @@ func (w *Who) DecideThrough(views []Passed, path []Object, asked Privileges) Wal
 		if decision := w.decideAs(as, view.Path, Read); decision.Outcome != Allow {
 			return Walk{decision, step, as.isOwner, as.owner}
 		}
-		as = as.behind(w.snapshot, view)
+		as = as.throughView(w.snapshot, view)
 	}
 	if asked == See {
 		as = asker{Who: w}
@@ -65,7 +65,7 @@ func (w *Who) ExplainThrough(views []Passed, path []Object, asked Privileges) (w
 			step.Explanation = as.Explain(view.Path, Read)
 		}
 		steps = append(steps, step)
-		as = as.behind(w.snapshot, view)
+		as = as.throughView(w.snapshot, view)
 	}
 	if asked == See {
 		as = asker{Who: w}
@@ -83,8 +83,8 @@ type asker struct {
 	owner   string
 }
 
-// behind returns the asker whose privileges count for the objects that view names.
-func (a asker) behind(s *Snapshot, view Passed) asker {
+// throughView returns the asker whose privileges count for the objects that view names.
+func (a asker) throughView(s *Snapshot, view Passed) asker {
 	if !view.Definer || len(view.Path) == 0 {
 		return a
 	}
@@ -93,9 +93,10 @@ func (a asker) behind(s *Snapshot, view Passed) asker {
 	return asker{s.ofOwner(owner), true, owner}
 }
 
-// decideAs decides about a request of the caller w in which the privileges of as count. If as is an
-// owner and lacks a privilege, the outcome is Hidden, unless w itself sees the object. If the owner
-// may describe the object, it is Forbid, because the view then shows the object to its callers.
+// decideAs decides about a request of the caller w. Only the privileges of the asker as count. If
+// as is an owner and lacks a privilege, the outcome is Hidden, unless w itself sees the object. If
+// the owner may describe the object, the outcome is Forbid, because the view then shows the object
+// to its callers.
 func (w *Who) decideAs(as asker, path []Object, asked Privileges) Decision {
 	if len(path) == 0 {
 		return Decision{Missing: asked}
@@ -139,7 +140,7 @@ func (s *Snapshot) ofOwner(owner string) *Who {
 
 // newRole returns a caller that has the privileges of every member of a role.
 func newRole(s *Snapshot, role string) *Who {
-	who := &Who{snapshot: s, caller: Caller{Acting: true}, direct: []number{everyoneNumber, s.names.named(role)}}
+	who := &Who{snapshot: s, caller: Caller{Acting: true}, direct: []number{everyoneNumber, s.names.numberOf(role)}}
 	who.numbers = s.names.closure(who.direct)
 	who.index()
 	return who
@@ -147,15 +148,15 @@ func newRole(s *Snapshot, role string) *Who {
 
 // Believed reports whether the catalog trusts the views that a request names in a warehouse. If
 // engines act in the caller's name, each of them needs Delegate on the warehouse. Without engines
-// the caller itself needs it. only are the roles that the key of the engines is limited to, or nil
-// if there is no limit.
-func (w *Who) Believed(warehouse Object, engines, only []string) bool {
+// the caller itself needs it. limits has the roles that the key of the engines is limited to. It is
+// nil if there is no limit.
+func (w *Who) Believed(warehouse Object, engines, limits []string) bool {
 	path := []Object{warehouse}
 	if len(engines) == 0 {
 		return w.Decide(path, Delegate).Outcome == Allow
 	}
 	for _, engine := range engines {
-		who := w.snapshot.Who(Caller{Name: engine, Only: only})
+		who := w.snapshot.Who(Caller{Name: engine, Only: limits})
 		if GranteeOf(engine) != IsPrincipal || who.Decide(path, Delegate).Outcome != Allow {
 			return false
 		}

@@ -61,13 +61,13 @@ func newWho(s *Snapshot, caller Caller) *Who {
 	caller.Roles, caller.Only = slices.Clone(caller.Roles), slices.Clone(caller.Only)
 	who := &Who{snapshot: s, caller: caller, disabled: s.names.principals[caller.Name].Disabled}
 	if GranteeOf(caller.Name) == IsPrincipal {
-		who.direct = append(who.direct, everyoneNumber, s.names.named(caller.Name))
+		who.direct = append(who.direct, everyoneNumber, s.names.numberOf(caller.Name))
 		who.direct = append(who.direct, s.names.numbered(moorage.AnyIdentityOf(caller.Name)))
 		who.owns = s.names.present(caller.Name)
 	}
 	for _, role := range caller.Roles {
 		if GranteeOf(role) == IsTokenRole {
-			who.direct = append(who.direct, s.names.named(role))
+			who.direct = append(who.direct, s.names.numberOf(role))
 		}
 	}
 	who.numbers = s.names.closure(who.direct)
@@ -98,7 +98,7 @@ func (w *Who) narrow(roles []string) {
 		w.direct = append(w.direct, everyoneNumber)
 	}
 	for _, role := range roles {
-		given := w.snapshot.names.named(role)
+		given := w.snapshot.names.numberOf(role)
 		if GranteeOf(role) != IsPrincipal && slices.Contains(held, given) {
 			w.direct = append(w.direct, given)
 		}

@@ -40,10 +40,10 @@ type Line struct {
 	Missing   []string // the privileges in Asked that the caller lacks
 	Decision  string   // allow, forbid or hidden
 	By        string   // the rule that allowed it: owner, or a grant
-	// Through are the views by which the caller reached the object, the outermost first. As is the
-	// owner whose privileges counted for the objects that these views name. It is empty if the
-	// caller's own counted. RefusedAt is the view that denied access. Ignored are views that the
-	// request named, although its sender is not trusted to name views.
+	// Through are the views by which the caller reached the object, the outermost first. The field
+	// As is the owner whose privileges counted for the objects that these views name. It is empty
+	// if the caller's own privileges counted. RefusedAt is the view that denied access. Ignored are
+	// views that the request named, although its sender is not trusted to name views.
 	Through   []string
 	As        string
 	RefusedAt string

@@ -217,7 +217,7 @@ func (l *Log) Strict() bool { return l.config.Strict }
 
 // Denials returns the lines about a denied request. It searches the last DenialsMax denials of this
 // node. It returns nil if they contain no such lines.
-func (l *Log) Denials(requestID string) []Line { return l.recent.of(requestID) }
+func (l *Log) Denials(requestID string) []Line { return l.recent.ofRequest(requestID) }
 
 // Stats returns the counters of the log.
 func (l *Log) Stats() Stats {

@@ -23,9 +23,9 @@ func (r *recent) add(line Line) {
 	r.next = (r.next + 1) % DenialsMax
 }
 
-// of returns the lines of a request, the oldest first. It searches all lines, because it is called
+// ofRequest returns the lines of a request, the oldest first. It searches all lines, because it is called
 // rarely.
-func (r *recent) of(requestID string) (found []Line) {
+func (r *recent) ofRequest(requestID string) (found []Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.lines {

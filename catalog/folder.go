@@ -32,8 +32,9 @@ func folderOf(path *directory.Path, ns moorage.Namespace) string {
 	return folder
 }
 
-// checkNamespaceLocation returns KindBadRequest if the properties of a namespace have a location
-// that no table of the warehouse of path could have.
+// checkNamespaceLocation checks the location in the properties of a namespace. It returns
+// KindBadRequest if no table of the warehouse could have such a location. The path leads to the
+// namespace.
 func (p *parts) checkNamespaceLocation(path *directory.Path, properties map[string]string) error {
 	location, set := properties[PropLocation]
 	if !set {

@@ -371,7 +371,7 @@ func (p PropertiesChange) checkKeys() error {
 	return nil
 }
 
-// plan plans p for the namespace of record.
+// plan plans the change p of the namespace in record.
 func (p PropertiesChange) plan(attempt *commit.Attempt, record registry.Record) (*commit.Plan, error) {
 	value, err := ledger.Decode[registry.Namespace](record)
 	if err != nil {

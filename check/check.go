@@ -3,15 +3,15 @@
 //
 // # What it promises
 //
-// Check finds every fault listed at Check. It may run while nodes use the store. It looks twice,
-// and reports the faults that both looks found. Check changes nothing, except that it removes the
-// blockers of transactions that have ended. An unreadable record counts as one problem, and does
-// not hide other problems.
+// Check finds every fault that is listed in the comment of the function Check. It may run while
+// nodes use the store. It looks twice, and reports the faults that both looks found. Check changes
+// nothing, except that it removes the blockers of transactions that have ended. An unreadable
+// record counts as one problem, and does not hide other problems.
 //
 // # How it works
 //
-// One look (look.go) reads the tables of the registry. A record that is named by another is read
-// before the other. The look holds all pointers in memory. unreadable.go finds out what an
+// One look (look.go) reads the tables of the registry. If one record names another, the look reads
+// the named record first. The look holds all pointers in memory. unreadable.go finds out what an
 // unreadable record belongs to. Concurrent callers share one run (shared.go).
 //
 // # What it must not know
@@ -53,15 +53,15 @@ type Files interface {
 type Config struct {
 	ledger.Deps
 	Files Files
-	// Opened is when this process opened the store with exclusive use. A transaction whose deadline
-	// was earlier counts as due from Opened on. Zero means that other processes may have the store
-	// open.
+	// Opened is when this process opened the store with exclusive use. If the deadline of a
+	// transaction was before Opened, the transaction counts as due since Opened. Zero means that
+	// other processes may have the store open.
 	Opened time.Time
 }
 
 // Report is the result of Check.
 type Report struct {
-	// The counts below cover readable records only. Of tables and views, they cover live ones only.
+	// The counts below cover readable records only. They cover only tables and views that are live.
 	Warehouses int
 	Namespaces int
 	Tables     int

@@ -38,8 +38,8 @@ type placeAnswers struct {
 	failure error  // the first failure
 }
 
-// at returns the results of the storage that place describes and that has location.
-func (a *answering) at(warehouse, location string, place storage.Place) *placeAnswers {
+// resultsAt returns the results of the storage that place describes and that has location.
+func (a *answering) resultsAt(warehouse, location string, place storage.Place) *placeAnswers {
 	at := location
 	if parsed, err := storage.Parse(location); err == nil {
 		at = storage.Location{Scheme: parsed.Scheme, Authority: parsed.Authority, Path: "/"}.String()
@@ -56,8 +56,8 @@ func (a *answering) at(warehouse, location string, place storage.Place) *placeAn
 	return answers
 }
 
-// again resets the counts of the previous look, but remembers which storages do not answer.
-func (a *answering) again() {
+// reset resets the counts of the previous look, but remembers which storages do not answer.
+func (a *answering) reset() {
 	for _, answers := range a.places {
 		answers.files = 0
 	}
@@ -99,8 +99,8 @@ func plain(err error) string {
 }
 
 // ask calls read, within fileTimeout. It returns false without an error if the storage failed, and
-// remembers that. It does the same without a call if the storage does not answer any more. Any
-// other error describes the file.
+// remembers that. If the storage has stopped answering, ask returns the same without a call of
+// read. Any other error describes the file.
 func (p *placeAnswers) ask(ctx context.Context, read func(context.Context) error) (bool, error) {
 	if p.over {
 		p.files++
@@ -148,7 +148,7 @@ func isAboutFile(err error) bool {
 // table. It leaves out dropped tables, because some engines delete the files themselves once the
 // name is gone.
 func (l *look) files(ctx context.Context) error {
-	l.storages.again()
+	l.storages.reset()
 	pointers := slices.SortedFunc(maps.Values(l.pointers), func(a, b pointerAt) int {
 		return strings.Compare(a.value.MetadataLocation, b.value.MetadataLocation)
 	})
@@ -177,7 +177,7 @@ func (l *look) files(ctx context.Context) error {
 func (l *look) readUUID(ctx context.Context, pointer pointerAt) (uuid string, read bool, err error) {
 	at := pointer.value
 	readIn := func(place storage.Place) {
-		answers := l.storages.at(at.Warehouse, at.MetadataLocation, place)
+		answers := l.storages.resultsAt(at.Warehouse, at.MetadataLocation, place)
 		read, err = answers.ask(ctx, func(ctx context.Context) (err error) {
 			uuid, err = l.config.Files.UUIDIn(ctx, place, at)
 			return err

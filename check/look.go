@@ -62,7 +62,7 @@ func kindOf(pointer registry.Pointer) (noun string, entry registry.State) {
 	return "table", registry.StateTable
 }
 
-// String names p in a problem.
+// String returns the words with which a problem names p.
 func (p pointerAt) String() string {
 	noun, _ := kindOf(p.value)
 	return fmt.Sprintf("%s %s.%s (%s)", noun, p.value.Warehouse, p.value.Identifier(), p.value.ID)
@@ -93,7 +93,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		granted:    map[registry.Key]policyAt{},
 	}
 	m := &maintained{look: l, dues: map[kindOn][]registry.Key{}, says: map[kindOn]registry.Key{}}
-	// A record that another record names is read before the other.
+	// If one record names another, the look reads the named record first.
 	if err := l.readTransactions(ctx); err != nil {
 		return Report{}, err
 	}

@@ -151,7 +151,7 @@ func (m *maintained) jobFiles(ctx context.Context, job registry.Job) error {
 	}
 	for _, file := range files {
 		place := m.look.config.Files.PlaceOf(warehouse)
-		answers := m.look.storages.at(pointer.value.Warehouse, file.Location, place)
+		answers := m.look.storages.resultsAt(pointer.value.Warehouse, file.Location, place)
 		_, err := answers.ask(ctx, func(ctx context.Context) error {
 			return m.look.config.Files.StatIn(ctx, place, file.Location)
 		})

@@ -112,7 +112,8 @@ func (l *look) chain(id registry.ID) (ids []registry.ID) {
 	return nil
 }
 
-// mayBeHidden reports whether the object of a grants record may exist, with an unreadable record.
+// mayBeHidden reports whether the object of a grants record may exist although no record of it was
+// read, because that record may be unreadable.
 func mayBeHidden(l *look, at policyAt) bool {
 	if l.hidden(registry.PointerKey(at.object)) {
 		return true

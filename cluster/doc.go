@@ -10,12 +10,13 @@
 //
 // # Which node owns
 //
-// The members are the lock sessions of the nodes that have a peer address. The store increments the
-// number of the view whenever a member joins or leaves. A node reads members and number once a
-// second, and ignores a view that is older than its present one (Membership). The owner of a
-// pointer is the member with the greatest hash of its address and the pointer's id (View.Owner). So
-// two nodes with one view agree. When a member joins or leaves, only pointers that it gets or had
-// change their owner.
+// The members are the lock sessions of the nodes that have a peer address. A view has the members
+// at one moment, and a number. The store increments the number whenever a member joins or leaves. A
+// node reads the view once a second, and ignores a view that is older than its present one
+// (Membership). The owner of a pointer is the member with the greatest hash of its address and the
+// pointer's id (View.Owner). So two nodes with the same view agree on every owner. When a member
+// joins, only the pointers that it takes over change their owner. When a member leaves, only its
+// own pointers do.
 //
 // The views of two nodes may differ for a moment. Then both execute commits of one pointer, which
 // compete as they do without owners. A forwarded request is always executed by the node that

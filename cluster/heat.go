@@ -9,8 +9,8 @@ import (
 const (
 	// HeatLasts is how long a pointer is hot after a lost race.
 	HeatLasts = 30 * time.Second
-	// heatMax bounds how many pointers are remembered. If more pointers are hot, an owner would not
-	// help, and the oldest are forgotten.
+	// heatMax bounds how many pointers are remembered. If more pointers are hot, owners would not
+	// help, and the pointers whose lost races are oldest are forgotten.
 	heatMax = 4096
 )
 

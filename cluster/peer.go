@@ -71,7 +71,7 @@ func Protocols() *http.Protocols {
 // Arrive returns the handler of the peer listener. It passes requests to handler, with the data
 // about them that the forwarding node has sent (moorage.ArrivalOf). If it does not understand a
 // request, it answers 421, so that the forwarding node executes the request. It must run only
-// behind the TLS of NewTLS, because it trusts the peer about the caller.
+// behind the TLS of NewTLS, because it accepts any caller that the peer names.
 func Arrive(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := decodeCaller(r.Header.Get(headerCaller))

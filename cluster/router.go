@@ -32,7 +32,7 @@ const (
 	// silenceMax is how long a peer may send nothing before it gets a ping. It is also how long the
 	// peer may take to answer the ping. A peer that hangs accepts connections, but does not answer.
 	silenceMax = time.Second
-	// answerMax bounds a forwarded request. The owner gives a commit up earlier.
+	// answerMax bounds a forwarded request. The owner gives up a commit before that.
 	answerMax = 45 * time.Second
 	// forwardsMax bounds the requests that this node forwards at once. It executes further requests
 	// itself.
@@ -175,8 +175,8 @@ func (r *Router) mayAsk(owner Member) bool {
 }
 
 // passOver stops forwarding to the node at address for a while. It does nothing if the client has
-// disconnected. why is the error of the failed request.
-func (r *Router) passOver(ctx context.Context, address string, result Result, why error) {
+// disconnected. cause is the error of the failed request.
+func (r *Router) passOver(ctx context.Context, address string, result Result, cause error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -192,7 +192,7 @@ func (r *Router) passOver(ctx context.Context, address string, result Result, wh
 	r.mu.Unlock()
 	if !known {
 		r.config.Logger.WarnContext(ctx, "a node did not answer, so its commits are carried out here for a while",
-			"peer", address, "result", string(result), "for", PassedOver, "error", moorage.OneLine(why.Error()))
+			"peer", address, "result", string(result), "for", PassedOver, "error", moorage.OneLine(cause.Error()))
 	}
 }
 

@@ -109,7 +109,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 	address := a.addressOf(r)
 	caller, err := a.identify(r, address)
 	if err != nil {
-		return moorage.Caller{}, a.answered(address, err)
+		return moorage.Caller{}, a.kindError(address, err)
 	}
 	caller.Address = address
 	caller.Client = moorage.ClientOf(r.Header.Get("X-Client-Version"), r.UserAgent())
@@ -122,9 +122,9 @@ const (
 	textRefused = "Invalid credentials"
 )
 
-// answered converts the error of a failed authentication into an error with a kind. If the
+// kindError converts the error of a failed authentication into an error with a kind. If the
 // credential was refused, it counts that.
-func (a *Authenticator) answered(address string, err error) error {
+func (a *Authenticator) kindError(address string, err error) error {
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok {
 		return err
@@ -170,7 +170,7 @@ func (a *Authenticator) identify(r *http.Request, address string) (moorage.Calle
 	return moorage.Caller{}, refuse(reasonMalformed)
 }
 
-// authorize checks the credential in the Authorization header header.
+// authorize checks the credential in header, the value of the request's Authorization header.
 func (a *Authenticator) authorize(ctx context.Context, header, address string) (accepted, error) {
 	scheme, credential, found := strings.Cut(header, " ")
 	switch {
@@ -236,8 +236,8 @@ func (a *Authenticator) bearer(ctx context.Context, text, address string) (accep
 	return a.checkAlive(ctx, made.caller, made.until)
 }
 
-// verify returns the caller of a token that was sent from address. It records in made how the token
-// was verified.
+// verify returns the caller of a token that was sent from address. It records how the token was
+// verified in the fields of made.
 func (a *Authenticator) verify(ctx context.Context, t *token, address string, made *verified) (
 	caller moorage.Caller, err error) {
 	from, ok := t.claims.text("iss")
@@ -254,7 +254,7 @@ func (a *Authenticator) verify(ctx context.Context, t *token, address string, ma
 	return caller, err
 }
 
-// newJitter returns a random source for a single user, seeded by from.
-func newJitter(from *mathrand.Rand) *mathrand.Rand {
-	return mathrand.New(mathrand.NewPCG(from.Uint64(), from.Uint64()))
+// newJitter returns a random source for a single user. Its seed is drawn from source.
+func newJitter(source *mathrand.Rand) *mathrand.Rand {
+	return mathrand.New(mathrand.NewPCG(source.Uint64(), source.Uint64()))
 }

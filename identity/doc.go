@@ -4,7 +4,8 @@
 // # Ways in
 //
 // An Authenticator reads only one credential of a request: the first in this list that the request
-// has. If it is not valid, the request fails.
+// has. If it is not valid, the request fails. token.go parses tokens, keys.go checks API keys, and
+// certificate.go reads certificates.
 //
 //   - Authorization: Bearer with a token of an outside issuer (IssuerConfig), or with one of this
 //     store.

@@ -41,11 +41,11 @@ func (a *Authenticator) checkKey(ctx context.Context, id, secret string) (accept
 	return accepted{caller, key.Epoch, alive.Ends}, nil
 }
 
-// refusal returns an error that has the reason why a secret with the hash given is refused. id is
-// the id of the key. The error names the key only if the secret is, or was, one of the key's own.
-func (k APIKey) refusal(id string, given [32]byte, now time.Time) error {
+// refusal returns an error that has the reason why a secret with this hash is refused. id is the id
+// of the key. The error names the key only if the secret is, or was, one of the key's own.
+func (k APIKey) refusal(id string, hash [32]byte, now time.Time) error {
 	for _, known := range k.Secrets {
-		if subtle.ConstantTimeCompare(given[:], known.SHA256[:]) != 1 {
+		if subtle.ConstantTimeCompare(hash[:], known.SHA256[:]) != 1 {
 			continue
 		}
 		if !now.Before(known.Ends) {

@@ -153,8 +153,8 @@ func newFetcher(config IssuerConfig) (*fetcher, error) {
 	return &fetcher{config: config, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
 }
 
-// checkRedirect allows a redirect only to the same host and scheme. Another server is not
-// configured, and must not get the token of token-file.
+// checkRedirect allows a redirect only to the same host and scheme. Another server is not in the
+// configuration of the issuer, so it must not get the token in token-file.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || len(before) > fetchHopsMax {

@@ -21,8 +21,8 @@ const (
 	// signerLife is how long a process signs with one key.
 	signerLife = 24 * time.Hour
 	// publicGrace is how long a public key is kept after the end of the last token that it
-	// verifies. It lets a client that was asleep renew an expired token with the token and its
-	// credential.
+	// verifies. So a client that was asleep can still renew its expired token, with the token and
+	// the client's credential.
 	publicGrace = 24 * time.Hour
 	// publicKeysMax bounds the public keys in the cache, and also the keys that are remembered as
 	// missing.

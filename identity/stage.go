@@ -122,7 +122,8 @@ func (s *Stages) Location(ctx context.Context, text, caller string, table moorag
 	return stage.Location, err
 }
 
-// read reads a token that caller has sent. Lookups of the token's key count for caller.
+// read reads a token that caller has sent. Lookups of the token's key count against the limit of
+// caller.
 func (s *Stages) read(ctx context.Context, text, caller string) (Stage, error) {
 	t, err := parseToken(text)
 	if err != nil {

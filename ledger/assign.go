@@ -60,8 +60,8 @@ func NewAssigner(store registry.Store, owner registry.ID) *Assigner {
 // returns. While do runs, a goroutine renews the assignment. That goroutine has ended when Assign
 // returns.
 //
-// work is the ID of the assignment's key: a path of the name of the work and its subject, such as
-// "purge/" and the id of a task. life, at least LifeMin, is how long the assignment lasts without a
+// work is the ID of the assignment's key. It consists of a name and a subject: "purge/" and the id
+// of a task, for example. life, at least LifeMin, is how long the assignment lasts without a
 // renewal. After that time another owner may take it. All assignments of one work should have the
 // same life.
 //

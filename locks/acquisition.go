@@ -32,7 +32,7 @@ func newAcquisition(ctx context.Context, node *Distributed, plan []Grant) *acqui
 	return op
 }
 
-// enter makes s the session of op, which must not use any lease.
+// enter makes s the session of op. At that time op must not use any lease.
 func (op *acquisition) enter(s *session) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -51,8 +51,8 @@ func (op *acquisition) complete() bool {
 	return true
 }
 
-// lost ends the hold of an operation that lost a lease of session s.
-func (op *acquisition) lost(s *session) {
+// endHold ends the hold of an operation that lost a lease of session s.
+func (op *acquisition) endHold(s *session) {
 	op.mu.Lock()
 	losing := op.session == s && op.granted && !op.over
 	if op.session == s && !op.granted {

@@ -16,9 +16,9 @@ type announcement struct {
 // another process left with the same address and host. So operations need not wait for the locks of
 // this process's predecessor.
 //
-// Call it when the node listens on address: then no other process does. host must identify one
-// machine and network, so that this is certain. An empty host ends no session. Announce does not
-// wait: the node's sweep records the address at once, and tries again later if that fails.
+// Call it when the node listens on address. Then no other process listens there. host must identify
+// one machine and network, so that this is certain. An empty host ends no session. Announce does
+// not wait: the node's sweep records the address at once, and tries again later if that fails.
 func (d *Distributed) Announce(address, host string) {
 	d.mu.Lock()
 	d.announced = announcement{address: address, host: host}

@@ -31,11 +31,11 @@ type Coalesced struct {
 	give *worker.Worker
 }
 
-// NewCoalesced returns a Coalesced that takes its leases through over, which must have no other
-// user. Close closes the Distributed.
-func NewCoalesced(over *Distributed) *Coalesced {
-	c := &Coalesced{Distributed: over}
-	c.give = over.worker("lock shares", wantsInterval, c.giveUp)
+// NewCoalesced returns a Coalesced that takes its leases through inner. Close closes inner, which
+// must have no other user.
+func NewCoalesced(inner *Distributed) *Coalesced {
+	c := &Coalesced{Distributed: inner}
+	c.give = inner.worker("lock shares", wantsInterval, c.giveUp)
 	c.give.Start()
 	return c
 }
@@ -73,8 +73,8 @@ func (c *Coalesced) take(ctx context.Context, op *acquisition, ticket int64) (bl
 }
 
 // join makes op a user of the held shares that it needs. If a share is neither held nor has a
-// leader, op becomes its leader, and tries to take it. join returns the leases to be taken, in the
-// order of the plan.
+// leader, op becomes its leader, and tries to take it. join returns the leases that op must take,
+// in the order of the plan.
 //
 // If op may follow, join may instead return a share that another operation is trying to take. Then
 // op must leave and wait until that operation has taken the share or failed. An operation that
@@ -137,8 +137,8 @@ func (s *session) hasShares() bool {
 	return len(s.shares) > 0
 }
 
-// retire closes shares to further users if their ids are in wanted, or if they were not used since
-// idle. Shares without users become unneeded.
+// retire closes a share to further users if its id is in wanted, or if it was not used since the
+// time idle. Shares without users become unneeded.
 func (s *session) retire(wanted []int64, idle time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,14 +30,14 @@ const (
 	SilenceMax = HeartbeatMax + beatMax + time.Second
 
 	// beatMax bounds a heartbeat. If the previous heartbeat took longer, the database is slow, and
-	// callMax is the bound. A heartbeat on a dead connection must leave time for one on another
-	// connection.
+	// callMax is the bound. A heartbeat that waits on a dead connection must end early enough for
+	// another heartbeat on another connection.
 	beatMax = time.Second
 	// beatSayPause is the shortest pause between two reports of failing heartbeats.
 	beatSayPause = 10 * time.Second
-	// unstatedSilenceMax is SilenceMax for sessions of nodes that do not state theirs. These nodes
-	// send a heartbeat every 5 s. Blocking operations allow them SessionTTL, as these nodes do
-	// themselves.
+	// unstatedSilenceMax is used instead of SilenceMax for the sessions of nodes that do not state
+	// their own maximum. These nodes send a heartbeat every 5 s. Blocking operations allow them
+	// SessionTTL, as these nodes do themselves.
 	unstatedSilenceMax = 6 * time.Second
 
 	pollPauseMin = 5 * time.Millisecond
@@ -163,7 +163,7 @@ func (d *Distributed) acquire(ctx context.Context, request Request, options Opti
 	plan := Plan(request)
 	patience := newPatience(options, d.now)
 	if err := d.local.acquire(ctx, plan, patience); err != nil {
-		patience.ended(err)
+		patience.reportResult(err)
 		return nil, err
 	}
 	op := newAcquisition(ctx, d, plan)
@@ -173,7 +173,7 @@ func (d *Distributed) acquire(ctx context.Context, request Request, options Opti
 	} else {
 		err = d.takeLeases(ctx, op, patience, take)
 	}
-	patience.ended(err)
+	patience.reportResult(err)
 	if err != nil {
 		op.hold.Release()
 		return nil, err
@@ -205,7 +205,7 @@ func (d *Distributed) takeInSession(ctx context.Context, op *acquisition, patien
 	if !nonBlocking {
 		ticket = op.session.drawTicket()
 		defer func() {
-			queue.left(err)
+			queue.endWait(err)
 			if err == nil {
 				op.session.returnTicket(ticket)
 				return
@@ -231,7 +231,7 @@ func (d *Distributed) takeInSession(ctx context.Context, op *acquisition, patien
 			d.observer.LockConflicted(blocked.Path.Level())
 			return &ConflictError{blocked}
 		}
-		queue.at(blocked)
+		queue.beginWait(blocked)
 		if settled != nil {
 			err = patience.wait(ctx, settled, nil)
 		} else {
@@ -318,18 +318,18 @@ type queue struct {
 	since   time.Time
 }
 
-// at records that the operation waits for blocked.
-func (q *queue) at(blocked Grant) {
+// beginWait records that the operation waits for the lock blocked.
+func (q *queue) beginWait(blocked Grant) {
 	if q.blocked == blocked {
 		return
 	}
-	q.left(nil)
+	q.endWait(nil)
 	q.blocked, q.since = blocked, q.now()
 	q.observer.LockConflicted(blocked.Path.Level())
 }
 
-// left records that the operation no longer waits, and why.
-func (q *queue) left(err error) {
+// endWait records that the operation no longer waits, and why.
+func (q *queue) endWait(err error) {
 	if q.blocked.Path.IsZero() {
 		return
 	}

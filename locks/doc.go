@@ -86,9 +86,9 @@
 //
 // A node renews its session about once a second. If a session was silent for 3 s by the store's
 // clock, an operation may take from it only the leases that block the operation. Any node ends a
-// session that was silent for 15 s; nodes sweep every 5 s. The store keeps with each session how
-// long others must wait before they pass over it. So nodes with rarer heartbeats can share a store
-// with these.
+// session that was silent for 15 s; nodes sweep every 5 s. The store records for each session how
+// long it must be silent before others may take its leases. So nodes that send heartbeats less
+// often can use the same store.
 //
 // A node learns with its next heartbeat which leases were taken from it. It also measures the 15 s
 // itself, from the time when it sent the last heartbeat that the store answered. In both cases the

@@ -198,7 +198,7 @@ func (d *Distributed) lose(s *session, reason string) {
 // tell ends the holds of victims, the operations that lost a lease of s.
 func (d *Distributed) tell(s *session, victims []*acquisition) {
 	for _, op := range victims {
-		d.inBackground(func() { op.lost(s) })
+		d.inBackground(func() { op.endHold(s) })
 	}
 }
 
@@ -278,7 +278,7 @@ func (d *Distributed) Close() {
 	}
 	if victims, live := s.end(); live {
 		for _, op := range victims {
-			op.lost(s)
+			op.endHold(s)
 		}
 		d.endSession(s)
 	}

@@ -64,15 +64,16 @@ type Leases interface {
 	Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error)
 
 	// Renew records that session is alive, and which leases and tickets it still knows. known has
-	// the ids of these leases and tickets. Renew removes the session's other leases and wants if
-	// their age is at least orphaned: they come from a Try whose answer was lost. Renew returns, in
-	// their order, the ids in known for which the session has no lease and no want.
+	// the ids of these leases and tickets. Renew also removes the session's leases and wants that
+	// are not in known and are at least minAge old. They come from a Try whose answer was lost.
+	// Renew returns, in their order, the ids in known for which the session has no lease and no
+	// want.
 	Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (lost []int64, alive bool,
 		err error)
 
-	// Try takes all of leases or none, at one moment. There is at least one; they are sorted by
-	// path, and each path occurs once. A lease of another session blocks them if it excludes one of
-	// them. So does a want of an older ticket of another session.
+	// Try takes either all locks in leases or no lock, at one moment. leases is not empty. It is
+	// sorted by path, and each path occurs once. A lease of another session blocks them if it
+	// excludes one of them. So does a want of an older ticket of another session.
 	//
 	// Sessions that are silent for longer than their own Silence do not block. For a session whose
 	// Silence is 0 the limit is the parameter silence. Try ignores the wants of such sessions. If

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// nodesKeptMax is how many paths the map of an idle Local may have held before Local replaces it: a
-// Go map keeps the memory of its largest size.
+// If the map of a Local once had more paths than nodesKeptMax, the Local replaces the map when it
+// is idle: a Go map keeps the memory of its largest size.
 const nodesKeptMax = 1024
 
 // nodesSpareMax is how many unused nodes a Local keeps for reuse: more than most transactions need.
@@ -85,7 +85,7 @@ func (l *Local) Acquire(ctx context.Context, request Request, options Options) (
 	plan := Plan(request)
 	patience := newPatience(options, l.now)
 	err := l.acquire(ctx, plan, patience)
-	patience.ended(err)
+	patience.reportResult(err)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (l *Local) release(plan []Grant) {
 }
 
 // settleLocked grants free locks to waiters, in the order of their arrival, and drops an unused
-// node. A waiter that must go on waiting also keeps waiting the later waiters that it excludes. mu
+// node. While a waiter cannot get its lock, the later waiters that it excludes must wait too. mu
 // must be held.
 func (l *Local) settleLocked(path Path, n *node) {
 	l.steps++
@@ -231,8 +231,8 @@ func (l *Local) settleLocked(path Path, n *node) {
 	}
 }
 
-// canGrant reports whether a waiter could still be granted its mode, behind waiters for the modes
-// in passedOver. Without this check a release would walk a long queue in vain.
+// canGrant reports whether any mode could still be granted to a waiter that is behind waiters for
+// the modes in passedOver. Without this check a release would walk a long queue in vain.
 func (n *node) canGrant(passedOver modeSet) bool {
 	excluding := modesIn(&n.held) | passedOver
 	for _, mode := range [...]Mode{RA, R, WA, W} {

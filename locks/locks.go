@@ -19,7 +19,7 @@ type Manager interface {
 // Hold is a set of held locks. It is safe for concurrent use.
 type Hold interface {
 	// Context is derived from the context of Acquire. It ends when the hold is released, or when
-	// one of its locks is lost. Only after a loss its cause is ErrLost. A hold whose context has
+	// one of its locks is lost. Its cause is ErrLost only after a loss. A hold whose context has
 	// ended must still be released.
 	Context() context.Context
 	// Release releases all locks, in reverse order. It may be called again.
@@ -42,16 +42,16 @@ type Options struct {
 	// of leases. It is for operations that would rather lose a race against another node than pay
 	// for a call.
 	InProcess bool
-	// Timeout bounds the total wait of the Acquire, and adapts to the result. Operations of one
-	// class share a Timeout. Nil means WaitMax.
+	// Timeout bounds the total wait of the Acquire, and adapts to how long such waits took.
+	// Operations of one class share a Timeout. Nil means WaitMax.
 	Timeout *Timeout
 }
 
 // WaitMax bounds an Acquire without a Timeout, so that every wait is bounded.
 const WaitMax = 30 * time.Second
 
-// Limit returns, for managers, how long an Acquire with these options may wait unless it is
-// NonBlocking.
+// Limit returns how long an Acquire with these options may wait if it is not NonBlocking. Managers
+// call it.
 func (o Options) Limit() time.Duration {
 	if o.Timeout == nil {
 		return WaitMax

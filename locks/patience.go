@@ -20,8 +20,9 @@ func newPatience(options Options, now func() time.Time) *patience {
 	return &patience{options: options, now: now, began: now()}
 }
 
-// wait returns nil when granted or another is ready. Otherwise it returns ErrTimeout or the
-// context's error. A NonBlocking operation must not call it. A nil channel is never ready.
+// wait returns nil when the channel granted or the channel another is ready. Otherwise it returns
+// ErrTimeout or the context's error. A NonBlocking operation must not call it. A nil channel is
+// never ready.
 func (p *patience) wait(ctx context.Context, granted <-chan struct{}, another <-chan time.Time) error {
 	if p.expired == nil {
 		p.expired = time.After(p.options.Limit())
@@ -38,9 +39,9 @@ func (p *patience) wait(ctx context.Context, granted <-chan struct{}, another <-
 	}
 }
 
-// ended reports the result of the Acquire to the Timeout. An Acquire that did not wait, or was
-// cancelled, is no measure of how long waiting takes.
-func (p *patience) ended(err error) {
+// reportResult reports the result of the Acquire to the Timeout. It leaves out an Acquire that did
+// not wait or was cancelled, because that does not show how long waiting takes.
+func (p *patience) reportResult(err error) {
 	switch {
 	case p.expired == nil || p.options.Timeout == nil:
 	case err == nil:

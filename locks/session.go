@@ -116,8 +116,8 @@ func (s *session) granted(op *acquisition, leases []*lease) bool {
 }
 
 // detach removes op from all leases that it uses. Leases without users become unneeded, the last
-// taken first. A share that is not retired is kept until shareIdleMax after now, for its next user.
-// Afterwards op leads no share, except the share for kept.
+// taken first. If a share is not retired, the session keeps it until shareIdleMax after now, for
+// its next user. After detach, op leads no share, except the share for the lock kept.
 func (s *session) detach(op *acquisition, now time.Time, kept Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

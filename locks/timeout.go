@@ -14,10 +14,10 @@ const (
 )
 
 // Timeout bounds the waits of one class of operations and adapts to them, in windows of 16 waits.
-// When more than a third of a window timed out, it grows by a quarter, to at most four times its
-// initial value. When at most a tenth timed out, it shrinks halfway towards twice the longest
-// successful wait, but never below its floor. Only Acquires that had to wait are counted: the
-// others do not show how long waiting takes. It is safe for concurrent use.
+// If more than a third of the waits in a window timed out, the Timeout grows by a quarter, to at
+// most four times its initial value. If at most a tenth timed out, it shrinks halfway towards twice
+// the longest successful wait, but never below its floor. Only Acquires that had to wait are
+// counted: the others do not show how long waiting takes. It is safe for concurrent use.
 type Timeout struct {
 	floor, ceiling time.Duration
 

@@ -51,7 +51,7 @@ type container struct {
 	blocks string // the bytes after the header
 }
 
-// open reads the header of a file. Of the result, only blocks shares memory with text.
+// open reads the header of a file. In the result, only the field blocks shares memory with text.
 func (r *Reader) open(text string) (*container, error) {
 	c := cursor{text: text}
 	if start, err := c.take(int64(len(magic))); err != nil || start != magic {
@@ -115,8 +115,8 @@ type block struct {
 	text    string
 }
 
-// unpacked yields the blocks in order. If it yields an error, it ends. It yields at most left
-// bytes, and at most FileBytesMax, and subtracts the yielded bytes from left. If scratch is not
+// unpacked yields the blocks in order. If it yields an error, it ends. It yields at most *left
+// bytes, and at most FileBytesMax, and subtracts the yielded bytes from *left. If scratch is not
 // nil, all blocks use its memory, so a block is valid only until the next block.
 func (f *container) unpacked(left *int, scratch *[]byte) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
@@ -219,9 +219,9 @@ func (f *container) encode(records iter.Seq[string]) ([]byte, error) {
 	return out, err
 }
 
-// with returns the header with value under key. The value replaces an old value in its place;
+// setPair returns the header with value under key. The value replaces an old value in its place;
 // otherwise the pair comes last.
-func with(header []pair, key, value string) []pair {
+func setPair(header []pair, key, value string) []pair {
 	if at := slices.IndexFunc(header, func(p pair) bool { return p.key == key }); at >= 0 {
 		header[at].value = value
 		return header
@@ -229,8 +229,8 @@ func with(header []pair, key, value string) []pair {
 	return append(header, pair{key, value})
 }
 
-// without returns the header without key.
-func without(header []pair, key string) []pair {
+// deletePair returns the header without key.
+func deletePair(header []pair, key string) []pair {
 	return slices.DeleteFunc(header, func(p pair) bool { return p.key == key })
 }
 

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// same reports whether values of types a and b have the same bytes and the same meaning. For fields
-// with ids, names and comments do not matter.
-func same(a, b *schema) bool {
+// sameValues reports whether values of types a and b have the same bytes and the same meaning. If
+// fields have ids, their names and comments do not matter.
+func sameValues(a, b *schema) bool {
 	if a == b {
 		return true
 	}
 	return a.kind == b.kind && a.size == b.size && slices.Equal(a.symbols, b.symbols) &&
 		sameID(a.keyID, b.keyID) && sameID(a.itemID, b.itemID) &&
-		slices.EqualFunc(a.inner, b.inner, same) &&
-		slices.EqualFunc(a.fields, b.fields, func(f, g field) bool { return f.matches(g) && same(f.schema, g.schema) })
+		slices.EqualFunc(a.inner, b.inner, sameValues) &&
+		slices.EqualFunc(a.fields, b.fields, func(f, g field) bool { return f.matches(g) && sameValues(f.schema, g.schema) })
 }
 
 // sameID compares the ids of items, which some writers leave out.
@@ -30,11 +30,11 @@ func (s *schema) like(f field) (at int, ok bool) {
 	return at, at >= 0
 }
 
-// covers reports whether to has every id of from.
-func covers(to, from *schema) bool {
+// covers reports whether target has every id of source.
+func covers(target, source *schema) bool {
 	known, wanted := make(map[int]bool), make(map[int]bool)
-	to.ids(known)
-	from.ids(wanted)
+	target.ids(known)
+	source.ids(wanted)
 	for id := range wanted {
 		if !known[id] {
 			return false
@@ -54,56 +54,56 @@ func (s *schema) ids(all map[int]bool) {
 	}
 }
 
-// convert reads a value of type from at c, and appends it to out as a value of type to. It returns
-// ErrForeign if type to cannot hold the value.
-func convert(out []byte, to, from *schema, c *cursor) ([]byte, error) {
+// convert reads a value of type source at c, and appends it to out as a value of type target. It
+// returns ErrForeign if type target cannot hold the value.
+func convert(out []byte, target, source *schema, c *cursor) ([]byte, error) {
 	switch {
-	case same(to, from), from.kind == kindInt && to.kind == kindLong:
+	case sameValues(target, source), source.kind == kindInt && target.kind == kindLong:
 		start := c.at
-		_, err := c.read(from)
+		_, err := c.read(source)
 		return append(out, c.text[start:c.at]...), err
-	case from.kind == kindUnion:
-		branch, err := c.branch(from)
+	case source.kind == kindUnion:
+		branch, err := c.branch(source)
 		if err != nil {
 			return nil, err
 		}
-		return convert(out, to, branch, c)
-	case to.kind == kindUnion:
-		at := slices.IndexFunc(to.inner, func(s *schema) bool {
-			return s.kind == from.kind || from.kind == kindInt && s.kind == kindLong
+		return convert(out, target, branch, c)
+	case target.kind == kindUnion:
+		at := slices.IndexFunc(target.inner, func(s *schema) bool {
+			return s.kind == source.kind || source.kind == kindInt && s.kind == kindLong
 		})
 		if at < 0 {
 			break
 		}
-		return convert(appendLong(out, int64(at)), to.inner[at], from, c)
-	case to.kind == kindRecord && from.kind == kindRecord:
-		return convertRecord(out, to, from, c, func(int) Number { return Number{} })
-	case to.kind == from.kind && (to.kind == kindArray || to.kind == kindMap) &&
-		sameID(to.itemID, from.itemID) && sameID(to.keyID, from.keyID):
-		return convertItems(out, to, from, c)
+		return convert(appendLong(out, int64(at)), target.inner[at], source, c)
+	case target.kind == kindRecord && source.kind == kindRecord:
+		return convertRecord(out, target, source, c, func(int) Number { return Number{} })
+	case target.kind == source.kind && (target.kind == kindArray || target.kind == kindMap) &&
+		sameID(target.itemID, source.itemID) && sameID(target.keyID, source.keyID):
+		return convertItems(out, target, source, c)
 	}
 	return nil, fmt.Errorf("type of a value differs: %w", ErrForeign)
 }
 
 // convertItems converts an array or a map.
-func convertItems(out []byte, to, from *schema, c *cursor) ([]byte, error) {
+func convertItems(out []byte, target, source *schema, c *cursor) ([]byte, error) {
 	for count, err := range c.runs() {
 		if err != nil {
 			return nil, err
 		}
-		if from.inner[0].empty {
+		if source.inner[0].empty {
 			return nil, fmt.Errorf("items without bytes: %w", ErrForeign)
 		}
 		out = appendLong(out, count)
 		for range count {
-			if to.kind == kindMap {
+			if target.kind == kindMap {
 				key, err := c.sized()
 				if err != nil {
 					return nil, err
 				}
 				out = appendSized(out, key)
 			}
-			if out, err = convert(out, to.inner[0], from.inner[0], c); err != nil {
+			if out, err = convert(out, target.inner[0], source.inner[0], c); err != nil {
 				return nil, err
 			}
 		}
@@ -113,29 +113,29 @@ func convertItems(out []byte, to, from *schema, c *cursor) ([]byte, error) {
 
 // convertRecord converts a record. If patch has a number for the id of a field, that number
 // replaces the field's value.
-func convertRecord(out []byte, to, from *schema, c *cursor, patch func(id int) Number) ([]byte, error) {
-	starts := make([]int, len(from.fields))
-	for i, f := range from.fields {
+func convertRecord(out []byte, target, source *schema, c *cursor, patch func(id int) Number) ([]byte, error) {
+	starts := make([]int, len(source.fields))
+	for i, f := range source.fields {
 		starts[i] = c.at
 		v, err := c.read(f.schema)
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := to.like(f); !ok && v.kind != kindNull {
+		if _, ok := target.like(f); !ok && v.kind != kindNull {
 			return nil, fmt.Errorf("value of field %d %.40q has no place: %w", f.id, f.name, ErrForeign)
 		}
 	}
 	for _, id := range []int{idSequenceNumber, idMinSequenceNumber, idFirstRowID} {
-		if _, ok := to.field(id); !ok && patch(id).Valid {
+		if _, ok := target.field(id); !ok && patch(id).Valid {
 			return nil, fmt.Errorf("number of field %d has no place: %w", id, ErrForeign)
 		}
 	}
-	for _, f := range to.fields {
+	for _, f := range target.fields {
 		var err error
 		if n := patch(f.id); n.Valid {
 			out, err = appendNumber(out, f.schema, n.Value)
-		} else if at, ok := from.like(f); ok {
-			out, err = convert(out, f.schema, from.fields[at].schema, &cursor{text: c.text, at: starts[at]})
+		} else if at, ok := source.like(f); ok {
+			out, err = convert(out, f.schema, source.fields[at].schema, &cursor{text: c.text, at: starts[at]})
 		} else {
 			out, err = appendAbsent(out, f)
 		}

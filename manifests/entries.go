@@ -42,8 +42,8 @@ type File struct {
 }
 
 // Files yields the files that the manifest of e names, in the manifest's order. raw is the content
-// of the manifest. If Files yields an error, it ends. It subtracts the unpacked size of raw from
-// left, so that a caller can bound several manifests together. It holds one block at a time in
+// of the manifest. If Files yields an error, it ends. Files subtracts the unpacked size of raw from
+// *left, so that a caller can bound several manifests together. It holds one block at a time in
 // memory. A path refers to the memory of its whole block.
 //
 // Errors: ErrDamaged, also if raw does not have the length in e; ErrTooLarge if raw unpacks to more
@@ -84,7 +84,7 @@ func readFile(c *cursor, s *schema) (f File, err error) {
 	return f, err
 }
 
-// setEntry sets the field with id.
+// setEntry sets the field with the given id.
 func (f *File) setEntry(id int, v value) (err error) {
 	switch id {
 	case idStatus:
@@ -104,7 +104,7 @@ func (f *File) setEntry(id int, v value) (err error) {
 	return nil
 }
 
-// setData sets the field with id in the record of the file.
+// setData sets the field with the given id in the record of the file.
 func (f *File) setData(id int, v value) (err error) {
 	switch id {
 	case idFilePath:

@@ -186,7 +186,7 @@ func (l *List) find(e *Entry) (at int, ok bool) {
 	return int(l.index[slot]) - 1, ok
 }
 
-// set sets the field with id.
+// set sets the field with the given id.
 func (e *Entry) set(id int, v value) (err error) {
 	if id < idPath || id > idFirstRowID || v.kind == kindNull {
 		return nil

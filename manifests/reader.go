@@ -61,14 +61,14 @@ func giveBack(buffer *[]byte) {
 func textOf(bytes []byte) string { return unsafe.String(unsafe.SliceData(bytes), len(bytes)) }
 
 // List reads a manifest list. bytesMax and FileBytesMax bound the memory that the list would take
-// without like. Reading takes up to twice as much memory. The caller may change raw afterwards.
+// without a model. Reading takes up to twice as much memory. The caller may change raw afterwards.
 //
-// like is nil, or a list that probably has most of the records, such as the list of the parent
+// model is nil, or a list that probably has most of the records, such as the list of the parent
 // snapshot. Both lists then share the entries of equal records. Apart from memory, the result does
-// not depend on like.
+// not depend on model.
 //
 // Errors: ErrDamaged, also if a path is listed twice; ErrTooLarge; ErrForeign for an unknown codec.
-func (r *Reader) List(raw []byte, like *List, bytesMax int) (*List, error) {
+func (r *Reader) List(raw []byte, model *List, bytesMax int) (*List, error) {
 	file, err := r.open(textOf(raw))
 	if err == nil && file.schema.nodes > listNodesMax {
 		err = damaged("schema has %d nodes", file.schema.nodes)
@@ -78,8 +78,8 @@ func (r *Reader) List(raw []byte, like *List, bytesMax int) (*List, error) {
 	}
 	count := 0
 	var expected known
-	if like != nil && same(file.schema, like.file.schema) {
-		expected.list, count = like, len(like.entries)+1
+	if model != nil && sameValues(file.schema, model.file.schema) {
+		expected.list, count = model, len(model.entries)+1
 	}
 	l := newList(file, count)
 	bytesMax = min(bytesMax, FileBytesMax)

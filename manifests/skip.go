@@ -118,10 +118,10 @@ func (v value) optional() (n Number, err error) {
 	return n, err
 }
 
-// atMost stores v in to, as a number that must not be negative or above bound.
-func (v value) atMost(bound int64, to *int64) (err error) {
-	if *to, err = v.whole(); err == nil && (*to < 0 || *to > bound) {
-		return damaged("number is %d", *to)
+// atMost stores v in *target, as a number that must not be negative or above bound.
+func (v value) atMost(bound int64, target *int64) (err error) {
+	if *target, err = v.whole(); err == nil && (*target < 0 || *target > bound) {
+		return damaged("number is %d", *target)
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func NewList(header Header, added []Record, kept []*Entry, lists ...*List) (*Lis
 	add := func(r Record) error {
 		from := r.Entry.schema
 		if _, known := alike[from]; !known {
-			alike[from] = same(l.file.schema, from)
+			alike[from] = sameValues(l.file.schema, from)
 		}
 		e, shared, err := r.Entry, alike[from] && !r.hasNumbers(), error(nil)
 		if !shared {
@@ -111,7 +111,7 @@ func (l *List) Encode() ([]byte, error) {
 	})
 }
 
-// follow returns the file of lists whose schema and header the new list uses.
+// follow returns the file, of one of lists, whose schema and header the new list uses.
 func follow(lists []*List) *container {
 	for _, candidate := range lists {
 		lacks := func(other *List) bool { return !covers(candidate.file.schema, other.file.schema) }
@@ -123,11 +123,11 @@ func follow(lists []*List) *container {
 }
 
 // headed returns a new container without records: the schema and the header of f with new numbers,
-// and the codec and the marker of like.
+// and the codec and the marker of the file like.
 func (f *container) headed(like *container, h Header) *container {
-	header := without(slices.Clone(f.header), codecKey)
+	header := deletePair(slices.Clone(f.header), codecKey)
 	if name := like.value(codecKey); name != "" {
-		header = with(header, codecKey, name)
+		header = setPair(header, codecKey, name)
 	}
 	for _, item := range []struct {
 		key   string
@@ -136,10 +136,10 @@ func (f *container) headed(like *container, h Header) *container {
 		{"format-version", h.FormatVersion}, {"snapshot-id", h.SnapshotID},
 		{"parent-snapshot-id", h.ParentID}, {"sequence-number", h.SequenceNumber},
 	} {
-		header = with(header, item.key, strconv.FormatInt(item.value, 10))
+		header = setPair(header, item.key, strconv.FormatInt(item.value, 10))
 	}
-	if header = without(header, "first-row-id"); h.FirstRowID.Valid {
-		header = with(header, "first-row-id", strconv.FormatInt(h.FirstRowID.Value, 10))
+	if header = deletePair(header, "first-row-id"); h.FirstRowID.Valid {
+		header = setPair(header, "first-row-id", strconv.FormatInt(h.FirstRowID.Value, 10))
 	}
 	return &container{header: header, marker: like.marker, codec: like.codec, schema: f.schema}
 }

@@ -123,8 +123,8 @@ func (c *Chain) Finish() (*Document, error) {
 	return c.b.finish()
 }
 
-// settle separates the changes so far from the next request. For the rules of branches and the
-// snapshot log, they are then changes of an earlier version.
+// settle separates the changes so far from the next request. After settle, the rules of branches
+// and of the snapshot log treat these changes as an earlier version.
 func (b *builder) settle() {
 	// A snapshot that was current only between two updates of one request gets no entry in the log.
 	b.logged = slices.DeleteFunc(b.logged, func(e snapshotLogEntry) bool {

@@ -82,8 +82,8 @@ func Create(request CreateTable, env Env) (*Document, error) {
 // Build returns the document of a table that a commit with assert-create creates. It applies
 // updates to an empty table, and keeps the ids in them. The first upgrade-format-version sets the
 // format version. The default is 2. Without assign-uuid the server draws a uuid. Build returns the
-// errors of Apply, also if a part of the table is missing. Source: REST specification, updateTable;
-// Java CatalogHandlers.create.
+// errors of Apply. A missing part of the table is such an error too. Source: REST specification,
+// updateTable; Java CatalogHandlers.create.
 func Build(updates []Update, env Env) (*Document, error) {
 	version := formatVersionDefault
 	for _, u := range updates {

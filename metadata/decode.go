@@ -152,8 +152,8 @@ func decodeEach[T any](r jsontext.Reader, what string, decode func(jsontext.Fiel
 	return all, nil
 }
 
-// discriminator returns, in lower case, the member that selects the variant of an object. In
-// errors, what names the object.
+// discriminator returns, in lower case, the member that selects the variant of an object. Errors
+// call the object by the text in what.
 func discriminator(o jsontext.Fields, what, key string) (string, error) {
 	if _, ok := o.Present(key); !ok {
 		return "", moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s. Missing field: %s", what, key)

@@ -28,8 +28,8 @@ type Retention struct {
 	MaxSnapshotAge time.Duration
 	MinSnapshots   int           // how many snapshots a branch keeps, including its head; at least 1
 	MaxRefAge      time.Duration // maximum age of refs other than main; 0 means that they never expire
-	// SeenSequence keeps all snapshots with a higher sequence number, unless it is 0. The server
-	// has known them only for a short time, even if the clocks of their clients are wrong.
+	// If SeenSequence is not 0, all snapshots with a higher sequence number stay. The server has
+	// known these snapshots only for a short time, whatever the clocks of their clients showed.
 	SeenSequence int64
 }
 
@@ -80,11 +80,10 @@ func (e Expiry) Updates() []Update {
 }
 
 // PlanExpire returns the refs and snapshots of d that expire at the time now. Refs other than main
-// expire by the age of their snapshot. In each remaining branch, snapshots stay from the head
-// backwards, up to the first that is neither within the minimum count nor young enough. The
-// snapshots of tags stay. Snapshots that no ref reaches stay while they are young. Limits of a ref
-// itself override r. Source: table specification, snapshot retention policy; Java
-// RemoveSnapshots.internalApply.
+// expire by the age of their snapshot. In each remaining branch, snapshots stay, from the head
+// backwards, as long as they are within the minimum count or young enough. The snapshots of tags
+// stay. Snapshots that no ref reaches stay while they are young. Limits of a ref itself override r.
+// Source: table specification, snapshot retention policy; Java RemoveSnapshots.internalApply.
 func PlanExpire(d *Document, r Retention, now time.Time) Expiry {
 	p := expiryPlan{document: d, retention: r, nowMS: now.UnixMilli(), byID: make(map[int64]Snapshot)}
 	for snapshot := range d.Snapshots() {

@@ -86,8 +86,8 @@ func (l list) bytes() int64 {
 
 // positions finds the elements of a list by their ids. It is immutable. Its hash table may cover
 // only the first elements of the list, and a search scans the rest. extend builds a new table only
-// when many elements are not covered. So most commits that append neither copy nor rebuild the
-// table.
+// when many elements are not covered. So most commits that append elements need neither a copy of
+// the table nor a new one.
 type positions struct {
 	byID    map[int64]int32
 	covered int
@@ -181,8 +181,8 @@ func (e *listEdit) dropAt(i int) {
 
 func (e *listEdit) isDropped(i int) bool { return len(e.dropped) > 0 && e.dropped[i] }
 
-// kept ranges over the remaining elements of the base, with their indexes.
-func (e *listEdit) kept() iter.Seq2[int, element] {
+// remaining ranges over the remaining elements of the base, with their indexes.
+func (e *listEdit) remaining() iter.Seq2[int, element] {
 	return func(yield func(int, element) bool) {
 		for i, old := range e.base.all(0) {
 			if !e.isDropped(i) && !yield(i, old) {
@@ -196,7 +196,7 @@ func (e *listEdit) kept() iter.Seq2[int, element] {
 // the change.
 func (e *listEdit) elements(old []byte) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
-		for _, kept := range e.kept() {
+		for _, kept := range e.remaining() {
 			if !yield(kept.id, old[kept.start:kept.end]) {
 				return
 			}

@@ -89,7 +89,7 @@ func (b *builder) appendSnapshotLogTimes(times []int64) []int64 {
 	edit := b.edit(snapshotLog)
 	switch {
 	case edit.drops > 0:
-		for _, e := range edit.kept() {
+		for _, e := range edit.remaining() {
 			times = append(times, timeOf(e))
 		}
 	case list.len() > 0:

@@ -332,16 +332,16 @@ func (r *reader) checkSnapshots() error {
 // refuses a log whose last time is after the document's last-updated-ms.
 func checkLogTimes(times []int64, lastUpdatedMS int64, log arrayName) error {
 	for i := 1; i < len(times); i++ {
-		if before(times[i], times[i-1]) {
+		if isEarlier(times[i], times[i-1]) {
 			return illegal("Expected sorted %s entries", log.key())
 		}
 	}
-	if n := len(times); n > 0 && before(lastUpdatedMS, times[n-1]) {
+	if n := len(times); n > 0 && isEarlier(lastUpdatedMS, times[n-1]) {
 		return illegal("Invalid update timestamp %d: before last %s entry at %d",
 			lastUpdatedMS, log.key(), times[n-1])
 	}
 	return nil
 }
 
-// before reports whether a is before b by more than clockSkewMaxMS.
-func before(a, b int64) bool { return a < b && uint64(b)-uint64(a) > clockSkewMaxMS }
+// isEarlier reports whether time a is before time b by more than clockSkewMaxMS.
+func isEarlier(a, b int64) bool { return a < b && uint64(b)-uint64(a) > clockSkewMaxMS }

@@ -142,10 +142,10 @@ func (o Onto) HasSpec(id int64) bool {
 	return false
 }
 
-// Onto returns the new base of a: the head of a's branch after all requests in the chain. If a
-// cannot be rebased on it, Onto returns the reason. Then the caller must treat a like any request
-// that is not an append. A repeated request does not fit, so call IsReplay first. For the head in a
-// document, begin a chain.
+// Onto returns the new base of the append a. That is the head of its branch after all requests in
+// the chain. If the append cannot be rebased on this head, Onto returns the reason. Then the caller
+// must treat the append like any other request. A repeated request does not fit, so call IsReplay
+// first. For the head in a document, begin a chain.
 func (c *Chain) Onto(a Append) (Onto, Misfit) {
 	b := c.b
 	branch, misfit := a.branchIn(b)
@@ -167,7 +167,7 @@ func (c *Chain) Onto(a Append) (Onto, Misfit) {
 	return o, misfit
 }
 
-// branchIn returns the branch that a moves, in the present state of b.
+// branchIn returns the branch that the append a moves, in the present state of b.
 func (a Append) branchIn(b *builder) (*ref, Misfit) {
 	branch := b.ref(a.Branch)
 	if branch == nil || branch.tag {
@@ -204,7 +204,7 @@ func (a Append) fitsRows(b *builder) Misfit {
 // not retry.
 func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	at := max(a.Snapshot.TimestampMS, head.timestampMS)
-	if before(b.nowMS, at) {
+	if isEarlier(b.nowMS, at) {
 		return MisfitTime
 	}
 	if a.Branch != mainBranch {
@@ -215,7 +215,7 @@ func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	for _, entry := range b.logged {
 		times = append(times, entry.timestampMS)
 	}
-	if n := len(times); n > 0 && before(at, times[n-1]) {
+	if n := len(times); n > 0 && isEarlier(at, times[n-1]) {
 		return MisfitTime
 	}
 	return Fits
@@ -263,9 +263,9 @@ func (b *builder) snapshot(id int64) *snapshot {
 	return &s
 }
 
-// On returns the step of a, rebased on o. list is the location of the new manifest list, and
-// manifestsKept is how many manifests of the head are in it. The step requires that o.Head is still
-// the head. Step.Append returns false for the new step.
+// On returns the step of the append a, rebased on o. list is the location of the new manifest list,
+// and manifestsKept is how many manifests of the head are in it. The step requires that o.Head is
+// still the head. Step.Append returns false for the new step.
 //
 // The snapshot gets the new parent, sequence number, manifest list and first row id. Its time is
 // not before the head's time. In its summary, the totals count on from the head's totals. The key

@@ -11,7 +11,8 @@ import (
 // descendant. If the catalog rebased the append, its manifest list is another one; then the summary
 // must record the parent and the list that the client sent. d must already show the effect of all
 // other updates. Only the client that drew a snapshot's id can have written it with that list.
-// IsReplay returns true if updates is empty. Otherwise it returns false if updates add no snapshot.
+// IsReplay returns true if updates is empty. If updates is not empty but adds no snapshot, IsReplay
+// returns false.
 func (d *Document) IsReplay(updates []Update) bool {
 	if len(updates) == 0 {
 		return true
@@ -145,7 +146,7 @@ func (d *Document) holds(s *snapshot) bool {
 }
 
 // isBeyond reports whether the document has the ref want, at want's snapshot or at a descendant.
-// Otherwise the two refs must be equal.
+// Apart from the snapshot, the two refs must be equal.
 func (d *Document) isBeyond(want *ref) bool {
 	have := d.ref(want.name)
 	if have == nil {

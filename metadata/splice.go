@@ -114,8 +114,8 @@ func (d *body) has(key string) bool {
 	return ok
 }
 
-// value returns the JSON of a member, which is part of the document. Nil if there is no such
-// member.
+// value returns the JSON of a member, which is part of the document. It returns nil if there is no
+// such member.
 func (d *body) value(key string) []byte {
 	at, _ := d.find(key)
 	return d.raw[at.Start:at.End]
@@ -199,7 +199,7 @@ func (s *splicer) addMembers(changes []memberEdit) {
 	}
 }
 
-// changeAt returns the change of a member, nil if it does not change.
+// changeAt returns the change of a member. It returns nil if the member does not change.
 func changeAt(changes []memberEdit, member int) *memberEdit {
 	for i := range changes {
 		if changes[i].at == member {

@@ -167,8 +167,8 @@ func (b *builder) removeParts(a arrayName, ids []int) {
 	b.changed = true
 }
 
-// currentSchema returns the schema that a new spec or order must fit. what names the spec or order
-// in errors.
+// currentSchema returns the schema that a new spec or order must fit. Errors call the spec or order
+// by the text in what.
 func (b *builder) currentSchema(what string) (*schema.Schema, error) {
 	raw, ok := b.element(schemas, b.currentSchemaID)
 	if !ok {

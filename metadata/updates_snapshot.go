@@ -43,7 +43,7 @@ func (u *addSnapshot) apply(b *builder) error {
 	if err := b.checkSequence(s); err != nil {
 		return err
 	}
-	if before(b.nowMS, s.timestampMS) {
+	if isEarlier(b.nowMS, s.timestampMS) {
 		return illegal("Invalid snapshot timestamp %d: more than a minute after the server's time %d",
 			s.timestampMS, b.nowMS)
 	}

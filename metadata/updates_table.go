@@ -236,7 +236,7 @@ func (b *builder) encryptionKeyIDs() func(yield func(string, func()) bool) {
 		return id
 	}
 	return func(yield func(string, func()) bool) {
-		for i, e := range edit.kept() {
+		for i, e := range edit.remaining() {
 			if !yield(idOf(b.base.elementRaw(encryptionKeys, e)), func() { edit.dropAt(i) }) {
 				return
 			}

@@ -132,8 +132,8 @@ func pauseMaintenance(ctx context.Context, l *ledger.Ledger, now time.Time) erro
 //
 // If the purge had not begun, the table becomes one that was dropped without a purge. It can be
 // restored until its window ends. If some of its files may be gone, it cannot be restored. It stays
-// in the state purging for a window from now on. While it has that record, it cannot be registered
-// again and so gets no pointer to missing files.
+// in the state purging for one undrop window from now on. While it has that record, it cannot be
+// registered again and so gets no pointer to missing files.
 func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, error) {
 	if !record.State.IsDropped() {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"moorage/txlog"
 )
 
-// Unfinished is a transaction on which its coordinator, recovery or an operator has still to work.
+// Unfinished is a transaction that its coordinator, recovery or an operator must still end.
 type Unfinished struct {
 	txlog.Entry
 	Blocker *Blocker // nil unless recovery gave up the transaction
@@ -27,8 +27,9 @@ type Blocker struct {
 }
 
 // Unfinished returns at most limit transactions of the log in the order of their ids. A limit of 0
-// means all. It begins after the id after, or at the start if after is "". next is the last id of
-// the page, or "" if there is no next page. KindBadRequest means that after is not an id.
+// means all. The parameter after is an id: the page begins with the next id after it, or at the
+// start if after is "". next is the last id of the page, or "" if there is no next page.
+// KindBadRequest means that the text in after is not an id.
 func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
 	page []Unfinished, next string, err error) {
 	const op = "recovery.Unfinished"

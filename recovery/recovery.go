@@ -39,8 +39,8 @@ type Config struct {
 	ledger.Deps
 	Locks locks.Manager
 	// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will
-	// name. Several nodes may call it at once. One node may call it at once for transactions of
-	// different warehouses. A panic counts as a failure.
+	// name. Several nodes may call it at once. One node may call it at the same time for
+	// transactions of different warehouses. A panic counts as a failure.
 	DeleteSurplus func(ctx context.Context, t txlog.Transaction) error
 	// RetryPurge makes the workers start the purge with this id again. It has the errors of Retry.
 	RetryPurge func(ctx context.Context, id registry.ID) error

@@ -245,8 +245,8 @@ func (r *Recovery) awaitAll() {
 	}
 }
 
-// giveUpHanging gives up turns whose attempt has not ended within patience, although its context
-// has. It also gives up the transactions of these attempts.
+// giveUpHanging gives up turns whose attempt has not ended within patience, although the attempt's
+// context has ended. It also gives up the transactions of these attempts.
 func (r *Recovery) giveUpHanging(ctx context.Context) error {
 	for warehouse, turn := range r.underWay {
 		r.mu.Lock()
@@ -323,7 +323,8 @@ func (r *Recovery) tellUnreadable(ctx context.Context, e txlog.Entry) {
 	}
 }
 
-// turns returns one turn for each warehouse in all, in the order of all.
+// turns returns one turn for each warehouse that has a transaction in all, in the order of the
+// first such transactions.
 func turns(all []*due) []*turn {
 	var turns []*turn
 	of := make(map[string]*turn)

@@ -32,7 +32,7 @@ func (s *server) forwarded(w http.ResponseWriter, r *http.Request, param string,
 }
 
 // requestKey returns the key of r: the client's key, called id, or the internal key that another
-// node added when it forwarded r. Nil if r has no key.
+// node added when it forwarded r. It returns nil if r has no key.
 func requestKey(r *http.Request, id string, body []byte) *catalog.Key {
 	if id != "" {
 		return bindKey(r, id, body)

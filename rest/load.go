@@ -113,8 +113,8 @@ type document struct {
 	beside   int64  // further bytes that stay in memory as long as text does
 	config   []byte // JSON; nil for none
 	labels   []byte // JSON; nil for none
-	// credential has the members of a JSON object, nil for none. It is secret. prefix is the
-	// location prefix for which the credential is valid.
+	// credential has the members of a JSON object. It is nil if there is no credential. It is
+	// secret. prefix is the location prefix for which the credential is valid.
 	credential []byte
 	prefix     string
 	signs      bool          // the client may have its requests to the storage signed
@@ -131,8 +131,8 @@ type envelope struct{ head, tail []byte }
 // bytes.
 const envelopeBytesMax = 16 << 10
 
-// of makes e the envelope of d.
-func (e *envelope) of(d document) {
+// fill makes e the envelope of the document d.
+func (e *envelope) fill(d document) {
 	e.head, e.tail = append(e.head[:0], '{'), e.tail[:0]
 	if d.location != "" {
 		e.head = append(e.head, `"metadata-location":`...)
@@ -167,7 +167,7 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 	if err := s.HoldAnswer(w, r, &d.text[0], int64(len(d.text))+d.beside); err != nil {
 		return err
 	}
-	e.of(d)
+	e.fill(d)
 	head, text, tail := e.head, d.text, e.tail
 	header := w.Header()
 	header["Content-Type"] = web.HeaderJSON

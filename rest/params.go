@@ -45,8 +45,8 @@ const (
 )
 
 // pathIdentifier returns the table or view in the path parameter param. Without a namespace the
-// error is "not found". The reason: a Java client that gets "not found" for a table ns.files then
-// requests a table ns, because ns.files could be a metadata table of it.
+// error is "not found". Java clients rely on this. If the table ns.files is not found, they request
+// the table ns, because ns.files could be its metadata table "files".
 func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
 	warehouse, ns, invalid := pathNamespace(r)
 	name, err := web.PathParam(r, param)

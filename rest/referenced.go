@@ -60,7 +60,8 @@ func viewIn(item string) (view moorage.Identifier, err error) {
 	return view, moorage.ValidateName("name", view.Name)
 }
 
-// queryOfViews returns the query of a next request through the same views; empty without views.
+// queryOfViews returns the query of a next request through the same views. It is empty without
+// views.
 func queryOfViews(views []moorage.Identifier) string {
 	if len(views) == 0 {
 		return ""

@@ -62,8 +62,8 @@ type server struct {
 	envelopes    sync.Pool // of *envelope
 }
 
-// Mount adds the routes of the Iceberg REST specification to on.
-func Mount(on *web.Server, config Config) { mount(on, config) }
+// Mount adds the routes of the Iceberg REST specification to s.
+func Mount(s *web.Server, config Config) { mount(s, config) }
 
 func mount(on *web.Server, config Config) *server {
 	if config.CompressedBytesMax <= 0 {

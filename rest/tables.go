@@ -11,8 +11,8 @@ import (
 	"moorage/metadata"
 )
 
-// list answers with a page of the results of find in the namespace of the path. kind identifies the
-// list: a page token of one kind is not valid for another kind.
+// list answers with a page of the results of the function find in the namespace of the path. kind
+// identifies the list: a page token of one kind is not valid for another kind.
 func (s *server) list(kind string,
 	find func(c catalog.Verbs, ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) (
 		[]string, string, error)) web.Handler {
@@ -88,7 +88,7 @@ func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// exists answers 204 if find finds the table or view in the path parameter param.
+// exists answers 204 if the function find finds the table or view in the path parameter param.
 func (s *server) exists(param string,
 	find func(c catalog.Verbs, ctx context.Context, ident moorage.Identifier) error) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

@@ -12,7 +12,11 @@ import random
 import re
 import subprocess
 
-WORDS_MIN = 5  # shorter ones are headings and cells of tables
+WORDS_MIN = 5  # shorter ones are cells of tables
+
+ITEM = re.compile(r"([*-]|\d+\.) ")  # begins an item of a list
+REPEATED = ("Also: ", "Default: ", "Environment: ", "<!--")  # begin lines that programs write into each section
+CODE = re.compile(r"`[^`]*`")
 
 
 def files(*patterns: str) -> list[str]:
@@ -21,20 +25,27 @@ def files(*patterns: str) -> list[str]:
 
 
 def blocks(name: str):
-    """Yields the first line and the text of each comment of a Go file, or of each paragraph of a page."""
+    """Yields the first line and the text of each comment of a Go file, or of each paragraph of a page.
+
+    Headings, tables, code and diagrams are left out.
+    """
     is_go, fenced, first, lines = name.endswith(".go"), False, 0, []
     with open(name, encoding="utf-8") as source:
         numbered = list(enumerate(source, 1)) + [(0, "")]
     for number, line in numbered:
         text = line.strip()
         if is_go:
-            text = text[2:].strip() if text.startswith("//") and not text.startswith("//go:") else ""
+            text = text[2:] if text.startswith("//") and not text.startswith("//go:") else ""
+            is_drawn = text.startswith(("\t", "    ")) and not lines  # a diagram, or a sample of code
+            text = "" if is_drawn else text.strip()
         elif text.startswith("```"):
             fenced = not fenced
             text = ""
-        elif fenced or text.startswith(("|", "#")):
+        elif fenced or text.startswith("|"):
             text = ""
-        starts = not is_go and text.startswith(("* ", "- "))
+        if text.startswith("#"):
+            text = ""
+        starts = ITEM.match(text) is not None
         if lines and (not text or starts):
             yield first, " ".join(lines)
             lines = []
@@ -43,13 +54,24 @@ def blocks(name: str):
             lines.append(text)
 
 
+def split(text: str) -> list[str]:
+    """Returns the sentences of a paragraph. No sentence ends within a code span."""
+    hidden = CODE.sub(lambda span: "`" + "_" * (len(span[0]) - 2) + "`", text)
+    found, begin = [], 0
+    for end in re.finditer(r"[.!?][)*`\"]*\s+", hidden):  # in comments, an identifier may begin a sentence
+        found.append(text[begin : end.end()].strip())
+        begin = end.end()
+    return [*found, text[begin:].strip()]
+
+
 def sentences(names: list[str]) -> list[str]:
     found = []
     for name in names:
         for line, text in blocks(name):
-            for sentence in re.split(r"(?<=[.!?:])\s+(?=[A-Z`*])", text):
-                if len(sentence.split()) >= WORDS_MIN:
-                    found.append(f"{name}:{line}: {sentence}")
+            text = ITEM.sub("", text, count=1) if ITEM.match(text) else text
+            if text.startswith(REPEATED):
+                continue
+            found += [f"{name}:{line}: {sentence}" for sentence in split(text) if len(sentence.split()) >= WORDS_MIN]
     return found
 
 

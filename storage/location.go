@@ -146,8 +146,9 @@ func (l Location) Normal(location string) string {
 	return l.String()
 }
 
-// IsMetadataFile reports whether location may be a metadata file: it ends in .json or .json.gz.
-// Servers and Java write names that end in MetadataEnding. Other writers leave out ".metadata".
+// IsMetadataFile reports whether location may be a metadata file because it ends in .json or
+// .json.gz. This server and Java write names that end in MetadataEnding. Other writers leave out
+// ".metadata".
 func IsMetadataFile(location string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(location, ".gz"), ".json")
 }

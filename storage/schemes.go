@@ -18,7 +18,7 @@ type Schemes map[string]Store
 
 // Create writes a new file.
 func (s Schemes) Create(ctx context.Context, location string, body []byte) error {
-	store, err := s.at(ctx, location)
+	store, err := s.storeOf(ctx, location)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (s Schemes) Create(ctx context.Context, location string, body []byte) error
 
 // Open returns the content of a file.
 func (s Schemes) Open(ctx context.Context, location string) (io.ReadCloser, Info, error) {
-	store, err := s.at(ctx, location)
+	store, err := s.storeOf(ctx, location)
 	if err != nil {
 		return nil, Info{}, err
 	}
@@ -36,7 +36,7 @@ func (s Schemes) Open(ctx context.Context, location string) (io.ReadCloser, Info
 
 // Stat describes a file.
 func (s Schemes) Stat(ctx context.Context, location string) (Info, error) {
-	store, err := s.at(ctx, location)
+	store, err := s.storeOf(ctx, location)
 	if err != nil {
 		return Info{}, err
 	}
@@ -66,7 +66,7 @@ func (s Schemes) Delete(ctx context.Context, locations ...string) error {
 
 // MakeFolder makes a folder if the store has folders.
 func (s Schemes) MakeFolder(ctx context.Context, location string) error {
-	store, err := s.at(ctx, location)
+	store, err := s.storeOf(ctx, location)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s Schemes) MakeFolder(ctx context.Context, location string) error {
 
 // RemoveEmptyFolder removes a folder if the store has folders.
 func (s Schemes) RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error) {
-	store, err := s.at(ctx, location)
+	store, err := s.storeOf(ctx, location)
 	if err != nil {
 		return false, err
 	}
@@ -99,7 +99,7 @@ func reach(ctx context.Context, store Store, location string) error {
 
 // List lists the files below a folder with the store of the folder's scheme.
 func (s Schemes) List(ctx context.Context, folder, after string, limit int) (Page, error) {
-	store, err := s.at(ctx, folder)
+	store, err := s.storeOf(ctx, folder)
 	if err != nil {
 		return Page{}, err
 	}
@@ -155,8 +155,8 @@ func (s Schemes) ClientConfig() map[string]string {
 	return config
 }
 
-// at returns the store of location's scheme.
-func (s Schemes) at(ctx context.Context, location string) (Store, error) {
+// storeOf returns the store of location's scheme.
+func (s Schemes) storeOf(ctx context.Context, location string) (Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", location, err)
 	}

@@ -22,8 +22,8 @@ type spell struct {
 	why         string
 }
 
-// ended records the result and the duration of a call.
-func (w *watchedWarehouse) ended(ctx context.Context, call string, took time.Duration, err error) {
+// record records the result and the duration of a call.
+func (w *watchedWarehouse) record(ctx context.Context, call string, took time.Duration, err error) {
 	outcome := outcomeOf(ctx, took, err)
 	w.watch.config.Ended(w.label, call, outcome, took)
 	if w.name == "" {

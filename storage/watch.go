@@ -100,9 +100,9 @@ type watchedWarehouse struct {
 	spells [callGroups]spell
 }
 
-// of returns the state of a warehouse. It returns the same pointer for each call, so that all
+// stateOf returns the state of a warehouse. It returns the same pointer for each call, so that all
 // wrappers of one store compare equal.
-func (w *Watch) of(name string) *watchedWarehouse {
+func (w *Watch) stateOf(name string) *watchedWarehouse {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found, ok := w.warehouses[name]
@@ -116,14 +116,14 @@ func (w *Watch) of(name string) *watchedWarehouse {
 	return found
 }
 
-// Opened records the result of an attempt to open the storage of a warehouse. The attempt began at
-// began.
+// Opened records the result of an attempt to open the storage of a warehouse. began is when the
+// attempt began.
 func (w *Watch) Opened(warehouse string, began time.Time, err error) {
-	w.of(warehouse).ended(context.Background(), callOpen, w.config.Now().Sub(began), err)
+	w.stateOf(warehouse).record(context.Background(), callOpen, w.config.Now().Sub(began), err)
 }
 
 // Fails reports whether the storage of a warehouse is failing.
-func (w *Watch) Fails(warehouse string) bool { return len(w.of(warehouse).failures()) > 0 }
+func (w *Watch) Fails(warehouse string) bool { return len(w.stateOf(warehouse).failures()) > 0 }
 
 // Failure describes failing calls of a storage.
 type Failure struct {
@@ -152,4 +152,4 @@ func (w *Watch) Failures() (failures []Failure) {
 }
 
 // FailuresOf is Failures for one warehouse.
-func (w *Watch) FailuresOf(warehouse string) []Failure { return w.of(warehouse).failures() }
+func (w *Watch) FailuresOf(warehouse string) []Failure { return w.stateOf(warehouse).failures() }

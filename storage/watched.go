@@ -37,17 +37,17 @@ type SigningStore interface {
 // Files returns a watched store that wraps store, the storage of a warehouse. All results for the
 // same store and warehouse compare equal.
 func (w *Watch) Files(warehouse string, store FileStore) FileStore {
-	return watchedFiles{watched[FileStore]{store, w.of(warehouse)}, store}
+	return watchedFiles{watched[FileStore]{store, w.stateOf(warehouse)}, store}
 }
 
 // Cloud returns a watched store that wraps store, the storage of a warehouse.
 func (w *Watch) Cloud(warehouse string, store CloudStore) CloudStore {
-	return watchedCloudOf(w.of(warehouse), store)
+	return watchedCloudOf(w.stateOf(warehouse), store)
 }
 
 // Signing returns a watched store that wraps store, the storage of a warehouse.
 func (w *Watch) Signing(warehouse string, store SigningStore) SigningStore {
-	return watchedSigning{watchedCloudOf(w.of(warehouse), store), store, store}
+	return watchedSigning{watchedCloudOf(w.stateOf(warehouse), store), store, store}
 }
 
 // watchable is the common interface of all stores.
@@ -66,7 +66,7 @@ type watched[S watchable] struct {
 // begin begins a call. The returned function ends it with the call's error.
 func (w watched[S]) begin(ctx context.Context, call string) (end func(err *error)) {
 	began := w.of.watch.config.Now()
-	return func(err *error) { w.of.ended(ctx, call, w.of.watch.config.Now().Sub(began), *err) }
+	return func(err *error) { w.of.record(ctx, call, w.of.watch.config.Now().Sub(began), *err) }
 }
 
 // Create implements Store.
@@ -81,14 +81,14 @@ func (w watched[S]) Open(ctx context.Context, location string) (io.ReadCloser, I
 	content, info, err := w.store.Open(ctx, location)
 	took := w.of.watch.config.Now().Sub(began)
 	if err != nil {
-		w.of.ended(ctx, callGet, took, err)
+		w.of.record(ctx, callGet, took, err)
 		return content, info, err
 	}
 	read := &watchedBody{content: content, now: w.of.watch.config.Now}
 	read.took.Store(int64(took))
 	var once sync.Once
 	read.ended = func(err error) {
-		once.Do(func() { w.of.ended(ctx, callGet, time.Duration(read.took.Load()), err) })
+		once.Do(func() { w.of.record(ctx, callGet, time.Duration(read.took.Load()), err) })
 	}
 	return read, info, nil
 }
@@ -167,7 +167,7 @@ func (f watchedFiles) CreateAll(ctx context.Context, all []File) []error {
 	failures := f.store.CreateAll(ctx, all)
 	took := f.of.watch.config.Now().Sub(began)
 	for _, err := range failures {
-		f.of.ended(ctx, callPut, took, err)
+		f.of.record(ctx, callPut, took, err)
 	}
 	return failures
 }

@@ -35,7 +35,7 @@ type Clock struct {
 // NewClock returns a clock that shows noon of 1 November 2026, UTC.
 func NewClock() *Clock { return NewClockAt(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) }
 
-// NewClockAt returns a clock that shows now.
+// NewClockAt returns a clock that shows the time now.
 func NewClockAt(now time.Time) *Clock { return &Clock{now: now} }
 
 // Now returns the time.
@@ -55,7 +55,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// Follow makes each Advance call set with the new time. It is for a store that has its own clock.
+// After Follow, each Advance also calls the function set, with the new time. That is for a store
+// that has its own clock.
 func (c *Clock) Follow(set func(time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,9 +29,10 @@ func (l *Log) Begin(ctx context.Context, t Transaction) (Entry, error) {
 }
 
 // Extend replaces the record of a transaction, if the record still has the version of e. The new
-// record has participants with the versions that the transaction now expects, and in addition
-// files, which it will write. The record is durable when Extend returns. After registry.ErrUnknown,
-// Get shows whether the write has happened, but it may also happen later.
+// record has the given participants, with the versions that the transaction now expects. To the
+// recorded files it adds files, which the transaction will write. The record is durable when Extend
+// returns. After registry.ErrUnknown, Get shows whether the write has happened, but it may also
+// happen later.
 func (l *Log) Extend(ctx context.Context, e Entry, participants []Participant, files []string) (Entry, error) {
 	if err := e.checkPending("extend"); err != nil {
 		return Entry{}, err
@@ -94,9 +95,9 @@ func (e Entry) Commit(published []string) (registry.Condition, registry.Write, e
 // coordinator does so a few times in its life.
 const abortTriesMax = 10
 
-// Abort keeps a PENDING transaction from ever taking effect, even if it was extended since e, and
-// returns its new state. A transaction that is no longer PENDING stays unchanged, and Abort returns
-// it. For an unreadable transaction Abort returns an error.
+// Abort keeps a PENDING transaction from ever taking effect, even if it was extended since e was
+// read. It returns the new state of the transaction. A transaction that is no longer PENDING stays
+// unchanged, and Abort returns it. For an unreadable transaction Abort returns an error.
 func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	for try := 1; ; try++ {
 		if err := e.checkReadable("abort"); err != nil {
@@ -179,8 +180,9 @@ func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
 }
 
 // Unfinished returns at most limit (1 to registry.ListLimitMax) transactions in the order of their
-// ids. It begins after the id after (exclusive), or at the start if after is zero. A page shorter
-// than limit is the last. It includes Unreadable transactions, unless they have no id.
+// ids. The parameter after is an id: the list begins with the next id after it, or at the start if
+// after is zero. A page shorter than limit is the last. It includes Unreadable transactions, unless
+// they have no id.
 func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]Entry, error) {
 	var behind string
 	if !after.IsZero() {

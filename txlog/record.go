@@ -96,13 +96,13 @@ type Entry struct {
 // Exists reports whether the transaction was in the log.
 func (e Entry) Exists() bool { return e.State != registry.StateNone }
 
-// LockPatience is how long after its deadline recovery leaves a transaction alone because other
-// operations hold the locks of its tables.
+// While other operations hold the locks of a transaction's tables, recovery leaves the transaction
+// alone, until LockPatience after its deadline.
 const LockPatience = 5 * time.Minute
 
-// IsDue reports whether a node other than its coordinator may end a transaction at now. It may if
-// the transaction is COMMITTED, ABORTED, past its deadline, or began before abandonedBefore. An
-// unreadable transaction is never due.
+// IsDue reports whether a node other than its coordinator may end a transaction at the time now. It
+// may if the transaction is COMMITTED, ABORTED, past its deadline, or began before abandonedBefore.
+// An unreadable transaction is never due.
 func (e Entry) IsDue(now, abandonedBefore time.Time) bool {
 	if e.Unreadable != nil {
 		return false

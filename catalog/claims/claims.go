@@ -49,7 +49,7 @@ type Claimant struct {
 	Fresh    bool        // the pointer is new, and has claimed nothing
 	Replaces registry.ID // a pointer that is dropped in the same Apply; zero if none
 	// ReplacedUntil is the time until which engines may hold credentials for the replaced table, if
-	// it is dropped now. Zero if they hold no credentials.
+	// it is dropped now. It is zero if they hold no credentials.
 	ReplacedUntil time.Time
 	// TableUUID is the UUID of the table if it may have lived at the location before, else empty.
 	TableUUID string
@@ -124,7 +124,7 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, clai
 		case place.record.State == registry.StateBelow:
 			planned.Conditions = append(planned.Conditions, ledger.Unchanged(place.record))
 		case place.record.State == registry.StateDropping: // about to be removed, see retention.Folders
-			planned.below(place.record)
+			planned.planBelow(place.record)
 		default:
 			return Claim{}, c.takenAbove(place.record, claimant)
 		}
@@ -160,8 +160,8 @@ func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 	}), nil
 }
 
-// below plans that a folder's record has state below, whatever its state is now.
-func (c *Claim) below(record registry.Record) {
+// planBelow plans that a folder's record has state below, whatever its state is now.
+func (c *Claim) planBelow(record registry.Record) {
 	below := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}
 	c.Conditions = append(c.Conditions, ledger.Unchanged(record))
 	c.Puts = append(c.Puts, ledger.Put(record.Key, registry.StateBelow, below))

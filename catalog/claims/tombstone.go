@@ -236,8 +236,8 @@ type Left struct {
 }
 
 // Tombstones returns at most limit of the tombstones below one of roots, in the order of their
-// locations. It begins with the first location behind after, or with the very first if after is
-// empty. next is the value of after for the next page, and empty if this is the last page.
+// locations. It begins with the location that follows the parameter after, or with the very first
+// if after is empty. next is the value of after for the next page. It is empty on the last page.
 //
 // Its errors come from the store.
 func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, limit int) (

@@ -92,8 +92,8 @@ func isElsewhere(err error) bool {
 	return errors.Is(err, storage.ErrOutside)
 }
 
-// presentVersion returns the answered version if its file is in the present storage of the table.
-// Otherwise it returns the present version of the table, even if the table was renamed.
+// presentVersion returns the version in answered if its file is in the present storage of the
+// table. Otherwise it returns the present version of the table, even if the table was renamed.
 func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answered registry.TableVersion) (
 	*Version, error) {
 	records, err := p.ledger.Get(ctx, registry.PointerKey(answered.Pointer))

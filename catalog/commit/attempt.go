@@ -105,7 +105,7 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 }
 
 // publish writes the file of plan, if there is one, then applies the plan, which names the file.
-// lost reports that the change did not and will never happen. In that case the caller deletes the
+// lost reports that the change did not happen and never will. In that case the caller deletes the
 // file. If the change may have happened, the file stays. publish returns the ETags of plan.Writes
 // that are known.
 func (p *Pipeline) publish(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (

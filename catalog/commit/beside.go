@@ -32,7 +32,8 @@ type Beside struct {
 	Again bool
 	// Rule is the rule that caused the change, for the change record.
 	Rule string
-	// Lost is called if the attempt did not and will never happen. Nil if there is nothing to do.
+	// Lost is called if the attempt did not happen and never will. It is nil if there is nothing to
+	// do.
 	Lost func(ctx context.Context)
 }
 
@@ -58,8 +59,8 @@ func (p *Pipeline) findTarget(ctx context.Context, e *edition) (*directory.Found
 	return found, document, err
 }
 
-// beside returns the changes that accompany the move of e.
-func (e *edition) beside(ctx context.Context, found *directory.Found, base, next documents.Document) (
+// accompanying returns the changes that accompany the move of e.
+func (e *edition) accompanying(ctx context.Context, found *directory.Found, base, next documents.Document) (
 	Beside, error) {
 	accompanied, ok := e.Edit.(Accompanied)
 	if !ok {

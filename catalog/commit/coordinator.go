@@ -328,7 +328,7 @@ func (o *coordinator) finish(ctx context.Context) {
 	o.documents.DeleteTrimmed(ctx, o.now(), fallen)
 }
 
-// rollBack ends a transaction that did not and will never commit, or that had nothing to do. It
+// rollBack ends a transaction that did not commit and never will, or that had nothing to do. It
 // deletes the files first, then the record.
 func (o *coordinator) rollBack(ctx context.Context) {
 	if o.record.Exists() {

@@ -176,7 +176,7 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 		err = p.directory.Missing(ctx, e.asker(), e.Ident.Warehouse, e.Kind.NoSuch(e.Ident))
 	}
 	if err == nil && e.Pointer.IsZero() { // if Pointer is set, the caller is a job of the server
-		err = e.may(ctx, p.directory, found)
+		err = e.authorize(ctx, p.directory, found)
 	}
 	return found, err
 }
@@ -206,7 +206,7 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	if err != nil {
 		return err
 	}
-	beside, err := g.lead.beside(ctx, found, base, planned.next)
+	beside, err := g.lead.accompanying(ctx, found, base, planned.next)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// edition is the edit of one table or view under way. It belongs to one goroutine at a time: its
-// own, or the goroutine of another edition that carries this one out.
+// edition is an edit of one table or view that is in progress. It belongs to one goroutine at a
+// time: its own, or the goroutine of another edition that carries this one out.
 type edition struct {
 	*work
 	Target
@@ -30,13 +30,13 @@ type edition struct {
 // end records the result of e.
 func (e *edition) end(answer *Version, err error) { e.ended, e.answer, e.err = true, answer, err }
 
-// may returns nil if the caller of e may change found, the target of e.
-func (e *edition) may(ctx context.Context, d *directory.Directory, found *directory.Found) error {
+// authorize returns nil if the caller of e may change found, the target of e.
+func (e *edition) authorize(ctx context.Context, d *directory.Directory, found *directory.Found) error {
 	return d.May(ctx, e.asker(), e.Asks, found, e.Ident)
 }
 
 // replays reports whether base contains the effect of an earlier attempt of e. It is false for a
-// request with a client's key: once finds its earlier attempt by the outcome of the key.
+// request with a client's key: runWithKey finds its earlier attempt by the outcome of the key.
 func (e *edition) replays(base documents.Document) bool {
 	return !e.hasClientKey() && e.Edit.Asks() && e.Edit.Replays(base)
 }
@@ -75,9 +75,9 @@ func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 	return e
 }
 
-// next returns the next version of base, the document to which found points. It returns base itself
+// nextVersion returns the next version of base, the document to which found points. It returns base itself
 // if edit changes nothing.
-func next(now time.Time, found *directory.Found, base documents.Document, edit Edit) (documents.Document, error) {
+func nextVersion(now time.Time, found *directory.Found, base documents.Document, edit Edit) (documents.Document, error) {
 	return edit.Next(base, envOf(now, found))
 }
 

@@ -160,7 +160,7 @@ func (g *group) plan(ctx context.Context, found *directory.Found, base documents
 		g.lead.end(VersionOf(found, g.lead.Ident, base), nil)
 		return planned, nil
 	}
-	built, err := next(g.now(), found, base, g.lead.Edit)
+	built, err := nextVersion(g.now(), found, base, g.lead.Edit)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (g *group) planTogether(ctx context.Context, ground Ground) (planned *group
 			return false
 		}
 		if e != g.lead { // the leading edit was checked when found was read
-			if err := e.may(ctx, g.directory, found); err != nil {
+			if err := e.authorize(ctx, g.directory, found); err != nil {
 				e.end(nil, err)
 				return true
 			}
@@ -360,8 +360,8 @@ func (g *group) answer() {
 	})
 }
 
-// disband lets the members that have not ended wait for their own turns again. If the leading edit
-// panicked during an Apply, the outcome of the carried edits is unknown.
+// disband sends each unfinished member back to wait for its own turn. If the leading edit panicked
+// during an Apply, the outcome of the carried edits is unknown.
 func (g *group) disband() {
 	for _, e := range g.applying {
 		e.end(nil, moorage.Errorf(moorage.KindCommitUnknown,

@@ -23,7 +23,7 @@ type Intent struct {
 	// On are the names of the objects, at least one. The identifier of a warehouse or a namespace
 	// has an empty name.
 	On []moorage.Identifier
-	// Lease is a lease that the caller must hold when the change happens. Nil if the request
+	// Lease is a lease that the caller must hold when the change happens. It is nil if the request
 	// requires no lease.
 	Lease *registry.LeaseID
 	// Silent means that the intent has no answer, and that no answer is stored for its key.
@@ -89,7 +89,7 @@ type Attempt struct {
 }
 
 // Until returns the time until which an old version of a table may have to be returned again: the
-// later of kept and the key's expiry. kept is that time for another version of the table.
+// later of kept and the key's expiry. kept is such a time for another version of the table.
 func (a *Attempt) Until(kept time.Time) time.Time {
 	return later(kept, a.KeyExpires)
 }
@@ -197,7 +197,7 @@ type Target struct {
 	// the caller sees it. A Create checks privileges itself.
 	Asks access.Privileges
 	Edit Edit
-	// Pointer identifies the table or view directly. Zero if the target is found by its name.
+	// Pointer identifies the table or view directly. It is zero if the target is found by its name.
 	Pointer registry.ID
 	// Create, if it is set, creates the table instead of editing it. The name must not be in use.
 	Create Planner

@@ -27,25 +27,25 @@ const (
 	keyMessageBytesMax = 4 << 10
 )
 
-// once carries out w, whose request has a key. If an earlier attempt with the same key has ended,
-// this attempt changes nothing, and once returns the answer of the earlier attempt. Only a table or
-// view in that answer may be in a newer state.
+// runWithKey carries out w, whose request has a key. If an earlier attempt with the same key has
+// ended, this attempt changes nothing, and runWithKey returns the answer of the earlier attempt.
+// Only a table or view in that answer may be in a newer state.
 //
 // The Apply that commits w also writes the outcome of w. The first condition of that Apply is that
-// the key has no outcome yet. For an intent without an effect, once writes the outcome on the same
-// condition, then returns it. Such an intent was refused for good (see moorage.Kind.Final), or
+// the key has no outcome yet. For an intent without an effect, runWithKey writes the outcome on the
+// same condition, then returns it. Such an intent was refused for good (see moorage.Kind.Final), or
 // succeeded and had nothing to change.
 //
 // So one of several concurrent attempts, on any nodes, decides the outcome, and all other attempts
 // return its answer. If an attempt hangs and its retry is refused, the Apply of the hung attempt
-// can no longer succeed. once reads nothing before the work: a read would cost each mutation a
-// round trip. A repeated mutation runs until it fails or finds the outcome of the earlier attempt.
-// Then once returns the recorded answer.
+// can no longer succeed. runWithKey reads nothing before the work: a read would cost each mutation
+// a round trip. A repeated mutation runs until it fails or finds the outcome of the earlier
+// attempt. Then runWithKey returns the recorded answer.
 //
 // Other failures leave nothing behind and may be repeated with the same key. A staged create has no
-// effect and leaves nothing behind either. once handles each case as follows:
+// effect and leaves nothing behind either. runWithKey handles each case as follows:
 //
-//	w ended as                   and once
+//	w ended as                   and runWithKey
 //	applied                      returns the answer: the same Apply stored the outcome
 //	staged                       returns an earlier outcome if there is one, else the answer
 //	succeeded without an effect  stores the outcome, then returns it; or returns an earlier one
@@ -61,7 +61,7 @@ const (
 // Errors: the errors of the plan. KindUnavailable if the outcome cannot be written and no earlier
 // attempt has one. KindCommitUnknown if the store cannot report whether there is one, or if a
 // success cannot be returned again. Source: REST specification, Idempotency-Key.
-func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
+func (p *Pipeline) runWithKey(ctx context.Context, w *work) (Outcome, error) {
 	const op = "commit.once"
 	for {
 		end, other := p.inflight.begin(w.key.Record)
@@ -289,7 +289,7 @@ type refusals struct {
 	of     map[string]int // by caller name
 }
 
-// admit reports whether one more refusal of a caller may be stored at now.
+// admit reports whether one more refusal of a caller may be stored at the time now.
 func (r *refusals) admit(caller string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"moorage/txlog"
 )
 
-// transaction is the edit of several tables under way. It belongs to one goroutine.
+// transaction is an edit of several tables that is in progress. It belongs to one goroutine.
 type transaction struct {
 	*work
 	*Pipeline
@@ -276,7 +276,7 @@ func (t *transaction) buildParticipant(ctx context.Context, change registry.Chan
 		return err
 	}
 	part.place = part.found.Place
-	built, err := next(t.now(), part.found, part.base, part.Edit)
+	built, err := nextVersion(t.now(), part.found, part.base, part.Edit)
 	if err != nil {
 		return err
 	}

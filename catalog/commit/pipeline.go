@@ -152,7 +152,7 @@ func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, 
 			return err
 		}
 		w.key = p.ledgerKey(intent.Caller, *intent.Key)
-		outcome, err = p.once(ctx, w)
+		outcome, err = p.runWithKey(ctx, w)
 		return err
 	})
 	return outcome, err
@@ -181,8 +181,8 @@ func (p *Pipeline) run(ctx context.Context, w *work) (outcome Outcome, err error
 }
 
 // madeBefore returns the table that an earlier attempt of the same request created, if the client
-// lost the answer. Nil if there is no such table. If another request created the table, the request
-// fails with status 409. Source: REST specification, updateTable.
+// lost the answer. It returns nil if there is no such table. If another request created the table,
+// the request fails with status 409. Source: REST specification, updateTable.
 func (p *Pipeline) madeBefore(ctx context.Context, target Target) *Version {
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()

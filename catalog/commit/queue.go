@@ -135,7 +135,8 @@ func (q *queue) takeAll(ctx context.Context, ids []registry.ID) (release func(),
 	}, waited
 }
 
-// lastAhead returns the place of the last takeAhead turn other than mine. Nil if there is none.
+// lastAhead returns the place of the last takeAhead turn other than mine. It returns nil if there
+// is no such turn.
 func (w *line) lastAhead(mine *turn) (last *list.Element) {
 	for at := w.turns.Front(); at != nil; at = at.Next() {
 		if other := at.Value.(*turn); other != mine && other.edition == nil {

@@ -13,7 +13,7 @@ import (
 	"moorage/registry"
 )
 
-// work is one intent under way. It belongs to one goroutine.
+// work is one intent in progress. It belongs to one goroutine.
 type work struct {
 	Intent
 	row     gate.Row

@@ -53,7 +53,7 @@ type Config struct {
 	// Gate audits each read, and refuses callers that have no access at all. Default:
 	// gate.AdmitAll.
 	Gate gate.Authorizer
-	// Guard authorizes reads. Nil: every caller may read everything.
+	// Guard authorizes reads. If it is nil, every caller may read everything.
 	Guard *gate.Guard
 }
 

@@ -80,15 +80,15 @@ func (n *names) set(key string, found *Found) { n.cache.Set(key, found) }
 func (n *names) forget(key string) { n.cache.Invalidate(key) }
 
 // RememberMove caches a pointer that this node moved, so that the next reader need not decode it.
-// to is its new version, write is the write that stored this version, and etag is the ETag that the
-// store returned.
+// The parameter to is its new version, write is the write that stored this version, and etag is the
+// ETag that the store returned.
 func (d *Directory) RememberMove(to *Found, write registry.Write, etag registry.ETag) {
 	to.Record = registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
 	d.names.set(NameKey(to.Pointer.Identifier()), to)
 }
 
-// Latest returns the newest known version of a pointer that was moved. found is the version before
-// the move, and to is the version after it. Latest returns found if the ETag of the move is
+// Latest returns the newest known version of a pointer that was moved. The parameters found and to
+// are the versions before and after the move. Latest returns found if the ETag of the move is
 // unknown, else to.
 func Latest(found, to *Found) *Found {
 	if to.Record.Exists() {

@@ -111,7 +111,7 @@ func (p *Path) Home() (location string, depth int) {
 }
 
 // object returns the last namespace of p, or the warehouse, in the form that an access decision
-// needs. on is its name.
+// needs. Its name is in the identifier on.
 func (p *Path) object(on moorage.Identifier) gate.Object {
 	return gate.Object{
 		Ident: moorage.Identifier{Warehouse: on.Warehouse, Namespace: on.Namespace[:len(p.levels)]}, Path: p.Above(),

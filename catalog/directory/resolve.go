@@ -16,9 +16,9 @@ type Resolved struct {
 	By    Asker  // for a verb on a table or a view: the asker for further checks of Found
 }
 
-// Resolve is the entry point of all verbs that read. It finds the object, and checks whether caller
-// may use v on it. on is the object's name. The row of v in the table of verbs has the object's
-// kind and the required privileges.
+// Resolve is the entry point of all verbs that read. It finds the object whose name is in on, and
+// checks whether caller may use the verb v on it. The row of v in the table of verbs has the
+// object's kind and the required privileges.
 //
 // views are the views through which caller reaches a table or view; nil if there are none.
 //
@@ -60,7 +60,7 @@ type Asker struct {
 	Through *gate.Through
 }
 
-// PathFor does the same as Path, and checks that the caller has the privileges asked on the last
+// PathFor does the same as Path, and checks that the caller has the privileges in asked on the last
 // namespace, or on the warehouse.
 func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileges, on moorage.Identifier) (
 	*Path, error) {
@@ -71,8 +71,9 @@ func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileg
 	return path, d.MayAt(ctx, by, asked, path, on)
 }
 
-// MayAt returns nil if the caller has the privileges asked on the last namespace of path, or on the
-// warehouse. path is the path to the namespace of on. It returns the errors of gate.Guard.Decide.
+// MayAt returns nil if the caller has the privileges in asked on the last namespace of path, or on
+// the warehouse. The path leads to the namespace of the object in on. It returns the errors of
+// gate.Guard.Decide.
 func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier) error {
 	if d.guard == nil {
@@ -102,7 +103,8 @@ func (d *Directory) RecheckAt(ctx context.Context, by Asker, asked access.Privil
 	}, do)
 }
 
-// FindFor does the same as Find, and checks that the caller has the privileges asked on the result.
+// FindFor does the same as Find, and checks that the caller has the privileges in asked on the
+// result.
 func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier) (*Found, error) {
 	found, err := d.Find(ctx, k, ident)
@@ -115,8 +117,8 @@ func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileg
 	return found, nil
 }
 
-// May returns nil if the caller has the privileges asked on found. ident is the name that the
-// caller used for it. It returns the errors of gate.Guard.Decide.
+// May returns nil if the caller has the privileges in asked on the table or view found. ident is
+// the name that the caller used for it. It returns the errors of gate.Guard.Decide.
 func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, found *Found,
 	ident moorage.Identifier) error {
 	if d.guard == nil {

@@ -19,7 +19,7 @@ type Views struct {
 }
 
 // findThrough does the same as FindFor for a caller that may come through views. It also returns
-// by, extended with the views that it found. The guard decides whether the views count: if the
+// the asker by, with the views that it found. The guard decides whether the views count: if the
 // sender is not trusted, they are ignored.
 func (d *Directory) findThrough(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier, views *Views) (found *Found, through Asker, err error) {

@@ -96,8 +96,8 @@ func (v *warehouseVersions) forget(name string) {
 	v.leave(before, "")
 }
 
-// leave marks before, the old version of a warehouse, as stale. before may be nil. place is the
-// place of the next version.
+// leave marks an old version of a warehouse as stale. That version is in before, which may be nil.
+// place is the place of the next version.
 func (v *warehouseVersions) leave(before *warehouseVersion, place string) {
 	if before == nil {
 		return

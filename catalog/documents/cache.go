@@ -70,7 +70,7 @@ func (d *cache) get(pointer registry.ID, version string) (Document, bool) {
 func (d *cache) set(pointer registry.ID, version string, document Document) {
 	d.reads.Invalidate(fileKey(pointer, version))
 	d.entries.Compute(pointer, func(kept *latest, _ bool) (*latest, otter.ComputeOp) {
-		return kept.with(cachedDocument{version, document}, d.bytesMax), otter.WriteOp
+		return kept.add(cachedDocument{version, document}, d.bytesMax), otter.WriteOp
 	})
 }
 
@@ -117,7 +117,7 @@ func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
 		if now, _ := d.reads.GetIfPresent(key); now != read {
 			return kept, otter.CancelOp
 		}
-		return kept.with(cachedDocument{version, read.document}, d.bytesMax), otter.WriteOp
+		return kept.add(cachedDocument{version, read.document}, d.bytesMax), otter.WriteOp
 	})
 	d.reads.ComputeIfPresent(key, func(now *readOf) (*readOf, otter.ComputeOp) {
 		if now != read {
@@ -127,10 +127,10 @@ func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
 	})
 }
 
-// with returns l with an added document, which replaces a document of the same version. If both
+// add returns l with an added document, which replaces a document of the same version. If both
 // documents together exceed the size of the cache, the result has only the added document. l may be
 // nil.
-func (l *latest) with(put cachedDocument, bytesMax int64) *latest {
+func (l *latest) add(put cachedDocument, bytesMax int64) *latest {
 	var before cachedDocument
 	if l != nil {
 		before = l.last

@@ -40,13 +40,13 @@ type Former struct {
 	Next time.Time
 }
 
-// TrimFormer deletes metadata files of a live table that left its metadata log longer than kept
-// ago. now is the store's time. It makes no version. It deletes a file only if all three conditions
-// hold: the file is within the claims of the table, a server over this store drew its name for the
-// table, and a log names it. Other files stay, such as files that the table brought from another
-// catalog.
+// TrimFormer deletes metadata files of a live table that left its metadata log more than the
+// duration kept ago. now is the store's time. It makes no version. It deletes a file only if all
+// three conditions hold: the file is within the claims of the table, a server over this store drew
+// its name for the table, and a log names it. Other files stay, such as files that the table
+// brought from another catalog.
 //
-// That is safe because no version that was made within the time kept names or logs such a file. The
+// That is safe because no version that was made less than kept ago names or logs such a file. The
 // walk finds the last version that is older, and takes only files that neither that version nor a
 // later one logs. Versions that a register skipped are not in the logs, so no file is deleted until
 // the last register is older than kept. The Apply that announces the files requires that there was
@@ -358,8 +358,9 @@ func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round
 	return to, nil
 }
 
-// formerTrims returns the announcements of the files of round. An announcement covers all files of
-// a folder whose names were drawn no later than the last file of round there.
+// formerTrims returns one announcement for each folder that has files of this round. The
+// announcement covers the folder's files whose names were drawn no later than the name of its last
+// file in the round.
 func (d *Documents) formerTrims(round []formerBatch) ([]registry.Trim, error) {
 	node, err := d.trims.nodeID(d.ledger.NewID)
 	if err != nil {

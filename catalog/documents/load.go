@@ -14,13 +14,13 @@ import (
 // pointer again. If the pointer now names another file, the error is ledger.ErrRetry. An unreadable
 // file is KindInternal, because it is not the caller's fault.
 func (d *Documents) Current(ctx context.Context, found *directory.Found) (Document, error) {
-	return d.named(ctx, found, d.Of)
+	return d.documentOf(ctx, found, d.Of)
 }
 
 // Glance is Current for a caller that reads many documents once. It does not cache the documents
 // that it reads, so that documents in use stay in the cache.
 func (d *Documents) Glance(ctx context.Context, found *directory.Found) (Document, error) {
-	return d.named(ctx, found, func(ctx context.Context, at Ref) (Document, error) {
+	return d.documentOf(ctx, found, func(ctx context.Context, at Ref) (Document, error) {
 		if kept := d.Kept(ctx, at); kept != nil {
 			return kept, nil
 		}
@@ -30,8 +30,8 @@ func (d *Documents) Glance(ctx context.Context, found *directory.Found) (Documen
 	})
 }
 
-// named returns the document that a pointer names, as read returns it.
-func (d *Documents) named(ctx context.Context, found *directory.Found,
+// documentOf returns the document that a pointer names. The function read gets the document.
+func (d *Documents) documentOf(ctx context.Context, found *directory.Found,
 	read func(context.Context, Ref) (Document, error)) (Document, error) {
 	document, err := read(ctx, RefOf(found.Pointer, found.Storage))
 	if errors.Is(err, storage.ErrOutside) {
@@ -44,7 +44,7 @@ func (d *Documents) named(ctx context.Context, found *directory.Found,
 	case moorage.KindNotFound:
 	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation, moorage.KindTooLarge:
 		// The client did not send the registered file.
-		return nil, moorage.E("documents.named", found.Pointer.MetadataLocation, moorage.KindInternal, err)
+		return nil, moorage.E("documents.documentOf", found.Pointer.MetadataLocation, moorage.KindInternal, err)
 	default:
 		return document, err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// trimBeginMax is how long after it was planned a commit may begin to delete files. trimTimeout
+	// A commit may begin to delete files until trimBeginMax after it was planned. trimTimeout
 	// bounds the deletion. Together they are well below registry.TrimFence.
 	trimBeginMax = 20 * time.Second
 	trimTimeout  = 20 * time.Second
@@ -141,9 +141,10 @@ func (d *Documents) IsTrimmed(trims []registry.Trim, location string) bool {
 	})
 }
 
-// DeleteTrimmed deletes the announced files of all, with one read of the pointers and one call of
-// each storage. It keeps a file that the table names again because of a register. A failure leaves
-// orphans. So does a commit that was so slow that registers may soon accept its files.
+// DeleteTrimmed deletes the announced files of each element of all, with one read of the pointers
+// and one call of each storage. It keeps a file that the table names again because of a register. A
+// failure leaves orphans. So does a commit that was so slow that registers may soon accept its
+// files.
 func (d *Documents) DeleteTrimmed(ctx context.Context, now time.Time, all []Trimmed) {
 	all = slices.DeleteFunc(all, func(t Trimmed) bool { return len(t.Files) == 0 || now.Sub(t.trim.At) > trimBeginMax })
 	if len(all) == 0 {

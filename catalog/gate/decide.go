@@ -15,7 +15,8 @@ type Question struct {
 	Verb   Verb
 	Object Object
 	Asked  access.Privileges // access.See if the caller only has to see the object
-	// Through are the views through which the caller reaches the object. Nil if there are none.
+	// Through are the views through which the caller reaches the object. It is nil if there are no
+	// views.
 	Through *Through
 	// Missing is the error for a caller that sees the warehouse but not the object. It must be the
 	// error for an object that does not exist. Nil selects the error for the object's kind.
@@ -53,7 +54,7 @@ func (g *Guard) Again(ctx context.Context, q Question) error {
 // decide decides q by the policy of v.
 func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	began := g.config.Now()
-	who, err := g.who(v, q.Caller, began)
+	who, err := g.entry(v, q.Caller, began)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 		}
 	}
 	if decision.Outcome != access.Allow {
-		q.Asked, decision = q.instead(who, path, decision)
+		q.Asked, decision = q.alternative(who, path, decision)
 	}
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{
@@ -83,10 +84,10 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	return q.Refusal(decision)
 }
 
-// instead returns the privileges to check, and the decision about them. If the table of verbs has
+// alternative returns the privileges to check, and the decision about them. If the table of verbs has
 // an alternative that the caller has, it returns the alternative and the decision about it.
 // Otherwise it returns q.Asked and decision.
-func (q Question) instead(who *access.Who, path []access.Object, decision access.Decision) (
+func (q Question) alternative(who *access.Who, path []access.Object, decision access.Decision) (
 	access.Privileges, access.Decision) {
 	row, _ := q.Verb.Row()
 	other := row.InsteadOf(OfObject)
@@ -102,8 +103,8 @@ func (q Question) instead(who *access.Who, path []access.Object, decision access
 	return q.Asked, decision
 }
 
-// who returns the entry of caller in v. Errors: as check.
-func (g *Guard) who(v *view, caller moorage.Caller, now time.Time) (*access.Who, error) {
+// entry returns the entry of caller in v. Its errors are the errors of check.
+func (g *Guard) entry(v *view, caller moorage.Caller, now time.Time) (*access.Who, error) {
 	if err := g.check(v, caller, now); err != nil {
 		return nil, err
 	}

@@ -59,8 +59,8 @@ func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 	return nil, errors.New("policy kept changing while it was read")
 }
 
-// changed returns the snapshot of before with the changes since then. It returns nil if the whole
-// policy must be read. recent was read in the same call as epoch.
+// changed returns the snapshot of the view before, with the changes since that view. It returns nil
+// if the whole policy must be read. recent was read in the same call as epoch.
 func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent registry.Record) (
 	*access.Snapshot, error) {
 	if before == nil || !before.on || before.Epoch() > epoch {
@@ -236,8 +236,8 @@ func GrantsOf(id registry.ID, value registry.Grants) (access.Grants, error) {
 	return grants, nil
 }
 
-// addAdmins adds the configured administrators to the grants on the server in changes. has reports
-// whether changes include these grants. If not, addAdmins does nothing.
+// addAdmins adds the configured administrators to the grants on the server in changes. The
+// parameter has reports whether changes include these grants. If not, addAdmins does nothing.
 func (g *Guard) addAdmins(changes *access.Changes, has bool) {
 	if len(g.config.Admins) == 0 || !has {
 		return

@@ -50,8 +50,8 @@ type view struct {
 	store registry.AccessStore
 }
 
-// has reports whether v contains every change of policy up to an epoch.
-func (v *view) has(epoch uint64) bool {
+// covers reports whether v contains every change of policy up to an epoch.
+func (v *view) covers(epoch uint64) bool {
 	return v != nil && (epoch == 0 || v.on && v.Epoch() >= epoch)
 }
 
@@ -168,7 +168,7 @@ func unavailable(err error) error {
 
 // current returns a view that has every change of policy that this process has seen.
 func (g *Guard) current(ctx context.Context) (*view, error) {
-	if v := g.view.Load(); v.has(g.seen.Load()) {
+	if v := g.view.Load(); v.covers(g.seen.Load()) {
 		return v, nil
 	}
 	select {
@@ -178,7 +178,7 @@ func (g *Guard) current(ctx context.Context) (*view, error) {
 	}
 	defer func() { <-g.following }()
 	v := g.view.Load()
-	if v.has(g.seen.Load()) {
+	if v.covers(g.seen.Load()) {
 		return v, nil
 	}
 	next, err := g.follow(ctx, v)
@@ -245,7 +245,7 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 	case IsSystem(caller):
 		return nil, policy, nil
 	}
-	who, err = g.who(&view{Snapshot: policy}, caller, g.config.Now())
+	who, err = g.entry(&view{Snapshot: policy}, caller, g.config.Now())
 	return who, policy, err
 }
 
@@ -298,5 +298,5 @@ func (g *Guard) ForLists(ctx context.Context, caller moorage.Caller) (*access.Wh
 	if err != nil || !v.on || IsSystem(caller) {
 		return nil, err
 	}
-	return g.who(v, caller, g.config.Now())
+	return g.entry(v, caller, g.config.Now())
 }

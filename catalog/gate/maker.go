@@ -23,7 +23,7 @@ func (g *Guard) Maker(ctx context.Context, caller moorage.Caller) (*Maker, error
 	if err != nil || !v.on || IsSystem(caller) {
 		return nil, err
 	}
-	who, err := g.who(v, caller, g.config.Now())
+	who, err := g.entry(v, caller, g.config.Now())
 	return &Maker{who, v.Snapshot, caller}, err
 }
 

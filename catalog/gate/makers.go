@@ -24,7 +24,7 @@ type knownMakers struct {
 	known map[registry.Key]struct{}
 }
 
-func (w *knownMakers) has(key registry.Key) bool {
+func (w *knownMakers) covers(key registry.Key) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, known := w.known[key]
@@ -59,7 +59,7 @@ func (g *Guard) MakerRecords(ctx context.Context, maker string, above []access.O
 	}
 	var keys []registry.Key
 	for _, container := range above {
-		if key := registry.MakerKey(maker, registry.ID(container.ID)); !g.makers.has(key) {
+		if key := registry.MakerKey(maker, registry.ID(container.ID)); !g.makers.covers(key) {
 			keys = append(keys, key)
 		}
 	}

@@ -70,7 +70,7 @@ func (g *Guard) Trusts(ctx context.Context, caller moorage.Caller, object Object
 	if err != nil || !v.on || IsSystem(caller) {
 		return false, err
 	}
-	who, err := g.who(v, caller, g.config.Now())
+	who, err := g.entry(v, caller, g.config.Now())
 	return err == nil && isTrusted(v.Snapshot, who, caller, object), err
 }
 

@@ -87,7 +87,7 @@ func knownKey(policy *access.Snapshot, id string) (key KnownKey, found bool) {
 	return key, len(key.Secrets) > 0
 }
 
-// lives reports whether a secret of k is valid at now.
+// lives reports whether a secret of k is valid at the time now.
 func (k KnownKey) lives(now time.Time) bool {
 	return !k.Disabled && slices.ContainsFunc(k.Secrets, func(s KeySecret) bool { return now.Before(s.Ends) })
 }

@@ -91,7 +91,7 @@ func (g *Grants) Check(ctx context.Context, questions []Question) ([]Answer, err
 	return answers, nil
 }
 
-// answer answers one question, with reasons if explained.
+// answer answers one question. If explained is true, the answer has reasons.
 func (c *call) answer(ctx context.Context, question Question, explained bool) (Answer, error) {
 	asked, err := question.asked()
 	if err != nil {
@@ -178,7 +178,7 @@ func (q Question) orInstead(who *access.Who, path []access.Object,
 	return other
 }
 
-// asked returns the privileges that the question is about.
+// asked returns the privileges that q is about.
 func (q Question) asked() (asked access.Privileges, err error) {
 	if (q.Operation == "") == (q.Privileges == 0) {
 		return 0, moorage.Errorf(moorage.KindIllegalArgument, "Ask for an operation, or for privileges")

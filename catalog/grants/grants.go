@@ -84,7 +84,7 @@ func (g *Grants) begin(ctx context.Context, v gate.Verb) (*call, error) {
 	return &call{Grants: g, verb: v, who: who, policy: policy}, err
 }
 
-// decide returns the refusal of a request for the privileges asked on object, or nil. rule makes
+// decide returns the refusal of a request for the privileges in asked on object, or nil. rule makes
 // the decision.
 func (c *call) decide(ctx context.Context, object gate.Object, asked access.Privileges,
 	rule func(who *access.Who, path []access.Object) access.Decision) error {

@@ -11,8 +11,9 @@
 //   - Its manifests have the same effect on the new head. The manifest lists and manifests must
 //     show that (rules.go).
 //
-// The moved append then gets a new manifest list, which its snapshot names. Every other append is
-// refused, as it would be without this package, and nothing is written for it.
+// rules.go decides which manifests the new list has, and rebase.go writes that list. The snapshot
+// of the moved append names it. Every other append is refused, as it would be without this package,
+// and nothing is written for it.
 //
 // All files that are read lie within the locations that the table has claimed. The sizes of files
 // are bounded. While a file is read, it takes room in the memory for metadata. Files that were read

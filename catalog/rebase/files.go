@@ -34,7 +34,8 @@ type files struct {
 	docs   *documents.Documents
 }
 
-// list returns the manifest list at location. It shares entries with like, which may be nil.
+// list returns the manifest list at location. It shares entries with the list like, which may be
+// nil.
 func (f *files) list(ctx context.Context, location string, like *manifests.List) (list *manifests.List, err error) {
 	if made := f.made[location]; made != nil {
 		return made, nil

@@ -88,9 +88,9 @@ func (r *Rebaser) warehouseRefuses(ctx context.Context, table *directory.Found) 
 	return refuses, nil
 }
 
-// Prepare reads the files that moving a needs into the cache, before the turn of the commit begins.
-// It reports whether a could be put on top of the head of its branch in t. late means that a does
-// not apply to that head unchanged.
+// Prepare reads into the cache the files that are needed to move the append a. That happens before
+// the turn of the commit begins. Prepare reports whether the append could be put on top of the head
+// of its branch in t. late means that the append does not apply to that head unchanged.
 func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a metadata.Append, late bool) bool {
 	o, misfit := t.Document.Chain(env).Onto(a)
 	if misfit == metadata.Fits {
@@ -102,8 +102,8 @@ func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a meta
 	return misfit == metadata.Fits
 }
 
-// prepare reads the files that moving a to the head in o needs, and returns why a does not fit
-// there, or metadata.Fits.
+// prepare reads the files that are needed to move the append a to the head in o. It returns the
+// reason why the append does not fit there, or metadata.Fits.
 func (r *Rebaser) prepare(ctx context.Context, t Table, a metadata.Append, o metadata.Onto) metadata.Misfit {
 	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
 	defer room.GiveBack() // the cache has its own bound
@@ -143,8 +143,8 @@ func (m *Moves) Lists() []storage.File { return m.lists }
 // listsBytesMax bounds the lists of one version.
 const listsBytesMax = 64 << 20
 
-// Add puts a on top of the head of its branch in the chain, and reports whether it did. If it did
-// not, the chain is unchanged.
+// Add puts the append a on top of the head of its branch in the chain, and reports whether it did.
+// If it did not, the chain is unchanged.
 func (m *Moves) Add(ctx context.Context, a metadata.Append) bool {
 	misfit := m.add(ctx, a)
 	if misfit != metadata.Fits {
@@ -184,9 +184,9 @@ func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 	return metadata.Fits
 }
 
-// look reads the lists and manifests of a and o, and returns why a does not fit on top of o, or
-// metadata.Fits. The list of a and the list of the head both contain most entries of the list that
-// the client saw.
+// look reads the lists and manifests of the append a and of the head in o. It returns the reason
+// why the append does not fit on top of o, or metadata.Fits. The lists of the append and of the
+// head both contain most entries of the list that the client saw.
 func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
 	sent, head *manifests.List, m merge, misfit metadata.Misfit) {
 	var seen *manifests.List

@@ -45,7 +45,7 @@ func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.Lis
 	for _, e := range sent.Entries() {
 		if isOwn(e) {
 			m.own = append(m.own, e)
-		} else if !has(seen, e) {
+		} else if !containsPath(seen, e) {
 			return m, misfitReplaced
 		}
 	}
@@ -71,7 +71,7 @@ func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.Lis
 		m.kept = slices.DeleteFunc(slices.Clone(m.kept), func(e *manifests.Entry) bool { return gone[e] })
 	}
 	for _, e := range head.Entries() {
-		if e.Content == manifests.Data && !has(seen, e) {
+		if e.Content == manifests.Data && !containsPath(seen, e) {
 			m.foreign = append(m.foreign, e)
 		}
 	}
@@ -87,8 +87,8 @@ func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.Lis
 	return m, m.rowsFit(a, o, head)
 }
 
-// has reports whether list, which may be nil, has an entry with the path of e.
-func has(list *manifests.List, e *manifests.Entry) bool {
+// containsPath reports whether list, which may be nil, has an entry with the path of e.
+func containsPath(list *manifests.List, e *manifests.Entry) bool {
 	if list == nil {
 		return false
 	}
@@ -162,7 +162,7 @@ const pathBytes = 8
 
 func (c *contents) size() int { return pathBytes*cap(c.paths) + 128 }
 
-// readContents reads the manifest of e from raw, and subtracts its unpacked length from left.
+// readContents reads the manifest of e from raw, and subtracts its unpacked length from *left.
 func readContents(reader *manifests.Reader, e *manifests.Entry, raw []byte, left *int) (*contents, error) {
 	c := &contents{length: e.Length, snapshot: e.SnapshotID}
 	for f, err := range reader.Files(e, raw, left) {

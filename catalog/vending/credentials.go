@@ -141,7 +141,7 @@ func (c *credentials) get(ctx context.Context, w wanted) (vended, error) {
 // make requests a credential and caches it.
 func (c *credentials) make(ctx context.Context, w wanted, name string) (vended, error) {
 	const op = "vending.make"
-	if err := c.turn(ctx, w.warehouse); err != nil {
+	if err := c.waitForRate(ctx, w.warehouse); err != nil {
 		return vended{}, err
 	}
 	asked := c.now()
@@ -180,8 +180,8 @@ func (c *credentials) spread() (float64, error) {
 	return 0.9 + 0.2*float64(binary.BigEndian.Uint16(drawn[:]))/(1<<16), err
 }
 
-// turn waits until issueRate allows the warehouse another credential.
-func (c *credentials) turn(ctx context.Context, warehouse registry.ID) error {
+// waitForRate waits until issueRate allows the warehouse another credential.
+func (c *credentials) waitForRate(ctx context.Context, warehouse registry.ID) error {
 	c.mu.Lock()
 	now := c.now()
 	begins := c.turns[warehouse]

@@ -80,8 +80,8 @@ func (v *Vending) reachAt(path *directory.Path, ident moorage.Identifier, locati
 }
 
 // find returns the reach of the table, and the asker with the views through which the caller came.
-// The gate decides about the verb stored for a stored table, and about the verb staged for a table
-// that is not stored yet.
+// If the table is stored, the gate decides about the verb in the parameter stored. If the table is
+// not stored yet, the gate decides about the verb in the parameter staged.
 func (v *Vending) find(ctx context.Context, stored, staged gate.Verb, table Named) (directory.Asker, *Reach, error) {
 	by := directory.Asker{Caller: table.Caller, Verb: stored}
 	if table.Staged != "" {

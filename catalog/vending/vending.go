@@ -115,8 +115,8 @@ func (r *Reach) offersOne(asked ...Delegation) bool {
 // Delegate returns access to the files of r by the first of the warehouse's delegations that the
 // client requested. The client gets no delegation if it requested none, if it may not read the
 // table, or if no credential is possible for the table. location is the table's location in the
-// spelling of its metadata. by has the verb of the request, and the views through which the caller
-// came.
+// spelling of its metadata. The asker by has the verb of the request, and the views through which
+// the caller came.
 //
 // Errors: KindUnavailable if the storage issues no credentials now; KindTooManyRequests if too many
 // were requested. The table is unchanged.

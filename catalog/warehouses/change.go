@@ -112,7 +112,7 @@ func (w *Warehouses) mayReach(ctx context.Context, change Change) error {
 
 // check returns an error if c is invalid for any warehouse.
 func (c Change) check() error {
-	err := cmp.Or(registry.CheckProperties(named(c.Properties)), registry.CheckProperties(named(c.Storage)),
+	err := cmp.Or(registry.CheckProperties(valuesOf(c.Properties)), registry.CheckProperties(valuesOf(c.Storage)),
 		checkProperties(edited(nil, c.Properties)), vending.CheckOffers(c.Delegation),
 		checkLocations(c.AllowLocations), checkLocations(c.RemoveLocations))
 	if err != nil {
@@ -124,8 +124,8 @@ func (c Change) check() error {
 	return nil
 }
 
-// named returns the values of edits, with an empty value for each property that they remove.
-func named(edits map[string]*string) map[string]string {
+// valuesOf returns the values of edits, with an empty value for each property that they remove.
+func valuesOf(edits map[string]*string) map[string]string {
 	values := make(map[string]string, len(edits))
 	for name, value := range edits {
 		values[name] = ""
@@ -269,8 +269,8 @@ func (c Change) locations(value registry.Warehouse) ([]string, error) {
 }
 
 // checkRemoved returns KindCommitFailed if a table or view would live outside all locations of the
-// warehouse after next has removed some. It may miss a create that runs at the same time. Then
-// loads of the new table are refused until the location is allowed again.
+// warehouse after the change next has removed some. It may miss a create that runs at the same
+// time. Then loads of the new table are refused until the location is allowed again.
 func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
 	left := next.value.Roots()
 	outside := func(at storage.Location) bool { return !contains(left, at) }
@@ -293,7 +293,7 @@ func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
 	return nil
 }
 
-// planChange plans to store next.
+// planChange plans to store the changed warehouse next.
 func (w *Warehouses) planChange(ctx context.Context, next *changed) (*commit.Plan, error) {
 	conditions := []registry.Condition{ledger.Unchanged(next.record)}
 	writes, err := ledger.Encode(ledger.Replace(next.record, next.record.State, next.value))

@@ -12,6 +12,7 @@
 // The tables of a warehouse live below its location, or below one of its allowed locations. Both
 // are in the record, so every node uses the same locations, and a restart with other settings does
 // not change them. A location cannot be removed from the record while tables live below it.
+// create.go decides whether a warehouse may use a location; validate.go tries the location.
 //
 // Folders of the server's machine are restricted further by Config.LocalFolder. The reason is that
 // a caller over the network is not an administrator of the machine, and that jobs of the server

@@ -27,9 +27,9 @@ type Config struct {
 	Pipeline  *commit.Pipeline
 	Directory *directory.Directory
 	Claims    *claims.Claims
-	// Guard authorizes callers. Nil: every caller may do everything.
+	// Guard authorizes callers. If it is nil, every caller may do everything.
 	Guard *gate.Guard
-	// Sealer seals the secrets of warehouses. Nil: warehouses cannot have secrets.
+	// Sealer seals the secrets of warehouses. If it is nil, warehouses cannot have secrets.
 	Sealer secrets.Sealer
 	// LocalFolder checks a folder of this machine for a warehouse that a caller over the network
 	// creates, changes or validates. It gets an absolute path. It returns why the warehouse may not

@@ -148,7 +148,7 @@ func (h *storageHealth) of(warehouse, location string) *client.StorageHealth {
 	return found
 }
 
-// details returns the part about storages of GET /readyz?verbose. It leaves out the reasons of
+// details returns what GET /readyz?verbose reports about storages. It leaves out the reasons of
 // failures, which are in the log.
 func (h *storageHealth) details(named bool) map[string]string {
 	failures := h.watch.Failures()

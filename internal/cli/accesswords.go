@@ -80,7 +80,7 @@ func wordsOfGrant(preposition string) func(*Config, []string) error {
 	}
 }
 
-// wordsOfGrants reads on OBJECT, or to GRANTEE.
+// wordsOfGrants reads the words "on OBJECT" or "to GRANTEE".
 func wordsOfGrants(c *Config, words []string) (err error) {
 	switch {
 	case len(words) > 1 && words[0] == "on":

@@ -166,7 +166,11 @@ func writeFlags(page *strings.Builder, cmd command, shared []setting, described 
 		if len(others[at]) == len(shared) {
 			notes = append(notes, "the "+at)
 		} else {
-			notes = append(notes, "the "+at+" "+strings.Join(others[at], ", "))
+			where, isCommand := strings.CutPrefix(at, "flags of ")
+			if !isCommand {
+				where = "the " + at
+			}
+			notes = append(notes, strings.Join(others[at], ", ")+" of "+where)
 		}
 	}
 	return notes

@@ -106,9 +106,10 @@ func auditSettings() []setting {
 				"authenticate, else off. With a database it is audit-HOST.log, and audit-HOST-2.log for a second " +
 				"server of that machine."},
 		{name: "audit-reads", value: "summed|each|1/N", preset: "summed",
-			usage: "Which allowed reads get a line in the audit log. summed: the first of a caller, an operation and " +
-				"an object in a minute, and then a line with the number of the others. each: all. 1/N: one of N. " +
-				"Each change has a line. Refusals share lines beyond 100 of a caller in a minute.",
+			usage: "Which allowed reads get a line in the audit log. With summed, the first read of a caller, an " +
+				"operation and an object in a minute gets a line, and one more line has the number of its other reads. " +
+				"With each, every read gets a line. With 1/N, one read of N gets a line. Changes always get a line each. " +
+				"So do the first 100 refusals of a caller in a minute; the others share lines.",
 			set: one(parseShare, "summed, each, or 1/N with N from 1 to 1000000",
 				func(c *Config) *int { return &c.AuditReads })},
 		{name: "audit-strict",

@@ -95,11 +95,12 @@ func nodeSettings() []setting {
 func secretsKey() setting {
 	return setting{name: "secrets-key", value: "FILE|URI",
 		set: keyAddress(func(c *Config) *string { return &c.SecretsKey }),
-		usage: "Key that seals the secrets of warehouses: a file that moorage secrets init makes, or a key that " +
-			"never leaves its service: hcvault://HOST:8200/transit/keys/NAME?token-file=FILE (and &ca=FILE), " +
-			"aws-kms://arn:aws:kms:REGION:ACCOUNT:key/ID or " +
-			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K, both with ?endpoint=URL for a private " +
-			"network. Default: none, and no warehouse can have a secret."}
+		usage: "Key that seals the secrets of warehouses. It is the path of a file that moorage secrets init " +
+			"makes, or the URI of a key that never leaves its service. The forms of the URI are " +
+			"hcvault://HOST:8200/transit/keys/NAME?token-file=FILE (and &ca=FILE), " +
+			"aws-kms://arn:aws:kms:REGION:ACCOUNT:key/ID, and " +
+			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K. The last two may end in ?endpoint=URL, for a " +
+			"private network. Default: no key, so no warehouse can have a secret."}
 }
 
 // formerSecretsKey returns the setting for the former place of the keys that seal secrets.

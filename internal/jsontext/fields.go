@@ -28,10 +28,10 @@ type Fields struct {
 }
 
 // ParseFields reads an object, with all checks of NewReader. It refuses a value that is not an
-// object. In the error, what names the value.
-func ParseFields(raw []byte, what string) (Fields, error) {
+// object. The error calls the value by label.
+func ParseFields(raw []byte, label string) (Fields, error) {
 	r := NewReader(raw)
-	o, err := r.Fields(what)
+	o, err := r.Fields(label)
 	if err != nil {
 		return o, err
 	}
@@ -39,8 +39,8 @@ func ParseFields(raw []byte, what string) (Fields, error) {
 }
 
 // Fields consumes an object, and returns the positions of its members. It refuses a value that is
-// not an object. In the error, what names the value.
-func (r *Reader) Fields(what string) (Fields, error) {
+// not an object. The error calls the value by label.
+func (r *Reader) Fields(label string) (Fields, error) {
 	o := Fields{raw: r.raw}
 	first := r.Space()
 	o.at.Start = r.pos
@@ -48,7 +48,7 @@ func (r *Reader) Fields(what string) (Fields, error) {
 		literal, err := r.Value()
 		if err == nil {
 			err = moorage.Errorf(moorage.KindBadRequest,
-				"Cannot parse %s from non-object: %s", what, Clip(string(literal)))
+				"Cannot parse %s from non-object: %s", label, Clip(string(literal)))
 		}
 		return o, err
 	}
@@ -92,13 +92,13 @@ func (o Fields) Bytes(at Span) []byte { return o.raw[at.Start:at.End] }
 // Text is Bytes as a string.
 func (o Fields) Text(at Span) string { return string(o.raw[at.Start:at.End]) }
 
-// Object returns the member at at as an object. It refuses a value that is not an object. In the
-// error, what names the value.
-func (o Fields) Object(at Span, what string) (Fields, error) {
-	return o.readerAt(at).Fields(what)
+// Object returns the member at the span at as an object. It refuses a value that is not an object.
+// In the error, label names the value.
+func (o Fields) Object(at Span, label string) (Fields, error) {
+	return o.readerAt(at).Fields(label)
 }
 
-// readerAt returns a Reader positioned before the value at at.
+// readerAt returns a Reader positioned before the value at the span at.
 func (o Fields) readerAt(at Span) *Reader {
 	return &Reader{raw: o.raw, pos: at.Start, depthMax: DepthMax}
 }
@@ -114,11 +114,11 @@ func (o Fields) each(at Span, visit func(r *Reader) error) (isArray bool, err er
 }
 
 // EachObject calls visit for each element of a member, which must be an array of objects, until
-// visit fails. It refuses an element that is not an object. In the error, what names the element.
+// visit fails. It refuses an element that is not an object. The error calls the element by label.
 // It returns false if the member is not an array.
-func (o Fields) EachObject(at Span, what string, visit func(Fields) error) (isArray bool, err error) {
+func (o Fields) EachObject(at Span, label string, visit func(Fields) error) (isArray bool, err error) {
 	return o.each(at, func(r *Reader) error {
-		element, err := r.Fields(what)
+		element, err := r.Fields(label)
 		if err != nil {
 			return err
 		}

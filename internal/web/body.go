@@ -55,8 +55,8 @@ func HasLargeBody(r *http.Request) bool {
 	return r.ContentLength < 0 || r.ContentLength > bodyBytesFree
 }
 
-// strangers is the owner of the room that all requests marked by MarkStranger take. No caller has
-// this name.
+// strangers is the owner for which all requests that MarkStranger has marked take room. No caller
+// has this name.
 const strangers = " strangers"
 
 // MarkStranger marks a request. All marked requests together get as much room for their bodies as
@@ -112,7 +112,7 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	}
 }
 
-// grow enlarges the memory for in if it is full.
+// grow enlarges the memory for the body in if it is full.
 func (s *Server) grow(in *incoming) error {
 	was := int64(cap(in.text))
 	if int64(len(in.text)) < was {

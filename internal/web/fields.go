@@ -48,7 +48,7 @@ func (p place) String() string {
 	return text
 }
 
-// ReadFields reads the body of r as a JSON object, which messages call what.
+// ReadFields reads the body of r as a JSON object. Messages call the object by the text in what.
 func (s *Server) ReadFields(w http.ResponseWriter, r *http.Request, what string) (*Fields, error) {
 	body, err := s.ReadBody(w, r)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Server) ReadFields(w http.ResponseWriter, r *http.Request, what string)
 	return ParseFields(body, what)
 }
 
-// ParseFields reads text as a JSON object, which messages call what.
+// ParseFields reads text as a JSON object. Messages call the object by the text in what.
 func ParseFields(text []byte, what string) (*Fields, error) {
 	f := &Fields{place: place{what: what}}
 	if begins := bytes.TrimSpace(text); len(begins) == 0 {
@@ -79,8 +79,8 @@ func ParseFields(text []byte, what string) (*Fields, error) {
 }
 
 // Within returns the fields of value, an object in the text of f. The fields have a failure if
-// value is not an object. Messages call value by what and name. The fields are valid until the next
-// call.
+// value is not an object. Messages call the value by the texts in what and name. The fields are
+// valid until the next call.
 func (f *Fields) Within(value jsontext.Checked, what, name string) *Fields {
 	return f.within(value, place{what: what, name: name})
 }

@@ -77,7 +77,8 @@ func (o *operation) counter(status int) prometheus.Counter {
 	return o.metrics.requests.WithLabelValues(o.name, strconv.Itoa(status))
 }
 
-// count counts a request that was answered with status, the time elapsed after it arrived.
+// count counts a request that was answered with status. elapsed is the time from its arrival to the
+// answer.
 func (o *operation) count(status int, elapsed time.Duration) {
 	if i := slices.Index(commonStatuses[:], status); i >= 0 {
 		o.common[i]().Inc()

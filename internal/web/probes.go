@@ -70,7 +70,7 @@ func (s *Server) refuseBeyondRoom(x *exchange, r *http.Request) error {
 }
 
 // health reports only that the process runs: a supervisor restarts a process that does not answer
-// it.
+// this request.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, map[string]string{"status": "ok"})
 }

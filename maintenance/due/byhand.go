@@ -20,7 +20,7 @@ type JobRequest struct {
 	Orphans   *jobs.OrphanSettings
 }
 
-// Begin begins a job on the table called ident, independent of the policies.
+// Begin begins a job on the table called ident. The policies do not matter for it.
 //
 // Errors: KindIllegalArgument if nothing may be deleted from the table, or if the scope is paused;
 // KindCommitFailed if such a job exists; the errors of catalog.Scopes.Find and jobs.Expire.
@@ -45,7 +45,7 @@ func (s *Control) Begin(ctx context.Context, scopes policy.Scopes, ident moorage
 	} else {
 		began, err = s.Jobs.Expire(ctx, scope.Pointer, *asked.Snapshots, nil)
 	}
-	if err = explained(ident, err); err == nil {
+	if err = callerErrors(ident, err); err == nil {
 		s.kick()
 	}
 	return began, moorage.Annotate(op, ident.String(), err)
@@ -112,8 +112,8 @@ func asPointer(scope catalog.Scope) registry.Pointer {
 	}
 }
 
-// explained turns the reasons why a job does not begin into errors for the caller.
-func explained(ident moorage.Identifier, err error) error {
+// callerErrors turns the reasons why a job does not begin into errors for the caller.
+func callerErrors(ident moorage.Identifier, err error) error {
 	if held, ok := errors.AsType[*jobs.HeldError](err); ok {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // held: nothing is deleted
 	}
@@ -127,9 +127,9 @@ func explained(ident moorage.Identifier, err error) error {
 	return err
 }
 
-// Plan returns what a job on the table called ident would do now, with at most sample of the files.
-// It changes nothing. If asked has no settings, Plan uses the policies' settings, even if the
-// policy is disabled.
+// Plan returns what a job on the table called ident would do now. It names at most sample of the
+// files. It changes nothing. If asked has no settings, Plan uses the policies' settings, even if
+// the policy is disabled.
 //
 // Errors: KindIllegalArgument for a kind that the server does not run itself; the errors of
 // catalog.Scopes.Find.
@@ -154,9 +154,9 @@ func (s *Control) Plan(ctx context.Context, scopes policy.Scopes, ident moorage.
 	return run, moorage.Annotate(op, ident.String(), err)
 }
 
-// Leftovers returns the files of a warehouse that lie outside of all tables and views, with at most
-// sample of them. It requires the right to plan on the warehouse. Policies and pauses do not apply,
-// because nothing is deleted.
+// Leftovers returns how many files of a warehouse lie outside of all tables and views. It names at
+// most sample of them. It requires the right to plan on the warehouse. Policies and pauses do not
+// apply, because nothing is deleted.
 //
 // Errors: the KindIllegalArgument of jobs.Leftovers; the errors of catalog.Scopes.Find.
 func (s *Control) Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string,

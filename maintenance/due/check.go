@@ -402,7 +402,7 @@ func (l *check) ran(ctx context.Context, outcome string, settings jobs.SnapshotS
 		Snapshots: l.summary.Snapshots, Files: max(l.summary.Files, 0), Deletes: max(l.summary.Deletes, 0),
 		Bytes: max(l.summary.Bytes, 0), Seq: l.summary.Seq,
 	}
-	l.seen()
+	l.recordSeq()
 	return l.settle(ctx, outcome, next, "")
 }
 

@@ -372,8 +372,9 @@ type Blocker struct {
 	Kind    string
 }
 
-// Blockers returns a page of the blockers that come after the ID after, or of all if after is
-// empty. next is the value of after for the next page, and empty on the last page.
+// Blockers returns a page of the blockers, in the order of their IDs. The page begins with the ID
+// that follows the parameter after, or with the first if after is empty. next is the value of after
+// for the next page. It is empty on the last page.
 func (s *Control) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
 	prefix, last := registry.DueBlockedPrefix(), ""
 	err = s.Ledger.Scan(ctx, registry.TableDue, prefix, after, func(record registry.Record) (bool, error) {

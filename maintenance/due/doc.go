@@ -66,5 +66,5 @@
 //
 // # What it must not know
 //
-// HTTP, and how jobs do their work.
+// It does not know HTTP, or how jobs do their work.
 package due

@@ -89,7 +89,7 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 	matcher := f.matcher
 	page, err := registry.Follow(ctx, f.config.Store, f.value.Position, pageMax)
 	if errors.Is(err, registry.ErrForgotten) {
-		return true, f.lost(ctx)
+		return true, f.skipLost(ctx)
 	}
 	if err != nil {
 		return false, ledger.StoreError("due.step", err)
@@ -220,8 +220,8 @@ func (f *following) foldTables(ctx context.Context, tables map[registry.ID]chang
 	return nil
 }
 
-// makeDue writes the changed schedules of tables, together with the position. It calls before
-// immediately before it writes, and does not call it if there is nothing to write. ErrRetry means
+// makeDue writes the changed schedules of tables, together with the position. It calls the function
+// before just ahead of the write, and does not call it if there is nothing to write. ErrRetry means
 // that a schedule has changed meanwhile.
 func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(registry.ID) (Observation, error),
 	before func(), beside ...Change) error {

@@ -223,10 +223,10 @@ const (
 	warnPause = time.Hour
 )
 
-// fallBehind checks how far behind the monitor is. The monitor calls it when it has read a change
-// made at made, and more changes are to come. Changes that are older than the retention are
-// deleted. Long before that, fallBehind begins a walk over all tables, which replaces the unread
-// changes.
+// fallBehind checks how far behind the monitor is. The monitor calls it after it has read a change,
+// if more changes follow. The parameter made is the time of that change. Changes that are older
+// than the retention are deleted. Long before that, fallBehind begins a walk over all tables, which
+// replaces the unread changes.
 func (f *following) fallBehind(ctx context.Context, made time.Time) error {
 	now, retention := f.config.Now(), f.config.Retention
 	lag := now.Sub(made)

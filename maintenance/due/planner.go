@@ -368,7 +368,7 @@ type round struct {
 }
 
 // page checks the tables of a page of due records. more is false if nothing after the page is due
-// now. Otherwise after is the ID after which the next page begins.
+// now. Otherwise the next page begins with the ID that follows the result after.
 func (r *round) page(ctx context.Context, page []registry.Record) (after string, more bool, err error) {
 	more = len(page) == duePage
 	var others, looked []registry.Key
@@ -508,8 +508,8 @@ func (p *Planner) goesOn(table registry.ID) {
 	}
 }
 
-// rest makes the node skip a warehouse for a while.
-func (p *Planner) rest(warehouse string, while time.Duration) {
+// skipFor makes the node skip a warehouse for a while.
+func (p *Planner) skipFor(warehouse string, while time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rests[warehouse] = p.config.Now().Add(while)

@@ -21,21 +21,22 @@ const previewPointers = 5000
 // Preview is what a policy would do to a table now.
 type Preview struct {
 	Table moorage.Identifier
-	// Nothing is why nothing would happen to the table; empty if something may happen.
+	// Nothing is the reason why nothing would happen to the table. It is empty if something may
+	// happen.
 	Nothing string
-	// Failed is why the result is unknown; empty if it is known.
+	// Failed is the reason why the result is unknown. It is empty if the result is known.
 	Failed string
 	Run    jobs.DryRun // for the kinds snapshots and orphans
-	// Due is true if compaction would be due now. Then Files is the number of data files; negative
-	// if unknown.
+	// Due is true if compaction would be due now. Then Files is the number of data files. It is
+	// negative if the number is unknown.
 	Due   bool
 	Files int64
 }
 
 // Preview returns what would happen now to the tables of a scope if the scope had the requested
-// policy. It covers at most limit tables, after the pointer with the ID after. next is the value of
-// after for the next page, and empty on the last page. A page can be empty without being the last.
-// Preview reads what the jobs would read, and changes nothing.
+// policy. It covers at most limit tables, whose pointers have greater IDs than the parameter after.
+// next is the value of after for the next page. It is empty on the last page. A page can be empty
+// without being the last. Preview reads what the jobs would read, and changes nothing.
 //
 // Errors: KindIllegalArgument for settings that Policies.Put refuses; the errors of
 // catalog.Scopes.Find.
@@ -105,7 +106,8 @@ func (s *Control) previewOf(ctx context.Context, scope catalog.Scope, asked poli
 	return &previewing{s, asked.Type, matcher.With(scope, asked.Type, job), now}, nil
 }
 
-// table returns what would happen to one table. Only the end of ctx is an error.
+// table returns what would happen to one table. It returns an error only if ctx ends; any other
+// failure is in Preview.Failed.
 func (p *previewing) table(ctx context.Context, id registry.ID, ident moorage.Identifier) (Preview, error) {
 	preview := Preview{Table: ident}
 	if err := p.fill(ctx, id, &preview); err != nil {

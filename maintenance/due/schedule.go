@@ -85,12 +85,12 @@ func (c *Change) Add(other Change) {
 	c.Writes = append(c.Writes, other.Writes...)
 }
 
-// Move returns the change that replaces a table's schedule by after. The change also replaces the
+// Move returns the change that replaces a table's schedule with next. The change also replaces the
 // due records of the schedule's times. It requires an unchanged schedule. Its first write is the
 // schedule.
-func (c Schedule) Move(after registry.Schedule) (Change, error) {
+func (c Schedule) Move(next registry.Schedule) (Change, error) {
 	key := registry.ScheduleKey(c.Pointer)
-	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, after))
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, next))
 	if err != nil {
 		return Change{}, err
 	}
@@ -100,13 +100,13 @@ func (c Schedule) Move(after registry.Schedule) (Change, error) {
 	}
 	change := Change{Conditions: []registry.Condition{condition}, Writes: writes}
 	before := dueKeys(c.Pointer, c.Value)
-	present := dueKeys(c.Pointer, after)
+	present := dueKeys(c.Pointer, next)
 	for _, job := range c.Value.Jobs {
 		if was, ok := before[job.Kind]; ok && present[job.Kind] != was {
 			change.Writes = append(change.Writes, registry.Delete(was))
 		}
 	}
-	for _, job := range after.Jobs {
+	for _, job := range next.Jobs {
 		is, ok := present[job.Kind]
 		if !ok || before[job.Kind] == is {
 			continue
@@ -149,8 +149,8 @@ func (c Schedule) End() Change {
 }
 
 // Block returns the change that blocks a kind on the table. job is the kind's part of the schedule.
-// After the change the kind is no longer due, and a record has the reason. by is the operator, and
-// empty if the job failed.
+// After the change the kind is no longer due, and a record has the reason. The parameter by is the
+// operator that blocks the kind. It is empty if failures block it.
 func (c Schedule) Block(job registry.KindSchedule, reason, by string, now time.Time) (Change, error) {
 	job.Due, job.Held, job.Error = time.Time{}, HeldBlocked, reason
 	change, err := c.Move(c.Value.With(job))
@@ -203,8 +203,8 @@ type Observation struct {
 	Exact bool
 }
 
-// Evaluate returns the new schedule of a table that was observed at about now, by the store's
-// clock. changed is false if there is nothing to write.
+// Evaluate returns the new schedule of a table that was observed at about the time now, by the
+// store's clock. changed is false if there is nothing to write.
 func Evaluate(schedule registry.Schedule, sight Observation, now time.Time) (after registry.Schedule, changed bool) {
 	schedule = AsOf(schedule, now)
 	after = schedule

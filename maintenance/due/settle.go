@@ -33,7 +33,7 @@ func (l *check) failed(ctx context.Context, cause error) error {
 	switch {
 	case errors.Is(cause, storage.ErrSlowDown): // the storage works, but is busy
 		row = jobs.FailureRow{Until: l.now.Add(jobs.LaterPause)}
-		l.rest(l.table.Warehouse, restAfter)
+		l.skipFor(l.table.Warehouse, restAfter)
 	case isLasting(cause):
 		l.job.Tries++
 		row.Until = l.now.Add(jobs.FailurePause(l.job.Tries))
@@ -41,8 +41,8 @@ func (l *check) failed(ctx context.Context, cause error) error {
 	default:
 		row = row.Again(l.now, l.now)
 		blocks = row.Blocks()
-		if l.rest(l.table.Warehouse, restAfter); errors.Is(cause, jobs.ErrStalled) {
-			l.rest(l.table.Warehouse, stallRest)
+		if l.skipFor(l.table.Warehouse, restAfter); errors.Is(cause, jobs.ErrStalled) {
+			l.skipFor(l.table.Warehouse, stallRest)
 		}
 	}
 	l.job.Laters, l.job.LaterSince = row.Count, row.Since
@@ -74,8 +74,8 @@ func isLasting(err error) bool {
 	return true
 }
 
-// settle ends a check that did not fail, and resets the count of failures. The kind is due at next;
-// a zero time means that it is no longer due.
+// settle ends a check that did not fail, and resets the count of failures. The kind is due again at
+// the time next; a zero time means that it is no longer due.
 func (l *check) settle(ctx context.Context, outcome string, next time.Time, why string) error {
 	l.job.Laters, l.job.LaterSince = 0, time.Time{}
 	return l.put(ctx, outcome, next, why)

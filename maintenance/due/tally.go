@@ -50,7 +50,7 @@ func (t tally) counts() map[string]int64 {
 	return counts
 }
 
-// overdue returns for how long the longest-due record has been due at now.
+// overdue returns how long the record that has been due longest has been due at the time now.
 func (t tally) overdue(now time.Time) (longest time.Duration) {
 	for _, each := range t {
 		longest = max(longest, now.Sub(each.first))

@@ -38,9 +38,9 @@ type walk struct {
 // walking reports whether there is a walk to continue.
 func (f *following) walking() bool { return len(f.walks) > 0 }
 
-// lost handles changes that were deleted before the monitor read them. It skips them, and begins a
+// skipLost handles changes that were deleted before the monitor read them. It skips them, and begins a
 // walk over all tables.
-func (f *following) lost(ctx context.Context) error {
+func (f *following) skipLost(ctx context.Context) error {
 	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are checked",
 		"position", f.value.Position)
 	return f.walkAll(ctx, "lost-log")
@@ -221,9 +221,10 @@ type observed struct {
 	sight Observation
 }
 
-// tables checks the tables of a scope that a policy applies to, after the pointer with the ID
-// after. It reads at most limit pointers, and at most documents metadata documents. next is the
-// value of after for the next call, and empty at the end.
+// tables checks the tables of a scope that a policy applies to. It begins with the pointer that
+// follows the ID in after. The parameters limit and documents bound how many pointers and how many
+// metadata documents it reads. next is the value of after for the next call. It is empty at the
+// end.
 func (f *following) tables(ctx context.Context, scope moorage.Identifier, after string, limit, documents int) (
 	met []observed, next string, err error) {
 	records, err := f.ledger.List(ctx, registry.TablePointer, "", after, limit)

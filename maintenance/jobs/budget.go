@@ -163,8 +163,8 @@ func (b *Budget) reserveLocked(location string, r resource, n int64, now time.Ti
 	return begin
 }
 
-// slowedLocked returns the storage if its rate is reduced at now, and nil otherwise. mu must be
-// held.
+// slowedLocked returns the storage if its rate is reduced at the time now, and nil otherwise. mu
+// must be held.
 func (b *Budget) slowedLocked(store string, now time.Time) *slowedStore {
 	s := b.slow[store]
 	for s != nil && now.Sub(s.since) >= halvedFor {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// claimedMax is how many folders a claimed remembers. keysMax is how many keys it reads at a
-	// time.
+	// claimedMax is how many folders one value of type claimed remembers. keysMax is how many keys
+	// it reads at a time.
 	claimedMax = 100_000
 	keysMax    = 500
 )

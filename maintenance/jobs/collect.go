@@ -50,7 +50,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 		return err // the sweep deletes the lists that were already written
 	}
 	value.Lists, value.Progress = writing.written, registry.JobProgress{}
-	next.came()
+	next.clearFailures()
 	if len(writing.written) == 0 {
 		return j.endWith(ctx, &next, store, OutcomeDone, "")
 	}

@@ -45,7 +45,7 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 			at.value.Progress.Line = line
 			at.value.Totals.Kept = mergeKept(at.value.Totals.Kept, g.kept)
 			clear(g.kept)
-			at.came()
+			at.clearFailures()
 			if batches++; batches%progressEvery == 0 {
 				if err := j.put(ctx, at, registry.StateDeleting); err != nil {
 					return err

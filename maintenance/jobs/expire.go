@@ -145,7 +145,7 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 		},
 	}
 	_, changed, err := j.tables.Maintain(ctx, pointer, catalog.MaintenanceEdit{
-		Verb: gate.Expire, Plan: e.plan, Beside: e.beside,
+		Verb: gate.Expire, Plan: e.plan, Beside: e.writesOf,
 	})
 	switch {
 	case errors.Is(err, catalog.ErrBeside):
@@ -217,9 +217,9 @@ func (e *expiring) plan(base *metadata.Document, now time.Time) ([]metadata.Upda
 	return e.expiry.Updates(), nil
 }
 
-// beside returns the writes that accompany the commit: the writes of the job and of the caller. If
+// writesOf returns the writes that accompany the commit: the writes of the job and of the caller. If
 // no file must be deleted, it returns the writes of the job's run instead of the job.
-func (e *expiring) beside(ctx context.Context, before, next *catalog.Version) (catalog.Beside, error) {
+func (e *expiring) writesOf(ctx context.Context, before, next *catalog.Version) (catalog.Beside, error) {
 	beside := catalog.Beside{Rule: e.settings.Rule}
 	if e.extra != nil {
 		var err error

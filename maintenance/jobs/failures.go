@@ -27,8 +27,8 @@ type FailureRow struct {
 	Until time.Time // the end of the pause after the last failure
 }
 
-// Again returns r with one more failure, which happened at now in a try that began at began. If
-// that try began long after the last pause, a new row begins.
+// Again returns r with one more failure. now is when the failure happened, and began is when the
+// failed try began. If that try began long after the last pause, a new row begins.
 func (r FailureRow) Again(began, now time.Time) FailureRow {
 	if r.Count == 0 || began.Sub(r.Until) > rowGapMax {
 		r = FailureRow{Since: now}

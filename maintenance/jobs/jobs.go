@@ -201,8 +201,8 @@ func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 	return &job{record: records[0], value: value}, nil
 }
 
-// came clears the failures of a job that made progress, so that a later failure begins a new row.
-func (at *job) came() {
+// clearFailures clears the failures of a job that made progress, so that a later failure begins a new row.
+func (at *job) clearFailures() {
 	at.value.Tries, at.value.Laters, at.value.LaterSince = 0, 0, time.Time{}
 	at.value.RestsUntil, at.value.LastError, at.value.Begun = time.Time{}, "", 0
 }
@@ -278,8 +278,8 @@ func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 	return nil
 }
 
-// EndWrites returns the writes that end a job at now. They replace its record by a run, and delete
-// the oldest runs of the table.
+// EndWrites returns the writes that end a job at the time now. They replace its record by a run,
+// and delete the oldest runs of the table.
 func EndWrites(ctx context.Context, l *ledger.Ledger, job registry.Job, outcome, why string, now time.Time) (
 	[]registry.Write, error) {
 	run := runOf(job, outcome, why, now)

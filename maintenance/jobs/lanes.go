@@ -36,8 +36,8 @@ type stalled struct {
 	until time.Time
 }
 
-// enter reports whether a job of a table may run at now, by the clock of this process. If it
-// returns true, the caller must call leave.
+// enter reports whether a job of a table may run at the time now, by the clock of this process. If
+// it returns true, the caller must call leave.
 func (b *busy) enter(kind string, table registry.ID, warehouse string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *busy) enter(kind string, table registry.ID, warehouse string, now time.
 	return true
 }
 
-// leave undoes enter, at now. isStalled is true if the storage did not answer.
+// leave undoes enter, at the time now. isStalled is true if the storage did not answer.
 func (b *busy) leave(kind string, table registry.ID, warehouse string, now time.Time, isStalled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

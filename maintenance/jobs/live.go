@@ -138,7 +138,7 @@ func addLiveLeft(ctx context.Context, files opener, listed []manifests.Listed, s
 	return addLivePassing(ctx, files, listed, set, unlessGone)
 }
 
-// unlessGone returns err, but nil if err means that a file does not exist.
+// unlessGone returns nil if err means that a file does not exist, and otherwise err.
 func unlessGone(err error) error {
 	if unreadable, ok := errors.AsType[*unreadableError](err); ok && isMissing(unreadable) {
 		return nil

@@ -23,9 +23,9 @@ func (j *Jobs) Find(ctx context.Context, ident moorage.Identifier) (registry.ID,
 	return j.tables.Find(ctx, ident)
 }
 
-// List returns the jobs of a table whose keys come after the key after. A zero pointer means all
-// tables. limit bounds the number of jobs; 0 means all. next is the value of after for the next
-// page, and empty on the last page.
+// List returns a page of the jobs of a table, in the order of their keys. The page begins with the
+// key that follows the parameter after. A zero pointer means all tables. limit bounds the number of
+// jobs; 0 means all. next is the value of after for the next page. It is empty on the last page.
 func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limit int) (
 	all []Under, next string, err error) {
 	prefix := ""
@@ -151,8 +151,8 @@ type Retrying struct {
 
 // Retry lets a blocked job continue where it stopped.
 //
-// Errors: KindCommitFailed if the job is not blocked; KindIllegalArgument if how does not apply to
-// the job's kind.
+// Errors: KindCommitFailed if the job is not blocked; KindIllegalArgument if a setting in how does
+// not apply to the job's kind.
 func (j *Jobs) Retry(ctx context.Context, id registry.ID, how Retrying) error {
 	return j.change(ctx, "jobs.Retry", id, func(at *job) error {
 		if how.Confirmed && at.value.Kind != KindOrphans {
@@ -167,7 +167,7 @@ func (j *Jobs) Retry(ctx context.Context, id registry.ID, how Retrying) error {
 			state = registry.StateCollecting
 		}
 		at.value.Before, at.value.Confirmed = 0, at.value.Confirmed || how.Confirmed
-		at.came()
+		at.clearFailures()
 		return j.put(ctx, at, state)
 	})
 }
@@ -199,7 +199,7 @@ func (j *Jobs) Resume(ctx context.Context, id registry.ID) error {
 			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is not paused", id)
 		}
 		at.value.Paused, at.value.PausedWhy = false, ""
-		at.came() // a failure after the pause begins a new row
+		at.clearFailures() // a failure after the pause begins a new row
 		return j.put(ctx, at, at.record.State)
 	})
 }
@@ -230,7 +230,8 @@ func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller st
 	})
 }
 
-// change changes a job with do. It repeats that if another process changed the job meanwhile.
+// change changes a job with the function do. It repeats that if another process changed the job
+// meanwhile.
 func (j *Jobs) change(ctx context.Context, op string, id registry.ID, do func(*job) error) error {
 	err := j.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		at, err := j.find(ctx, id)

@@ -37,7 +37,7 @@ type OrphanSettings struct {
 	OlderThan time.Duration `json:"older-than"`
 	// Quarantine is how long the file stays after it is found.
 	Quarantine time.Duration `json:"quarantine"`
-	// Since, unless it is zero, keeps all files that were written before it.
+	// If Since is not zero, all files that were written before Since stay.
 	Since time.Time `json:"since,omitzero"`
 	// EqualAuthorities means that paths that differ only in scheme or authority name one place.
 	EqualAuthorities bool `json:"equal-authorities,omitempty"`

@@ -429,7 +429,7 @@ func TestOrphansOfTwoStores(t *testing.T) {
 }
 
 // A store that adopts a folder goes on with orphans there; the one that had it does not, not even
-// with a job that it has begun.
+// visit a job that it has begun.
 func TestAdoptOrphans(t *testing.T) {
 	t.Parallel()
 	const other = "0123456789abcdef0123456789abcdef"

@@ -24,8 +24,8 @@ const AnswerMax = 2 * time.Minute
 // ErrStalled means that a storage did not answer. It is a storage.ErrUnavailable.
 var ErrStalled = fmt.Errorf("%w: it did not respond in time", storage.ErrUnavailable)
 
-// CallWithin calls do with a context that ends after limit, with the cause ErrStalled. If the
-// context ended do in this way, CallWithin returns an error that is ErrStalled.
+// CallWithin calls do with a context that ends after limit, with the cause ErrStalled. If do fails
+// because of that end, the error of CallWithin is ErrStalled.
 func CallWithin(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
 	within, cancel := context.WithTimeoutCause(ctx, limit, ErrStalled)
 	defer cancel()
@@ -177,8 +177,8 @@ type patientTables struct {
 	limit time.Duration
 }
 
-// over returns version with that limit for its storage.
-func (t *patientTables) over(version *catalog.Version) *catalog.Version {
+// withLimit returns version with the limit of t for its storage.
+func (t *patientTables) withLimit(version *catalog.Version) *catalog.Version {
 	if version == nil || version.Storage == nil {
 		return version
 	}
@@ -194,7 +194,7 @@ func (t *patientTables) Maintain(ctx context.Context, pointer registry.ID, edit 
 		version, changed, err = t.Tables.Maintain(ctx, pointer, edit)
 		return err
 	})
-	return t.over(version), changed, err
+	return t.withLimit(version), changed, err
 }
 
 // TableByID implements Tables.
@@ -204,7 +204,7 @@ func (t *patientTables) TableByID(ctx context.Context, pointer registry.ID) (
 		version, table, err = t.Tables.TableByID(ctx, pointer)
 		return err
 	})
-	return t.over(version), table, err
+	return t.withLimit(version), table, err
 }
 
 // Find implements Tables.
@@ -238,7 +238,7 @@ func (t *patientTables) WithDropped(ctx context.Context, pointer registry.Pointe
 	defer timer.Stop()
 	return t.Tables.WithDropped(within, pointer, state, func(version *catalog.Version) error {
 		timer.Stop()
-		return do(t.over(version))
+		return do(t.withLimit(version))
 	})
 }
 

@@ -68,8 +68,8 @@ func (s *sampler) add(_ context.Context, _ string, file Listed) error {
 	return nil
 }
 
-// DryRunSnapshots returns what Expire and its job would do now, with at most sample of the files to
-// delete. It reads what the job would read, and changes nothing.
+// DryRunSnapshots returns what Expire and its job would do now. It names at most sample of the
+// files to delete. It reads what the job would read, and changes nothing.
 //
 // Errors: the errors of TableByID. A failure that would block the job is in the result, not an
 // error.
@@ -135,7 +135,7 @@ func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *
 	return set, err
 }
 
-// DryRunOrphans returns what the job of FindOrphans would find now, with at most sample of the
+// DryRunOrphans returns what the job of FindOrphans would find now. It names at most sample of the
 // files. It reads what the job would read, and changes nothing.
 func DryRunOrphans(ctx context.Context, j *Jobs, pointer registry.ID, s OrphanSettings, sample int) (
 	DryRun, error) {

@@ -13,7 +13,7 @@ import (
 	"moorage/registry"
 )
 
-// metMax is the number of read lists and manifests that a reached remembers; about 60 MB.
+// metMax is how many read lists and manifests one value of type reached remembers; about 60 MB.
 const metMax = 1 << 20
 
 // reached has the files that all tables and views of the store reach, as of a position in the log
@@ -30,7 +30,7 @@ type reached struct {
 	behind  bool              // a table changed before it was read, so catchUp must read it
 }
 
-// newReached returns a reached without files. catchUp reads the changes from now on.
+// newReached returns an empty value of type reached. Its catchUp reads the changes from now on.
 func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error) {
 	r := &reached{jobs: j, warehouse: warehouse, dropped: make(folders), met: make(map[[16]byte]bool)}
 	horizon, err := registry.ReadHorizon(ctx, j.store)
@@ -48,7 +48,7 @@ func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error
 // name. If a file is unreadable, the error is a BlockedError with its name.
 func (r *reached) readAll(ctx context.Context) error {
 	// Each list is read twice, first to count: the size of a set must be known before it is filled.
-	err := r.each(ctx, func(record registry.Record) error { return r.with(ctx, record, r.count) })
+	err := r.each(ctx, func(record registry.Record) error { return r.visit(ctx, record, r.count) })
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (r *reached) each(ctx context.Context, do func(registry.Record) error) erro
 // read adds the files of the table or view of a record. If it is dropped, read also adds the
 // locations that it would get back.
 func (r *reached) read(ctx context.Context, record registry.Record) error {
-	if err := r.with(ctx, record, r.add); err != nil || !record.State.IsDropped() {
+	if err := r.visit(ctx, record, r.add); err != nil || !record.State.IsDropped() {
 		return err
 	}
 	pointer, err := ledger.Decode[registry.Pointer](record)
@@ -107,10 +107,10 @@ func reachingOf(j *Jobs, version *catalog.Version) reaching {
 	}
 }
 
-// with calls do with the table or view of a record. It does nothing if the table or view is being
+// visit calls do with the table or view of a record. It does nothing if the table or view is being
 // purged. It also does nothing if the record has changed since it was read, because then the log
 // has a change.
-func (r *reached) with(ctx context.Context, record registry.Record,
+func (r *reached) visit(ctx context.Context, record registry.Record,
 	do func(context.Context, reaching) error) error {
 	pointer, err := ledger.Decode[registry.Pointer](record)
 	if err != nil {

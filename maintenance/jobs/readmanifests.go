@@ -31,7 +31,7 @@ func (e *unreadableError) Error() string { return fmt.Sprintf("cannot read %s: %
 func (e *unreadableError) Unwrap() error { return e.Err }
 
 // met remembers manifests by their names. Two spellings of a name count as two manifests. Its size
-// is bounded like a single list.
+// has the same bound as one manifest list.
 type met struct {
 	names map[[sha256.Size / 2]byte]struct{}
 	bytes int

@@ -14,7 +14,7 @@ import (
 	"moorage/storage"
 )
 
-// Step carries the job at key on until it ends or has to wait. It does nothing while another node
+// Step continues the job at key until it ends or has to wait. It does nothing while another node
 // has the job. It records a failure in the job, and returns it.
 func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
 	err := j.assigner.Assign(ctx, jobPrefix+key.ID, jobLife, func(ctx context.Context) error {
@@ -156,8 +156,8 @@ func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, err
 	return j.tables.WarehouseLocation(ctx, table.Warehouse)
 }
 
-// fail records in a job the progress and why a step failed. began is when the try began. If another
-// process has changed the job meanwhile, fail records nothing. It returns cause.
+// fail records the progress of a job, and the reason why its step failed. began is when the try
+// began. If another process has changed the job meanwhile, fail records nothing. It returns cause.
 func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) error {
 	if ctx.Err() != nil {
 		return cause

@@ -68,7 +68,7 @@ func (w *Worker) Kick() {
 // Stats returns what the jobs of this process have done.
 func (w *Worker) Stats() Stats { return w.jobs.stats.get() }
 
-// RunOnce carries every job on as far as possible, one after the other, and returns when it has
+// RunOnce continues every job as far as possible, one after the other, and returns when it has
 // tried all. It records failures in the jobs. It returns only an error of the search for jobs.
 func (j *Jobs) RunOnce(ctx context.Context) error { return runLane(ctx, j, "") }
 
@@ -116,8 +116,8 @@ type stops struct {
 	doubt  string
 }
 
-// tryStep carries a job on as far as possible. It does nothing if a reason stops the job, or if
-// this process is already busy with its table or warehouse.
+// tryStep continues a job as far as possible. It does nothing if a reason stops the job, or if this
+// process is already busy with its table or warehouse.
 func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, table registry.ID) error {
 	j := s.jobs
 	pointer, state, err := pointerOf(ctx, j.ledger, table)
@@ -187,8 +187,8 @@ func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job regi
 	return state != registry.StateWaiting || !now.Before(job.NotBefore) || registry.IsAhead(job.WaitsFrom, now), nil
 }
 
-// rests reports whether a job pauses after a failure at now. A pause that is longer than any pause
-// of jobs does not count: it was written when the store's clock was ahead.
+// rests reports whether a job, at the time now, still pauses after a failure. A pause that is
+// longer than any pause of jobs does not count: it was written when the store's clock was ahead.
 func rests(job registry.Job, now time.Time) bool {
 	left := job.RestsUntil.Sub(now)
 	return left > 0 && left <= LaterPauseMax

@@ -46,5 +46,5 @@
 //
 // # What it must not know
 //
-// HTTP, what a holder does, and when a table becomes due. It deletes no file.
+// It does not know HTTP, what a holder does, or when a table becomes due. It deletes no file.
 package leases

@@ -254,7 +254,8 @@ const (
 	AnybodysLeases Others = true
 )
 
-// ReleaseHolder ends all leases that a holder took as caller, and returns their number.
+// ReleaseHolder ends all leases that a holder took under the name of caller, and returns their
+// number.
 func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holder string) (released int, err error) {
 	for after := ""; ; {
 		page, next, err := s.List(ctx, Filter{Holder: holder}, after, ledger.ScanPage)
@@ -284,8 +285,9 @@ type Filter struct {
 }
 
 // List returns the leases that match filter. It covers at most limit tables that have or had
-// leases, after the table after. next is the value of after for the next page, and empty on the
-// last page. A page can be empty without being the last. List changes nothing.
+// leases. The page begins with the table that follows the parameter after. next is the value of
+// after for the next page. It is empty on the last page. A page can be empty without being the
+// last. List changes nothing.
 func (s *Leases) List(ctx context.Context, filter Filter, after string, limit int) (
 	held []Granted, next string, err error) {
 	const op = "leases.List"
@@ -317,13 +319,13 @@ func (s *Leases) List(ctx context.Context, filter Filter, after string, limit in
 		next = records[len(records)-1].Key.ID
 	}
 	if filter.Warehouse != "" {
-		held, err = s.within(ctx, filter.Warehouse, held)
+		held, err = s.inWarehouse(ctx, filter.Warehouse, held)
 	}
 	return held, next, moorage.Annotate(op, "", err)
 }
 
-// within returns the leases on tables of a warehouse.
-func (s *Leases) within(ctx context.Context, warehouse string, held []Granted) ([]Granted, error) {
+// inWarehouse returns the leases on tables of a warehouse.
+func (s *Leases) inWarehouse(ctx context.Context, warehouse string, held []Granted) ([]Granted, error) {
 	if len(held) == 0 {
 		return nil, nil
 	}

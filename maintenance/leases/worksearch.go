@@ -31,8 +31,8 @@ const (
 	placesMax = 1_000
 )
 
-// place is where a search stopped: in a shard, after the due record with the ID after. The zero
-// place is the start of the index.
+// place is where a search stopped: in a shard, behind the due record whose ID is in the field
+// after. The zero place is the start of the index.
 type place struct {
 	shard int
 	after string
@@ -116,8 +116,8 @@ func (s *search) run(ctx context.Context) (assigned Assignment, found bool, err 
 	return assigned, found, nil
 }
 
-// shard searches the due records of a shard from at up to the ID until, and moves at. An empty
-// until means the end of the shard.
+// shard searches the due records of a shard. It begins at the place at, moves at forward, and stops
+// at the ID in until. If until is empty, it searches to the end of the shard.
 func (s *search) shard(ctx context.Context, at *place, until string) (assigned Assignment, found bool, err error) {
 	prefix := registry.DuePrefix(registry.DueShards[at.shard : at.shard+1])
 	for !s.isSpent() {

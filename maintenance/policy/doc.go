@@ -32,5 +32,5 @@
 //
 // # What it must not know
 //
-// Documents, due times in the store, and how jobs do their work.
+// It does not know documents, due times in the store, or how jobs do their work.
 package policy

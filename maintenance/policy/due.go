@@ -8,7 +8,7 @@ type Facts struct {
 	Known     bool
 	Snapshots int64
 	First     time.Time // of the first snapshot in the document; zero if there is no snapshot
-	// Files is the number of data files; negative if unknown.
+	// Files is the number of data files. It is negative if the number is unknown.
 	Files int64
 	Rules string // hash of the maintenance settings in the table itself
 }
@@ -38,13 +38,13 @@ const (
 	firstPass = time.Hour
 )
 
-// Due returns when the planner must check a table for a type of job. It is called for a commit with
-// facts that happened at about now. Zero means that the commit makes nothing due. base is the state
-// after the type's last job.
+// Due returns when the planner must check a table for a type of job. It is called for a commit that
+// recorded facts at about the time now. A zero result means that the commit makes nothing due. base
+// is the state after the type's last job.
 //
-// A time in the past means now. The job reads the live table, and decides by that alone. So a time
-// that is too early costs one check. No later commit has to correct a time that is too late,
-// because the next check sets it again.
+// If the result is in the past, the check is due at once. The job reads the live table, and decides
+// by that alone. So a time that is too early costs one check. No later commit has to correct a time
+// that is too late, because the next check sets it again.
 func Due(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	switch {
 	case !rule.IsActive():

@@ -81,7 +81,7 @@ func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Conditi
 	return conditions, true
 }
 
-// With returns m as it would be if scope had the policy job for the type t.
+// With returns a copy of m in which scope has the policy job for the type t.
 func (m *Matcher) With(scope catalog.Scope, t Type, job Job) *Matcher {
 	say := func(said Policy) Policy {
 		jobs := map[Type]Job{t: job}

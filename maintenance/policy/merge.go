@@ -121,14 +121,14 @@ func effective(t Type, chain []Policy, properties map[string]string) Rule {
 			rule.Values[s.Name] = value
 		}
 	}
-	if reason := held(t, properties); reason != "" {
+	if reason := forbidden(t, properties); reason != "" {
 		rule.Held = reason
 	}
 	return rule
 }
 
-// held returns why a table forbids jobs of a type. It is empty if the table allows them.
-func held(t Type, properties map[string]string) string {
+// forbidden returns why a table forbids jobs of a type. It is empty if the table allows them.
+func forbidden(t Type, properties map[string]string) string {
 	collects, said := properties[propertyCollects]
 	switch {
 	case strings.EqualFold(strings.TrimSpace(properties[propertyHold]), "true"):

@@ -249,7 +249,7 @@ func (p *Policies) change(ctx context.Context, scopes Scopes, v gate.Verb, ident
 			if err != nil {
 				return catalog.Beside{}, err
 			}
-			beside.Conditions = append(beside.Conditions, as(record, keys[i]))
+			beside.Conditions = append(beside.Conditions, unchanged(record, keys[i]))
 			beside.Writes = append(beside.Writes, writes...)
 		}
 		return beside, nil
@@ -264,8 +264,8 @@ func (p *Policies) change(ctx context.Context, scopes Scopes, v gate.Verb, ident
 	return err
 }
 
-// as returns the condition that the record at key is unchanged.
-func as(record registry.Record, key registry.Key) registry.Condition {
+// unchanged returns the condition that the record at key is unchanged.
+func unchanged(record registry.Record, key registry.Key) registry.Condition {
 	if !record.Exists() {
 		return registry.Absent(key)
 	}

@@ -74,7 +74,7 @@ const (
 // Setting is one setting of a type of job.
 type Setting struct {
 	Name string
-	// Choices are the allowed texts. Nil if the setting is a number.
+	// Choices are the allowed texts. It is nil if the setting is a number.
 	Choices []string
 	// Unit is the size of the setting's unit in the unit of values: milliseconds, bytes, or 1.
 	Unit int64

@@ -236,7 +236,7 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	}
 	defer giveBack()
 	lister, _ := files.(storage.Lister)
-	files = dog.over(files)
+	files = dog.wrap(files)
 	document, err := w.tables.ReadMetadata(ctx, work.table, files)
 	switch {
 	case moorage.KindOf(err) == moorage.KindNotFound:

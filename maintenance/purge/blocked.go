@@ -23,8 +23,9 @@ type Blocked struct {
 }
 
 // Blocked returns the purges that were given up and the unreadable tasks, in the order of their
-// ids. It begins after the id after, or at the start if after is empty. limit bounds their number;
-// 0 means all. next is the value of after for the next page, and empty on the last page.
+// ids. The page begins with the id that follows the parameter after, or with the first if after is
+// empty. limit bounds the number of purges; 0 means all. next is the value of after for the next
+// page. It is empty on the last page.
 func (w *Worker) Blocked(ctx context.Context, after string, limit int) (purges []Blocked, next string, err error) {
 	err = w.ledger.Scan(ctx, registry.TableTask, "", after, func(record registry.Record) (bool, error) {
 		purge, found, err := w.blocked(ctx, record)

@@ -14,7 +14,9 @@
 //
 // # How it works
 //
-// The Apply of the drop also writes the task. A Worker of each node searches for tasks:
+// The drop decides when the purge may begin (catalog/drop.go). If the purge has no delay, the Apply
+// of the drop also writes the task. Otherwise a worker writes the task when the time has come
+// (waiting.go). A Worker of each node searches for tasks:
 //
 //	task, table dropped ── assigned, begun ──► table purging ── files, in batches ──► records gone
 //	     ▲       │                                │  ▲
@@ -26,8 +28,10 @@
 // files is another check: before each batch, the worker reads in the store that this task still has
 // to purge the table.
 //
-// One attempt marks the table, deletes its files, and ends the purge (attempt.go). files.go yields
-// the files in an order that is safe to interrupt.
+// One attempt marks the table, deletes its files, and ends the purge (attempt.go). files.go decides
+// which files are deleted, and yields them in an order that is safe to interrupt. If a table was
+// dropped without a purge, its files stay after the undrop window
+// (maintenance/retention/windows.go).
 //
 // Several purges run at once, but only a few of them in one warehouse. A purge without progress for
 // StallMax has failed.

@@ -33,8 +33,8 @@ func (w *watchdog) stop() {
 	w.cancel(nil)
 }
 
-// over returns a storage over files that reports each answer as progress.
-func (w *watchdog) over(files storage.Store) storage.Store { return &timedStore{files, w} }
+// wrap returns a storage over files that reports each answer as progress.
+func (w *watchdog) wrap(files storage.Store) storage.Store { return &timedStore{files, w} }
 
 // timedStore is a storage for purges.
 type timedStore struct {

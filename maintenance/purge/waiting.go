@@ -78,9 +78,9 @@ type Waiting struct {
 	Bytes int64
 }
 
-// ListWaiting returns the waiting purges in the order of their times. after is the next of the
-// previous page, or empty at the start. limit bounds their number; 0 means all. next is empty on
-// the last page. Unreadable records are left out; package check reports them.
+// ListWaiting returns the waiting purges in the order of their times. after is the result next of
+// the previous page, or empty for the first page. limit bounds the number of purges; 0 means all.
+// next is empty on the last page. Unreadable records are left out; package check reports them.
 func (w *Worker) ListWaiting(ctx context.Context, after string, limit int) (
 	found []Waiting, next string, err error) {
 	const op = "purge.ListWaiting"

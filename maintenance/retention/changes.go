@@ -107,9 +107,9 @@ func (c *changes) forgetOrdered(ctx context.Context) error {
 	return c.forgetUpTo(ctx, due, records[1], horizon)
 }
 
-// mark records in r that the order of changes ended at head at the time now, by the store's clock.
-// measured bounds the time that has passed since the last call. mark returns the last position that
-// was reached at least kept ago, or zero if there is no such position.
+// mark records in r that the order of changes ended at the position head. now is the time of that,
+// by the store's clock. measured bounds the time that has passed since the last call. mark returns
+// the last position that was reached at least kept ago, or zero if there is no such position.
 func mark(r *registry.Retention, head registry.Position, now time.Time,
 	measured, kept time.Duration) (due registry.Position) {
 	if !r.Time.IsZero() {

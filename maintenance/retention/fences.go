@@ -32,8 +32,8 @@ type seenFence struct {
 	since time.Time
 }
 
-// run deletes the fences that are due at now, by the store's clock. Then it remembers further
-// fences that it finds.
+// run deletes the fences that are due at the time now, by the store's clock. Then it remembers
+// further fences that it finds.
 func (f *fences) run(ctx context.Context, now time.Time) error {
 	limit := now.Add(-f.kept)
 	if err := f.forget(ctx, limit); err != nil {
@@ -66,7 +66,7 @@ func (f *fences) run(ctx context.Context, now time.Time) error {
 }
 
 // see remembers the fences at keys that look older than limit, or whose time is more than keptMin
-// after now. If there is no room for a fence, a later round sees it again.
+// after the time now. If there is no room for a fence, a later round sees it again.
 func (f *fences) see(ctx context.Context, keys []registry.Key, now, limit time.Time) error {
 	if len(keys) == 0 {
 		return nil

@@ -100,7 +100,7 @@ func (k *keys) pass(ctx context.Context, now time.Time) error {
 	return unread
 }
 
-// begin reports whether a pass continues, or begins, at now.
+// begin reports whether a pass continues, or begins, at the time now.
 func (k *keys) begin(now time.Time) bool {
 	if k.scan.after != "" {
 		return true

@@ -24,7 +24,7 @@
 //
 // # What it must not know
 //
-// Names, documents and how tables change.
+// It does not know names, documents, or how tables change.
 package retention
 
 import (
@@ -42,7 +42,8 @@ import (
 // week is the default of UndropWindow and ChangeRetention.
 const week = 7 * 24 * time.Hour
 
-// ChangesKept returns how long changes are kept. That is asked, or the default if asked is 0.
+// ChangesKept returns how long changes are kept: the requested time asked, or the default if asked
+// is 0.
 func ChangesKept(asked, keyLife time.Duration) time.Duration {
 	if asked > 0 {
 		return asked

@@ -29,8 +29,8 @@ func (k nameKey) below(name string) nameKey {
 // nameIndex finds fields by their names.
 type nameIndex map[nameKey]*field
 
-// addFull adds the full names of t's fields. at is the key of the full name of the field with the
-// type t. It refuses two fields with the same full name.
+// addFull adds the full names of t's fields. The argument at is the key of the full name of the
+// field whose type is t. It refuses two fields with the same full name.
 func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 	for _, f := range t.fields {
 		key := at.below(f.name)

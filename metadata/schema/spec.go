@@ -174,7 +174,8 @@ func parseTransform(name string) (iceberg.Transform, error) {
 }
 
 // checkMembers refuses members that some readers cannot load: source-id together with source-ids,
-// and sources that cannot be field ids, which begin at 1. what names the field in errors.
+// and sources that cannot be field ids, which begin at 1. Errors call the field by the text in
+// what.
 func (t columnTransform) checkMembers(members jsontext.Fields, what string) error {
 	_, one := members.Find("source-id")
 	_, several := members.Find("source-ids")
@@ -206,8 +207,8 @@ func (t columnTransform) isVoid() bool {
 	return void
 }
 
-// checkSources refuses source columns that are not in s or that the transform does not accept. use
-// and what name the field in errors: "partition by", "partition field: …".
+// checkSources refuses source columns that are not in s or that the transform does not accept. The
+// texts in use and what describe the field in errors: "partition by", "partition field: …".
 func (t columnTransform) checkSources(s *Schema, use, what string) error {
 	if _, unknown := t.Transform.(iceberg.UnknownTransform); !unknown && len(t.sources) != 1 {
 		return moorage.Errorf(moorage.KindValidation,

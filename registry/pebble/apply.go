@@ -14,8 +14,8 @@ type request struct {
 	conditions []registry.Condition
 	writes     []storedWrite
 	hasChange  bool // the last write is a change that gets a place
-	// alone, if not nil, is called between two groups, and the request has no writes. All earlier
-	// writes are on disk at that time. The result of alone is the answer.
+	// If alone is not nil, the request has no writes, and the committer calls alone between two
+	// groups. All earlier writes are on disk at that time. The result of alone is the answer.
 	alone  func() error
 	answer chan error // buffered: gets nil if the batch was applied
 

@@ -116,13 +116,13 @@ func checkAbsent(files vfs.FS, name string) error {
 	}
 }
 
-// checkpoint lets the committer copy the engine's files to the folder name in the new folder dir.
-// After an error nothing remains in dir. If the store has failed, that is true only once the store
-// is closed.
+// checkpoint lets the committer copy the engine's files to a folder called name in the new folder
+// dir. After an error nothing remains in dir. If the store has failed, that is true only once the
+// store is closed.
 //
 // The committer makes the copy because between two groups all of the engine's log is on disk. If
-// the log grew during the copy, the copy could lack pages before newer pages, which looks like
-// damage. For the same reason the engine need not flush its log first.
+// the log grew during the copy, the copy could have newer pages of the log without older ones,
+// which looks like damage. Because all of the log is on disk, the engine need not flush it first.
 func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 	r := &request{answer: make(chan error, 1)}
 	r.alone = func() error {
@@ -162,8 +162,8 @@ func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 	}
 }
 
-// checkpointEngine writes the files that the engine needs to open again to the folder name in the
-// new folder dir.
+// checkpointEngine writes the files that the engine needs to open again. It writes them to a folder
+// called name in the new folder dir.
 func (s *instance) checkpointEngine(dir, name string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -186,7 +186,7 @@ func panicked(reason any) error {
 	return fmt.Errorf("the engine panicked: %v", reason)
 }
 
-// prepare lets do change the copy of the store in dir, durably.
+// prepare lets the function do change the copy of the store in dir, durably.
 func (s *instance) prepare(ctx context.Context, dir string, do func(context.Context, registry.Store) error) error {
 	// A copy that fails must stay failed: if it reopened itself, it could lack changes that do
 	// made.
@@ -251,17 +251,17 @@ func countRecords(db *engine.DB) (records int, err error) {
 	return records, nil
 }
 
-// moveDurably renames the folder from to to, within one folder. After an error there is no folder
-// at to.
-func moveDurably(files vfs.FS, from, to string) error {
-	if err := syncFolder(files, from); err != nil {
+// moveDurably renames oldDir to newDir. Both have the same parent folder. After an error, newDir
+// does not exist.
+func moveDurably(files vfs.FS, oldDir, newDir string) error {
+	if err := syncFolder(files, oldDir); err != nil {
 		return err
 	}
-	if err := files.Rename(from, to); err != nil {
+	if err := files.Rename(oldDir, newDir); err != nil {
 		return err
 	}
-	if err := syncFolder(files, files.PathDir(to)); err != nil {
-		return errors.Join(err, files.RemoveAll(to))
+	if err := syncFolder(files, files.PathDir(newDir)); err != nil {
+		return errors.Join(err, files.RemoveAll(newDir))
 	}
 	return nil
 }

@@ -220,8 +220,8 @@ func (g *group) apply(r *request, unplaced []registry.Position) {
 	}
 }
 
-// set and remove add to the batch, which copies its arguments. The engine's batch returns an error
-// only if it was closed.
+// The methods set and remove add to the batch, which copies its arguments. The engine's batch
+// returns an error only if it was closed.
 
 func (g *group) set(key, stored []byte) { g.must(g.batch.Set(key, stored, nil)) }
 

@@ -32,8 +32,8 @@
 // reach the disk. Applies in progress are answered with ErrUnknown, and later Applies with
 // ErrFailed. Reads continue from the last view. When the store is closed, the guard reports success
 // to the engine, so that the engine can close. Opening the directory again restores everything that
-// reached the disk. Opening moves the content of the log to a new table and syncs that table. So it
-// does not matter whether pages of a log whose sync failed reached the disk.
+// reached the disk. Opening moves the content of the log to a new table and syncs that table. So
+// after a failed sync of the log, it does not matter which of its pages reached the disk.
 //
 // An instance is the store from one opening of the engine to the next. It fails for good at its
 // first error. If the disk was full, Store closes the failed instance and opens another when the

@@ -45,7 +45,7 @@ func (f *failure) open() error {
 func (f *failure) get() error {
 	select {
 	case <-f.happened:
-		return fmt.Errorf("%w: %w", registry.ErrFailed, f.why())
+		return fmt.Errorf("%w: %w", registry.ErrFailed, f.cause())
 	default:
 		return nil
 	}
@@ -53,11 +53,11 @@ func (f *failure) get() error {
 
 // unknown returns an ErrUnknown with the reason, for an Apply in progress when the store failed.
 func (f *failure) unknown() error {
-	return fmt.Errorf("%w: %w", registry.ErrUnknown, f.why())
+	return fmt.Errorf("%w: %w", registry.ErrUnknown, f.cause())
 }
 
-// why returns the reason, or nil if there is none.
-func (f *failure) why() error {
+// cause returns the reason, or nil if there is none.
+func (f *failure) cause() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reason

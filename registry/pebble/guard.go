@@ -51,7 +51,7 @@ func (g *guard) letGo() {
 }
 
 // change calls do unless g is frozen, and reports whether do succeeded. If change returns false,
-// the caller must report success to the engine.
+// the caller must still report success to the engine, because the engine does not survive an error.
 func (g *guard) change(what, name string, do func() error) (made bool) {
 	if !g.frozen.Load() {
 		err := do()

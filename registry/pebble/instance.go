@@ -90,7 +90,7 @@ func (s *instance) start(cacheBytes int64, tune func(*engine.Options)) error {
 	}
 	// After the store has failed, errors of the engine are only consequences, so the first reason
 	// is returned.
-	if reason := s.failure.why(); reason != nil {
+	if reason := s.failure.cause(); reason != nil {
 		return reason
 	}
 	return err
@@ -131,7 +131,7 @@ func (s *instance) Close() error {
 			return
 		}
 		err := s.closeEngine()
-		if s.failure.why() == nil {
+		if s.failure.cause() == nil {
 			s.closeErr = err
 		}
 	})

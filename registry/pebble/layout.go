@@ -75,7 +75,7 @@ func setPosition(stored []byte, position registry.Position) {
 }
 
 // splitRecord returns the header and the value from the stored form of the record at key. The value
-// is a part of stored.
+// is a part of the slice stored.
 func splitRecord(key registry.Key, stored []byte) (header, []byte, error) {
 	offset := valueOffset(key.Table)
 	if len(stored) < offset {

@@ -23,8 +23,8 @@ type pageItem struct {
 	idEnd, valueEnd int // in ids and values; an item begins at the end of the item before it
 }
 
-// add appends the record of table that is stored under id, without its value. It returns the value,
-// which is a part of stored.
+// add appends a record of table without its value. The bytes in stored are the record, and id is
+// its ID. add returns the value as a slice of stored.
 func (p *page) add(table registry.Table, id, stored []byte) (value []byte, err error) {
 	h, value, err := splitRecord(registry.Key{Table: table}, stored)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *instance) page() *page {
 	return new(page)
 }
 
-// putPage takes back a page from page.
+// putPage takes back a page that the method page returned.
 func (s *instance) putPage(p *page) {
 	if cap(p.ids)+cap(p.values) > pageKeptBytes {
 		return

@@ -155,7 +155,7 @@ func (s *Store) use(do func(*instance) error) error {
 	in := s.current.Load()
 	err := do(in)
 	if errors.Is(err, registry.ErrClosed) && !s.closed.Load() {
-		return fmt.Errorf("%w: the store is being opened again after: %w", registry.ErrUnavailable, in.failure.why())
+		return fmt.Errorf("%w: the store is being opened again after: %w", registry.ErrUnavailable, in.failure.cause())
 	}
 	return err
 }
@@ -218,9 +218,9 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Backup writes a copy of the store to the folder name in the folder dir, and returns the number of
-// records in the copy. dir must not exist, nor lie within the store, and its parent folder must
-// exist. The copy can be opened like the store itself.
+// Backup writes a copy of the store to a folder called name in the folder dir, and returns the
+// number of records in the copy. dir must not exist, nor lie within the store, and its parent
+// folder must exist. The copy can be opened like the store itself.
 //
 // The copy holds every Apply that had returned when Backup was called. It holds each Apply whole or
 // not at all, and nothing that a power cut could still undo in the store. Backup opens the copy as

@@ -38,7 +38,7 @@ func (s *Store) watchDisk(pause time.Duration) {
 		}
 		s.measure()
 		failed := s.current.Load()
-		if reason := failed.failure.why(); reason == nil || !isFull(reason) || !s.hasRoom() {
+		if reason := failed.failure.cause(); reason == nil || !isFull(reason) || !s.hasRoom() {
 			continue
 		}
 		// The failed instance has served reads until now. Its engine must close before another can

@@ -92,8 +92,8 @@ func (r *retired) stop() {
 	r.closer.Wait()
 }
 
-// read calls use with the stored value of key, and reports whether there is one. use must not keep
-// its argument.
+// read calls the function use with the stored value of key, and reports whether there is one. The
+// function must not keep its argument.
 func (v *view) read(key []byte, use func(stored []byte) error) (found bool, err error) {
 	stored, closer, err := v.snapshot.Get(key)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -109,7 +109,7 @@ func (v *view) read(key []byte, use func(stored []byte) error) (found bool, err 
 	return true, err
 }
 
-// record returns the record at key, zero if there is none. It overwrites *buf.
+// record returns the record at key, or the zero record if there is none. It overwrites *buf.
 func (v *view) record(key registry.Key, buf *[]byte) (record registry.Record, err error) {
 	*buf = appendRecordKey((*buf)[:0], key)
 	_, err = v.read(*buf, func(stored []byte) (err error) {
@@ -119,7 +119,8 @@ func (v *view) record(key registry.Key, buf *[]byte) (record registry.Record, er
 	return record, err
 }
 
-// header returns the header of the record at key, zero if there is none. It overwrites *buf.
+// header returns the header of the record at key, or the zero header if there is none. It
+// overwrites *buf.
 func (v *view) header(key registry.Key, buf *[]byte) (h header, err error) {
 	*buf = appendRecordKey((*buf)[:0], key)
 	_, err = v.read(*buf, func(stored []byte) (err error) {

@@ -127,9 +127,9 @@ func compareKeys(a, b registry.Key) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), strings.Compare(a.ID, b.ID))
 }
 
-// sendSealed sends a batch that has been sent sends times. A batch that was rolled back is not
-// joined with other batches again. Errors are the errors of Store.Apply, errSendAgain and
-// errUnnamed.
+// sendSealed sends a batch. sends is how often the batch was sent before. A batch that was rolled
+// back is not joined with other batches again. Errors are the errors of Store.Apply, errSendAgain
+// and errUnnamed.
 func (s *Store) sendSealed(ctx context.Context, sealed registry.Batch, etags []registry.ETag, sends int) error {
 	m, ok := newMove(sealed, etags)
 	switch {

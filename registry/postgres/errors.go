@@ -60,8 +60,8 @@ func undone(answered *pgconn.PgError) bool {
 		!strings.HasPrefix(answered.Code, classConnection)
 }
 
-// failure returns the error for a pipeline that failed with err. named returns the error for a
-// statement that failed at a guard or because of a row with the same key.
+// failure returns the error for a pipeline that failed with err. The function named returns the
+// error for a statement that failed at a guard or because of a row with the same key.
 func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) error {
 	var answered *pgconn.PgError
 	if !errors.As(err, &answered) || !undone(answered) {

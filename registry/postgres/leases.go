@@ -34,9 +34,9 @@ const (
 	stripes = 1024
 )
 
-// Leases keeps the leases of a cluster's locks in the same database as the records, but independent
-// of them. It has the methods and the contract of the port locks.Leases. It is safe for concurrent
-// use.
+// Leases keeps the leases of a cluster's locks in the same database as the records, but
+// independently of them. It has the methods and the contract of the port locks.Leases. It is safe
+// for concurrent use.
 //
 // A Try locks the stripes of its paths in order, so two Trys never read the same path at the same
 // time. It decides and writes while it holds the stripes. A stripe is a row to which a hash assigns
@@ -126,7 +126,7 @@ func callLeases(ctx context.Context, connections *Store, queue func(*pgx.Batch))
 	var err error
 	for range leaseSendsMax {
 		var failed error
-		err = connections.with(ctx, func(conn *pgxpool.Conn) error {
+		err = connections.withConn(ctx, func(conn *pgxpool.Conn) error {
 			var batch pgx.Batch
 			// Each statement must see everything that was committed before it began, whatever the
 			// server's default isolation level is.
@@ -191,9 +191,9 @@ func queueSweep(batch *pgx.Batch) {
 }
 
 // Renew records that a session is alive. known are the ids of the leases and tickets that the
-// session knows. Renew deletes other leases and wants of the session that are older than orphaned.
+// session knows. Renew deletes other leases and wants of the session that are at least minAge old.
 // lost are the known ids that no longer exist.
-func (l *Leases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (
+func (l *Leases) Renew(ctx context.Context, session string, known []int64, minAge time.Duration) (
 	lost []int64, alive bool, err error,
 ) {
 	var has []int64
@@ -206,10 +206,10 @@ func (l *Leases) Renew(ctx context.Context, session string, known []int64, orpha
 			dontSync+" IS NOT NULL", session).Exec(affected(func(rows int64) { alive = rows > 0 }))
 		batch.Queue(`DELETE FROM moorage_lease WHERE session = $1::text AND id <> ALL($2::bigint[])
 			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`,
-			session, known, orphaned.Microseconds())
+			session, known, minAge.Microseconds())
 		batch.Queue(`DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket <> ALL($2::bigint[])
 			AND since <= clock_timestamp() - $3::bigint * interval '1 microsecond'`,
-			session, known, orphaned.Microseconds())
+			session, known, minAge.Microseconds())
 		batch.Queue(`SELECT id FROM moorage_lease WHERE session = $1::text
 			UNION SELECT ticket FROM moorage_lease_want WHERE session = $1::text`, session).Query(ids(&has))
 	})
@@ -280,10 +280,10 @@ func place(path string) (place []byte, stripe int16) {
 	return sum[:], int16(binary.BigEndian.Uint16(sum[:]) % stripes)
 }
 
-// ids returns a function that appends the numbers of rows with one column to into.
-func ids(into *[]int64) func(pgx.Rows) error {
+// ids returns a function that reads rows with one column, and appends their numbers to *list.
+func ids(list *[]int64) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		*list, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		return err
 	}
 }

@@ -84,9 +84,9 @@ type verdict struct {
 	lacks    bool   // some of asked are not among the ticket's wants
 }
 
-// Try takes all of leases or none. If no lease or want blocks them, that takes one round trip. A
-// second round trip records the wants of a newly blocked ticket, or deletes the wants and silent
-// sessions' leases after a grant.
+// Try takes all locks in leases, or none of them. If no lease or want blocks them, that takes one
+// round trip. A second round trip records the wants of a newly blocked ticket, or deletes the wants
+// and silent sessions' leases after a grant.
 func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease,
 	silence time.Duration) (blocked int, alive bool, err error) {
 	r := newLeaseRows(leases)
@@ -167,10 +167,10 @@ func newLeaseRows(leases []lease) leaseRows {
 	return r
 }
 
-// affected returns a function that calls to with the number of rows that a statement wrote.
-func affected(to func(rows int64)) func(pgconn.CommandTag) error {
+// affected returns a function that calls report with the number of rows that a statement wrote.
+func affected(report func(rows int64)) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
-		to(tag.RowsAffected())
+		report(tag.RowsAffected())
 		return nil
 	}
 }

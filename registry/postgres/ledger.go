@@ -77,8 +77,8 @@ func readTaken(ctx context.Context, conn querier) (all []taken, err error) {
 	return all, err
 }
 
-// compare returns ErrSchema unless a binary that knows the steps all may use the tables that the
-// recorded steps made.
+// compare returns ErrSchema unless a binary that knows exactly the steps in all may use the tables
+// that the recorded steps made.
 func compare(ledger []taken, all []migrations.Step) error {
 	for i, step := range ledger {
 		switch {

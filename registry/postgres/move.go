@@ -116,7 +116,7 @@ func newMove(sealed registry.Batch, etags []registry.ETag) (m *move, ok bool) {
 // updated.
 func (m *move) follows() bool { return len(m.swaps) == 1 }
 
-// moved is the write of the one row that the move updates. It may be called only if follows is
+// moved returns the write of the one row that the move updates. It may be called only if follows is
 // true.
 func (m *move) moved() registry.Write { return m.batch.Writes[m.swaps[0].write] }
 

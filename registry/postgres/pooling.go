@@ -165,8 +165,8 @@ func (s *Store) checkPooling(ctx context.Context) error {
 	return err
 }
 
-// mixesStatements reports whether a statement prepared on one connection is found on another, or
-// missing on its own.
+// mixesStatements reports whether a statement that was prepared on one connection exists on another
+// connection, or is missing on its own.
 func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
 	owner, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {

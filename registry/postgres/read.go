@@ -90,7 +90,7 @@ func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpoo
 // if the server rolled back its transaction or the connection broke. When ctx ends, the driver
 // cancels the statement on the server. Errors are the errors of Store.Get.
 func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
-	return s.again(ctx, func() (bool, error) {
+	return s.retry(ctx, func() (bool, error) {
 		conn, release, err := s.acquire(ctx, s.reads)
 		if err != nil {
 			return false, err
@@ -100,9 +100,9 @@ func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	})
 }
 
-// again calls try until try succeeds, fails for good, or has failed readAttemptsMax times.
+// retry calls try until try succeeds, fails for good, or has failed readAttemptsMax times.
 // connected reports whether try had a connection.
-func (s *Store) again(ctx context.Context, try func() (connected bool, err error)) error {
+func (s *Store) retry(ctx context.Context, try func() (connected bool, err error)) error {
 	var err error
 	for sends := range readAttemptsMax {
 		if err := s.pause(ctx, sends); err != nil {
@@ -236,7 +236,8 @@ func pageSQL(table registry.Table, value, prefix, after string, limit int) (sql 
 	if err := registry.CheckList(table, limit); err != nil {
 		return "", nil, err
 	}
-	// Begin at prefix, or after after: appending the byte 0 makes the next possible key.
+	// Begin at prefix, or with the first possible key behind after, which is after with the byte 0
+	// appended.
 	from := []byte(prefix)
 	if after != "" && after >= prefix {
 		from = append([]byte(after), 0)

@@ -354,7 +354,7 @@ func TestSlotOfAServerThatIsGone(t *testing.T) {
 	if err := <-result; !errors.Is(err, registry.ErrUnknown) {
 		t.Errorf("apply: %v, want ErrUnknown", err)
 	}
-	for _, w := range store.kept.left() {
+	for _, w := range store.kept.unfinished() {
 		<-w.ended
 	}
 	if store.slots.free != all {

@@ -82,8 +82,8 @@ func warnings(settings map[string]string) []string {
 	return found
 }
 
-// clockWarnings returns a sentence if the server's clock differs. It was read between began and
-// ended, times of this machine's clock.
+// clockWarnings returns a sentence if the server's clock differs. began and ended are the times of
+// this machine's clock before and after the server's clock was read.
 func clockWarnings(began, server, ended time.Time) []string {
 	// Without monotonic readings, because the server's time has none.
 	behind, ahead := server.Sub(ended.Round(0)), began.Round(0).Sub(server)

@@ -40,7 +40,7 @@ func (s *Store) write(ctx context.Context, do func(detached context.Context, con
 // writeAgain is write for statements that may happen twice. It repeats the statements as read does.
 // It returns the error of ctx when ctx ends.
 func (s *Store) writeAgain(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
-	return s.again(ctx, func() (bool, error) {
+	return s.retry(ctx, func() (bool, error) {
 		conn, release, err := s.acquireToWrite(ctx)
 		if err != nil {
 			return false, err
@@ -138,8 +138,8 @@ const (
 	// missesMax is how many consecutive checks must not find a process before its connection is
 	// cut. After a single one, its answer may still be on the way.
 	missesMax = 2
-	// looksMax is for how many checks, in 5 minutes, a connection is kept whose process is unknown
-	// because it is behind a proxy.
+	// Behind a proxy the process of a connection is unknown. Such a connection is kept for looksMax
+	// checks, which take 5 minutes.
 	looksMax = 60
 )
 
@@ -212,7 +212,7 @@ func (s *Store) watchKept() {
 		case <-s.closing:
 			return
 		}
-		sendings := s.kept.left()
+		sendings := s.kept.unfinished()
 		if len(sendings) == 0 {
 			return
 		}
@@ -220,8 +220,8 @@ func (s *Store) watchKept() {
 	}
 }
 
-// left returns the writes that have not ended. If there are none, it notes that watchKept ends.
-func (k *kept) left() []*sending {
+// unfinished returns the writes that have not ended. If there are none, it notes that watchKept ends.
+func (k *kept) unfinished() []*sending {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sendings = slices.DeleteFunc(k.sendings, func(w *sending) bool {

@@ -82,15 +82,15 @@ func NewAmazon(c AmazonConfig) (*Amazon, error) {
 	}, nil
 }
 
-// endpointOf returns the URL of the service, which ends in a slash. It is given, or if given is
-// empty, Amazon's.
-func endpointOf(given, partition, region string) (string, error) {
+// endpointOf returns the URL of the service, which ends in a slash. It is setting, or Amazon's URL
+// if setting is empty.
+func endpointOf(setting, partition, region string) (string, error) {
 	switch {
-	case given != "":
-		if err := CheckEndpoint(given); err != nil {
+	case setting != "":
+		if err := CheckEndpoint(setting); err != nil {
 			return "", fmt.Errorf("awskms: %w", err)
 		}
-		return strings.TrimSuffix(given, "/") + "/", nil
+		return strings.TrimSuffix(setting, "/") + "/", nil
 	case partition == "aws" || partition == "aws-us-gov":
 		return "https://kms." + region + ".amazonaws.com/", nil
 	case partition == "aws-cn":

@@ -142,10 +142,12 @@ func (b blobName) head(ctx context.Context) (blob.GetPropertiesResponse, error) 
 }
 
 // client returns the SDK's client for a blob.
-func (b blobName) client() *blockblob.Client { return b.in().NewBlockBlobClient(b.name) }
+func (b blobName) client() *blockblob.Client { return b.containerClient().NewBlockBlobClient(b.name) }
 
-// in returns the SDK's client for the container of a blob.
-func (b blobName) in() *container.Client { return b.account.service.NewContainerClient(b.container) }
+// containerClient returns the SDK's client for the container of a blob.
+func (b blobName) containerClient() *container.Client {
+	return b.account.service.NewContainerClient(b.container)
+}
 
 // errFolder is the error for a blob that is a folder.
 func (b blobName) errFolder() error {
@@ -193,7 +195,6 @@ func (s *Store) name(location storage.Location) (blobName, error) {
 	return blobName{location.String(), account, container, location.Path[1:]}, nil
 }
 
-// contains reports whether a location is at or below a root.
 // value returns the target of an SDK's pointer, or the zero value for nil.
 func value[T int64 | string | time.Time](pointer *T) (found T) {
 	if pointer != nil {

@@ -76,8 +76,8 @@ func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKe
 	return key, nil
 }
 
-// usable returns the cached key, and reports whether it may sign a credential that expires at
-// until.
+// usable returns the cached key, and reports whether it may sign a credential that expires at the
+// time until.
 func (k *delegationKeys) usable(until time.Time) (delegationKey, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

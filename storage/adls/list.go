@@ -62,7 +62,7 @@ func (b blobName) list(ctx context.Context, after string, limit int) (container.
 	if after != "" {
 		options.Marker = &after
 	}
-	answer, err := b.in().NewListBlobsFlatPager(options).NextPage(ctx)
+	answer, err := b.containerClient().NewListBlobsFlatPager(options).NextPage(ctx)
 	if err != nil {
 		return answer, shorten(err)
 	}

@@ -52,10 +52,10 @@ func (s *Store) newVendProbe(root storage.Location, folder blobName) cloud.Vendi
 			var blobs, folders []blobName
 			deleted := make(map[string]bool) // folders, each once
 			for _, name := range names {
-				blobs = append(blobs, own.at(name))
+				blobs = append(blobs, own.blob(name))
 				if folder := name[:strings.LastIndexByte(name, '/')]; !deleted[folder] {
 					deleted[folder] = true
-					folders = append(folders, own.at(folder))
+					folders = append(folders, own.blob(folder))
 				}
 			}
 			// Azure has made the folders of the blobs. It refuses to delete a folder that is not
@@ -79,8 +79,8 @@ func (s *Store) newEngine(ctx context.Context, folder blobName, location string,
 	return engine{folder: folder}, nil
 }
 
-// engine returns the account reached, but with signature as the only credential, as an engine has
-// it.
+// engine returns a copy of the account reached that has the same credential as an engine: only
+// signature.
 func (c *Client) engine(reached *account, signature string) (*account, error) {
 	core := c.core
 	core.PerCallPolicies = []policy.Policy{pinVersion{}}
@@ -98,8 +98,8 @@ type engine struct {
 	isOwn  bool // it uses the server's own identity: a refusal means that a role is missing
 }
 
-// at returns the blob with a name.
-func (e engine) at(name string) blobName {
+// blob returns the blob with a name.
+func (e engine) blob(name string) blobName {
 	b := e.folder
 	b.location = strings.TrimSuffix(b.location, b.name) + name
 	b.name = name
@@ -108,31 +108,31 @@ func (e engine) at(name string) blobName {
 
 // Read requests a blob, but does not read its content.
 func (e engine) Read(ctx context.Context, name string) error {
-	body, _, err := e.at(name).get(ctx)
+	body, _, err := e.blob(name).get(ctx)
 	if err != nil {
 		return err
 	}
 	return body.Close()
 }
 
-// Write makes a blob. For the server itself it finds out whether a write whose answer was lost has
-// happened, as for any other blob.
+// Write makes a blob. With the server's own credentials, it also finds out whether a write whose
+// answer was lost has happened.
 func (e engine) Write(ctx context.Context, name string) error {
 	if e.isOwn {
-		return explain(e.at(name).create(ctx, []byte("probe")))
+		return explain(e.blob(name).create(ctx, []byte("probe")))
 	}
-	return e.at(name).put(ctx, []byte("probe"), newWriteID())
+	return e.blob(name).put(ctx, []byte("probe"), newWriteID())
 }
 
 // List requests a page with one blob.
 func (e engine) List(ctx context.Context, prefix string) error {
-	_, err := e.at(prefix).list(ctx, "", 1)
+	_, err := e.blob(prefix).list(ctx, "", 1)
 	return err
 }
 
 // Delete deletes a blob.
 func (e engine) Delete(ctx context.Context, name string) error {
-	if _, err := e.at(name).client().Delete(ctx, nil); err != nil {
+	if _, err := e.blob(name).client().Delete(ctx, nil); err != nil {
 		return shorten(err)
 	}
 	return nil

@@ -18,12 +18,12 @@ type Doer interface {
 }
 
 // Client is an HTTP client that aborts a request when no byte of a body moves for Stall. A storage
-// may accept a connection and then neither receive nor send a byte. Every other timeout of an HTTP
-// client that ends such a request also limits the time for a large file.
+// may accept a connection and then neither receive nor send a byte. The timeouts of Go's HTTP
+// client that would end such a request also limit the time for a large file.
 //
-// The bound holds for the request's body and for the answer's body, regardless of its reader. Doer
-// bounds the wait for a connection, and the wait from the last byte of a request to the header of
-// its answer. Client is safe for concurrent use if Doer is.
+// The bound holds for the request's body, and for each read of the answer's body. Doer bounds the
+// wait for a connection, and the wait from the last byte of a request to the header of its answer.
+// Client is safe for concurrent use if Doer is.
 type Client struct {
 	Doer  Doer
 	Stall time.Duration
@@ -51,8 +51,8 @@ func (c Client) Do(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// watch calls stalled if moved is not called again within the duration stall. It is safe for
-// concurrent use.
+// watch calls the function stalled if its method moved is not called again within the duration
+// stall. It is safe for concurrent use.
 type watch struct {
 	stall time.Duration
 

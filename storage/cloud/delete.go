@@ -24,7 +24,7 @@ func Located[T any](locations []string, locate func(location string) (T, error))
 
 // Deleted is the result of one request for several deletions.
 type Deleted[T any] struct {
-	// Again are the objects that another request may delete. Passing has an error for each of them.
+	// Again has the objects that another request may delete. Passing has an error for each of them.
 	Again   []T
 	Passing []error
 	// Lasting are the errors of objects that were not deleted and that no other request can delete.
@@ -32,9 +32,9 @@ type Deleted[T any] struct {
 }
 
 // Resend sends a batch of deletions with send. It repeats deletions that failed temporarily, with
-// at most attemptsMax requests in all. pause waits before the request after attempt, or returns an
-// error. An error of send ends Resend. The result has an error for each object that was not
-// deleted.
+// at most attemptsMax requests in all. The function pause waits between two requests, or returns an
+// error; attempt is the number of the first of the two. An error of send ends Resend. The result
+// has an error for each object that was not deleted.
 func Resend[T any](batch []T, attemptsMax int, pause func(attempt int) error,
 	send func(batch []T) (Deleted[T], error),
 ) []error {

@@ -19,7 +19,7 @@ type Listing struct {
 	Prefix string
 }
 
-// Page returns an empty page with the server's time now. more is true if another page follows, and
+// Page returns an empty page. now is the server's time. more is true if another page follows, and
 // next is where it begins. Page returns an error if now is missing, or if more is true and next is
 // empty.
 func (l Listing) Page(now time.Time, more bool, next string) (storage.Page, error) {

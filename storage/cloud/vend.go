@@ -33,8 +33,9 @@ type Engine interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Trial is a request for an object or a prefix. The server must allow it to credentials, or must
-// refuse it. The field What completes the sentence "the credentials can …".
+// Trial is a request for an object or a prefix that is sent with credentials of an engine. The
+// server must either allow or refuse it. The field What completes the sentence "the credentials can
+// …".
 type Trial struct {
 	What string
 	Do   func(ctx context.Context, name string) error
@@ -67,7 +68,7 @@ type VendingProbe struct {
 	IsRefused func(error) bool
 	// Delete deletes objects with the server's own credentials; some of them may not exist.
 	Delete func(ctx context.Context, names []string) error
-	// Left are other objects below Folder that the trials may write. Run deletes them.
+	// Left has the names of other objects below Folder that the trials may write. Run deletes them.
 	Left []string
 }
 

@@ -43,8 +43,8 @@ func (b *body) next() {
 	b.left = b.piece[:n]
 }
 
-// within makes calls of Read count as calls of c, until ctx ends.
-func (b *body) within(ctx context.Context, c *calls) {
+// countAs makes calls of Read count as calls of c, until ctx ends.
+func (b *body) countAs(ctx context.Context, c *calls) {
 	b.calls = c
 	b.fill = func() error {
 		ctx, cancel := context.WithTimeout(ctx, answerMax)

@@ -167,7 +167,7 @@ var errGone = errors.New("the goroutine of a call ended")
 // run runs call in its own goroutine and returns its result. If ctx has ended and the grace is
 // over, run returns storage.ErrUnavailable. The caller must have called enter; the goroutine calls
 // leave when call returns. A panic of call becomes a panic of run. If call succeeds after run has
-// returned, the goroutine passes the result to late, which may be nil.
+// returned, the goroutine passes the result to the function late, which may be nil.
 //
 // The goroutine has no owner that waits for it, because a system call cannot be ended.
 func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), late func(T)) (T, error) {
@@ -189,7 +189,7 @@ func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 	}()
 	select {
 	case given := <-answers:
-		return given.taken()
+		return given.result()
 	case <-ctx.Done():
 	}
 	if t.grace > 0 {
@@ -197,7 +197,7 @@ func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 		defer timer.Stop()
 		select {
 		case given := <-answers:
-			return given.taken()
+			return given.result()
 		case <-timer.C:
 		}
 	}
@@ -206,11 +206,11 @@ func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 		return none, unanswered(ctx)
 	}
 	given := <-answers // the goroutine is about to send it
-	return given.taken()
+	return given.result()
 }
 
-// taken returns the answer to the caller.
-func (a answer[T]) taken() (T, error) {
+// result returns the answer to the caller.
+func (a answer[T]) result() (T, error) {
 	if panicked, ok := errors.AsType[*worker.PanicError](a.err); ok {
 		panic(panicked)
 	}

@@ -97,7 +97,7 @@ func (c *creation) explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrExist):
-		return c.root.taken(c.file.Location, c.name)
+		return c.root.result(c.file.Location, c.name)
 	case isEscape(err), isImpossible(err):
 		return translate(c.file.Location, err)
 	}
@@ -166,8 +166,8 @@ func (r *root) isHidden(name string) bool {
 	return ok && w.(*writing).hidden.Load()
 }
 
-// taken returns the reason why a file could not get its name.
-func (r *root) taken(location, name string) error {
+// result returns the reason why a file could not get its name.
+func (r *root) result(location, name string) error {
 	if _, err := r.files.Stat(name); isEscape(err) {
 		return translate(location, err)
 	}

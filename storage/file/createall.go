@@ -120,7 +120,7 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 // it. Then only the first of the two is made.
 func isRepeated(batch []*batched, i int) bool { return i > 0 && batch[i].name == batch[i-1].name }
 
-// createTogether makes all files of batch without an error.
+// createTogether makes the files of batch that have no error yet.
 func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched) {
 	leave, err := root.enterFolders(ctx)
 	if err != nil {

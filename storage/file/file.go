@@ -223,7 +223,7 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	if err != nil {
 		return nil, storage.Info{}, atLocation(location, err)
 	}
-	content.within(ctx, s.calls)
+	content.countAs(ctx, s.calls)
 	return content, found, nil
 }
 

@@ -70,7 +70,7 @@ func (c *calls) glance(root *root, name string) (seen, answered bool) {
 		l.timer.Stop()
 		l.root = nil
 		c.lookers.free.Put(l)
-		seen, err := given.taken()
+		seen, err := given.result()
 		return seen, err == nil
 	case <-l.timer.C:
 		return false, false // l is not reused: the looker may still send to it

@@ -337,7 +337,7 @@ func TestReadThatIsLeftBehind(t *testing.T) {
 	b := newBody(hangingContent{bytes.NewReader(content), m, new(int)}, int64(len(content)))
 	into, n := make([]byte, len(content)), 0
 	err := m.whileHanging(func(ctx context.Context) (err error) {
-		b.within(ctx, newCalls(semaphore.NewWeighted(openerCallsMax)))
+		b.countAs(ctx, newCalls(semaphore.NewWeighted(openerCallsMax)))
 		n, err = io.ReadFull(b, into)
 		return err
 	})

@@ -20,7 +20,7 @@ import (
 // makersMax is the total weight of the concurrent makers of files below a root.
 const makersMax = 1 << 30
 
-// openMax is how long New waits for roots to open. A mount that answers at all is much faster.
+// openMax is how long New waits for roots to open. A mount that works opens much faster.
 const openMax = 2 * time.Second
 
 // root is an allowed folder, and the facts that the store knows about the folders in it.
@@ -62,7 +62,7 @@ type attempt struct {
 var errOpenings = fmt.Errorf("%w: %d calls to open folders do not end; check whether a mount hangs",
 	storage.ErrUnavailable, openingsMax)
 
-// hasFailed reports whether a has failed.
+// hasFailed reports whether the attempt has failed.
 func (a *attempt) hasFailed() bool {
 	select {
 	case <-a.done:
@@ -177,7 +177,7 @@ func makeRoot(folder string, openFolder func(path string) (fileSystem, error)) (
 	case folder == "/" || err != nil && !errors.Is(err, fs.ErrNotExist):
 		return files, err
 	case err != nil:
-		err = above(folder, openFolder, func(parent fileSystem) error {
+		err = withParent(folder, openFolder, func(parent fileSystem) error {
 			if _, err := makeFolder(parent, path.Base(folder)); err != nil {
 				return err
 			}
@@ -188,15 +188,15 @@ func makeRoot(folder string, openFolder func(path string) (fileSystem, error)) (
 		}
 		return openFolder(folder)
 	}
-	err = above(folder, openFolder, func(parent fileSystem) error { return syncFolder(parent, ".") })
+	err = withParent(folder, openFolder, func(parent fileSystem) error { return syncFolder(parent, ".") })
 	if err != nil && !isForeign(err) {
 		return nil, errors.Join(err, files.Close())
 	}
 	return files, nil
 }
 
-// above opens the parent of folder as makeRoot does, and calls do with it.
-func above(folder string, openFolder func(path string) (fileSystem, error), do func(parent fileSystem) error) error {
+// withParent opens the parent of folder as makeRoot does, and calls do with it.
+func withParent(folder string, openFolder func(path string) (fileSystem, error), do func(parent fileSystem) error) error {
 	parent, err := makeRoot(path.Dir(folder), openFolder)
 	if err != nil {
 		return err

@@ -61,8 +61,8 @@ func boundaryFor(locations []storage.Location, write bool) (made boundary, err e
 }
 
 // rulesFor returns the rules that allow reading at and below a location, and writing there, except
-// for the catalog's own files. The slash after the location prevents that a rule for "tab" also
-// allows the sibling "table".
+// for the catalog's own files. The rules have a slash after the location, so that a rule for "tab"
+// does not allow the sibling "table".
 func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 	if !bucketPattern.MatchString(location.Authority) {
 		return nil, fmt.Errorf("%w: %s: that is not a valid name of a bucket", storage.ErrUnscopable, location)

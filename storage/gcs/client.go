@@ -101,7 +101,7 @@ func Connect(options Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.tokens = &tokens{make: source.of(scopeStorage), now: time.Now}
+	client.tokens = &tokens{make: source.makerFor(scopeStorage), now: time.Now}
 	client.vender = newVender(options, client.http, source)
 	return client, nil
 }
@@ -146,9 +146,9 @@ type request struct {
 	bytes  int64            // of the body
 }
 
-// do sends a request until read has read a 2xx answer. If read succeeds, it must have closed the
-// body. do repeats the request after failures that may be temporary. All requests of this package
-// may be repeated.
+// do sends a request until the function read has read an answer with a 2xx status. If read
+// succeeds, it must have closed the body. do repeats the request after failures that may be
+// temporary. All requests of this package may be repeated.
 func (c *Client) do(ctx context.Context, r request, read func(*http.Response) error) error {
 	for attempt := 0; ; attempt++ {
 		err := c.try(ctx, r, read)

@@ -70,8 +70,8 @@ func (c *Client) get(ctx context.Context, o object, generation string, offset in
 	return opened, err
 }
 
-// checksum returns a CRC32C hash, and the server's checksum that the hash must have at the end. It
-// returns nil if the server has no checksum.
+// checksum returns a CRC32C hash, and the server's checksum. At the end of the object, the hash
+// must be equal to it. It returns nil if the server has no checksum.
 func checksum(header http.Header) (hash.Hash, []byte) {
 	for part := range strings.SplitSeq(strings.Join(header.Values("X-Goog-Hash"), ","), ",") {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {

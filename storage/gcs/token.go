@@ -60,9 +60,9 @@ type tokens struct {
 	kept token
 }
 
-// get returns a token that is valid for at least left, or, if the maker's tokens do not last as
-// long, a new token. Concurrent callers wait for the same new token, each until its context ends.
-// If no token can be issued, get returns the last one until it expires.
+// get returns a token that is valid for at least the duration left. If the maker's tokens do not
+// last that long, get returns a new token. Concurrent callers wait for the same new token, each
+// until its context ends. If no token can be issued, get returns the last one until it expires.
 func (t *tokens) get(ctx context.Context, left time.Duration) (token, error) {
 	t.mu.Lock()
 	kept := t.kept
@@ -128,8 +128,8 @@ func parseKey(text string) (*jwt.Config, error) {
 	return key, nil
 }
 
-// of returns a maker of tokens that have the given scope and the longest possible lifetime.
-func (s *source) of(scope string) maker {
+// makerFor returns a maker of tokens that have the given scope and the longest possible lifetime.
+func (s *source) makerFor(scope string) maker {
 	return func(ctx context.Context) (token, error) { return s.fetch(ctx, scope, tokenLifeMax) }
 }
 

@@ -49,7 +49,7 @@ type vender struct {
 func newVender(options Options, client cloud.Client, from *source) *vender {
 	return &vender{
 		http: client, sts: strings.TrimSuffix(options.STS, "/"), source: from,
-		roots: &tokens{make: from.of(scopeAll), now: time.Now}, now: time.Now,
+		roots: &tokens{make: from.makerFor(scopeAll), now: time.Now}, now: time.Now,
 	}
 }
 

@@ -44,7 +44,7 @@ type file struct {
 // New returns an empty store in which every location is allowed.
 func New() *Store { return NewWithClock(time.Now) }
 
-// NewWithClock is New, but now returns the modification times of the files.
+// NewWithClock is New, but the function now returns the modification times of the files.
 func NewWithClock(now func() time.Time) *Store {
 	return &Store{files: &files{now: now, byName: make(map[string]file)}}
 }

@@ -37,9 +37,10 @@ func stampCRC32C(input *s3.PutObjectInput, body []byte) {
 
 func newCRC32C() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
-// checksum returns a hash, and the server's checksum of the whole object that the hash must have at
-// the end. It returns nil if the server has no checksum of a known kind. Multipart objects have
-// checksums of their parts' checksums, which are useless here.
+// checksum returns a hash, and the server's checksum of the whole object. At the end of the object,
+// the hash must be equal to it. It returns nil if the server has no checksum of a known kind. It
+// also returns nil for a multipart object whose checksum is only a checksum of the parts'
+// checksums.
 func checksum(found *s3.GetObjectOutput) (hash.Hash, []byte) {
 	if found.ChecksumType == types.ChecksumTypeComposite {
 		return nil, nil

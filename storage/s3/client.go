@@ -215,7 +215,7 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 // newRetryer returns the policy of retries. It repeats a request in the SDK's cases, after status
 // 409 or 429, and after an answer whose body was truncated or stalled. All requests of this package
 // may be repeated. A pause ends when the context ends. All requests share the SDK's quota of
-// retries, which answered requests refill. While a server is down, the quota keeps callers from
+// retries. Each answered request refills it. While a server is down, the quota keeps callers from
 // sending five attempts each.
 func newRetryer(options Options) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {

@@ -38,7 +38,7 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 		s.client.foundUnconditional(ctx, object.bucket)
 	}
 	if _, err := s.client.head(ctx, object); statusOf(err) != http.StatusNotFound {
-		return taken(object, err)
+		return createError(object, err)
 	}
 	return s.client.create(ctx, object, body, id, false)
 }
@@ -58,9 +58,9 @@ func (c *Client) create(ctx context.Context, o object, body []byte, id string, c
 	return fmt.Errorf("create %s: %w", o.location, orSlow(err))
 }
 
-// taken returns the error of a Create for which a check, with the result err, did not show that the
+// createError returns the error of a Create for which a check, with the result err, did not show that the
 // object is missing.
-func taken(o object, err error) error {
+func createError(o object, err error) error {
 	if err != nil {
 		return fmt.Errorf("create %s: check whether it exists: %w", o.location, orSlow(err))
 	}
@@ -88,7 +88,7 @@ func newPut(o object, body []byte, id string) *s3.PutObjectInput {
 	}
 }
 
-// send sends a write. The result is put's result.
+// send sends a write, and returns the results of put.
 func (c *Client) send(ctx context.Context, input *s3.PutObjectInput) (etag string, err error) {
 	answer, err := c.sdk.PutObject(ctx, input)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Client) send(ctx context.Context, input *s3.PutObjectInput) (etag strin
 	return aws.ToString(answer.ETag), nil
 }
 
-// confirm checks whether an object exists whose write was answered without a version. Every S3
+// confirm checks whether an object exists after its write was answered without a version. Every S3
 // server returns a version. Another server at its address, such as a proxy with a page for every
 // request, does not.
 func (c *Client) confirm(ctx context.Context, o object, id string) error {

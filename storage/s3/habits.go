@@ -71,8 +71,8 @@ func withMD5(stack *middleware.Stack) error {
 	}), "Signing", middleware.Before)
 }
 
-// deleteBatch sends one bulk delete in the form that the bucket supports. If the form is unknown,
-// it tries the forms. known is false if the bucket supports no form; then the caller deletes
+// deleteBatch sends one bulk delete in the form that the bucket supports. If that form is not known
+// yet, it tries each form. known is false if the bucket supports no form; then the caller deletes
 // objects one by one.
 func (c *Client) deleteBatch(ctx context.Context, input *s3.DeleteObjectsInput) (
 	answer *s3.DeleteObjectsOutput, known bool, err error) {

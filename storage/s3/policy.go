@@ -177,9 +177,9 @@ func (t policyTerms) objectActions() words {
 // resource returns the resource name of a bucket.
 func (t policyTerms) resource(bucket string) string { return "arn:" + t.partition + ":s3:::" + bucket }
 
-// spell returns the prefix of the keys below a location in a policy's spelling. The slash at its
-// end prevents that a policy for "tab" also allows the sibling "table". It returns ErrUnscopable if
-// a policy cannot express the prefix, or if the server would read it differently.
+// spell returns the prefix of the keys below a location in a policy's spelling. The prefix ends in
+// a slash, so that a policy for "tab" does not allow the sibling "table". It returns ErrUnscopable
+// if a policy cannot express the prefix, or if the server would read it differently.
 func (t policyTerms) spell(location storage.Location) (string, error) {
 	key := location.Path[1:]
 	refuse := func(reason string) error {

@@ -19,7 +19,8 @@ const (
 	// signProbeAge is how long the findings of a probe are valid. They expire because operators
 	// update storages.
 	signProbeAge = 24 * time.Hour
-	// signProbePause is how long old findings are used after a failed probe, before the next one.
+	// signProbePause is the pause after a failed probe before the next probe. The old findings are
+	// used during that time.
 	signProbePause = time.Minute
 )
 

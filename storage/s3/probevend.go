@@ -200,7 +200,7 @@ func (e engine) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// refusal is the server's code for not deleting an object.
+// refusal is the error code with which the server refused to delete an object.
 type refusal struct{ code string }
 
 // Error returns the code.

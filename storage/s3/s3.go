@@ -94,7 +94,6 @@ func (s *Store) locate(ctx context.Context, location string) (object, error) {
 	return named, nil
 }
 
-// contains reports whether a location is at or below a root.
 var (
 	_ storage.Store    = (*Store)(nil)
 	_ storage.Remote   = (*Store)(nil)

@@ -55,7 +55,7 @@ func (s *Store) check(request storage.SignRequest) (checkedRequest, error) {
 	return s.client.checkRequest(request, locations)
 }
 
-// signChecked signs a checked request with the headers sent.
+// signChecked signs a checked request, which the engine sends with the headers in sent.
 func (s *Store) signChecked(ctx context.Context, checked checkedRequest, sent map[string][]string) (
 	storage.Signature, error) {
 	credentials, err := s.client.sdk.Options().Credentials.Retrieve(ctx)
@@ -81,7 +81,7 @@ func (s *Store) signChecked(ctx context.Context, checked checkedRequest, sent ma
 	return storage.Signature{Headers: added(unsigned.Header, sent)}, nil
 }
 
-// added returns the headers of a signature that are not in sent. It leaves out sent headers,
+// added returns the headers of a signature that are not in sent. It leaves out the headers in sent,
 // because a client may add the result to its own headers.
 func added(signed http.Header, sent map[string][]string) map[string][]string {
 	headers := make(map[string][]string)

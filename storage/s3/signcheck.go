@@ -55,7 +55,7 @@ type signable struct {
 	values map[string]string
 	write  bool
 	// check checks the objects in the parameters or the body. It is nil if requests of this kind
-	// name none there.
+	// name no objects there.
 	check func(r *signing) error
 }
 

@@ -58,8 +58,8 @@ type tampering struct {
 	answered bool
 }
 
-// run sends about 36 requests. The folder inside represents a table, and the folder beside it
-// represents another principal's table.
+// run sends about 36 requests. The folder called inside represents a table. The folder called
+// beside represents a table of another principal.
 func (p *signProbe) run(ctx context.Context) (*signFindings, error) {
 	beside, file, parts := p.beside+cloud.ProbeData, p.inside+cloud.ProbeData, p.inside+"/parts"
 	defer func() {

@@ -38,7 +38,8 @@ type GoogleCloud struct {
 	Server *GoogleServer
 
 	// Loosen changes the boundary of a token before it is stored, to imitate a cloud that does not
-	// enforce a boundary. Nil means no change. It must not be changed after the first request.
+	// enforce a boundary. If it is nil, no boundary changes. It must not be changed after the first
+	// request.
 	Loosen func(rules []GoogleRule) []GoogleRule
 	// Life is the lifetime of tokens for keys. It must not be changed after the first request.
 	Life time.Duration
@@ -127,7 +128,7 @@ func (c *GoogleCloud) KeyText(tb testing.TB) string {
 	return string(text)
 }
 
-// issue returns a new token with the rights of made.
+// issue returns a new token with the rights in made.
 func (c *GoogleCloud) issue(made *grant) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +145,7 @@ func (c *GoogleCloud) Issued() int {
 	return c.count
 }
 
-// ScopeOf returns the scope of a token; empty if the token is not valid.
+// ScopeOf returns the scope of a token. It is empty if the token is not valid.
 func (c *GoogleCloud) ScopeOf(token string) string {
 	if found := c.grantOf(token); found != nil {
 		return found.scope

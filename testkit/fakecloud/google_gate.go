@@ -247,7 +247,8 @@ func needsOf(r *http.Request, body []byte) []need {
 	return []need{{permission: permission, bucket: bucket, object: object}}
 }
 
-// uploadNeeds returns what a write needs. A write that may replace an object also deletes it.
+// uploadNeeds returns the permissions that a write needs. A write that may replace an object also
+// needs the permission to delete it.
 func uploadNeeds(bucket, object string, query url.Values) []need {
 	if object == "" {
 		return nil
@@ -288,7 +289,7 @@ type claims struct {
 	Scope  string `json:"scope"`
 }
 
-// verify returns the claims of an assertion that is signed with RS256 by the key by.
+// verify returns the claims of an assertion. The key by must have signed it with RS256.
 func verify(assertion string, by *rsa.PublicKey) (found claims, err error) {
 	signed, signature, ok := cutLast(assertion, ".")
 	_, payload, two := strings.Cut(signed, ".")

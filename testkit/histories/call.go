@@ -71,8 +71,8 @@ const propClientPrefix = "client-"
 func PropClient(client int) string { return fmt.Sprintf("%s%d", propClientPrefix, client) }
 
 // Authors returns the calls that together made a version on top of the version base, in the order
-// of their clients' properties. There are several if commits shared the version. made is that
-// version's document. base is nil if it is the first version.
+// of their clients' properties. There are several if commits shared the version. The parameter made
+// is that version's document. base is nil if the version is the first one.
 func Authors(base, made *metadata.Document) (calls []string) {
 	before := map[string]string{}
 	if base != nil {

@@ -108,7 +108,7 @@ func (c *Client) commit(group, name int) {
 	}
 }
 
-// AppendTo returns a new call that appends to the version in the answer known.
+// AppendTo returns a new call that appends to the version that is in the answer known.
 func (c *Client) AppendTo(known Answer, group, name int) Call {
 	call := c.Call(Append, group, name)
 	call.Table, call.Parent, call.Sequence = known.Table, known.Head, known.Next

@@ -128,9 +128,9 @@ func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64
 	return made, to, ok
 }
 
-// effectsOf returns the possible effects of a call whose version was not seen. If a call should
-// make a version, but there is no file of it, the call had no effect. Properties that no client saw
-// explain nothing.
+// effectsOf returns the possible effects of a call whose version was not seen. If a call would have
+// made a version, but no file has that version, the call had no effect. Properties that no client
+// saw explain nothing.
 func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 	made := j.authored[call.ID]
 	switch call.Action {
@@ -211,7 +211,8 @@ func (s state) count(i int) int {
 	return int(s.spare[i])
 }
 
-// counted returns s with the count of calls that may still happen changed by change.
+// counted returns a copy of s in which the count of calls that may still happen is changed by the
+// number change.
 func (s state) counted(i, change int) state {
 	counts := []byte(s.spare)
 	for len(counts) <= i {
@@ -222,8 +223,8 @@ func (s state) counted(i, change int) state {
 	return s
 }
 
-// covers reports whether every answer that is possible after the state other is also possible after
-// s.
+// covers reports whether every answer that is possible after the state in other is also possible
+// after s.
 func (s state) covers(other state) bool {
 	if s.gone != other.gone || s.names != other.names {
 		return false

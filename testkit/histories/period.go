@@ -3,7 +3,7 @@ package histories
 import "math"
 
 // period bounds the time in which a version was current, as far as a history shows it. It became
-// current between from and to, and was current no longer than until.
+// current between the times from and to, and was current no longer than the time until.
 type period struct{ from, to, until int64 }
 
 // periods are the periods of the versions that certainly were current once, by location. The search

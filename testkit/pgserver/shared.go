@@ -52,8 +52,9 @@ func (s *Shared) Schema(ctx context.Context) (dsn string, err error) {
 
 func randomName() string { return "test_" + strings.ToLower(rand.Text()) }
 
-// SchemaWithClock is like Schema, but clock_timestamp() returns a fixed time in the schema: now,
-// until set changes it. set panics if the server does not accept the time.
+// SchemaWithClock is like Schema, but in the schema clock_timestamp() returns a fixed time: first
+// now, then the last time that was passed to the function set. The function panics if the server
+// does not accept the time.
 func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string, set func(time.Time), err error) {
 	server, err := s.start()
 	if err != nil {

@@ -206,8 +206,8 @@ func (h *harness) random() *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// together calls f(0) to f(n-1), each each in its own goroutine. The calls begin when all
-// goroutines are ready. together waits for them, and fails the test if one returns an error.
+// together calls f(0) to f(n-1), each in its own goroutine. The calls begin when all goroutines are
+// ready. together waits for them, and fails the test if one returns an error.
 func (h *harness) together(n int, f func(i int) error) {
 	h.Helper()
 	start := make(chan struct{})

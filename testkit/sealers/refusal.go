@@ -78,7 +78,7 @@ func newCipher(tb testing.TB) cipher.AEAD {
 	return made
 }
 
-// seal returns plain, encrypted with bound as additional data.
+// seal encrypts plain, with bound as the additional data, and returns the result.
 func seal(with cipher.AEAD, plain, bound []byte) []byte {
 	nonce := []byte(rand.Text())[:with.NonceSize()]
 	return with.Seal(nonce, nonce, plain, bound)

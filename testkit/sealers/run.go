@@ -29,7 +29,7 @@ type Fixture struct {
 	// Foreign is true if the service is real. Then it is unknown which bytes of its values have no
 	// meaning.
 	Foreign bool
-	// Turn rotates the key, as the key's administrator would. Nil for a real service.
+	// Turn rotates the key, as the key's administrator would. It is nil for a real service.
 	Turn func(t *testing.T)
 	// Fail makes the service answer the given number of requests with a status. A negative number
 	// means all further requests. Close makes the service stop answering. Both are nil for a Source
@@ -80,7 +80,7 @@ func wantOpen(t *testing.T, source secrets.Sealer, sealed []byte) {
 	}
 }
 
-// wantRefused checks that Open and Rewrap refuse the value.
+// wantRefused checks that Open and Rewrap refuse a value.
 func wantRefused(t *testing.T, source secrets.Sealer, sealed []byte, owner secrets.Owner, want error) {
 	t.Helper()
 	if got, err := source.Open(sealed, owner); !errors.Is(err, want) || got != nil {
@@ -202,7 +202,8 @@ func otherKey(t *testing.T, f Fixture) {
 	move(t, secrets.Succeed(f.Other, f.Source), f.Other, sealed)
 }
 
-// move reseals a value with the Succession both. Afterwards present alone must open the value.
+// move reseals a value with the Succession in both. Afterwards the source in present must open the
+// value alone.
 func move(t *testing.T, both *secrets.Succession, present secrets.Source, sealed []byte) {
 	t.Helper()
 	wantOpen(t, both, sealed)

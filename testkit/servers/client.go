@@ -160,8 +160,8 @@ func (c *Client) Send(ctx context.Context, method, path string, body any) Answer
 	return c.SendOnce(ctx, "", method, path, body)
 }
 
-// SendOnce is like Send, with the Idempotency-Key key unless key is empty. If the request is sent
-// several times with the key, it happens only once.
+// SendOnce is like Send. Unless key is empty, the request has it as its Idempotency-Key. If the
+// request is sent several times with the key, it happens only once.
 func (c *Client) SendOnce(ctx context.Context, key, method, path string, body any) Answer {
 	return c.send(ctx, key, method, "/v1/"+path, body)
 }
@@ -253,7 +253,7 @@ func (c *Client) Rename(ctx context.Context, namespace, from, to string) Answer 
 	return c.Send(ctx, http.MethodPost, "tables/rename", Object{"source": ident(from), "destination": ident(to)})
 }
 
-// Set sets properties of whatever table has the name when the request happens.
+// Set sets properties of the table that has the name when the request happens.
 func (c *Client) Set(ctx context.Context, namespace, name string, properties map[string]string) Answer {
 	return c.Send(ctx, http.MethodPost, TablePath(namespace, name), Object{
 		"requirements": []Object{},

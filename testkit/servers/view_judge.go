@@ -16,8 +16,8 @@ import (
 // after it arrived.
 //
 // Between two answers that contain a view, no drop of its name may be acknowledged. No client may
-// see another view, or no view, with its name in that time. If this happens after the last answer
-// that contains the view, there must be a drop that explains it.
+// see another view, or no view, with its name in that time. After the last answer that contains the
+// view, a client may see another view or none, but only if a drop explains it.
 func JudgeViews(events []ViewEvent) (problems []string) {
 	problem := func(format string, arguments ...any) { problems = append(problems, fmt.Sprintf(format, arguments...)) }
 	makers := map[string]ViewEvent{}

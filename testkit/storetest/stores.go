@@ -41,7 +41,8 @@ func (s *Stores) Each(t *testing.T, test func(t *testing.T, store registry.Store
 // Open opens a new store that draws from random. The test closes it.
 type Open func(t testing.TB, random io.Reader) registry.Store
 
-// Kinds returns what opens a store of each kind, by its name: memory, pebble, postgres.
+// Kinds returns a function for each kind of store, by the kind's name: memory, pebble, postgres.
+// The function opens a store of that kind.
 func (s *Stores) Kinds() map[string]Open {
 	return map[string]Open{
 		"memory": func(_ testing.TB, random io.Reader) registry.Store { return memory.New(random) },

@@ -131,7 +131,7 @@ func (h *History) append(branch string, entries []entry) []string {
 	})
 }
 
-// again adds a file that was added before. The branch may have lost the file since.
+// again adds a file that was added before. The branch may no longer have the file.
 func (h *History) again(branch string) []string {
 	return h.append(branch, []entry{h.pick(h.added, false)})
 }
@@ -164,8 +164,8 @@ func (h *History) removeVector(branch string) []string {
 	})
 }
 
-// remove removes up to count files from all manifests of a branch. It also adds new files; adds is
-// their number.
+// remove removes up to count files from all manifests of a branch. It also adds new files, whose
+// number is adds.
 func (h *History) remove(branch string, count, adds int) []string {
 	return h.commit(branch, func(s *Snapshot) {
 		gone := map[entry]bool{}

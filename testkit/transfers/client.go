@@ -125,8 +125,8 @@ func (c *Client) node() (number int, node *servers.Client) {
 	return number, nodes[number]
 }
 
-// mayFail reports whether a is an answer that servers may give under faults, and that does not
-// refuse the transfer itself.
+// mayFail reports whether servers may give the answer a under faults, without refusing the transfer
+// itself.
 func (c *Client) mayFail(a servers.Answer) bool {
 	return c.Faults && (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusInternalServerError)
 }

@@ -50,7 +50,8 @@ func (j *judge) order(loads []Load) {
 	j.schedule(nodes)
 }
 
-// precede records that the moment of node before must precede the moment of node after.
+// precede records that the moment of the node in before must be earlier than the moment of the node
+// in after.
 func precede(nodes []node, before, after int) {
 	if before != after {
 		nodes[before].later = append(nodes[before].later, after)
