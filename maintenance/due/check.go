@@ -208,7 +208,7 @@ func (l *check) expire(ctx context.Context, document *metadata.Document, require
 		return l.settle(ctx, outcomeLater, schedule.SeqAt.Add(known), "")
 	}
 	if schedule.Seq == 0 && l.summary.Seq > 0 && known > 0 {
-		l.seen()
+		l.recordSeq()
 		return l.settle(ctx, outcomeLater, l.now.Add(known), "")
 	}
 	if known == 0 {
@@ -406,8 +406,8 @@ func (l *check) ran(ctx context.Context, outcome string, settings jobs.SnapshotS
 	return l.settle(ctx, outcome, next, "")
 }
 
-// seen records which snapshots the server knows now.
-func (l *check) seen() { l.schedule.Value.Seq, l.schedule.Value.SeqAt = l.summary.Seq, l.now }
+// recordSeq records which snapshots the server knows now.
+func (l *check) recordSeq() { l.schedule.Value.Seq, l.schedule.Value.SeqAt = l.summary.Seq, l.now }
 
 // nextExpiry returns when the oldest of the snapshots that are still too young is old enough. It
 // returns zero if there is no such snapshot.
