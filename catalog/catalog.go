@@ -187,7 +187,7 @@ func New(config Config) (*Catalog, error) {
 	p.labels = newLabelTexts(records, config.Logger)
 	p.browse = browse.New(browse.Config{
 		Ledger: records, Directory: names, Documents: p.documents, Guard: config.Guard, Store: config.Store,
-		Random: config.Random,
+		Now: config.Now, Random: config.Random,
 	})
 	p.rebaser = rebase.New(names, p.documents, rebase.Config{
 		Refused: config.AppendRefused, Now: config.Now,

@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/browse"
 	"moorage/internal/web"
 	"moorage/management/client"
+	"moorage/registry"
 )
 
 // Browse has the methods of browse.Browse.
@@ -18,6 +20,7 @@ type Browse interface {
 	Object(ctx context.Context, warehouse string, path []string) (browse.Object, error)
 	Objects(ctx context.Context, of browse.Listing, page moorage.Page) ([]browse.Row, string, error)
 	Search(ctx context.Context, asked browse.Search) (rows []browse.Row, more bool, err error)
+	Stats(ctx context.Context, warehouse string, maxAge time.Duration) (browse.Stats, error)
 }
 
 // browseOperations returns the operations that show objects.
@@ -26,6 +29,7 @@ func (s *server) browseOperations() []operation {
 		{"loadObject", http.MethodGet, "/object", s.loadObject},
 		{"listObjects", http.MethodGet, "/objects", s.listObjects},
 		{"searchObjects", http.MethodGet, "/search", s.searchObjects},
+		{"loadStats", http.MethodGet, "/warehouses/{name}/stats", s.loadStats},
 	}
 }
 
@@ -44,6 +48,34 @@ func rowOf(row browse.Row) client.Row {
 	}
 	if d := row.Details; d != nil {
 		made.ID, made.UUID, made.Creator, made.Labelled = d.ID.String(), d.UUID, d.Creator, d.Labelled
+		if !d.Last.Change.IsZero() {
+			made.Change, made.By = d.Last.Change.String(), d.Last.By
+		}
+		made.Summary = summaryIn(d.Last.Summary)
+	}
+	return made
+}
+
+// summaryIn returns the summary of a version, or nil.
+func summaryIn(summary *registry.Summary) *client.ObjectSummary {
+	if summary == nil {
+		return nil
+	}
+	known := func(n int64) *int64 {
+		if n < 0 {
+			return nil
+		}
+		return &n
+	}
+	made := &client.ObjectSummary{
+		Format: summary.Format, Columns: known(summary.Columns), Snapshots: known(summary.Snapshots),
+		Rows: known(summary.Rows), Bytes: known(summary.Bytes), Files: known(summary.Files),
+		Deletes: known(summary.Deletes), Versions: known(summary.Versions), Operation: summary.Operation,
+		Engine: summary.Engine, Comment: summary.Comment,
+	}
+	if summary.At > 0 {
+		at := time.UnixMilli(summary.At).UTC()
+		made.At = &at
 	}
 	return made
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/access"
@@ -38,6 +39,10 @@ func (f fakeBrowse) Search(_ context.Context, asked browse.Search) ([]browse.Row
 	return []browse.Row{fakeRow}, true, f.call(fmt.Sprintf("Search %+v", asked))
 }
 
+func (f fakeBrowse) Stats(_ context.Context, warehouse string, maxAge time.Duration) (browse.Stats, error) {
+	return browse.Stats{Tables: 3, Rows: 7, Unknown: 1, AsOf: fakeTime, Complete: true}, f.call(fmt.Sprint("Stats ", warehouse, " ", maxAge))
+}
+
 // The operations that show objects ask the catalog for what the request says, and refuse what
 // cannot be read.
 func TestBrowseOperations(t *testing.T) {
@@ -65,6 +70,9 @@ func TestBrowseOperations(t *testing.T) {
 		"/objects?warehouse=w&pageSize=0":                  {400, "", "pageSize"},
 		"/search?q=order+daily":                            {200, "Search {Words:order daily Warehouse: Kinds:[] Limit:50}", `{"objects":[` + row + `}],"more":true}`},
 		"/search?q=x&warehouse=w&kind=namespace&limit=200": {200, "Search {Words:x Warehouse:w Kinds:[namespace] Limit:200}", ""},
+		"/warehouses/w/stats":                              {200, "Stats w 5m0s", `{"tables":3,"views":0,"namespaces":0,"dropped":0,"rows":7,"bytes":0,"files":0,"unknown":1,"as-of":"`},
+		"/warehouses/w/stats?max-age=0s":                   {200, "Stats w 0s", `"complete":true`},
+		"/warehouses/w/stats?max-age=x":                    {400, "", "want a duration"},
 		"/search?q=x&limit=201":                            {400, "", "limit"},
 		"/search?q=x&limit=0":                              {400, "", "limit"},
 		"/search?q=" + strings.Repeat("x", 201):            {400, "", "at most 200"},

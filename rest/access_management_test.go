@@ -263,6 +263,7 @@ func managementCells() []managementCell {
 		{operation: "dropWarehouse", method: "DELETE", path: "/warehouses/w", answered: 409}, // it has namespaces
 		{operation: "rotateSecrets", method: "POST", path: "/secrets/rotate"},
 		{operation: "searchObjects", method: "GET", path: "/search?q=a"},
+		{operation: "loadStats", method: "GET", path: "/warehouses/w/stats", object: "w"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w", object: "w"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w&path=a", object: "w/a"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w&path=a%1Ft", object: "w/a/t"},

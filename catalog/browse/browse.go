@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"time"
 
 	"moorage"
 	"moorage/access"
@@ -27,6 +28,7 @@ type Config struct {
 	Guard *gate.Guard
 	// Store is the store of the ledger, for reading the order of changes.
 	Store  registry.Store
+	Now    func() time.Time
 	Random io.Reader
 }
 
@@ -47,6 +49,7 @@ type parts struct {
 	guard     *gate.Guard
 	random    io.Reader
 	names     *names
+	counts    *counts
 }
 
 // New returns a Browse over the parts of config. It has no caller yet: see As.
@@ -54,6 +57,7 @@ func New(config Config) *Browse {
 	return &Browse{parts: &parts{
 		ledger: config.Ledger, directory: config.Directory, documents: config.Documents, guard: config.Guard,
 		random: config.Random, names: newNames(config.Ledger, config.Store),
+		counts: newCounts(config.Ledger, config.Now),
 	}}
 }
 
@@ -74,13 +78,16 @@ type Details struct {
 	UUID     string // of a table or view
 	Creator  string // empty if it is not known
 	Labelled bool
+	// Last is the change that wrote the present version, with the summary of a table or view. It is
+	// zero if it is not known.
+	Last registry.Last
 }
 
 // detailsOf returns the details of a table or view.
 func detailsOf(pointer registry.Pointer) *Details {
 	return &Details{
 		ID: pointer.ID, UUID: pointer.TableUUID, Creator: moorage.NameOf(pointer.Creator),
-		Labelled: !pointer.Labels.IsZero(),
+		Labelled: !pointer.Labels.IsZero(), Last: pointer.LastIn(registry.StateLive),
 	}
 }
 
@@ -227,15 +234,17 @@ func (b *Browse) container(ctx context.Context, ident moorage.Identifier) (objec
 	object.Details = &Details{ID: path.ID(), Creator: moorage.NameOf(above.Creator)}
 	object.Owner = object.Details.Creator
 	granted, properties := path.Warehouse.Granted, path.Warehouse.Properties
+	last := path.Warehouse.LastIn(path.Record().State)
 	if above.Kind == access.Namespace {
 		namespace, err := ledger.Decode[registry.Namespace](path.Record())
 		if err != nil {
 			return object, err
 		}
 		granted, properties = namespace.Granted, namespace.Properties
+		last = namespace.LastIn(path.Record().State)
 		object.Location, _ = path.Home()
 	}
-	object.Properties = properties
+	object.Properties, object.Details.Last = properties, last
 	if !granted {
 		return object, nil
 	}

@@ -196,6 +196,7 @@ func TestListsAndSearches(t *testing.T) {
 		}
 		look := func() {
 			t.Helper()
+			w.wantStats()
 			for _, of := range []browse.Listing{
 				{Warehouse: "w"}, {Warehouse: "w", Recursive: true}, {Warehouse: "w", Namespace: moorage.Namespace{"a", "B"}},
 				{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Recursive: true, Kinds: []access.Kind{access.View}},
@@ -236,6 +237,22 @@ func TestListsAndSearches(t *testing.T) {
 		w.kinds["w/new/orders"] = access.View
 		look()
 	})
+}
+
+// wantStats fails the test unless the stats of the warehouse w are a count of what must be there.
+func (w *world) wantStats() {
+	w.t.Helper()
+	stats, err := w.Browse().Stats(w.ctx, "w", 0)
+	testkit.Must(w.t, err)
+	want := make(map[access.Kind]int64)
+	for name, kind := range w.kinds {
+		if strings.HasPrefix(name, "w/") {
+			want[kind]++
+		}
+	}
+	if stats.Tables != want[access.Table] || stats.Views != want[access.View] || stats.Namespaces != want[access.Namespace] || !stats.Complete {
+		w.t.Errorf("the stats are %+v, want %v", stats, want)
+	}
 }
 
 // An object is everything that the catalog knows of it. A table wins over a namespace of its name.

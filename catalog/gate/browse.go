@@ -9,6 +9,7 @@ const (
 	LoadObject    Verb = "load-object"
 	ListObjects   Verb = "list-objects"
 	SearchObjects Verb = "search-objects" // shows what the caller sees
+	LoadStats     Verb = "load-stats"
 )
 
 // browsing returns the rows of the verbs for looking at objects. The Guard admits those on an
@@ -20,6 +21,7 @@ func browsing() []Row {
 			Management: []string{"putLabels", "deleteLabels"}},
 		{Verb: LoadObject, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadObject"}},
 		{Verb: ListObjects, On: access.Server, Reads: true, AskedLater: true, Management: []string{"listObjects"}},
+		{Verb: LoadStats, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadStats"}},
 		{Verb: SearchObjects, On: access.Server, Reads: true, Management: []string{"searchObjects"}},
 	}
 }
@@ -32,6 +34,7 @@ func browsingAsks() map[Verb][]Ask {
 
 		LoadObject:    {{Of: OfObject, For: access.Describe}},
 		ListObjects:   {{Of: OfObject, For: access.See}}, // rows have more if the caller has describe
+		LoadStats:     {{Of: OfObject, For: access.Describe}},
 		SearchObjects: {{Of: OfServer, For: access.See}},
 	}
 }

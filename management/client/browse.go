@@ -1,5 +1,7 @@
 package client
 
+import "time"
+
 // The kinds of objects in rows.
 const (
 	KindWarehouse = "warehouse"
@@ -19,6 +21,43 @@ type Row struct {
 	UUID     string `json:"uuid,omitempty"`    // of a table or view
 	Creator  string `json:"creator,omitempty"` // empty if it is not known
 	Labelled bool   `json:"labelled,omitempty"`
+	// Change is the id of the change that made the present version, and By its caller. Empty if the
+	// version is of a server that did not record them.
+	Change  string         `json:"change,omitempty"`
+	By      string         `json:"by,omitempty"`
+	Summary *ObjectSummary `json:"summary,omitempty"`
+}
+
+// ObjectSummary describes the present version of a table or view. What its metadata lacks is left
+// out.
+type ObjectSummary struct {
+	Format    int64      `json:"format"`
+	At        *time.Time `json:"at,omitempty"` // when the version was made
+	Columns   *int64     `json:"columns,omitempty"`
+	Versions  *int64     `json:"versions,omitempty"` // of a view
+	Snapshots *int64     `json:"snapshots,omitempty"`
+	Rows      *int64     `json:"rows,omitempty"`
+	Bytes     *int64     `json:"bytes,omitempty"`
+	Files     *int64     `json:"files,omitempty"`
+	Deletes   *int64     `json:"deletes,omitempty"`
+	Operation string     `json:"operation,omitempty"` // of main's head
+	Engine    string     `json:"engine,omitempty"`
+	Comment   string     `json:"comment,omitempty"`
+}
+
+// Stats are counts of what is in a warehouse. Rows, bytes and files are those of the tables without
+// the unknown ones.
+type Stats struct {
+	Tables     int64     `json:"tables"`
+	Views      int64     `json:"views"`
+	Namespaces int64     `json:"namespaces"`
+	Dropped    int64     `json:"dropped"`
+	Rows       int64     `json:"rows"`
+	Bytes      int64     `json:"bytes"`
+	Files      int64     `json:"files"`
+	Unknown    int64     `json:"unknown"`
+	AsOf       time.Time `json:"as-of"`
+	Complete   bool      `json:"complete"`
 }
 
 // Levels are the namespace and the name.

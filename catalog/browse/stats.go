@@ -1,0 +1,168 @@
+package browse
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"moorage"
+	"moorage/catalog/gate"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+const (
+	// statsPatience is how long a request waits for a count, and statsTimeout bounds the count.
+	statsPatience = 20 * time.Second
+	statsTimeout  = 30 * time.Minute
+)
+
+// Stats are counts of what is in a warehouse.
+type Stats struct {
+	Tables, Views, Namespaces int64
+	Dropped                   int64 // tables and views that can come back, or whose files are being purged
+	// Rows, Bytes and Files are the totals of the tables, without the Unknown tables whose metadata
+	// or record lacks them.
+	Rows, Bytes, Files, Unknown int64
+	AsOf                        time.Time // when the count began
+	Complete                    bool      // false while the count goes on
+}
+
+// Stats returns counts of what is in the warehouse called name, which are not older than maxAge. It
+// reads all pointers of the store, one count at a time on a node. If that takes long, it returns
+// what was counted so far, and the count goes on.
+func (b *Browse) Stats(ctx context.Context, name string, maxAge time.Duration) (Stats, error) {
+	const op = "browse.Stats"
+	if err := moorage.ValidateWarehouse(name); err != nil {
+		return Stats{}, moorage.Annotate(op, name, err)
+	}
+	asked := gate.LoadStats.Needs(gate.OfObject, gate.Always)
+	path, err := b.directory.PathFor(ctx, b.asker(gate.LoadStats), asked, moorage.Identifier{Warehouse: name})
+	if err != nil {
+		return Stats{}, moorage.Annotate(op, name, err)
+	}
+	counted, err := b.counts.of(ctx, name, path.Warehouse.ID, maxAge)
+	return counted, moorage.Annotate(op, name, err)
+}
+
+// counts has the last counts of a node. It is safe for concurrent use.
+type counts struct {
+	ledger *ledger.Ledger
+	now    func() time.Time
+	flight singleflight.Group
+	turn   sync.Mutex // held by the count that runs
+
+	mu   sync.Mutex // guards the fields below; leaf
+	last map[registry.ID]*Stats
+	// running are counts that are not complete.
+	running map[registry.ID]*Stats
+}
+
+func newCounts(records *ledger.Ledger, now func() time.Time) *counts {
+	return &counts{
+		ledger: records, now: now, last: make(map[registry.ID]*Stats), running: make(map[registry.ID]*Stats),
+	}
+}
+
+// kept returns the last count of a warehouse if it is not older than maxAge.
+func (c *counts) kept(id registry.ID, maxAge time.Duration) (Stats, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.last[id]
+	if last == nil || c.now().Sub(last.AsOf) > maxAge {
+		return Stats{}, false
+	}
+	return *last, true
+}
+
+// of returns the counts of a warehouse.
+func (c *counts) of(ctx context.Context, name string, id registry.ID, maxAge time.Duration) (Stats, error) {
+	if last, ok := c.kept(id, maxAge); ok {
+		return last, nil
+	}
+	made := c.flight.DoChan(id.String(), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statsTimeout) // others wait for it too
+		defer cancel()
+		return c.count(ctx, name, id)
+	})
+	patience := time.NewTimer(statsPatience)
+	defer patience.Stop()
+	select {
+	case result := <-made:
+		counted, _ := result.Val.(Stats)
+		return counted, result.Err
+	case <-patience.C:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if running := c.running[id]; running != nil {
+			return *running, nil
+		}
+		return Stats{AsOf: c.now()}, nil // another count has the turn
+	case <-ctx.Done():
+		return Stats{}, moorage.E("browse.of", name, moorage.KindUnavailable, ctx.Err())
+	}
+}
+
+// count counts what is in a warehouse.
+func (c *counts) count(ctx context.Context, name string, id registry.ID) (Stats, error) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	running := &Stats{AsOf: c.now()}
+	c.mu.Lock()
+	c.running[id] = running
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.running, id)
+	}()
+	add := func(record registry.Record) (bool, error) {
+		pointer, err := registry.DecodePart[registry.Pointer](record)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err == nil { // moorage doctor shows records that cannot be read
+			running.add(record.State, pointer, name, id)
+		}
+		return true, ctx.Err()
+	}
+	if err := c.ledger.Scan(ctx, registry.TablePointer, "", "", add); err != nil {
+		return Stats{}, err
+	}
+	namespaces := int64(0)
+	err := c.ledger.ScanKeys(ctx, registry.TableNamespace, id.String()+"/", "", registry.ListLimitMax,
+		func(registry.Record) (bool, error) {
+			namespaces++
+			return true, nil
+		})
+	if err != nil {
+		return Stats{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	running.Namespaces, running.Complete = namespaces, true
+	c.last[id] = running
+	return *running, nil
+}
+
+// add counts a pointer, if it is in the warehouse.
+func (s *Stats) add(state registry.State, pointer registry.Pointer, name string, id registry.ID) {
+	switch {
+	case state.IsDropped() && pointer.WarehouseID == id:
+		s.Dropped++
+		return
+	case state != registry.StateLive || pointer.Warehouse != name:
+		return
+	case pointer.View:
+		s.Views++
+		return
+	}
+	s.Tables++
+	summary := pointer.LastIn(state).Summary
+	if summary == nil || summary.Rows < 0 || summary.Bytes < 0 || summary.Files < 0 {
+		s.Unknown++
+		return
+	}
+	s.Rows, s.Bytes, s.Files = s.Rows+summary.Rows, s.Bytes+summary.Bytes, s.Files+summary.Files
+}
