@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/registry"
+	"moorage/testkit"
 )
 
 // Every mutation leaves a record of what it did: who asked for what, and which version of each
@@ -40,6 +42,18 @@ func TestChangeRecords(t *testing.T) {
 			}
 			if last.Operation != string(m.operation) || last.Principal != caller || last.RequestID != "request 1" || !last.Time.Equal(f.Clock.Now()) {
 				t.Errorf("the last change is %+v", last)
+			}
+			ends := map[gate.Verb]string{
+				gate.Purge: registry.EndedPurge, gate.EndWindow: registry.EndedWindow, gate.Unregister: registry.EndedUnregister,
+				gate.DropNamespace: registry.EndedDrop,
+			}
+			if how, ended := ends[m.operation], last.Items[0].Ended; ended != "" || how != "" {
+				records, err := f.Store.Get(f.Ctx, registry.Key{Table: registry.TableDropped, ID: cmp.Or(ended, "none")})
+				testkit.Must(t, err)
+				gone, err := registry.Decode[registry.Dropped](records[0])
+				if err != nil || records[0].State != registry.StateEnded || gone.How != how || gone.EndedBy != caller || gone.ID != last.Items[0].ID {
+					t.Errorf("%s ended as %+v, %v", ended, gone, err)
+				}
 			}
 			newest := map[registry.Key]registry.ETag{}
 			for _, change := range changes {

@@ -242,7 +242,7 @@ func nounOf(pointer registry.Pointer) string {
 
 func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 	dropped := d.pointer.Pointer
-	dropped.Since, dropped.Task, dropped.PurgeDelay = d.now, d.task, d.delay
+	dropped.Since, dropped.Dropped, dropped.Task, dropped.PurgeDelay = d.now, d.now, d.task, d.delay
 	dropped.Storage, dropped.WarehouseID = d.pointer.Place.Options, d.pointer.Warehouse
 	if !dropped.View {
 		dropped.ReachableUntil = vending.ReachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
@@ -263,7 +263,8 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 	}
 	writes, err := ledger.Encode(
 		ledger.Replace(d.pointer.Record, registry.StateDropped, &dropped),
-		ledger.Put(dropped.EndKey(), registry.StateNone, end))
+		ledger.Put(dropped.EndKey(), registry.StateNone, end),
+		ledger.Put(dropped.DroppedKey(), registry.StateDropped, dropped.AsDropped(attempt.Change)))
 	item := registry.PointerItem(d.pointer.Pointer, registry.Pointer{})
 	item.Purge = !d.task.IsZero()
 	return &commit.Plan{
@@ -279,6 +280,7 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 type leaving struct {
 	named
 	document document
+	gone     registry.Pointer     // the pointer as one that is dropped now
 	released []registry.Condition // require that its claims and jobs are unchanged
 	deletes  []registry.Write     // delete its claims, jobs and labels
 	policy   ledger.Policy        // ends its grants
@@ -297,9 +299,9 @@ func (p *parts) readLeaving(ctx context.Context, by directory.Asker, ident moora
 		return l, err
 	}
 	ending.ReachableUntil = vending.ReachableUntil(ending.Now, l.pointer.Delegation, l.pointer.Storage)
-	gone := l.pointer.Pointer
-	gone.WarehouseID = l.pointer.Warehouse
-	if l.released, l.deletes, err = p.claims.Release(ctx, gone, ending); err != nil {
+	l.gone = l.pointer.Pointer
+	l.gone.WarehouseID, l.gone.Dropped = l.pointer.Warehouse, ending.Now
+	if l.released, l.deletes, err = p.claims.Release(ctx, l.gone, ending); err != nil {
 		return l, err
 	}
 	// An unregister deletes no files, so the files that jobs were about to delete stay, too.
@@ -315,13 +317,18 @@ func (p *parts) readLeaving(ctx context.Context, by directory.Asker, ident moora
 	return l, err
 }
 
-func planUnregister(_ *commit.Attempt, l leaving) (*commit.Plan, error) {
+func planUnregister(attempt *commit.Attempt, l leaving) (*commit.Plan, error) {
+	item := registry.PointerItem(l.pointer.Pointer, registry.Pointer{})
+	item.Ended = l.gone.DroppedKey().ID
+	ended := l.gone.AsDropped(attempt.Change)
+	ended.Ended, ended.How, ended.EndedBy = l.gone.Dropped, registry.EndedUnregister, attempt.Change.Principal
+	writes, err := ledger.Encode(ledger.Put(l.gone.DroppedKey(), registry.StateEnded, ended))
 	return &commit.Plan{
 		Conditions: slices.Concat(l.conditions(), l.released, l.policy.Conditions),
-		Writes: append(slices.Concat(l.deletes, l.policy.Writes),
+		Writes: append(slices.Concat(writes, l.deletes, l.policy.Writes),
 			ledger.Delete(l.entry.Record), ledger.Delete(l.pointer.Record),
 			registry.Delete(registry.LeaseKey(l.pointer.Pointer.ID))),
-		Items: []registry.Item{registry.PointerItem(l.pointer.Pointer, registry.Pointer{})},
+		Items: []registry.Item{item},
 		Told: commit.Told{Message: "unregistered: its files stay", Attrs: []slog.Attr{
 			slog.String("kind", "table"), slog.String("ident", l.ident.String()),
 			slog.String("warehouse", l.ident.Warehouse),
@@ -329,5 +336,5 @@ func planUnregister(_ *commit.Attempt, l leaving) (*commit.Plan, error) {
 			slog.String("file", l.pointer.Pointer.MetadataLocation),
 		}},
 		Answer: commit.Outcome{Version: commit.VersionOf(l.pointer, l.ident, l.document)},
-	}, nil
+	}, err
 }

@@ -46,7 +46,37 @@ func TestLogGivesEarlierValues(t *testing.T) {
 		changes, err := f.Store.Changes(f.Ctx, 0, registry.ListLimitMax)
 		testkit.Must(t, err)
 		recorder.wantLog(t, changes)
+		wantDroppedRecords(f)
 	})
+}
+
+// wantDroppedRecords fails the test unless exactly the dropped pointers have dropped records that
+// have not ended.
+func wantDroppedRecords(f *catalogkit.Fixture) {
+	f.T.Helper()
+	want := map[registry.Key]registry.ID{}
+	testkit.Must(f.T, f.Ledger.Scan(f.Ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+		pointer, err := registry.Decode[registry.Pointer](record)
+		if record.State.IsDropped() {
+			want[pointer.DroppedKey()] = pointer.ID
+		}
+		return true, err
+	}))
+	met, ended := 0, map[string]int{}
+	testkit.Must(f.T, f.Ledger.Scan(f.Ctx, registry.TableDropped, "", "", func(record registry.Record) (bool, error) {
+		dropped, err := registry.Decode[registry.Dropped](record)
+		if record.State == registry.StateEnded {
+			ended[dropped.How]++
+			return true, err
+		}
+		if met++; want[record.Key] != dropped.ID || dropped.By == "" || dropped.Change.IsZero() {
+			f.T.Errorf("%s has %+v, and the dropped pointers are %v", record.Key, dropped, want)
+		}
+		return true, err
+	}))
+	if met != len(want) || met == 0 || ended[registry.EndedUnregister] == 0 {
+		f.T.Errorf("%d dropped records for %d dropped pointers, and %v ended", met, len(want), ended)
+	}
 }
 
 // doRandomly does count random things to the tables, views and properties of f. Many of them fail.
@@ -72,6 +102,10 @@ func doRandomly(f *catalogkit.Fixture, random *rand.Rand, count int) {
 		case 5:
 			_ = f.RenameTable(ctx, at, name())
 		case 6:
+			if random.IntN(3) == 0 {
+				_, _ = f.UnregisterTable(ctx, at)
+				continue
+			}
 			_ = f.DropTable(ctx, at, catalog.DropOptions{Purge: random.IntN(2) == 0})
 		case 7:
 			if len(files) > 0 {

@@ -311,7 +311,7 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (ledger.Policy, error) {
 			return attempt.Container.EndGrants(ctx, c.ledger)
 		}, func(attempt *commit.Attempt, ends ledger.Policy) (*commit.Plan, error) {
-			return attempt.Container.PlanDrop(ends)
+			return attempt.Container.PlanDrop(attempt, ends)
 		}),
 	})
 	return moorage.Annotate("catalog.DropNamespace", ns.String(), err)

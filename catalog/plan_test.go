@@ -143,6 +143,10 @@ func TestPlanners(t *testing.T) {
 	entryT, entryU, pointer := registry.EntryKey(id(2), "t"), registry.EntryKey(id(2), "u"), registry.PointerKey(id(3))
 	uuid, parentKey := registry.UUIDKey(document.UUID()), planParent().record.Key
 	task, window := registry.TaskKey(id(5)), registry.WindowKey(id(3), planTime)
+	dropped := registry.DroppedKey(registry.ID{}, planNS.Namespace, "t", planTime, id(3))
+	goneNamespace := registry.DroppedKey(id(1), nil, "ns", time.Time{}, registry.ID{})
+	left := planNamed().pointer.Pointer
+	left.Dropped = planTime
 	properties := recordOf(parentKey, registry.StateLive, tag(7), registry.Namespace{ID: id(2), Properties: map[string]string{"a": "1"}})
 	is := func(key registry.Key, etag registry.ETag) string { return fmt.Sprintf("%s is %v", key, etag) }
 	for _, tt := range []struct {
@@ -161,25 +165,25 @@ func TestPlanners(t *testing.T) {
 			planned{rest: "empty, folder file:///w/ns/t/metadata"}},
 		{"drop a table", func() (*commit.Plan, error) { return planDrop(attempt, dropping{named: planNamed(), now: planTime}) }, planned{
 			conditions: []string{is(entryT, tag(8)), is(pointer, tag(9))},
-			writes:     []string{remove(entryT), put(pointer, registry.StateDropped), put(window, registry.StateNone)},
+			writes:     []string{remove(entryT), put(pointer, registry.StateDropped), put(window, registry.StateNone), put(dropped, registry.StateDropped)},
 		}},
 		{"drop and purge a table", func() (*commit.Plan, error) {
 			return planDrop(attempt, dropping{named: planNamed(), now: planTime, task: id(5)})
 		}, planned{
 			conditions: []string{is(entryT, tag(8)), is(pointer, tag(9))},
 			writes: []string{
-				remove(entryT), put(pointer, registry.StateDropped), put(task, registry.StateNone),
+				remove(entryT), put(pointer, registry.StateDropped), put(task, registry.StateNone), put(dropped, registry.StateDropped),
 			},
 			rest: "purges",
 		}},
 		{"unregister a table", func() (*commit.Plan, error) {
 			return planUnregister(attempt, leaving{
-				named: planNamed(), document: document,
+				named: planNamed(), document: document, gone: left,
 				released: []registry.Condition{registry.ETagIs(uuid, tag(6))}, deletes: []registry.Write{registry.Delete(uuid)},
 			})
 		}, planned{
 			conditions: []string{is(entryT, tag(8)), is(pointer, tag(9)), is(uuid, tag(6))},
-			writes:     []string{remove(entryT), remove(registry.LeaseKey(id(3))), remove(pointer), remove(uuid)},
+			writes:     []string{remove(entryT), remove(registry.LeaseKey(id(3))), remove(pointer), remove(uuid), put(dropped, registry.StateEnded)},
 		}},
 		{"rename a table", func() (*commit.Plan, error) {
 			return planRename(attempt, renaming{kind: tableKind, from: planT, to: planU, source: planNamed(), target: planParent()})
@@ -216,9 +220,9 @@ func TestPlanners(t *testing.T) {
 		{"set a property that is too long", func() (*commit.Plan, error) {
 			return PropertiesChange{Updates: map[string]string{"b": strings.Repeat("x", registry.PropertiesBytesMax)}}.plan(attempt, properties)
 		}, planned{refusal: moorage.KindTooLarge}},
-		{"drop an empty namespace", func() (*commit.Plan, error) { return drained.Container.PlanDrop(ledger.Policy{}) },
-			planned{conditions: []string{is(parentKey, tag(7))}, writes: []string{remove(parentKey), remove(registry.MaintenancePolicyKey(registry.NamespaceScope(registry.ID{})))}}},
-		{"drop a namespace with a table", func() (*commit.Plan, error) { return full.Container.PlanDrop(ledger.Policy{}) },
+		{"drop an empty namespace", func() (*commit.Plan, error) { return drained.Container.PlanDrop(drained, ledger.Policy{}) },
+			planned{conditions: []string{is(parentKey, tag(7))}, writes: []string{remove(parentKey), remove(registry.MaintenancePolicyKey(registry.NamespaceScope(registry.ID{}))), put(goneNamespace, registry.StateEnded)}}},
+		{"drop a namespace with a table", func() (*commit.Plan, error) { return full.Container.PlanDrop(full, ledger.Policy{}) },
 			planned{refusal: moorage.KindNamespaceNotEmpty}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -254,15 +258,15 @@ func TestPlanRegistration(t *testing.T) {
 		{"a new table", func(*registration) {}, []string{"entry table", "pointer live", "uuid none"}},
 		{"over another table", func(r *registration) {
 			r.entry, r.occupant, r.who.Replaces = old.entry, old.pointer.Record, id(3)
-		}, []string{"due none", "entry table", "pointer dropped", "pointer live", "uuid none"}},
+		}, []string{"due none", "entry table", "index dropped", "pointer dropped", "pointer live", "uuid none"}},
 		{"one that was dropped", func(r *registration) {
 			r.pointer, r.holder.State = registry.Pointer{ID: id(3)}, registry.StateDropped
 			r.unchanged = ledger.Unchanged(old.pointer.Record)
-		}, []string{"due removed", "entry table", "pointer live", "uuid none"}},
+		}, []string{"due removed", "entry table", "index removed", "pointer live", "uuid none"}},
 		{"one that awaits its purge", func(r *registration) {
 			r.pointer, r.holder.State = registry.Pointer{ID: id(3), Task: id(5)}, registry.StateDropped
 			r.unchanged = ledger.Unchanged(old.pointer.Record)
-		}, []string{"entry table", "pointer live", "task removed", "uuid none"}},
+		}, []string{"entry table", "index removed", "pointer live", "task removed", "uuid none"}},
 	} {
 		r := fresh()
 		tt.change(r)
@@ -278,7 +282,7 @@ func TestPlanRegistration(t *testing.T) {
 			}
 			writes = append(writes, map[registry.Table]string{
 				registry.TableEntry: "entry", registry.TablePointer: "pointer", registry.TableUUID: "uuid", registry.TableTask: "task",
-				registry.TableDue: "due",
+				registry.TableDue: "due", registry.TableDropped: "index",
 			}[w.Key.Table]+" "+state)
 		}
 		slices.Sort(writes)

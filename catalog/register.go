@@ -373,7 +373,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 	)
 	writes, err := r.claimed.Writes(puts...)
 	if r.holder.State.IsDropped() { // delete the record of its undrop window or waiting purge
-		writes = append(writes, registry.Delete(r.pointer.EndKey()))
+		writes = append(writes, registry.Delete(r.pointer.EndKey()), registry.Delete(r.pointer.DroppedKey()))
 	}
 	return &commit.Plan{
 		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.makers.Conditions,
@@ -426,12 +426,14 @@ func (r *registration) replace(attempt *commit.Attempt) ([]registry.Condition, [
 	replaced, err := ledger.Decode[registry.Pointer](r.occupant)
 	items := []registry.Item{registry.PointerItem(replaced, registry.Pointer{})}
 	replaced.Since, replaced.Storage, replaced.WarehouseID = r.now, r.parent.warehouse.Storage, r.parent.warehouse.ID
+	replaced.Dropped = r.now
 	replaced.Secret, replaced.ReachableUntil = r.parent.warehouse.Secret.ID, r.who.ReplacedUntil
 	summary := replaced.LastIn(r.occupant.State).Summary
 	replaced.Last = replaced.Written(registry.StateDropped, attempt.Change, summary)
 	return []registry.Condition{ledger.Unchanged(r.occupant)}, []ledger.Write{
 		ledger.Replace(r.occupant, registry.StateDropped, replaced),
 		ledger.Put(replaced.EndKey(), registry.StateNone, registry.Due{}),
+		ledger.Put(replaced.DroppedKey(), registry.StateDropped, replaced.AsDropped(attempt.Change)),
 	}, items, err
 }
 
@@ -443,6 +445,7 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.parent.id, r.document.UUID(), r.location
 	pointer.Since, pointer.Task, pointer.PurgeDelay = attempt.Now, registry.ID{}, 0
 	pointer.Storage, pointer.WarehouseID, pointer.ReachableUntil = nil, registry.ID{}, time.Time{}
+	pointer.Dropped = time.Time{}
 	pointer.Secret = registry.ID{}
 	pointer.Last = pointer.Written(registry.StateLive, attempt.Change, commit.SummaryOf(r.document))
 	var err error

@@ -111,6 +111,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		{registry.TableEntry, l.entry},
 		{registry.TableUUID, l.uuid},
 		{registry.TableLabel, l.label},
+		{registry.TableDropped, l.dropped},
 		{registry.TableTask, l.task},
 		{registry.TableIdempotency, l.outcome},
 		{registry.TableLease, m.lease},
@@ -272,6 +273,12 @@ func (l *look) label(record registry.Record) {
 		return
 	}
 	l.labelled[id] = true
+}
+
+// dropped checks that a dropped record is readable. The record is only a hint, so a wrong one is no
+// problem.
+func (l *look) dropped(record registry.Record) {
+	readRecord[registry.Dropped](l, record, registry.StateDropped, registry.StateEnded)
 }
 
 // labels reports tables and views without the labels that they name.

@@ -141,6 +141,8 @@ func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) str
 		return "what a former table or view may have left there"
 	case registry.TableLabel:
 		return "the labels of " + whose + ", which loads leave out"
+	case registry.TableDropped:
+		return "who dropped a table, view or namespace: it is not found by its name"
 	case registry.TableTask:
 		return l.taskName(key, holder)
 	case registry.TablePrincipal, registry.TableRole, registry.TableGrants:

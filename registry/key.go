@@ -41,6 +41,7 @@ const (
 	TableLease       Table = 23 // pointer id
 	TableAssignment  Table = 25 // name of a piece of work, such as "purge/" and the id of a task
 	TableLabel       Table = 27 // pointer id
+	TableDropped     Table = 26 // warehouse id / names / time, the latest first / id: see DroppedKey
 	TableTombstone   Table = 29 // normalised URI
 
 	TableMaintenancePolicy Table = 24 // "server", or "w/", "n/", "t/" and the id of a warehouse, namespace, pointer
@@ -53,7 +54,7 @@ var tableNames = map[Table]string{
 	TablePrincipal: "principal", TableRole: "role", TableGrants: "grants", TablePolicy: "access-policy",
 	TableSecret: "secret", TableAccess: "access", TableCursor: "cursor", TableAssignment: "assignment",
 	TableSchedule: "schedule", TableDue: "due", TableJob: "job", TableRun: "run", TableLease: "lease",
-	TableMaintenancePolicy: "maintenance-policy", TableTombstone: "tombstone",
+	TableMaintenancePolicy: "maintenance-policy", TableTombstone: "tombstone", TableDropped: "dropped",
 	TableLabel: "label",
 }
 

@@ -83,7 +83,7 @@ func TestNumbersAreFormat1(t *testing.T) {
 		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
 		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format",
 		12: "principal", 13: "role", 14: "grants", 15: "access-policy", 16: "secret", 17: "access", 18: "cursor", 25: "assignment",
-		19: "schedule", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy", 27: "label", 29: "tombstone",
+		19: "schedule", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy", 26: "dropped", 27: "label", 29: "tombstone",
 	}
 	if got := registry.Tables(); !slices.Equal(got, slices.Sorted(maps.Keys(tables))) {
 		t.Errorf("tables %d, want those of %v", got, tables)
@@ -95,14 +95,14 @@ func TestNumbersAreFormat1(t *testing.T) {
 	}
 	states := []string{
 		"none", "live", "dropping", "dropped", "purging", "table", "view", "owner", "below", "void", "pending", "committed", "aborted", "blocked",
-		"collecting", "waiting", "deleting", "assigned",
+		"collecting", "waiting", "deleting", "assigned", "ended",
 	}
 	for number, name := range states {
 		if got := registry.State(number).String(); got != name {
 			t.Errorf("state %d is called %s, want %s", number, got, name)
 		}
 	}
-	if got := registry.State(len(states)).String(); got != "state 18" {
+	if got := registry.State(len(states)).String(); got != "state 19" {
 		t.Errorf("a state that does not exist is called %s", got)
 	}
 	if got := registry.Table(0).String(); got != "table 0" {
@@ -172,7 +172,7 @@ func TestCheckKeysListPage(t *testing.T) {
 		{"too long", registry.CheckKeys([]registry.Key{registry.FormatKey(), registry.LocationKey(long + "x")}), true},
 		{"empty", registry.CheckKeys([]registry.Key{registry.LocationKey("")}), true},
 		{"table 0", registry.CheckKeys([]registry.Key{{ID: "x"}}), true},
-		{"table 26", registry.CheckKeys([]registry.Key{{Table: 26, ID: "x"}}), true},
+		{"table 28", registry.CheckKeys([]registry.Key{{Table: 28, ID: "x"}}), true},
 		{"smallest page", registry.CheckPage(1), false},
 		{"largest page", registry.CheckPage(registry.ListLimitMax), false},
 		{"no page", registry.CheckPage(0), true},
@@ -180,7 +180,7 @@ func TestCheckKeysListPage(t *testing.T) {
 		{"too large a page", registry.CheckPage(registry.ListLimitMax + 1), true},
 		{"list", registry.CheckList(registry.TableEntry, 1), false},
 		{"list without a limit", registry.CheckList(registry.TableEntry, 0), true},
-		{"list of table 26", registry.CheckList(26, 1), true},
+		{"list of table 28", registry.CheckList(28, 1), true},
 	}
 	for _, tt := range tests {
 		if errors.Is(tt.err, registry.ErrBadBatch) != tt.bad || (tt.err != nil) != tt.bad {

@@ -9,6 +9,7 @@ var (
 	uuidClaimMembers     = MembersOf[TableUUIDClaim]()
 	locationClaimMembers = MembersOf[LocationClaim]()
 	tombstoneMembers     = MembersOf[Tombstone]()
+	droppedMembers       = MembersOf[Dropped]()
 	labelsMembers        = MembersOf[Labels]()
 	changeMembers        = MembersOf[Change]()
 	taskMembers          = MembersOf[Task]()
@@ -47,6 +48,9 @@ func (LocationClaim) Members() *Members { return locationClaimMembers }
 
 // Members implements Value.
 func (Tombstone) Members() *Members { return tombstoneMembers }
+
+// Members implements Value.
+func (Dropped) Members() *Members { return droppedMembers }
 
 // Members implements Value.
 func (Labels) Members() *Members { return labelsMembers }

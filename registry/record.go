@@ -62,6 +62,8 @@ const (
 	StateWaiting    State = 15 // job: waits until its NotBefore
 	StateDeleting   State = 16 // job: deletes files
 	StateAssigned   State = 17 // job: a worker outside the server does it
+
+	StateEnded State = 18 // dropped: the object is gone for good
 )
 
 var stateNames = map[State]string{
@@ -69,6 +71,7 @@ var stateNames = map[State]string{
 	StateTable: "table", StateView: "view", StateOwner: "owner", StateBelow: "below", StateVoid: "void",
 	StatePending: "pending", StateCommitted: "committed", StateAborted: "aborted", StateBlocked: "blocked",
 	StateCollecting: "collecting", StateWaiting: "waiting", StateDeleting: "deleting", StateAssigned: "assigned",
+	StateEnded: "ended",
 }
 
 // IsDropped reports whether a pointer in state s belongs to a table or view that is dropped or
@@ -194,6 +197,9 @@ type Pointer struct {
 	// Since is when the present state began, or when a purge was cancelled. The time of a dropped
 	// state is by the store's clock. Other times are by the node's clock.
 	Since time.Time `json:"since"`
+	// Dropped is when the pointer was dropped, by the store's clock. It stays while a purge sets
+	// Since. It is zero if the table is live, or if a node of version 0.1.0 dropped it.
+	Dropped time.Time `json:"dropped,omitzero"`
 	// Task is the id of the task of the purge that the drop requested. It is zero if there is no
 	// purge, or if the purge was cancelled.
 	Task ID `json:"task,omitzero"`

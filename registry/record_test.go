@@ -85,6 +85,13 @@ func goldenValues() map[string][2]registry.Value {
 			ReachableUntil: someTime, MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",
 			Trims: []registry.Trim{{ID: someID, Node: otherID, At: someTime, Folder: "file:///data/w/t/metadata", Files: []string{"00001.metadata.json"}}},
 		}, registry.Tombstone{}},
+		"dropped": {registry.Dropped{
+			ID: someID, Kind: registry.ItemTable, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+			UUID: "u", At: someTime, By: "ann", Change: otherID, Ended: someTime, How: registry.EndedPurge, EndedBy: "system:purge",
+		}, registry.Dropped{}},
+		"pointer-dropped": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Since: someTime, Dropped: someTime,
+		}, registry.Pointer{}},
 		"change": {registry.Change{
 			ID: someID, Operation: "commit", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
 			Principal: "ann", RequestID: "r-1", Time: someTime,
@@ -313,6 +320,7 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("table-uuid", registrytest.KeepsUnknown[registry.TableUUIDClaim])
 	t.Run("location", registrytest.KeepsUnknown[registry.LocationClaim])
 	t.Run("tombstone", registrytest.KeepsUnknown[registry.Tombstone])
+	t.Run("dropped", registrytest.KeepsUnknown[registry.Dropped])
 	t.Run("label", registrytest.KeepsUnknown[registry.Labels])
 	t.Run("change", registrytest.KeepsUnknown[registry.Change])
 	t.Run("task", registrytest.KeepsUnknown[registry.Task])
@@ -369,6 +377,7 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.TableUUIDClaim](decoders)
 	addDecoder[registry.LocationClaim](decoders)
 	addDecoder[registry.Tombstone](decoders)
+	addDecoder[registry.Dropped](decoders)
 	addDecoder[registry.Labels](decoders)
 	addDecoder[registry.Change](decoders)
 	addDecoder[registry.Task](decoders)

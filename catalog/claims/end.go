@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"slices"
 
 	"moorage"
 	"moorage/ledger"
@@ -34,7 +35,12 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 		if records[0].State == registry.StatePurging && pointer.Task.IsZero() { // its purge was cancelled
 			ending.How = registry.EndedForget
 		}
-		conditions, deletes, err := c.Release(ctx, pointer, ending)
+		claimed, err := c.ledger.Get(ctx, append(claimKeys(pointer), pointer.DroppedKey())...)
+		if err != nil {
+			return err
+		}
+		dropped := claimed[len(claimed)-1]
+		conditions, deletes, err := c.release(ctx, pointer, ending, claimed[:len(claimed)-1])
 		if err != nil {
 			return err
 		}
@@ -55,14 +61,32 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 		if err != nil {
 			return err
 		}
-		change.Items = []registry.Item{registry.PointerItem(pointer, registry.Pointer{})}
+		ended, err := endedRecord(pointer, dropped, ending, change)
+		if err != nil {
+			return err
+		}
+		item := registry.PointerItem(pointer, registry.Pointer{})
+		item.Ended = ended[0].Key.ID
+		change.Items = []registry.Item{item}
 		_, err = c.ledger.Apply(ctx, ledger.Mutation{
 			Change:     change,
 			Conditions: append(conditions, ledger.Unchanged(records[0])),
 			// No lease on the table can be taken any more, and no other pointer gets its id.
-			Writes: append(deletes, ledger.Delete(records[0]), registry.Delete(registry.LeaseKey(id)),
-				registry.Delete(pointer.EndKey())),
+			Writes: append(slices.Concat(deletes, ended), ledger.Delete(records[0]),
+				registry.Delete(registry.LeaseKey(id)), registry.Delete(pointer.EndKey())),
 		})
 		return ledger.RetryOnConflict(err)
 	})
+}
+
+// endedRecord returns the write of the dropped record of pointer, which change ends. The new value
+// keeps what the drop wrote into record. If the drop wrote none, its caller is not known.
+func endedRecord(pointer registry.Pointer, record registry.Record, ending Ending, change registry.Change) (
+	[]registry.Write, error) {
+	dropped, err := registry.Decode[registry.Dropped](record)
+	if err != nil { // it is missing or damaged, and only a hint
+		dropped = pointer.AsDropped(registry.Change{})
+	}
+	dropped.Ended, dropped.How, dropped.EndedBy = ending.Now, ending.How, change.Principal
+	return ledger.Encode(ledger.Put(pointer.DroppedKey(), registry.StateEnded, dropped))
 }

@@ -143,16 +143,25 @@ func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, claiman
 // tombstones below it, becomes a folder record.
 func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending Ending) (
 	[]registry.Condition, []registry.Write, error) {
+	records, err := c.ledger.Get(ctx, claimKeys(pointer)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.release(ctx, pointer, ending, records)
+}
+
+// claimKeys returns the keys of the records that Release reads.
+func claimKeys(pointer registry.Pointer) []registry.Key {
 	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
 	for _, location := range pointer.Claims {
 		keys = append(keys, registry.LocationKey(location), registry.TombstoneKey(location))
 	}
-	records, err := c.ledger.Get(ctx, keys...)
-	if err != nil {
-		return nil, nil, err
-	}
-	var conditions []registry.Condition
-	var writes []registry.Write
+	return keys
+}
+
+// release is Release of a pointer whose records at claimKeys were read.
+func (c *Claims) release(ctx context.Context, pointer registry.Pointer, ending Ending, records []registry.Record) (
+	conditions []registry.Condition, writes []registry.Write, err error) {
 	if record := records[0]; record.Exists() {
 		held, err := ledger.Decode[registry.TableUUIDClaim](record)
 		if err != nil {

@@ -3,6 +3,8 @@ package commit
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"moorage"
 	"moorage/catalog/directory"
@@ -120,10 +122,30 @@ func (c *Container) EndGrants(ctx context.Context, records *ledger.Ledger) (ledg
 	return records.EndGrants(ctx, head.Granted, c.ID)
 }
 
+// ended returns the write of the dropped record of c, a namespace, which change drops.
+func (c *Container) ended(change registry.Change) ([]registry.Write, error) {
+	value, err := ledger.Decode[registry.Namespace](c.Record)
+	if err != nil {
+		return nil, err
+	}
+	var warehouse registry.ID
+	id, _, _ := strings.Cut(c.Record.Key.ID, "/")
+	if err := warehouse.UnmarshalText([]byte(id)); err != nil {
+		return nil, ledger.Undecoded(c.Record, err)
+	}
+	last := len(c.Ident.Namespace) - 1
+	key := registry.DroppedKey(warehouse, c.Ident.Namespace[:last], c.Ident.Namespace[last], value.Since, c.ID)
+	return ledger.Encode(ledger.Put(key, registry.StateEnded, registry.Dropped{
+		ID: c.ID, Kind: registry.ItemNamespace, Ident: c.Ident,
+		At: value.Since, By: change.Principal, Change: change.ID,
+		Ended: value.Since, How: registry.EndedDrop, EndedBy: change.Principal,
+	}))
+}
+
 // PlanDrop plans the removal of c and of its maintenance policies. ends removes its grants.
 //
 // Errors: KindNamespaceNotEmpty if c is not empty.
-func (c *Container) PlanDrop(ends ledger.Policy) (*Plan, error) {
+func (c *Container) PlanDrop(attempt *Attempt, ends ledger.Policy) (*Plan, error) {
 	kind, scope := "namespace", registry.NamespaceScope(c.ID)
 	full := moorage.Errorf(moorage.KindNamespaceNotEmpty, "Namespace %s is not empty", c.Ident.Namespace)
 	if len(c.Ident.Namespace) == 0 {
@@ -137,11 +159,21 @@ func (c *Container) PlanDrop(ends ledger.Policy) (*Plan, error) {
 	if head, err := registry.DecodePart[containerHead](c.Record); err == nil {
 		owner = moorage.NameOf(head.Creator)
 	}
+	item := registry.ContainerItem(c.Ident, c.ID)
+	var ended []registry.Write
+	if item.Kind == registry.ItemNamespace {
+		var err error
+		if ended, err = c.ended(attempt.Change); err != nil {
+			return nil, err
+		}
+		item.Ended = ended[0].Key.ID
+	}
 	return &Plan{
 		Conditions: append(ends.Conditions, ledger.Unchanged(c.Record)),
-		Writes: append(ends.Writes, ledger.Delete(c.Record),
-			registry.Delete(registry.MaintenancePolicyKey(scope))),
-		Items: []registry.Item{registry.ContainerItem(c.Ident, c.ID)},
+		Writes: slices.Concat(ends.Writes, ended, []registry.Write{
+			ledger.Delete(c.Record), registry.Delete(registry.MaintenancePolicyKey(scope)),
+		}),
+		Items: []registry.Item{item},
 		Told: Told{Message: "dropped for good: it was empty", Attrs: []slog.Attr{
 			slog.String("kind", kind), slog.String("ident", c.Ident.String()),
 			slog.String("warehouse", c.Ident.Warehouse), slog.String("owner", owner),

@@ -32,7 +32,7 @@ func (w *Warehouses) Drop(ctx context.Context, name string) error {
 			if ends.Writes, err = w.endSecret(ctx, attempt.Container, ends.Writes); err != nil {
 				return nil, err
 			}
-			return attempt.Container.PlanDrop(ends)
+			return attempt.Container.PlanDrop(attempt, ends)
 		},
 	})
 	return moorage.Annotate("warehouses.Drop", name, err)

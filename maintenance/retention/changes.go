@@ -166,6 +166,12 @@ func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record 
 			if !change.Change.ID.IsZero() { // without an id, the change's record has another key, and stays
 				deletes = append(deletes, registry.Delete(registry.ChangeKey(change.Change.ID)))
 			}
+			for _, item := range change.Change.Items {
+				if item.Ended != "" {
+					key := registry.Key{Table: registry.TableDropped, ID: item.Ended}
+					deletes = append(deletes, registry.Delete(key))
+				}
+			}
 		}
 		if len(deletes) == 0 {
 			return nil

@@ -110,6 +110,9 @@ func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
 		if err == nil && registry.IsAhead(pointer.Since, now) {
 			return w.dropNow(ctx, record, pointer, now)
 		}
+		if err == nil {
+			err = w.list(ctx, record, pointer)
+		}
 		if err != nil || !isOver(record.State, pointer, limit) {
 			return err
 		}
@@ -148,4 +151,25 @@ func (w *windows) dropNow(ctx context.Context, record registry.Record, pointer r
 		return nil
 	}
 	return ledger.StoreError("retention.dropNow", err)
+}
+
+// list adds the dropped record of a pointer that a node of version 0.1.0 dropped. The caller of
+// that drop is not known.
+func (w *windows) list(ctx context.Context, record registry.Record, pointer registry.Pointer) error {
+	key := pointer.DroppedKey()
+	found, err := w.ledger.Get(ctx, key)
+	if err != nil || found[0].Exists() {
+		return err
+	}
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateDropped, pointer.AsDropped(registry.Change{})))
+	if err != nil {
+		return err
+	}
+	_, err = w.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(record), registry.Absent(key)}, Writes: writes,
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return nil // the pointer ended or was restored
+	}
+	return ledger.StoreError("retention.list", err)
 }
