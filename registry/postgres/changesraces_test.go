@@ -42,10 +42,10 @@ func TestChangesOfLives(t *testing.T) {
 					batch.Writes = []registry.Write{registry.Put(key, registry.StateLive, nil)}
 				case random.IntN(2) == 0:
 					batch.Conditions = []registry.Condition{registry.ETagIs(key, records[0].ETag)}
-					batch.Writes = []registry.Write{registry.Delete(key)}
+					batch.Writes = []registry.Write{registry.Delete(key).Over(records[0])}
 				default:
 					batch.Conditions = []registry.Condition{registry.ETagIs(key, records[0].ETag)}
-					batch.Writes = []registry.Write{registry.Put(key, registry.StateLive, nil)}
+					batch.Writes = []registry.Write{registry.Put(key, registry.StateLive, nil).Over(records[0])}
 				}
 				_, err = store.Apply(t.Context(), batch)
 				if _, refused := registry.FailedCondition(err); err != nil && !refused {
