@@ -63,6 +63,9 @@ type Config struct {
 	// RotateSecrets reseals all secrets for a caller. Default: KindUnsupported.
 	RotateSecrets func(ctx context.Context, caller moorage.Caller, rotation client.SecretsRotation) (
 		client.SecretsRotated, error)
+	// Versions returns the versions of tables with the rights of a caller. Rollback makes its
+	// commit once for key and under lease, as catalog.For says.
+	Versions func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) Versions
 	// Scopes finds the objects of maintenance that a caller may see or change. Policies, Steering
 	// and Jobs are the maintenance of the store.
 	Scopes   func(caller moorage.Caller) policy.Scopes
@@ -204,7 +207,7 @@ func (s *server) operations() []operation {
 		{"claimWork", post, "/work", s.changeThatWaits(s.claimWork)},
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
-	}, s.labelOperations(), s.browseOperations())
+	}, s.labelOperations(), s.browseOperations(), s.versionOperations())
 }
 
 //go:embed openapi.yaml

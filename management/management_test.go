@@ -23,6 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/maintenance/policy"
@@ -98,6 +99,9 @@ func newServer(t *testing.T, config Config) http.Handler {
 	f, ok := config.Recovery.(*fake)
 	if !ok {
 		f = &fake{}
+	}
+	if config.Versions == nil {
+		config.Versions = func(moorage.Caller, *catalog.Key, *catalog.Lease) Versions { return fakeVersions{f} }
 	}
 	if config.Jobs == nil {
 		care := fakeCare{f}
@@ -328,6 +332,9 @@ func TestExamples(t *testing.T) {
 		}
 		if op.id == "releaseLeases" {
 			target += "?holder=spark"
+		}
+		if slices.Contains([]string{"loadMetadata", "diffVersions", "rollbackTable"}, op.id) {
+			target += "?warehouse=w&namespace=a&table=t"
 		}
 		f := &fake{}
 		h := newServer(t, configOf(f))

@@ -103,6 +103,9 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 				return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), nil, nil
 			},
 		}),
+		Versions: func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) Versions {
+			return made.For(caller, key, lease).(*catalog.Catalog)
+		},
 		Scopes:   func(caller moorage.Caller) policy.Scopes { return made.As(caller).Scopes() },
 		Policies: asked, Jobs: carried,
 		Steering:   &due.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},

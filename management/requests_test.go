@@ -38,6 +38,7 @@ func names() map[string][]string {
 		"kind": {"snapshots", "orphans", "compaction"}, "operation": {"load-table", "create-table", "drop-warehouse"},
 		"location": {"s3://lake/one", "s3://lake/two", "file:///lake/w"}, "allowed-locations": {"s3://other/more"},
 		"reason": {"migration"}, "speaks-for": {"corp"}, "request": {"ABCDEFGHIJ-17"}, "description": {"nightly"},
+		"version": {"now", "now~1", "2h"}, "from": {"now", "now~1"}, "to": {"now", "now~1", "main"}, "ref": {"main"},
 		"takeLease.name": {"t"}, "explainAccess.name": {"key:etl"}, "checkAccess.name": {"corp:ann"},
 	}
 }

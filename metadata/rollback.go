@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"moorage"
@@ -270,3 +271,33 @@ func partsThatDiffer(a, b *Document) (differs differingParts, err error) {
 
 // IsEmpty reports whether the table is in the earlier state already.
 func (r Rollback) IsEmpty() bool { return string(r.Updates) == "[]" }
+
+// MainBranch is the branch that readers see unless they name another.
+const MainBranch = mainBranch
+
+// Step returns the rollback in the form of a commit.
+func (r Rollback) Step() (step Step, err error) {
+	requirements, err := jsontext.Check(r.Requirements)
+	if err != nil {
+		return step, moorage.E("metadata.Step", "", moorage.KindInternal, err)
+	}
+	updates, err := jsontext.Check(r.Updates)
+	if err != nil {
+		return step, moorage.E("metadata.Step", "", moorage.KindInternal, err)
+	}
+	if step.Requirements, err = DecodeRequirements(requirements); err != nil {
+		return step, err
+	}
+	step.Updates, err = DecodeUpdates(updates)
+	return step, err
+}
+
+// SnapshotCalled returns the snapshot that a branch, a tag or the text of an id names. A ref wins
+// over an id.
+func (d *Document) SnapshotCalled(text string) (id int64, found bool) {
+	if named := d.ref(text); named != nil {
+		return named.snapshotID, true
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	return id, err == nil && d.HasSnapshot(id)
+}

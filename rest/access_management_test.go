@@ -70,6 +70,9 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 			Ledger: registrytest.Ledger(w.store), Leases: leases.New(registrytest.Ledger(w.store)),
 			Tables: w.catalog.As(moorage.System("expire")).Tables(), Find: w.catalog.Pointers().FindForLease,
 		}),
+		Versions: func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) management.Versions {
+			return w.catalog.For(caller, key, lease).(*catalog.Catalog)
+		},
 		Scopes:   func(caller moorage.Caller) policy.Scopes { return w.catalog.As(caller).Scopes() },
 		Policies: care.policies, Steering: care, Jobs: idleJobs{care.Jobs},
 		Access:     func(caller moorage.Caller) management.Access { return w.catalog.As(caller).Grants() },
@@ -217,6 +220,9 @@ func managementCells() []managementCell {
 		{operation: "retryUnfinished", method: "POST", path: "/doctor/" + id + "/retry"},
 		{operation: "abortUnfinished", method: "POST", path: "/doctor/" + id + "/abort"},
 		{operation: "takeLease", method: "POST", path: "/leases", body: `{"warehouse":"w","namespace":["a"],"name":"t","holder":"h","ttl-seconds":60}`, object: "w/a/t"},
+		{operation: "loadMetadata", method: "GET", path: "/metadata?warehouse=w&namespace=a&table=t", object: "w/a/t"},
+		{operation: "diffVersions", method: "GET", path: "/diff?warehouse=w&namespace=a&table=t&from=now", object: "w/a/t"},
+		{operation: "rollbackTable", method: "POST", path: "/rollback?warehouse=w&namespace=a&table=t", body: `{"to":"now","dry-run":true}`, object: "w/a/t"},
 		{operation: "renewLeases", method: "PUT", path: "/leases", body: `{"leases":[]}`},
 		{operation: "listLeases", method: "GET", path: "/leases"},
 		{operation: "releaseLeases", method: "DELETE", path: "/leases?holder=h"},

@@ -246,5 +246,6 @@ func asks() map[Verb][]Ask {
 	maps.Copy(all, warehousingAsks())
 	maps.Copy(all, maintainingAsks())
 	maps.Copy(all, browsingAsks())
+	maps.Copy(all, versioningAsks())
 	return all
 }

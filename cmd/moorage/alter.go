@@ -80,7 +80,7 @@ func removeObject(ctx context.Context, p *person) error {
 		question += " --purge also deletes the files."
 		word = found.String()
 	}
-	if agreed, err := p.confirm(question+" Go on?", word); err != nil || !agreed {
+	if agreed, err := p.confirm(question, word); err != nil || !agreed {
 		if err == nil {
 			err = errNotDone
 		}
@@ -142,8 +142,8 @@ func (p *person) costOf(found object, victims []object) string {
 	text := fmt.Sprintf("Drop table %s", found)
 	if document, err := parseTable(found.loaded.Metadata); err == nil {
 		if head := document.head(); head != nil {
-			text += fmt.Sprintf(": %s rows, %s in %s files", countOf(head.total("total-records")),
-				sizeOf(head.total("total-files-size")), countOf(head.total("total-data-files")))
+			text += fmt.Sprintf(": %s rows, %s in %s", countOf(head.total("total-records")),
+				sizeOf(head.total("total-files-size")), filesOf(head.total("total-data-files")))
 		}
 		text += fmt.Sprintf(", changed %s", p.out.Time(time.UnixMilli(document.LastUpdatedMS)))
 	}

@@ -43,7 +43,7 @@ func callAPI(ctx context.Context, p *person) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.out.Write(text); err != nil {
+	if _, err := p.out.Write(append(bytes.TrimRight(text, "\n"), '\n')); err != nil {
 		return err
 	}
 	return p.server.RefusalOf(response, text)

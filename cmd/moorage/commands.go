@@ -34,6 +34,8 @@ func commands() map[string]cli.Action {
 		"label":    people(labelObject),
 		"tag":      people(setTag),
 		"branch":   people(setBranch),
+		"diff":     people(diff),
+		"rollback": people(rollback),
 		"api":      people(callAPI),
 
 		"serve":   serve,

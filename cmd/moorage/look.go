@@ -235,6 +235,14 @@ func valueOr[T any](value *T, without T) T {
 func countOf(n *int64) string { return term.Count(valueOr(n, -1)) }
 func sizeOf(n *int64) string  { return term.Size(valueOr(n, -1)) }
 
+// filesOf formats a number of files that may be unknown.
+func filesOf(n *int64) string {
+	if valueOr(n, -1) == 1 {
+		return "1 file"
+	}
+	return countOf(n) + " files"
+}
+
 // changedAt formats a time that may be unknown.
 func (p *person) changedAt(at *time.Time) string {
 	return strings.TrimSuffix(p.out.Time(valueOr(at, time.Time{})), " ago")
@@ -593,8 +601,8 @@ func (d tableDocument) write(out *term.Output, name string) error {
 	}
 	size := "no snapshot"
 	if head != nil {
-		size = fmt.Sprintf("%s rows, %s, %s files", countOf(head.total("total-records")),
-			sizeOf(head.total("total-files-size")), countOf(head.total("total-data-files")))
+		size = fmt.Sprintf("%s rows, %s, %s", countOf(head.total("total-records")),
+			sizeOf(head.total("total-files-size")), filesOf(head.total("total-data-files")))
 		if deletes := head.total("total-delete-files"); valueOr(deletes, 0) > 0 {
 			size += fmt.Sprintf(", %s delete files", countOf(deletes))
 		}

@@ -27,7 +27,7 @@ func main() {
 	ctx, hangups := heedHangups(ctx)
 	os.Exit(run(ctx, os.Args[1:], cli.Environment{
 		Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, OnHangup: hangups.do,
-		Now: time.Now,
+		Now: time.Now, Complete: completeOperand,
 	}))
 }
 

@@ -307,6 +307,9 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 			return n.catalog.As(caller).Keyed(key).Labels()
 		},
 		Health: n.health.of, RotateSecrets: rotations(n.catalog, n.sealer),
+		Versions: func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) management.Versions {
+			return n.catalog.For(caller, key, lease).(*catalog.Catalog)
+		},
 		Scopes:   func(caller moorage.Caller) policy.Scopes { return n.catalog.As(caller).Scopes() },
 		Policies: n.maintenance.policies, Steering: n.maintenance.steering, Jobs: n.maintenance.jobs,
 		Stopping: stopping,

@@ -106,7 +106,7 @@ func (p *person) confirm(question, word string) (bool, error) {
 		return false, errUnasked
 	}
 	if word == "" {
-		question += " [y/N]"
+		question += " Go on? [y/N]"
 	} else {
 		question += " Type " + word + " to go on:"
 	}
@@ -294,11 +294,14 @@ const closeMax = 3
 
 // missing returns the error for a name that means nothing, with similar names.
 func (p *person) missing(ctx context.Context, n cli.Name, kinds []string) error {
-	what := "Nothing is called"
-	if len(kinds) == 1 {
-		what = "There is no " + kinds[0]
+	if n.IsNamespace || len(n.Levels) == 1 {
+		kinds = []string{kindNamespace}
 	}
-	text := fmt.Sprintf("%s %s", what, n)
+	what := "Table, view or namespace"
+	if len(kinds) == 1 || len(kinds) == 2 {
+		what = strings.ToUpper(kinds[0][:1]) + strings.Join(kinds, " or ")[1:]
+	}
+	text := fmt.Sprintf("%s does not exist: %s", what, cli.FormatLevels(n.Levels))
 	last := len(n.Levels) - 1
 	var near []string
 	for _, each := range p.children(ctx, p.warehouseOf(n), n.Levels[:last]) {

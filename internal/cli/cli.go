@@ -80,6 +80,10 @@ type Environment struct {
 	// Columns is the width of the terminal that Stdout is. If it is 0, the command looks whether
 	// Stdout is a terminal.
 	Columns int
+	// Complete returns the words that may complete typed, an operand of a command for people. The
+	// operands before it are in before. It must be fast, and returns nothing if it fails. Nil:
+	// nothing is completed.
+	Complete func(ctx context.Context, c Config, kind Operand, before []string, typed string) []string
 	// Now returns the time that relative times are compared with.
 	Now func() time.Time
 	// OnHangup makes each later SIGHUP call do, instead of ending the process. If OnHangup is nil,
@@ -201,6 +205,9 @@ func (c command) cobra(name string, env Environment, completing bool) *cobra.Com
 			}
 			return c.run(cmd.Context(), config, env)
 		},
+	}
+	if completing && c.connects {
+		made.ValidArgsFunction = c.completer(env)
 	}
 	made.Flags().SortFlags = false
 	made.Flags().BoolP("help", "h", false, "")

@@ -18,6 +18,9 @@ type command struct {
 	summary  string // one line
 	text     string // help before the flags: lines that end in a newline
 	settings []setting
+	// operands are the kinds of the operands of a command for people, for completion. The last one
+	// also holds for further operands.
+	operands []Operand
 	// connects means that the command asks a server, which a profile can name.
 	connects bool
 	// validate adds the faults of settings, or of an operand, that are parsed but not valid. It may
@@ -28,7 +31,7 @@ type command struct {
 
 // commands returns every command.
 func commands() []command {
-	all := slices.Concat(beginCommands(), lookCommands(), changeCommands(), storeCommands(),
+	all := slices.Concat(beginCommands(), lookCommands(), versionCommands(), changeCommands(), storeCommands(),
 		doctorCommands(), maintainCommands(), warehouseCommands(),
 		secretsCommands(), accessCommands(), leaseCommands())
 	return append(append(all, toolCommands()...),

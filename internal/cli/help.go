@@ -34,11 +34,13 @@ func overview() []helpGroup {
 		}},
 		{"Look", [][]helpEntry{
 			row(helpEntry{"ls, tree", "what there is"}, helpEntry{"show", "one table or view"}),
+			row(helpEntry{"diff", "two versions of it"}),
 		}},
 		{"Change", [][]helpEntry{
 			row(helpEntry{"mk, mv, rm", "make, rename, drop"}, helpEntry{"register", "a table from a file"}),
 			row(helpEntry{"set, unset", "properties"}, helpEntry{"tag, branch", "names of snapshots"}),
 		}},
+		{"Undo", [][]helpEntry{row(helpEntry{"rollback", "an earlier version"})}},
 		{"Access", [][]helpEntry{
 			row(helpEntry{words: "grant, revoke, grants, owner, explain, access, key, role"}),
 		}},
@@ -146,6 +148,9 @@ func (s setting) addTo(cmd *cobra.Command, completing bool) {
 	flag := &pflag.Flag{Name: s.name, Shorthand: s.short, Value: flagValue(s.value), Usage: s.describe()}
 	if s.value == "" {
 		flag.Value, flag.NoOptDefVal = flagValue("bool"), "true"
+	}
+	if completing {
+		flag.Value = &keptValue{flagValue: flag.Value.(flagValue)}
 	}
 	cmd.Flags().AddFlag(flag)
 	if !completing {

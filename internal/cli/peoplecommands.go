@@ -14,6 +14,7 @@ var (
 	errNeedsProperty = errors.New("takes NAME K..., such as sales.orders write.format.default")
 	errNeedsWords    = errors.New("takes words, such as order daily")
 	errNeedsProfile  = errors.New("takes the NAME of a profile")
+	errNeedsVersion  = errors.New("takes TABLE VERSION, such as sales.orders now~1")
 )
 
 // findMax is how many names find can print.
@@ -52,7 +53,8 @@ the tables are there.
 `,
 		},
 		{
-			name: "connect", operand: "[ENGINE] [TABLE]", words: wordsOfConnect, connects: true,
+			operands: []Operand{OperandEngine, OperandName},
+			name:     "connect", operand: "[ENGINE] [TABLE]", words: wordsOfConnect, connects: true,
 			summary: "what to type in Spark, Trino, DuckDB, PyIceberg, ...",
 			settings: forPeople(setting{name: "write", value: "FILE", flagOnly: true,
 				usage: "Write the lines to this file, which must not exist, instead of printing them.",
@@ -72,7 +74,8 @@ dots, and those of the caller as KEY or TOKEN.
 func lookCommands() []command {
 	return []command{
 		{
-			name: "ls", operand: "[NAME]", words: oneName(true, nil), connects: true,
+			operands: []Operand{OperandName},
+			name:     "ls", operand: "[NAME]", words: oneName(true, nil), connects: true,
 			summary: "list what there is",
 			settings: forPeople(
 				setting{name: "long", short: "l", flagOnly: true,
@@ -91,7 +94,8 @@ func lookCommands() []command {
 			text: "Lists what is in a namespace, or the namespaces of a warehouse.\n" + namesText,
 		},
 		{
-			name: "tree", operand: "[NAME]", words: oneName(true, nil), connects: true,
+			operands: []Operand{OperandName},
+			name:     "tree", operand: "[NAME]", words: oneName(true, nil), connects: true,
 			summary: "show namespaces with what is in them",
 			settings: forPeople(setting{name: "depth", short: "L", value: "N", flagOnly: true,
 				usage: "How many levels of namespaces to show. Default: all.",
@@ -99,7 +103,8 @@ func lookCommands() []command {
 			text: "Prints the namespaces of a warehouse, or below another one, with what is in them.\n" + namesText,
 		},
 		{
-			name: "find", operand: "WORDS", connects: true, summary: "search all names",
+			operands: []Operand{OperandOther},
+			name:     "find", operand: "WORDS", connects: true, summary: "search all names",
 			words: func(c *Config, words []string) error {
 				if c.People.Words = words; len(words) == 0 {
 					return errNeedsWords
@@ -121,7 +126,8 @@ none.
 `,
 		},
 		{
-			name: "show", operand: "NAME [PART]", connects: true,
+			operands: []Operand{OperandName, OperandPart},
+			name:     "show", operand: "NAME [PART]", connects: true,
 			words: oneName(false, atMost(1, "NAME [PART]", func(w *PeopleWords, words []string) {
 				if len(words) > 0 {
 					w.Part = words[0]
@@ -131,6 +137,70 @@ none.
 			text: `Prints what a table, a view or a namespace is: location, size, last change, refs and columns. PART is
 schema, snapshots, refs, props or json, and prints only that.
 ` + namesText,
+		},
+	}
+}
+
+// DiffParts returns the parts of a table that moorage diff compares, in their order.
+func DiffParts() []string {
+	return []string{"format", "location", "schema", "partitions", "sort order", "properties", "refs", "snapshots"}
+}
+
+const versionsText = `
+A version is now, now~N (N metadata files before it), the base name of a metadata file, a time such as
+2026-11-27T03:12:00Z, or a duration such as 2h, which means ago.
+`
+
+// versionCommands returns the commands on the versions of tables.
+func versionCommands() []command {
+	return []command{
+		{
+			operands: []Operand{OperandName, OperandVersion},
+			name:     "diff", operand: "NAME [A [B]]", connects: true,
+			words: oneName(false, atMost(2, "NAME [A [B]]", func(w *PeopleWords, words []string) {
+				w.Older, w.Version = "now~1", "now"
+				if len(words) > 0 {
+					w.Older = words[0]
+				}
+				if len(words) > 1 {
+					w.Version = words[1]
+				}
+			})),
+			summary: "compare two versions of a table",
+			settings: forPeople(
+				setting{name: "exit-code", flagOnly: true, usage: "Exit with 3 if the versions differ.",
+					set: personToggle(func(w *PeopleWords) *bool { return &w.ExitCode })},
+				setting{name: "only", value: "PART", flagOnly: true,
+					usage: "Print only one part: " + strings.Join(DiffParts(), ", ") + ".",
+					set: one(oneOf(DiffParts()...), "one of "+strings.Join(DiffParts(), ", "),
+						func(c *Config) *string { return &c.People.Only })}),
+			text: "Prints what differs from the version A of a table to its version B: by default now~1 and now.\n" +
+				versionsText + namesText,
+		},
+		{
+			operands: []Operand{OperandName, OperandVersion},
+			name:     "rollback", operand: "TABLE VERSION", connects: true,
+			words: oneName(false, func(w *PeopleWords, words []string) error {
+				if len(words) != 1 {
+					return errNeedsVersion
+				}
+				w.Version = words[0]
+				return nil
+			}),
+			summary: "take a table back to an earlier version",
+			settings: forRisk(
+				setting{name: "ref", value: "NAME", flagOnly: true, usage: "Branch to move. Default: main.",
+					set: personText(func(w *PeopleWords) *string { return &w.Ref })},
+				setting{name: "any", flagOnly: true,
+					usage: "The snapshot need not be an ancestor of the branch's head.",
+					set:   personToggle(func(w *PeopleWords) *bool { return &w.AnyState })},
+				setting{name: "all", flagOnly: true,
+					usage: "Also take back the schema, the partition spec, the sort order and the properties.",
+					set:   personToggle(func(w *PeopleWords) *bool { return &w.All })}),
+			text: `Takes a branch of a table back to an earlier version, with an ordinary commit. It prints what
+changes, and asks. Nothing is deleted, and another rollback takes it back. VERSION can also be the id of a
+snapshot, a branch or a tag.
+` + versionsText + namesText,
 		},
 	}
 }
@@ -146,17 +216,20 @@ func changeCommands() []command {
 		set: personToggle(func(w *PeopleWords) *bool { return &w.Delete })}
 	return []command{
 		{
-			name: "mk", operand: "NAMESPACE [K=V...]", words: oneName(false, pairsOf(0)), connects: true,
+			operands: []Operand{OperandName, OperandOther},
+			name:     "mk", operand: "NAMESPACE [K=V...]", words: oneName(false, pairsOf(0)), connects: true,
 			summary: "make a namespace", settings: forChange(),
 			text: "Makes a namespace, with properties. The namespace above it must exist.\n" + namesText,
 		},
 		{
-			name: "mv", operand: "NAME NEWNAME", words: wordsOfMove, connects: true,
+			operands: []Operand{OperandName},
+			name:     "mv", operand: "NAME NEWNAME", words: wordsOfMove, connects: true,
 			summary: "rename a table or view", settings: forChange(),
 			text: "Renames a table or view, also into another namespace. Files do not move.\n" + namesText,
 		},
 		{
-			name: "rm", operand: "NAME", words: oneName(false, nil), connects: true,
+			operands: []Operand{OperandName, OperandOther},
+			name:     "rm", operand: "NAME", words: oneName(false, nil), connects: true,
 			summary: "drop a table, a view or a namespace",
 			settings: forRisk(
 				setting{name: "recursive", short: "R", flagOnly: true,
@@ -172,7 +245,8 @@ files are deleted then.
 ` + namesText,
 		},
 		{
-			name: "register", operand: "NAME FILE", connects: true,
+			operands: []Operand{OperandName, OperandOther},
+			name:     "register", operand: "NAME FILE", connects: true,
 			words: oneName(false, func(w *PeopleWords, words []string) error {
 				if len(words) != 1 {
 					return errNeedsFile
@@ -186,12 +260,14 @@ files are deleted then.
 			text: "Makes a table from its metadata file: a location that ends in .metadata.json.\n" + namesText,
 		},
 		{
-			name: "set", operand: "NAME K=V...", words: oneName(false, pairsOf(1)), connects: true,
+			operands: []Operand{OperandName, OperandOther},
+			name:     "set", operand: "NAME K=V...", words: oneName(false, pairsOf(1)), connects: true,
 			summary: "set properties", settings: forChange(),
 			text: "Sets properties of an object, and prints what they were.\n" + namesText,
 		},
 		{
-			name: "unset", operand: "NAME K...", connects: true,
+			operands: []Operand{OperandName, OperandOther},
+			name:     "unset", operand: "NAME K...", connects: true,
 			words: oneName(false, func(w *PeopleWords, words []string) error {
 				if w.Words = words; len(words) == 0 {
 					return errNeedsProperty
@@ -202,7 +278,8 @@ files are deleted then.
 			text: "Removes properties of an object, and prints what they were.\n" + namesText,
 		},
 		{
-			name: "label", operand: "NAME [FIELD:]LABEL=VALUE...", connects: true,
+			operands: []Operand{OperandName, OperandOther},
+			name:     "label", operand: "NAME [FIELD:]LABEL=VALUE...", connects: true,
 			words: oneName(false, func(w *PeopleWords, words []string) error {
 				w.Words = words
 				return nil
@@ -219,14 +296,16 @@ table whose name has a colon begins with another colon.
 ` + namesText,
 		},
 		{
-			name: "tag", operand: "TABLE NAME [VERSION]", words: wordsOfRef, connects: true,
+			operands: []Operand{OperandName, OperandRef, OperandVersion},
+			name:     "tag", operand: "TABLE NAME [VERSION]", words: wordsOfRef, connects: true,
 			summary: "name a snapshot of a table", settings: forChange(remove, move, keep),
 			text: `Makes a tag: a name for a snapshot. VERSION is the id of a snapshot, a branch or a tag, and by
 default the branch main. Without --move the tag must not exist.
 ` + namesText,
 		},
 		{
-			name: "branch", operand: "TABLE NAME [VERSION]", words: wordsOfRef, connects: true,
+			operands: []Operand{OperandName, OperandRef, OperandVersion},
+			name:     "branch", operand: "TABLE NAME [VERSION]", words: wordsOfRef, connects: true,
 			summary: "make a branch of a table", settings: forChange(remove, move, keep),
 			text: `Makes a branch of a table, at a snapshot. VERSION is the id of a snapshot, a branch or a tag, and by
 default the branch main. Without --move the branch must not exist.

@@ -1,0 +1,26 @@
+package gate
+
+import "moorage/access"
+
+// The verbs on the versions of tables.
+const (
+	LoadVersion  Verb = "load-version"
+	DiffVersions Verb = "diff-versions"
+	Rollback     Verb = "rollback-table"
+)
+
+// versioning returns the rows of the verbs on the versions of tables.
+func versioning() []Row {
+	return []Row{
+		{Verb: LoadVersion, On: access.Table, Reads: true, Management: []string{"loadMetadata"}},
+		{Verb: DiffVersions, On: access.Table, Reads: true, Management: []string{"diffVersions"}},
+		{Verb: Rollback, On: access.Table, Keyed: true, Management: []string{"rollbackTable"}},
+	}
+}
+
+// versioningAsks returns the privilege checks of the verbs on versions. The commit that a rollback
+// makes has the checks of Commit.
+func versioningAsks() map[Verb][]Ask {
+	describe := []Ask{{Of: OfObject, For: access.Describe}}
+	return map[Verb][]Ask{LoadVersion: describe, DiffVersions: describe, Rollback: describe}
+}

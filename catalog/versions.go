@@ -1,0 +1,337 @@
+package catalog
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/catalog/gate"
+	"moorage/metadata"
+)
+
+// versionTextMax bounds the text of a version.
+const versionTextMax = 1024
+
+// VersionName is the name of a version of a table, as callers write it:
+//
+//	now                      the present version
+//	now~N                    N metadata files before it
+//	00007-….metadata.json    the base name of a metadata file
+//	a time                   the version of that time: RFC 3339, or a duration such as 2h, for ago
+//	a snapshot id, a branch or a tag, where a snapshot is meant
+type VersionName struct {
+	text string
+	back int       // N of now~N; 0 for now, -1 for other forms
+	file string    // the base name of a metadata file; empty for other forms
+	at   time.Time // zero for other forms
+}
+
+// ParseVersion reads the name of a version. now is the time that durations are measured from.
+//
+// Errors: KindBadRequest.
+func ParseVersion(text string, now time.Time) (VersionName, error) {
+	name := VersionName{text: text, back: -1}
+	switch {
+	case text == "" || len(text) > versionTextMax:
+		return name, moorage.Errorf(moorage.KindBadRequest, "Invalid version: it has %d bytes, not 1 to %d",
+			len(text), versionTextMax)
+	case text == "now":
+		name.back = 0
+		return name, nil
+	case strings.HasSuffix(text, ".metadata.json"), strings.HasSuffix(text, ".metadata.json.gz"):
+		if name.file = path.Base(text); name.file != text {
+			return name, moorage.Errorf(moorage.KindBadRequest,
+				"Invalid version %s: only the base name of a file", text)
+		}
+		return name, nil
+	}
+	if digits, ok := strings.CutPrefix(text, "now~"); ok {
+		back, err := strconv.ParseUint(digits, 10, 31)
+		if err != nil {
+			return name, moorage.Errorf(moorage.KindBadRequest, "Invalid version %s: it is not now~N", text)
+		}
+		name.back = int(back)
+		return name, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		name.at = at
+	} else if ago, ok := parseAgo(text); ok {
+		name.at = now.Add(-ago)
+	}
+	return name, nil
+}
+
+// parseAgo reads a duration such as 90s, 2h or 3d.
+func parseAgo(text string) (time.Duration, bool) {
+	if digits, ok := strings.CutSuffix(text, "d"); ok {
+		days, err := strconv.ParseUint(digits, 10, 16)
+		return time.Duration(days) * 24 * time.Hour, err == nil
+	}
+	ago, err := time.ParseDuration(text)
+	return ago, err == nil && ago >= 0
+}
+
+// String returns the name as it was written.
+func (n VersionName) String() string { return n.text }
+
+// isFile reports whether n names a metadata file, and not only a snapshot.
+func (n VersionName) isFile() bool { return n.back >= 0 || n.file != "" || !n.at.IsZero() }
+
+// TableVersion is one version of a table: a metadata file.
+type TableVersion struct {
+	Location string
+	Document *metadata.Document
+}
+
+// LoadVersion returns a version of a table, which has a metadata file that the table's metadata log
+// names, or is the present one.
+//
+// Only files within the table's own claims are read: the log of a registered file may name files of
+// other tables.
+//
+// Errors: the errors of LoadTable; KindBadRequest if name means only a snapshot; KindNotFound if
+// there is no such version, or if its file was deleted.
+func (c *Catalog) LoadVersion(ctx context.Context, ident moorage.Identifier, name VersionName) (TableVersion, error) {
+	versions, err := c.versions(ctx, gate.LoadVersion, ident, name)
+	if err != nil {
+		return TableVersion{}, moorage.Annotate("catalog.LoadVersion", ident.String(), err)
+	}
+	return versions[0], nil
+}
+
+// Difference is what differs between two versions of a table.
+type Difference struct {
+	From TableVersion `json:"-"`
+	To   TableVersion `json:"-"`
+	metadata.Difference
+}
+
+// Diff returns what differs from one version of a table to another. Errors: those of LoadVersion.
+func (c *Catalog) Diff(ctx context.Context, ident moorage.Identifier, from, to VersionName) (Difference, error) {
+	const op = "catalog.Diff"
+	versions, err := c.versions(ctx, gate.DiffVersions, ident, from, to)
+	if err != nil {
+		return Difference{}, moorage.Annotate(op, ident.String(), err)
+	}
+	found := Difference{From: versions[0], To: versions[1]}
+	found.Difference, err = metadata.Diff(found.From.Document, found.To.Document)
+	return found, moorage.Annotate(op, ident.String(), err)
+}
+
+// versions returns the versions of a table with these names, for a caller that may use v on it.
+func (c *Catalog) versions(ctx context.Context, v gate.Verb, ident moorage.Identifier, names ...VersionName) (
+	found []TableVersion, err error) {
+	for _, name := range names {
+		if !name.isFile() {
+			return nil, moorage.Errorf(moorage.KindBadRequest,
+				"Invalid version %s: want now, now~N, a time, a duration, or the name of a metadata file", name)
+		}
+	}
+	loaded, err := c.presentVersion(ctx, v, ident)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		version, err := c.versionOf(ctx, loaded, name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, version)
+	}
+	return found, nil
+}
+
+// presentVersion returns the present version of a table, for a caller that may use v on it. The
+// management API has asked the gate already.
+func (c *Catalog) presentVersion(ctx context.Context, v gate.Verb, ident moorage.Identifier) (
+	loaded *commit.Version, err error) {
+	asked := v.Needs(gate.OfObject, gate.Always)
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		found, err := c.directory.FindFor(ctx, c.asker(v), asked, directory.Table(), ident)
+		if err != nil {
+			return err
+		}
+		document, err := c.documents.Current(ctx, found)
+		if err == nil {
+			loaded = commit.VersionOf(found, ident, document)
+		}
+		return err
+	})
+	return loaded, err
+}
+
+// versionOf returns the version called name of a table whose present version is loaded.
+func (p *parts) versionOf(ctx context.Context, loaded *commit.Version, name VersionName) (TableVersion, error) {
+	present := TableVersion{loaded.Location, loaded.Document.(*metadata.Document)}
+	log := present.Document.MetadataLog()
+	at := -1 // the index in log; its length for the present version
+	switch {
+	case name.back >= 0:
+		at = len(log) - name.back
+	case name.file != "":
+		at = slices.IndexFunc(log, func(entry metadata.MetadataLogEntry) bool {
+			return path.Base(entry.MetadataLocation) == name.file
+		})
+		if path.Base(present.Location) == name.file {
+			at = len(log)
+		}
+	case name.at.UnixMilli() >= present.Document.LastUpdatedMS():
+		at = len(log)
+	default:
+		for i, entry := range log {
+			if entry.TimestampMS <= name.at.UnixMilli() {
+				at = i
+			}
+		}
+	}
+	switch {
+	case at < 0:
+		return TableVersion{}, moorage.Errorf(moorage.KindNotFound,
+			"There is no version %s: the table's metadata log has %d earlier files", name, len(log))
+	case at == len(log):
+		return present, nil
+	}
+	file := log[at].MetadataLocation
+	if loaded.Found == nil || !documents.WithinClaims(loaded.Found.Pointer.Claims, file) {
+		return TableVersion{}, moorage.Errorf(moorage.KindNotFound,
+			"The file of version %s is not in a location of the table, so it is not read", name)
+	}
+	document, err := p.readFormer(ctx, loaded, file)
+	switch moorage.KindOf(err) {
+	case moorage.KindNotFound:
+		return TableVersion{}, moorage.Errorf(moorage.KindNotFound,
+			"The file of version %s was deleted (write.metadata.delete-after-commit.enabled)", name)
+	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation:
+		return TableVersion{}, moorage.Errorf(moorage.KindNotFound, "The file of version %s cannot be read", name)
+	}
+	return TableVersion{file, document}, err
+}
+
+// readFormer returns the document in an earlier metadata file of a table.
+//
+// Errors: those of documents.Read; KindNotFound also if the file is of another table.
+func (p *parts) readFormer(ctx context.Context, of *commit.Version, file string) (*metadata.Document, error) {
+	ctx, cancel := context.WithTimeout(ctx, commit.RequestTimeout)
+	defer cancel()
+	read, err := p.documents.Read(ctx, directory.Table(), of.Ident.Warehouse, of.Storage, file)
+	if err != nil {
+		return nil, err
+	}
+	document := read.(*metadata.Document)
+	if !strings.EqualFold(document.UUID(), of.Document.UUID()) {
+		return nil, moorage.Errorf(moorage.KindNotFound, "The file is of another table")
+	}
+	return document, nil
+}
+
+// RollbackRequest is a request to take a table back to an earlier state.
+type RollbackRequest struct {
+	To VersionName
+	// Ref is the branch that is moved. Empty: main.
+	Ref string
+	// Any allows a snapshot that is no ancestor of the branch's head.
+	Any bool
+	// All also takes back the schema, the partition spec, the sort order and the properties. To
+	// must then name a version, and not only a snapshot.
+	All bool
+	// DryRun changes nothing.
+	DryRun bool
+}
+
+// RolledBack is the result of Rollback.
+type RolledBack struct {
+	metadata.Rollback
+	// Was and Table are the versions before and after. They are the same if the table was in that
+	// state already, and after a dry run.
+	Was, Table TableVersion
+}
+
+// Rollback takes a table back to an earlier state. It makes an ordinary commit, with requirements
+// that fail if another commit happens in between. A rollback deletes nothing, and another rollback
+// takes it back.
+//
+// A version moves the branch to where it was then. A time moves main to its head at that time, by
+// the snapshot log. A snapshot id, a branch or a tag moves the branch to that snapshot.
+//
+// Errors: the errors of LoadVersion, of metadata.RollbackToVersion and RollbackToSnapshot, and of
+// Commit. The caller needs the privileges of each update.
+func (c *Catalog) Rollback(ctx context.Context, ident moorage.Identifier, asked RollbackRequest) (RolledBack, error) {
+	const op = "catalog.Rollback"
+	result, err := c.rollback(ctx, ident, asked)
+	return result, moorage.Annotate(op, ident.String(), err)
+}
+
+func (c *Catalog) rollback(ctx context.Context, ident moorage.Identifier, asked RollbackRequest) (
+	result RolledBack, err error) {
+	if asked.Ref == "" {
+		asked.Ref = metadata.MainBranch
+	}
+	loaded, err := c.presentVersion(ctx, gate.Rollback, ident)
+	if err != nil {
+		return result, err
+	}
+	result.Was = TableVersion{loaded.Location, loaded.Document.(*metadata.Document)}
+	result.Table = result.Was
+	if result.Rollback, err = c.planRollback(ctx, loaded, asked); err != nil {
+		return result, err
+	}
+	if asked.DryRun || result.IsEmpty() {
+		return result, nil
+	}
+	step, err := result.Step()
+	if err != nil {
+		return result, err
+	}
+	committed, err := c.commitTable(ctx, ident, []metadata.Step{step}, RebaseOff, false)
+	if err != nil {
+		return result, err
+	}
+	result.Table = TableVersion{committed.Location, committed.Document.(*metadata.Document)}
+	return result, nil
+}
+
+// planRollback returns the commit that carries out a rollback of a table.
+func (p *parts) planRollback(ctx context.Context, loaded *commit.Version, asked RollbackRequest) (
+	metadata.Rollback, error) {
+	present := loaded.Document.(*metadata.Document)
+	if !asked.To.at.IsZero() && !asked.All {
+		if asked.Ref != metadata.MainBranch {
+			return metadata.Rollback{}, moorage.Errorf(moorage.KindBadRequest,
+				"Only main has a log of its heads: name a version or a snapshot for %s", asked.Ref)
+		}
+		id, found := present.SnapshotAt(asked.To.at)
+		if !found {
+			return metadata.Rollback{}, moorage.Errorf(moorage.KindNotFound,
+				"The snapshot log of the table begins after %s", asked.To.at.UTC().Format(time.RFC3339))
+		}
+		return metadata.RollbackToSnapshot(present, asked.Ref, id, true)
+	}
+	if asked.To.isFile() {
+		then, err := p.versionOf(ctx, loaded, asked.To)
+		if err != nil {
+			return metadata.Rollback{}, err
+		}
+		parts := metadata.RollbackRefs
+		if asked.All {
+			parts = metadata.RollbackAll
+		}
+		return metadata.RollbackToVersion(present, then.Document, asked.Ref, parts)
+	}
+	id, found := present.SnapshotCalled(asked.To.text)
+	switch {
+	case !found:
+		return metadata.Rollback{}, moorage.Errorf(moorage.KindNotFound,
+			"%s is no version, snapshot, branch or tag of the table", asked.To)
+	case asked.All:
+		return metadata.Rollback{}, moorage.Errorf(moorage.KindBadRequest,
+			"A snapshot has only rows: name a version, such as now~1, to roll back all parts")
+	}
+	return metadata.RollbackToSnapshot(present, asked.Ref, id, asked.Any)
+}

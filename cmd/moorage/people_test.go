@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/cli"
+)
+
+var updateScripts = flag.Bool("update", false, "rewrite the scripts in testdata")
+
+// volatile are the parts of what commands print that differ from run to run.
+var volatile = []struct {
+	pattern *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`http://127\.0\.0\.1:\d+`), "http://SERVER"},
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
+	{regexp.MustCompile(`2\.[0-8] kB`), "2.x kB"}, // a file of deletes names the folder of the test
+}
+
+// scriptResult runs a command line as a person at a terminal of 80 columns does, an hour after now.
+func (s *served) scriptResult(t *testing.T, data string, line, typed string, isTerminal bool) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	env := cli.Environment{
+		Environ: []string{"MOORAGE_URI=" + s.uri, "HOME=" + data, "NO_COLOR=1"}, Stdout: &stdout, Stderr: &stderr,
+		Now: func() time.Time { return time.Now().Add(time.Hour) },
+	}
+	if isTerminal {
+		env.Columns, env.Stdin = 80, strings.NewReader(typed)
+	}
+	args := strings.Fields(line)[2:] // behind the prompt and "moorage"
+	code := run(t.Context(), args, env)
+	text := stdout.String() + stderr.String()
+	text = strings.ReplaceAll(text, data, "DATA")
+	for _, each := range volatile {
+		text = each.pattern.ReplaceAllString(text, each.instead)
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	if code != 0 {
+		text += fmt.Sprintf("[exit %d]\n", code)
+	}
+	return text
+}
+
+// TestScripts runs the scripts in testdata against a demo. Each line that begins with "$ " is a
+// command of a person at a terminal, and each with "% " one whose output is a pipe. "< " is what the
+// person types. -update rewrites the answers.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("testdata/*.script")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("there are no scripts: %v", err)
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data := filepath.Join(t.TempDir(), "demo")
+			s := startDemo(t, "--data", data, "--listen", "127.0.0.1:0")
+			var got strings.Builder
+			typed := ""
+			for line := range strings.SplitSeq(string(text), "\n") {
+				switch {
+				case strings.HasPrefix(line, "#") || strings.HasPrefix(line, "< "):
+					typed += strings.TrimPrefix(line, "< ") + "\n"
+					if line[0] == '#' {
+						typed = ""
+					}
+					fmt.Fprintln(&got, line)
+				case strings.HasPrefix(line, "$ "), strings.HasPrefix(line, "% "):
+					fmt.Fprintf(&got, "%s\n%s", line, s.scriptResult(t, data, line, typed, line[0] == '$'))
+					typed = ""
+				}
+			}
+			if *updateScripts {
+				if err := os.WriteFile(name, []byte(got.String()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got.String() != string(text) {
+				t.Errorf("%s is not what the commands print (-update rewrites it):\n%s", name, got.String())
+			}
+		})
+	}
+}
+
+// A real bash completes the name of a namespace, of a table, of a branch, and of an engine, by
+// asking the server.
+func TestCompletionOfNamesInBash(t *testing.T) {
+	t.Parallel()
+	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
+	script := runToEnd(t, "completion", "bash").stdout
+	for line, want := range map[string]string{
+		"moorage show har": "harbour.", "moorage show harbour.v": "harbour.voyages", "moorage ls default/harbour.sh": "default/harbour.ships",
+		"moorage tag harbour.ships chr": "christening", "moorage diff harbour.voyages aud": "audit", "moorage connect duc": "duckdb",
+		"moorage show harbour.ships sna": "snapshots",
+	} {
+		words := strings.Fields(line)
+		check := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "-c", fmt.Sprintf(`source /dev/stdin
+compopt() { :; }
+moorage() { %q "$@"; }
+COMP_LINE=%q; COMP_POINT=%d; COMP_WORDS=(%s); COMP_CWORD=%d; COMP_TYPE=9; COMP_KEY=9
+__start_moorage; echo "${COMPREPLY[@]}"`, os.Args[0], line, len(line), line, len(words)-1))
+		check.Env = append(os.Environ(), asCommand+"="+asUsual, "MOORAGE_URI="+s.uri)
+		check.Stdin = strings.NewReader(script)
+		out, err := check.CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("%s is completed to %q, %v; want %s", line, out, err, want)
+		}
+	}
+}
+
+// A command for people does the same on the store of a stopped server.
+func TestPeopleOnAStoppedStore(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "demo")
+	s := startDemo(t, "--data", data, "--listen", "127.0.0.1:0")
+	if code := s.stop(); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	for line, want := range map[string]string{
+		"ls harbour": "table  voyages", "set harbour.ships a=b": "a (none) -> b", "diff harbour.ships": "+ a b",
+		"tree": "harbour.", "api GET /v1/config": `"endpoints"`,
+	} {
+		if line == "diff harbour.ships" {
+			continue // after the others, below
+		}
+		if got := runToEnd(t, append(strings.Fields(line), "--data", data)...); got.code != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: %+v, want %q", line, got, want)
+		}
+	}
+	if got := runToEnd(t, "diff", "harbour.ships", "--data", data); got.code != 0 || !strings.Contains(got.stdout, "+ a b") {
+		t.Errorf("diff: %+v", got)
+	}
+}

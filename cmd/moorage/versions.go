@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"moorage/internal/cli"
+	"moorage/internal/term"
+	"moorage/management/client"
+)
+
+// query returns the parameters that name a table.
+func (o object) query() url.Values {
+	return client.Object{Warehouse: o.warehouse, Namespace: o.namespace, Table: o.name}.Query()
+}
+
+// diff is the command diff.
+func diff(ctx context.Context, p *person) error {
+	found, err := p.find(ctx, p.Name, kindTable)
+	if err != nil {
+		return err
+	}
+	query := found.query()
+	query.Set("from", p.Older)
+	query.Set("to", p.Version)
+	var raw json.RawMessage
+	asked := client.Request{Method: http.MethodGet, Path: client.Path("diff"), Query: query}
+	if err := p.server.Do(ctx, asked, &raw); err != nil {
+		return err
+	}
+	var differs client.TableDifference
+	if err := json.Unmarshal(raw, &differs); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	switch p.Output {
+	case cli.OutputJSON:
+		err = printJSON(p.out, raw)
+	case cli.OutputLines:
+		err = json.NewEncoder(p.out).Encode(raw)
+	case cli.OutputNames:
+		for _, part := range partsOf(differs) {
+			fmt.Fprintln(p.out, part.title)
+		}
+	default:
+		err = p.paged(func(out *term.Output) error { return writeDifference(out, found, differs, p.Only) })
+	}
+	if err == nil && p.ExitCode && len(partsOf(differs)) > 0 {
+		return cli.No("the versions differ")
+	}
+	return err
+}
+
+// writeDifference prints a difference: all of it, or only one part.
+func writeDifference(out *term.Output, of object, differs client.TableDifference, only string) error {
+	fmt.Fprintf(out, "%s  %s .. %s\n", out.Paint(term.Strong, term.Clean(of.String())), versionShown(out, differs.From),
+		versionShown(out, differs.To))
+	for _, part := range partsOf(differs) {
+		if only != "" && only != part.title {
+			continue
+		}
+		title := part.title
+		for _, line := range part.lines {
+			style := map[byte]term.Style{'+': term.Good, '-': term.Bad, '~': term.Changed, '>': term.Changed}[line[0]]
+			fmt.Fprintf(out, "  %s  %s\n", out.Paint(term.Faint, fmt.Sprintf("%-10s", title)),
+				out.Paint(style, term.Clean(line)))
+			title = ""
+		}
+	}
+	return nil
+}
+
+// versionShown returns a version as a short text: the number in the name of its file, and its time.
+func versionShown(out *term.Output, version client.TableVersion) string {
+	name := version.MetadataLocation[strings.LastIndexByte(version.MetadataLocation, '/')+1:]
+	number, _, _ := strings.Cut(name, "-")
+	return fmt.Sprintf("%s (%s)", term.Clean(number), out.Time(time.UnixMilli(version.TimestampMS)))
+}
+
+// differingPart is a part of a table that differs. Each line begins with what happened: + - ~ >.
+type differingPart struct {
+	title string
+	lines []string
+}
+
+// partsOf returns the parts that differ.
+func partsOf(d client.TableDifference) (parts []differingPart) {
+	add := func(title string, lines ...string) {
+		if len(lines) > 0 {
+			parts = append(parts, differingPart{title, lines})
+		}
+	}
+	if d.FormatVersion != nil {
+		add("format", fmt.Sprintf("~ %d -> %d", d.FormatVersion[0], d.FormatVersion[1]))
+	}
+	if d.Location != nil {
+		add("location", fmt.Sprintf("~ %s -> %s", d.Location[0], d.Location[1]))
+	}
+	if d.Schema != nil {
+		add("schema", schemaLines(*d.Schema)...)
+	}
+	for title, pair := range map[string]*[2]any{"partitions": d.PartitionSpec, "sort order": d.SortOrder} {
+		if pair != nil {
+			was, _ := json.Marshal(pair[0]) // it was read from JSON
+			is, _ := json.Marshal(pair[1])
+			add(title, fmt.Sprintf("~ %s -> %s", was, is))
+		}
+	}
+	if d.Properties != nil {
+		var lines []string
+		for _, name := range slices.Sorted(maps.Keys(d.Properties.Set)) {
+			pair := d.Properties.Set[name]
+			if pair[0] == nil {
+				lines = append(lines, fmt.Sprintf("+ %s %s", name, *pair[1]))
+			} else {
+				lines = append(lines, fmt.Sprintf("~ %s %s -> %s", name, *pair[0], *pair[1]))
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(d.Properties.Removed)) {
+			lines = append(lines, fmt.Sprintf("- %s %s", name, d.Properties.Removed[name]))
+		}
+		add("properties", lines...)
+	}
+	if d.Refs != nil {
+		add("refs", refLines(*d.Refs)...)
+	}
+	if line := snapshotsLine(d); line != "" {
+		add("snapshots", line)
+	}
+	slices.SortStableFunc(parts, func(a, b differingPart) int {
+		return slices.Index(cli.DiffParts(), a.title) - slices.Index(cli.DiffParts(), b.title)
+	})
+	return parts
+}
+
+func schemaLines(d client.SchemaDifference) (lines []string) {
+	for _, column := range d.Added {
+		lines = append(lines, fmt.Sprintf("+ %2d %s %s", column.ID, column.Path, column.Type))
+	}
+	for _, column := range d.Removed {
+		lines = append(lines, fmt.Sprintf("- %2d %s %s", column.ID, column.Path, column.Type))
+	}
+	for _, column := range d.Changed {
+		for _, trait := range slices.Sorted(maps.Keys(column.Is)) {
+			was, is := fmt.Sprint(column.Was[trait]), fmt.Sprint(column.Is[trait])
+			switch trait {
+			case "path":
+				lines = append(lines, fmt.Sprintf("~ %2d %s -> %s", column.ID, was, is))
+			case "type":
+				lines = append(lines, fmt.Sprintf("~ %2d %s %s -> %s", column.ID, column.Path, was, is))
+			default:
+				lines = append(lines, fmt.Sprintf("~ %2d %s %s %s -> %s", column.ID, column.Path, trait, was, is))
+			}
+		}
+	}
+	return lines
+}
+
+func refLines(d client.RefsDifference) (lines []string) {
+	for _, ref := range d.Moved {
+		if ref.Ahead == nil {
+			lines = append(lines, fmt.Sprintf("> %s back from %d to %d", ref.Name, ref.Was, ref.Is))
+		} else {
+			lines = append(lines, fmt.Sprintf("> %s +%s", ref.Name, counted(*ref.Ahead, "snapshot")))
+		}
+	}
+	for _, ref := range d.Added {
+		lines = append(lines, fmt.Sprintf("+ %s %s at %d", ref.Type, ref.Name, ref.SnapshotID))
+	}
+	for _, ref := range d.Removed {
+		lines = append(lines, fmt.Sprintf("- %s %s at %d", ref.Type, ref.Name, ref.SnapshotID))
+	}
+	for _, ref := range d.Changed {
+		lines = append(lines, fmt.Sprintf("~ %s %s -> %s", ref.Name, ref.Was, ref.Is))
+	}
+	return lines
+}
+
+// snapshotsLine returns the numbers of snapshots and of rows, files and bytes in one line.
+func snapshotsLine(d client.TableDifference) string {
+	var words []string
+	if d.Snapshots != nil {
+		words = append(words, fmt.Sprintf("+%d -%d", len(d.Snapshots.Added), len(d.Snapshots.Removed)))
+	}
+	for _, name := range []string{"rows", "files", "deletes", "bytes"} {
+		pair := d.Totals[name]
+		if len(pair) != 2 || pair[0] < 0 || pair[1] < 0 {
+			continue
+		}
+		change := pair[1] - pair[0]
+		sign, format := "+", func(n int64) string { return strconv.FormatInt(n, 10) }
+		if name == "bytes" {
+			format = term.Size
+		}
+		if change < 0 {
+			sign, change = "-", -change
+		}
+		words = append(words, name+" "+sign+format(change))
+	}
+	return strings.Join(words, "   ")
+}
+
+// rollback is the command rollback.
+func rollback(ctx context.Context, p *person) error {
+	found, err := p.find(ctx, p.Name, kindTable)
+	if err != nil {
+		return err
+	}
+	asked := client.RollbackRequest{To: p.Version, Ref: p.Ref, Any: p.AnyState}
+	if p.All {
+		asked.Parts = []string{client.PartAll}
+	}
+	whole := client.RootManagement + client.Path("rollback")
+	if p.DryRun {
+		return p.printRequest(http.MethodPost, whole, found.query(), asked)
+	}
+	trial := asked
+	trial.DryRun = true
+	var plan client.RolledBack
+	request := client.Request{
+		Method: http.MethodPost, Path: client.Path("rollback"), Query: found.query(), Body: trial, Reads: true,
+	}
+	if err := p.server.Do(ctx, request, &plan); err != nil {
+		return err
+	}
+	if string(plan.Updates) == "[]" {
+		p.done("%s is in that state already.", found)
+		return nil
+	}
+	question, err := describeRollback(found, plan)
+	if err != nil {
+		return err
+	}
+	if agreed, err := p.confirm(question, ""); err != nil || !agreed {
+		if err == nil {
+			err = errNotDone
+		}
+		return err
+	}
+	request.Body, request.Reads = asked, false
+	if err := p.server.Do(ctx, request, &plan); err != nil {
+		return err
+	}
+	p.done("Done. To undo: moorage rollback %s now~1%s", p.Name, map[bool]string{true: " --all"}[p.All])
+	return nil
+}
+
+// describeRollback says what a rollback of a table does.
+func describeRollback(of object, plan client.RolledBack) (string, error) {
+	document, err := parseTable(of.loaded.Metadata)
+	if err != nil {
+		return "", err
+	}
+	var updates []struct {
+		Action string `json:"action"`
+		Ref    string `json:"ref-name"`
+		ID     int64  `json:"snapshot-id"`
+	}
+	if err := json.Unmarshal(plan.Updates, &updates); err != nil {
+		return "", fmt.Errorf("read the answer: %w", err)
+	}
+	var lines, others []string
+	for _, update := range updates {
+		switch update.Action {
+		case "set-snapshot-ref":
+			was, is := document.snapshot(document.Refs[update.Ref].SnapshotID), document.snapshot(update.ID)
+			line := fmt.Sprintf("%s of %s goes to %d", update.Ref, of, update.ID)
+			if was != nil && is != nil {
+				line = fmt.Sprintf("%s of %s goes back from %d to %d:\nrows %s -> %s, files %s -> %s",
+					update.Ref, of, was.ID, is.ID,
+					countOf(was.total("total-records")), countOf(is.total("total-records")),
+					countOf(was.total("total-data-files")), countOf(is.total("total-data-files")))
+			}
+			lines = append(lines, line+"; no file is deleted.")
+		case "remove-snapshot-ref":
+			lines = append(lines,
+				fmt.Sprintf("%s of %s is removed: the table was empty; no file is deleted.", update.Ref, of))
+		default:
+			others = append(others, update.Action)
+		}
+	}
+	if len(others) > 0 {
+		lines = append(lines, "It also does: "+strings.Join(others, ", ")+".")
+	}
+	return strings.Join(append(lines, plan.Warnings...), "\n"), nil
+}

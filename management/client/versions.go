@@ -1,0 +1,110 @@
+package client
+
+import "encoding/json"
+
+// TableVersion is a version of a table.
+type TableVersion struct {
+	MetadataLocation string `json:"metadata-location"`
+	TimestampMS      int64  `json:"timestamp-ms"` // since 1970
+}
+
+// TableDifference is what differs between two versions of a table. Members that do not differ are
+// absent. A pair has the value of the first version, and that of the second.
+type TableDifference struct {
+	From          TableVersion       `json:"from"`
+	To            TableVersion       `json:"to"`
+	FormatVersion *[2]int            `json:"format-version,omitempty"`
+	Location      *[2]string         `json:"location,omitempty"`
+	Schema        *SchemaDifference  `json:"schema,omitempty"`
+	PartitionSpec *[2]any            `json:"partition-spec,omitempty"`
+	SortOrder     *[2]any            `json:"sort-order,omitempty"`
+	Properties    *PropertyChanges   `json:"properties,omitempty"`
+	Refs          *RefsDifference    `json:"refs,omitempty"`
+	Snapshots     *SnapshotsAdded    `json:"snapshots,omitempty"`
+	Totals        map[string][]int64 `json:"totals,omitempty"` // -1: unknown
+}
+
+// SchemaDifference has the columns that differ.
+type SchemaDifference struct {
+	Added   []ColumnShown  `json:"added,omitempty"`
+	Removed []ColumnShown  `json:"removed,omitempty"`
+	Changed []ColumnChange `json:"changed,omitempty"`
+}
+
+// ColumnShown is a column.
+type ColumnShown struct {
+	ID       int    `json:"id"`
+	Path     string `json:"path"`
+	Type     string `json:"type"`
+	Required bool   `json:"required"`
+	Doc      string `json:"doc"`
+}
+
+// ColumnChange is a column that differs, with the members that do.
+type ColumnChange struct {
+	ID   int            `json:"id"`
+	Path string         `json:"path"`
+	Was  map[string]any `json:"was"`
+	Is   map[string]any `json:"is"`
+}
+
+// PropertyChanges has the properties that differ.
+type PropertyChanges struct {
+	Set     map[string][2]*string `json:"set,omitempty"`
+	Removed map[string]string     `json:"removed,omitempty"`
+}
+
+// RefsDifference has the branches and tags that differ.
+type RefsDifference struct {
+	Added   []RefShown `json:"added,omitempty"`
+	Removed []RefShown `json:"removed,omitempty"`
+	Moved   []struct {
+		Name  string `json:"name"`
+		Was   int64  `json:"was"`
+		Is    int64  `json:"is"`
+		Ahead *int   `json:"ahead"`
+	} `json:"moved,omitempty"`
+	Changed []struct {
+		Name string          `json:"name"`
+		Was  json.RawMessage `json:"was"`
+		Is   json.RawMessage `json:"is"`
+	} `json:"changed,omitempty"`
+}
+
+// RefShown is a branch or a tag.
+type RefShown struct {
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	SnapshotID int64  `json:"snapshot-id"`
+}
+
+// SnapshotsAdded has the snapshots that one of the versions has.
+type SnapshotsAdded struct {
+	Added   []json.RawMessage `json:"added,omitempty"`
+	Removed []int64           `json:"removed,omitempty"`
+	More    int               `json:"more"`
+}
+
+// The parts of a rollback.
+const (
+	PartRefs = "refs"
+	PartAll  = "all"
+)
+
+// RollbackRequest takes a table back to an earlier state.
+type RollbackRequest struct {
+	To     string   `json:"to"`
+	Ref    string   `json:"ref,omitempty"`
+	Any    bool     `json:"any,omitempty"`
+	Parts  []string `json:"parts,omitempty"`
+	DryRun bool     `json:"dry-run,omitempty"`
+}
+
+// RolledBack is the commit that took a table back. Updates is empty if it was in that state.
+type RolledBack struct {
+	Requirements             json.RawMessage `json:"requirements"`
+	Updates                  json.RawMessage `json:"updates"`
+	Warnings                 []string        `json:"warnings"`
+	MetadataLocation         string          `json:"metadata-location"`
+	PreviousMetadataLocation string          `json:"previous-metadata-location"`
+}

@@ -1,0 +1,187 @@
+package management
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+	"strings"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/web"
+	"moorage/management/client"
+)
+
+// Versions has the methods of catalog.Catalog on the versions of tables, for one caller.
+type Versions interface {
+	LoadVersion(ctx context.Context, ident moorage.Identifier, name catalog.VersionName) (catalog.TableVersion, error)
+	Diff(ctx context.Context, ident moorage.Identifier, from, to catalog.VersionName) (catalog.Difference, error)
+	Rollback(ctx context.Context, ident moorage.Identifier, asked catalog.RollbackRequest) (catalog.RolledBack, error)
+}
+
+// versionOperations returns the operations on the versions of tables.
+func (s *server) versionOperations() []operation {
+	return []operation{
+		{"loadMetadata", http.MethodGet, "/metadata", s.loadMetadata},
+		{"diffVersions", http.MethodGet, "/diff", s.diffVersions},
+		{"rollbackTable", http.MethodPost, "/rollback", s.rollbackTable},
+	}
+}
+
+// tableOfQuery returns the table that the parameters of a request name.
+func tableOfQuery(q web.Query) (ident moorage.Identifier, err error) {
+	var texts [3]string
+	for i, name := range []string{"warehouse", "namespace", "table"} {
+		var given bool
+		texts[i], given, err = q.Text(name)
+		switch {
+		case err != nil:
+			return ident, err
+		case !given:
+			return ident, moorage.Errorf(moorage.KindBadRequest, "Parameter %s is missing", name)
+		}
+	}
+	ident = moorage.Identifier{
+		Warehouse: texts[0], Namespace: strings.Split(texts[1], moorage.LevelSeparator), Name: texts[2],
+	}
+	if err := moorage.ValidateWarehouse(ident.Warehouse); err != nil {
+		return ident, err
+	}
+	return ident, ident.Validate()
+}
+
+// versionIn returns the version in a parameter, or the version called without if it is missing.
+func (s *server) versionIn(q web.Query, parameter, without string) (catalog.VersionName, error) {
+	text, given, err := q.Text(parameter)
+	if err != nil {
+		return catalog.VersionName{}, err
+	}
+	if !given {
+		text = without
+	}
+	return catalog.ParseVersion(text, s.config.Now())
+}
+
+// loadMetadata answers with the content of the metadata file of a version.
+func (s *server) loadMetadata(w http.ResponseWriter, r *http.Request) error {
+	q := web.QueryOf(r)
+	ident, err := tableOfQuery(q)
+	if err != nil {
+		return err
+	}
+	name, err := s.versionIn(q, "version", "now")
+	if err != nil {
+		return err
+	}
+	version, err := s.config.Versions(web.CallerOf(r), nil, nil).LoadVersion(r.Context(), ident, name)
+	if err != nil {
+		return err
+	}
+	w.Header()["ETag"] = []string{`"` + version.Location + `"`}
+	return s.AnswerText(w, r, version.Document.Raw())
+}
+
+// diffVersions answers with what differs between two versions.
+func (s *server) diffVersions(w http.ResponseWriter, r *http.Request) error {
+	q := web.QueryOf(r)
+	ident, err := tableOfQuery(q)
+	if err != nil {
+		return err
+	}
+	from, err := s.versionIn(q, "from", "now~1")
+	if err != nil {
+		return err
+	}
+	to, err := s.versionIn(q, "to", "now")
+	if err != nil {
+		return err
+	}
+	found, err := s.config.Versions(web.CallerOf(r), nil, nil).Diff(r.Context(), ident, from, to)
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, difference{
+		From: tableVersionOf(found.From), To: tableVersionOf(found.To), Difference: found,
+	})
+}
+
+// difference is the answer of diffVersions. In JSON it has the members of the embedded value.
+type difference struct {
+	From client.TableVersion `json:"from"`
+	To   client.TableVersion `json:"to"`
+	catalog.Difference
+}
+
+func tableVersionOf(version catalog.TableVersion) client.TableVersion {
+	return client.TableVersion{MetadataLocation: version.Location, TimestampMS: version.Document.LastUpdatedMS()}
+}
+
+// rollbackTable takes a table back to an earlier state.
+func (s *server) rollbackTable(w http.ResponseWriter, r *http.Request) error {
+	keyID, err := web.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	lease, err := leaseIn(r)
+	if err != nil {
+		return err
+	}
+	ident, err := tableOfQuery(web.QueryOf(r))
+	if err != nil {
+		return err
+	}
+	body, err := s.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	f, err := web.ParseFields(body, "rollback request")
+	if err != nil {
+		return err
+	}
+	f.Require("to")
+	asked := catalog.RollbackRequest{Ref: f.Text("ref"), Any: f.Boolean("any"), DryRun: f.Boolean("dry-run")}
+	for _, part := range f.Texts("parts") {
+		switch part {
+		case client.PartRefs:
+		case client.PartAll:
+			asked.All = true
+		default:
+			f.Fail("member %q has %q; the parts are %q and %q", "parts", part, client.PartRefs, client.PartAll)
+		}
+	}
+	to := f.Text("to")
+	if f.Failure != nil {
+		return f.Failure
+	}
+	if asked.To, err = catalog.ParseVersion(to, s.config.Now()); err != nil {
+		return err
+	}
+	var key *catalog.Key
+	if keyID != "" {
+		key = &catalog.Key{
+			ID: keyID, Warehouse: ident.Warehouse, Method: r.Method,
+			Path: web.EscapedPath(r.URL) + "?" + r.URL.RawQuery, Body: sha256.Sum256(body),
+		}
+	}
+	done, err := s.config.Versions(web.CallerOf(r), key, lease).Rollback(r.Context(), ident, asked)
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, client.RolledBack{
+		Requirements: done.Requirements, Updates: done.Updates, Warnings: done.Warnings,
+		MetadataLocation: done.Table.Location, PreviousMetadataLocation: done.Was.Location,
+	})
+}
+
+// leaseIn returns the lease that a request names, or nil if it names none.
+func leaseIn(r *http.Request) (*catalog.Lease, error) {
+	values := r.Header.Values("X-Moorage-Lease")
+	if len(values) == 0 {
+		return nil, nil
+	}
+	if len(values) > 1 {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "There are %d X-Moorage-Lease headers", len(values))
+	}
+	lease, err := catalog.ParseLease(values[0])
+	return &lease, err
+}
