@@ -260,6 +260,7 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 			return gate.Pass(ctx, n.gate, request, func() error { return nil })
 		},
 		Hosts: c.HostNames(),
+		Home:  n.homePage,
 	})
 	if c.Maintenance != cli.MaintenanceOnly {
 		faces := rest.Config{

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	terminal "golang.org/x/term"
@@ -33,7 +34,8 @@ type person struct {
 func people(do func(ctx context.Context, p *person) error) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
 		return withServer(ctx, c, env, func(server *client.Client) error {
-			return do(ctx, newPerson(c, env, server))
+			p := newPerson(c, env, server)
+			return p.explained(ctx, do(ctx, p))
 		})
 	}
 }
@@ -51,6 +53,30 @@ func newPerson(c cli.Config, env cli.Environment, server *client.Client) *person
 		p.out.Width = 0
 	}
 	return p
+}
+
+// warehousesShown bounds the names of warehouses in an error.
+const warehousesShown = 10
+
+// explained adds the names of the warehouses to the error for one that does not exist, as far as
+// the caller may list them.
+func (p *person) explained(ctx context.Context, err error) error {
+	answered, ok := errors.AsType[*client.Error](err)
+	if !ok || answered.Type != typeNoWarehouse {
+		return err
+	}
+	_, name, _ := strings.Cut(answered.Message, ": ")
+	var page client.WarehousesPage
+	query := url.Values{"pageSize": {strconv.Itoa(warehousesShown)}}
+	text := answered.Message + "."
+	if p.get(ctx, client.RootManagement+client.Path("warehouses"), query, &page) == nil && len(page.Warehouses) > 0 {
+		var names []string
+		for _, each := range page.Warehouses {
+			names = append(names, each.Name)
+		}
+		text += " There are: " + strings.Join(names, ", ") + "."
+	}
+	return cli.No("%s Make one: moorage warehouse create %s --location URI", text, name)
 }
 
 // paged calls print with an output that may go to a pager.

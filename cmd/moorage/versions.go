@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"moorage"
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/management/client"
@@ -168,7 +169,7 @@ func refLines(d client.RefsDifference) (lines []string) {
 		if ref.Ahead == nil {
 			lines = append(lines, fmt.Sprintf("> %s back from %d to %d", ref.Name, ref.Was, ref.Is))
 		} else {
-			lines = append(lines, fmt.Sprintf("> %s +%s", ref.Name, counted(*ref.Ahead, "snapshot")))
+			lines = append(lines, fmt.Sprintf("> %s +%s", ref.Name, moorage.Counted(*ref.Ahead, "snapshot")))
 		}
 	}
 	for _, ref := range d.Added {

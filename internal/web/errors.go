@@ -192,7 +192,7 @@ func shortened(message string) string {
 
 // noRoute answers a request whose path is not in the route table.
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
-	s.writeFailure(w.(*exchange), r, failureNoRoute, "No such route: "+r.Method+" "+r.URL.EscapedPath())
+	s.writeFailure(w.(*exchange), r, failureNoRoute, noRouteMessage(r))
 	return nil
 }
 

@@ -69,6 +69,9 @@ type Config struct {
 	// Measure returns nil if a caller may read GET /metrics, and the refusal otherwise. By default
 	// every caller may.
 	Measure func(ctx context.Context, caller moorage.Caller) error
+	// Home returns the page that a browser gets at the root. uri is the address that the browser
+	// used. Every caller gets the page. By default there is none.
+	Home func(ctx context.Context, uri string) []byte
 	// Hosts are the host names that clients may use for the server, in addition to localhost and
 	// loopback addresses. Nil means any name. A server that trusts every caller must refuse all
 	// other names: the author of a page in a browser can point a domain name at the server's
@@ -173,6 +176,7 @@ func New(config Config) *Server {
 	s.exchanges.New = func() any { return &exchange{route: chi.NewRouteContext()} }
 	s.gzipWriters.New = newGzipWriter
 	s.routeProbes()
+	s.routeHome()
 	s.router.NotFound(s.adapt(s.unknown, s.authenticated(s.noRoute)))
 	s.router.MethodNotAllowed(s.adapt(s.unknown, s.authenticated(s.noMethod)))
 	return s
