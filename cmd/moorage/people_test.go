@@ -55,8 +55,8 @@ func (s *served) scriptResult(t *testing.T, data string, line, typed string, isT
 }
 
 // TestScripts runs the scripts in testdata against a demo. Each line that begins with "$ " is a
-// command of a person at a terminal, and each with "% " one whose output is a pipe. "< " is what the
-// person types. -update rewrites the answers.
+// command of a person at a terminal, and each with "% " one whose output is a pipe. "< " is what
+// the person types. -update rewrites the answers.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("testdata/*.script")
