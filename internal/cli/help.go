@@ -34,11 +34,12 @@ func overview() []helpGroup {
 		}},
 		{"Look", [][]helpEntry{
 			row(helpEntry{"ls, tree", "what there is"}, helpEntry{"show", "one table or view"}),
-			row(helpEntry{"diff", "two versions of it"}),
+			row(helpEntry{"find", "search all names"}, helpEntry{"diff", "two versions of it"}),
 		}},
 		{"Change", [][]helpEntry{
 			row(helpEntry{"mk, mv, rm", "make, rename, drop"}, helpEntry{"register", "a table from a file"}),
 			row(helpEntry{"set, unset", "properties"}, helpEntry{"tag, branch", "names of snapshots"}),
+			row(helpEntry{"label", "shown by engines"}),
 		}},
 		{"Undo", [][]helpEntry{row(helpEntry{"rollback", "an earlier version"})}},
 		{"Access", [][]helpEntry{

@@ -9,10 +9,12 @@ import (
 // operationHome is the operation of the page at the root, which browsers open.
 const operationHome = "home"
 
-// wrongBases are the beginnings of paths that other catalogs have before /v1. A client that was
+// wrongBases returns the beginnings of paths that other catalogs have before /v1. A client that was
 // configured for one of them sends its requests there.
-var wrongBases = []string{
-	"/api/catalog/", "/catalog/", "/iceberg/", "/polaris/", "/api/2.1/unity-catalog/iceberg/", "/v1/v1/",
+func wrongBases() []string {
+	return []string{
+		"/api/catalog/", "/catalog/", "/iceberg/", "/polaris/", "/api/2.1/unity-catalog/iceberg/", "/v1/v1/",
+	}
 }
 
 // noRouteMessage returns the message for a request whose path has no route. If the client seems to
@@ -21,7 +23,7 @@ func noRouteMessage(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	message := "No such route: " + r.Method + " " + path
 	isWrong := func(base string) bool { return strings.HasPrefix(path, base) }
-	if path != "/" && !slices.ContainsFunc(wrongBases, isWrong) {
+	if path != "/" && !slices.ContainsFunc(wrongBases(), isWrong) {
 		return message
 	}
 	return message + "; the base URI of this catalog is " + baseURI(r)
