@@ -34,13 +34,14 @@ const (
 	KindUnavailable                    // ServiceUnavailableException: nothing was or will be applied
 	KindCommitUnknown                  // CommitStateUnknownException: the commit may have been applied
 	KindPreconditionFailed             // PreconditionFailedException: If-Match names another version
+	KindGone                           // ChangesGoneException: the changes after a position are no longer known
 )
 
 var kindNames = [...]string{
 	KindInternal: "internal", KindBadRequest: "bad request", KindIllegalArgument: "illegal argument",
 	KindValidation: "validation", KindNotAuthorized: "not authorized", KindForbidden: "forbidden",
 	KindNoSuchWarehouse: "no such warehouse", KindNoSuchNamespace: "no such namespace",
-	KindNoSuchTable: "no such table", KindNoSuchView: "no such view", KindNotFound: "not found",
+	KindNoSuchTable: "no such table", KindNoSuchView: "no such view", KindNotFound: "not found", KindGone: "gone",
 	KindUnsupported: "unsupported", KindAlreadyExists: "already exists",
 	KindNamespaceNotEmpty: "namespace not empty", KindCommitFailed: "commit failed",
 	KindUnprocessable: "unprocessable", KindTooLarge: "too large",

@@ -16,6 +16,7 @@ import (
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
 	"moorage/catalog/grants"
+	"moorage/catalog/history"
 	"moorage/catalog/rebase"
 	"moorage/catalog/vending"
 	"moorage/catalog/warehouses"
@@ -145,6 +146,7 @@ type parts struct {
 	// grants and warehouses have no caller: Catalog.Grants and Catalog.Warehouses set it.
 	grants     *grants.Grants
 	warehouses *warehouses.Warehouses
+	history    *history.Feed
 	vending    *vending.Vending
 	labels     *labelTexts
 	browse     *browse.Browse // has no caller
@@ -216,6 +218,10 @@ func New(config Config) (*Catalog, error) {
 		Ledger: records, Pipeline: p.pipeline, Directory: names, Claims: p.claims, Guard: config.Guard,
 		Sealer: config.Sealer, LocalFolder: config.LocalFolder, Now: config.Now,
 	})
+	p.history = history.New(history.Config{
+		Ledger: records, Store: config.Store, Directory: names, Guard: config.Guard, Now: config.Now,
+		Logger: config.Logger,
+	})
 	return &Catalog{parts: p}, nil
 }
 
@@ -254,6 +260,9 @@ func (c *Catalog) Warehouses() *warehouses.Warehouses { return c.warehouses.As(c
 
 // Browse returns the verbs for looking at objects, for the caller of c.
 func (c *Catalog) Browse() *browse.Browse { return c.browse.As(c.caller) }
+
+// History returns the feed of the changes of the store.
+func (c *Catalog) History() *history.Feed { return c.history }
 
 // Documents returns the catalog's access to metadata files, for the packages that maintain these
 // files.

@@ -113,6 +113,7 @@ func (l *Ledger) applyOrSettle(ctx context.Context, batch registry.Batch) ([]reg
 	etags, err := l.store.Apply(ctx, batch)
 	switch {
 	case err == nil:
+		l.applied()
 		return etags, nil
 	case errors.Is(err, registry.ErrUnknown):
 		return nil, l.settle(ctx, *batch.Change)

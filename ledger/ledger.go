@@ -20,7 +20,7 @@ import (
 // settleTimeout bounds the lookup of the outcome of one Apply whose answer was lost.
 const settleTimeout = 10 * time.Second
 
-// Config configures Deps. All fields but Alone are required.
+// Config configures Deps. All fields but Alone and Applied are required.
 type Config struct {
 	Store registry.Store
 	// Alone is true if no other process uses the store. Then this process need not wait for the
@@ -29,6 +29,8 @@ type Config struct {
 	Now    func() time.Time
 	Random io.Reader // ids and jitter; safe for concurrent use
 	Logger *slog.Logger
+	// Applied is called after each mutation that happened. It must not wait. It may be nil.
+	Applied func()
 }
 
 // Deps is shared by all parts of a process that work on one store: a ledger, a name, and a clock.
@@ -46,6 +48,8 @@ type Ledger struct {
 	now    func() time.Time
 	random io.Reader
 	log    *slog.Logger
+
+	applied func()
 	// SettleTimeout bounds the lookup of the outcome of one Apply whose answer was lost. Set it
 	// before the first use. Default 10 s.
 	SettleTimeout time.Duration
@@ -60,6 +64,9 @@ func New(config Config) (Deps, error) {
 	if config.Store == nil || config.Now == nil || config.Random == nil || config.Logger == nil {
 		return Deps{}, errors.New("ledger: Store, Now, Random and Logger are required")
 	}
+	if config.Applied == nil {
+		config.Applied = func() {}
+	}
 	jitter, err := NewJitter(config.Random)
 	if err != nil {
 		return Deps{}, fmt.Errorf("seed the jitter: %w", err)
@@ -72,7 +79,7 @@ func New(config Config) (Deps, error) {
 	}
 	return Deps{config, &Ledger{
 		store: config.Store, now: config.Now, random: config.Random, log: config.Logger,
-		SettleTimeout: settleTimeout, jitter: jitter,
+		SettleTimeout: settleTimeout, jitter: jitter, applied: config.Applied,
 	}, owner}, nil
 }
 

@@ -42,6 +42,8 @@ type Config struct {
 	// Backup copies the store to a new folder called name, in a folder that Backup chooses, and
 	// returns when the copy is durable. It checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (client.Backup, error)
+	// History has the feed of changes. Default: KindUnsupported.
+	History History
 	// Leases grants leases on the tables that FindTable finds.
 	Leases    Leases
 	FindTable FindTable
@@ -98,6 +100,9 @@ func (c Config) withDefaults() Config {
 		c.Backup = func(context.Context, string) (client.Backup, error) {
 			return client.Backup{}, moorage.Errorf(moorage.KindUnsupported, "This server makes no backups")
 		}
+	}
+	if c.History == nil {
+		c.History = noHistory{}
 	}
 	if c.Gate == nil {
 		c.Gate = gate.AdmitAll()
@@ -196,6 +201,7 @@ func (s *server) operations() []operation {
 	return slices.Concat(s.warehouseOperations(), s.accessOperations(), s.maintenanceOperations(), []operation{
 		{"openapi", get, "/openapi.yaml", describe},
 		{"diagnose", get, "/doctor", s.diagnose},
+		{"listChanges", get, "/changes", s.listChanges},
 		{"retryUnfinished", post, "/doctor/{id}/retry", s.change(s.retryUnfinished)},
 		{"abortUnfinished", post, "/doctor/{id}/abort", s.change(s.abortUnfinished)},
 		{"backup", post, "/backup", nearby(s.change(s.backup))},

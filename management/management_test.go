@@ -111,6 +111,9 @@ func newServer(t *testing.T, config Config) http.Handler {
 	config.Check = config.Recovery.(interface {
 		Check(ctx context.Context) (check.Report, error)
 	}).Check
+	if config.History == nil {
+		config.History = fakeHistory{}
+	}
 	if config.Leases == nil {
 		config.Leases, config.FindTable = fakeLeases{f}, fakeLeases{f}.find
 	}

@@ -268,6 +268,7 @@ func managementCells() []managementCell {
 		{operation: "clearTombstone", method: "POST", path: "/warehouses/w/tombstones/clear", body: `{"location":"file:///lake/none"}`, object: "w", answered: 404},
 		{operation: "dropWarehouse", method: "DELETE", path: "/warehouses/w", answered: 409}, // it has namespaces
 		{operation: "rotateSecrets", method: "POST", path: "/secrets/rotate"},
+		{operation: "listChanges", method: "GET", path: "/changes"},
 		{operation: "searchObjects", method: "GET", path: "/search?q=a"},
 		{operation: "loadStats", method: "GET", path: "/warehouses/w/stats", object: "w"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w", object: "w"},

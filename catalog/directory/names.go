@@ -35,13 +35,17 @@ type Found struct {
 
 // Object returns r in the form that an access decision needs. ident is the name in the request.
 func (r *Found) Object(ident moorage.Identifier) gate.Object {
+	path := make([]access.Object, 0, len(r.Above)+1)
+	return gate.Object{Ident: ident, Path: append(append(path, ObjectOf(r.Pointer)), r.Above...)}
+}
+
+// ObjectOf returns a table or view in the form that an access decision needs.
+func ObjectOf(pointer registry.Pointer) access.Object {
 	kind := access.Table
-	if r.Pointer.View {
+	if pointer.View {
 		kind = access.View
 	}
-	path := make([]access.Object, 0, len(r.Above)+1)
-	path = append(path, access.Object{ID: access.ID(r.Pointer.ID), Kind: kind, Creator: r.Pointer.Creator})
-	return gate.Object{Ident: ident, Path: append(path, r.Above...)}
+	return access.Object{ID: access.ID(pointer.ID), Kind: kind, Creator: pointer.Creator}
 }
 
 // Granted returns r with a changed pointer, for the next version of its record: it records that

@@ -118,8 +118,25 @@ func (p *Path) object(on moorage.Identifier) gate.Object {
 	}
 }
 
-// since returns the time when record got its present state.
-func (p *Path) since() time.Time {
+// AboveAt returns the containers of Above that have had their present state since before a time. It
+// leaves out a container in one that it leaves out. So no container that got its name later is in
+// the result.
+func (p *Path) AboveAt(at time.Time) []access.Object {
+	if p.Warehouse.Since.After(at) {
+		return nil
+	}
+	earlier := *p
+	for i, level := range p.levels {
+		if level.head.Since.After(at) {
+			earlier.levels = p.levels[:i]
+			break
+		}
+	}
+	return earlier.Above()
+}
+
+// Since returns the time when the last namespace, or the warehouse, got its present state.
+func (p *Path) Since() time.Time {
 	if len(p.levels) == 0 {
 		return p.Warehouse.Since
 	}
@@ -434,7 +451,7 @@ func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return now.Sub(p.since()).Abs() > DroppingStale, nil
+	return now.Sub(p.Since()).Abs() > DroppingStale, nil
 }
 
 // PutBack makes the namespace or warehouse at the end of p live again, which a drop left in state

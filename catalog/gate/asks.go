@@ -230,6 +230,7 @@ func asks() map[Verb][]Ask {
 
 		Describe:        one(OfServer, access.See),
 		Diagnose:        operate,
+		ListChanges:     one(OfServer, access.See), // package history decides about each event
 		Backup:          operate,
 		RotateSecrets:   one(OfServer, access.Admin),
 		RetryUnfinished: operate,

@@ -66,6 +66,7 @@ const (
 const (
 	Describe        Verb = "describe-management"
 	Diagnose        Verb = "diagnose"
+	ListChanges     Verb = "list-changes"
 	Backup          Verb = "backup"
 	RotateSecrets   Verb = "rotate-secrets"
 	RetryUnfinished Verb = "retry-unfinished"
@@ -199,6 +200,8 @@ func table() []Row {
 
 		{Verb: Describe, On: access.Server, Reads: true, Management: []string{"openapi"}},
 		{Verb: Diagnose, On: access.Server, Reads: true, Management: []string{"diagnose"}},
+		// Package history decides about each event.
+		{Verb: ListChanges, On: access.Server, Reads: true, Management: []string{"listChanges"}},
 		{Verb: Backup, On: access.Server, Keyed: true, Management: []string{"backup"}},
 		{Verb: RotateSecrets, On: access.Server, Keyed: true, Management: []string{"rotateSecrets"}},
 		{Verb: RetryUnfinished, On: access.Server, Keyed: true, Management: []string{"retryUnfinished"}},

@@ -23,6 +23,7 @@ func commands() map[string]cli.Action {
 
 		"ls":       people(listObjects),
 		"tree":     people(tree),
+		"changes":  people(changes),
 		"show":     people(show),
 		"find":     people(findObjects),
 		"mk":       people(makeNamespace),

@@ -177,6 +177,7 @@ func (n *node) openLedger() (err error) {
 	}
 	n.ledger, err = ledger.New(ledger.Config{
 		Store: n.guard.Watch(metered), Alone: alone, Now: time.Now, Random: rand.Reader, Logger: n.logger,
+		Applied: func() { n.catalog.History().Wake() }, // no mutation begins before there is a catalog
 	})
 	return err
 }
@@ -297,6 +298,7 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 	}
 	leased, find := leases.New(n.ledger.Ledger), n.catalog.Pointers().FindForLease
 	return management.Config{
+		History:  n.catalog.History(),
 		Recovery: n.recovery, Purges: n.purges, Check: n.checker.Check, Findings: n.findings,
 		Backup: newBackups(c, n.store), Gate: n.gate,
 		Access: func(caller moorage.Caller) management.Access { return n.catalog.As(caller).Grants() },
@@ -411,6 +413,7 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 // requests that were cut off may end while the other parts are closed.
 func (n *node) close() error {
 	if n.catalog != nil {
+		n.catalog.History().Close()
 		n.catalog.Documents().Close()
 	}
 	err := n.closers.close()

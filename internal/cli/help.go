@@ -35,6 +35,7 @@ func overview() []helpGroup {
 		{"Look", [][]helpEntry{
 			row(helpEntry{"ls, tree", "what there is"}, helpEntry{"show", "one table or view"}),
 			row(helpEntry{"find", "search all names"}, helpEntry{"diff", "two versions of it"}),
+			row(helpEntry{"changes", "everything, live"}),
 		}},
 		{"Change", [][]helpEntry{
 			row(helpEntry{"mk, mv, rm", "make, rename, drop"}, helpEntry{"register", "a table from a file"}),

@@ -41,8 +41,13 @@ type PeopleWords struct {
 
 	Long, Recursive, Purge, Replace, Delete, Move, AnyState, All, ExitCode bool
 	Kind, Sort, Only                                                       string
-	Depth                                                                  int
-	Keep                                                                   time.Duration
+
+	Follow              bool
+	State, Since        string // changes: --state and --since
+	Operations, Callers []string
+	Tail                int // changes: -n
+	Depth               int
+	Keep                time.Duration
 }
 
 // The values of --output.

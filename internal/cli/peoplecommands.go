@@ -73,6 +73,7 @@ dots, and those of the caller as KEY or TOKEN.
 // lookCommands returns the commands that show objects.
 func lookCommands() []command {
 	return []command{
+		changesCommand(),
 		{
 			operands: []Operand{OperandName},
 			name:     "ls", operand: "[NAME]", words: oneName(true, nil), connects: true,

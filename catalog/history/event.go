@@ -1,0 +1,258 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/catalog/gate"
+	"moorage/registry"
+)
+
+// Event is what a change did to one object.
+type Event struct {
+	// ID identifies the event: a reader that gets it twice may drop the second one.
+	ID string
+	// Position is directly after the change of the event. All events of a change have one position.
+	Position string
+	Time     time.Time // by the clock of the node that made the change
+	// Operation is one of Operations. Verb is the verb of the request, or of the server's job.
+	Operation, Verb string
+	// Count is the number of events of the change in this answer.
+	Count int
+	Kind  string // registry.ItemTable or another constant of its group; empty if Operation is OpUnreadable
+	// Ident is the name after the change, or before it for an object that ended. Previous is the
+	// name before a rename.
+	Ident    moorage.Identifier
+	Previous *moorage.Identifier
+	ObjectID registry.ID // zero for a principal or a role
+	UUID     string      // of a table or view
+	// Caller, Client and RequestID are those of the request. A commit that shared a version with
+	// others has them in Members too.
+	Caller, Client, RequestID                  string
+	MetadataLocation, PreviousMetadataLocation string
+	Purge                                      bool     // the drop asked for a purge
+	Actions                                    []string // as registry.Item.Actions
+	Summary                                    *registry.Summary
+	Members                                    []registry.Member
+}
+
+// The operations of events. The words without x- are those of the event notifications that the
+// Iceberg REST specification is about to get.
+const (
+	OpCreateTable     = "create-table"
+	OpRegisterTable   = "register-table"
+	OpUpdateTable     = "update-table"
+	OpRenameTable     = "rename-table"
+	OpDropTable       = "drop-table"
+	OpCreateView      = "create-view"
+	OpUpdateView      = "update-view"
+	OpRenameView      = "rename-view"
+	OpDropView        = "drop-view"
+	OpCreateNamespace = "create-namespace"
+	OpUpdateNamespace = "update-namespace-properties"
+	OpDropNamespace   = "drop-namespace"
+	OpCreateWarehouse = "x-create-warehouse"
+	OpChangeWarehouse = "x-change-warehouse"
+	OpDropWarehouse   = "x-drop-warehouse"
+	OpUndrop          = "x-undrop"
+	OpUnregister      = "x-unregister"
+	OpPurge           = "x-purge"  // the files are deleted
+	OpEnd             = "x-end"    // a dropped object can no longer come back
+	OpForget          = "x-forget" // likewise, because an operator asked for it
+	OpLabels          = "x-labels"
+	OpProtect         = "x-protect"
+	OpPolicy          = "x-policy" // maintenance
+	OpGrants          = "x-grants"
+	OpPrincipal       = "x-principal"
+	OpRole            = "x-role"
+	OpUnreadable      = "x-unreadable" // the record of the change cannot be read
+)
+
+// Operations returns the operations that a filter can name.
+func Operations() []string {
+	return []string{
+		OpCreateTable, OpRegisterTable, OpUpdateTable, OpRenameTable, OpDropTable, OpCreateView, OpUpdateView,
+		OpRenameView, OpDropView, OpCreateNamespace, OpUpdateNamespace, OpDropNamespace, OpCreateWarehouse,
+		OpChangeWarehouse, OpDropWarehouse, OpUndrop, OpUnregister, OpPurge, OpEnd, OpForget, OpLabels, OpProtect,
+		OpPolicy, OpGrants, OpPrincipal, OpRole, OpUnreadable,
+	}
+}
+
+// Kinds returns the kinds of objects that a filter can name.
+func Kinds() []string {
+	return []string{
+		registry.ItemWarehouse, registry.ItemNamespace, registry.ItemTable, registry.ItemView, registry.ItemPrincipal,
+		registry.ItemRole, registry.ItemGrants,
+	}
+}
+
+// isInternal reports whether a change is a step of a verb whose effect a later change completes, or
+// undoes an unfinished one.
+func isInternal(verb string) bool {
+	return strings.HasSuffix(verb, "-begin") || verb == "purge-forward" || verb == "put-back"
+}
+
+// operationOf returns the word for what a change with a verb did to an object.
+func operationOf(verb string, item registry.Item) string {
+	switch item.Kind {
+	case registry.ItemGrants:
+		return OpGrants
+	case registry.ItemPrincipal:
+		return OpPrincipal
+	case registry.ItemRole:
+		return OpRole
+	}
+	if word, only := onlyOperation(verb); only {
+		return word
+	}
+	switch item.Kind {
+	case registry.ItemWarehouse:
+		switch gate.Verb(verb) {
+		case gate.CreateWarehouse:
+			return OpCreateWarehouse
+		case gate.DropWarehouse:
+			return OpDropWarehouse
+		}
+		return OpChangeWarehouse
+	case registry.ItemNamespace:
+		return verb // create-namespace, update-namespace-properties or drop-namespace
+	}
+	return operationOnPointer(verb, item)
+}
+
+// operationOnPointer is operationOf for a table or a view. What a transaction or a register did to
+// the object shows in its locations.
+func operationOnPointer(verb string, item registry.Item) string {
+	ended := item.MetadataLocation == "" && item.PreviousMetadataLocation != ""
+	word := func(action string) string { return action + "-" + item.Kind }
+	switch v := gate.Verb(verb); {
+	case v == gate.Rename, v == gate.RenameView:
+		return word("rename")
+	case ended: // dropped, or replaced by a register
+		return word("drop")
+	case (v == gate.Register || v == gate.RegisterOver) && item.Kind == registry.ItemTable:
+		return OpRegisterTable
+	case item.PreviousMetadataLocation == "" && item.MetadataLocation != "", v == gate.RegisterView:
+		return word("create")
+	case item.MetadataLocation != "":
+		return word("update")
+	}
+	return "x-" + verb
+}
+
+// onlyOperation returns the word for verbs that do one thing to every object that they change.
+func onlyOperation(verb string) (word string, only bool) {
+	switch gate.Verb(verb) {
+	case gate.PutMaintenancePolicy, gate.DeleteMaintenancePolicy, gate.PauseMaintenance, gate.ResumeMaintenance,
+		gate.RescanMaintenance, gate.RunMaintenance, gate.AdoptFiles:
+		return OpPolicy, true
+	case gate.Unregister:
+		return OpUnregister, true
+	case gate.Purge:
+		return OpPurge, true
+	case gate.EndWindow:
+		return OpEnd, true
+	case "undrop":
+		return OpUndrop, true
+	case "forget":
+		return OpForget, true
+	case "put-labels":
+		return OpLabels, true
+	case "protect":
+		return OpProtect, true
+	}
+	return "", false
+}
+
+// eventsOf returns the events of a change. Internal steps have none.
+func eventsOf(placed registry.PositionedChange) []Event {
+	change := placed.Change
+	if placed.Unreadable != nil {
+		return []Event{{ID: idOf(change.ID, 0), Operation: OpUnreadable}}
+	}
+	if isInternal(change.Operation) {
+		return nil
+	}
+	events := make([]Event, len(change.Items))
+	for i, item := range change.Items {
+		events[i] = Event{
+			ID: idOf(change.ID, i), Time: change.Time, Operation: operationOf(change.Operation, item),
+			Verb: change.Operation, Kind: item.Kind, Ident: item.Ident, Previous: item.Previous, ObjectID: item.ID,
+			UUID: item.UUID, Caller: change.Principal, Client: change.Client, RequestID: change.RequestID,
+			MetadataLocation: item.MetadataLocation, PreviousMetadataLocation: item.PreviousMetadataLocation,
+			Purge: item.Purge, Actions: item.Actions, Summary: item.Summary, Members: change.Group,
+		}
+	}
+	return events
+}
+
+func idOf(change registry.ID, item int) string { return fmt.Sprintf("%s.%d", change, item) }
+
+// Filter selects events. An empty field selects all.
+type Filter struct {
+	// Warehouse, Namespace and Name are the scope: the server, a warehouse, a namespace with all
+	// that is in it, or an object. An event is in the scope if its name or its previous name is.
+	Warehouse string
+	Namespace moorage.Namespace
+	Name      string
+	// Kinds, Operations and Callers have the values that are selected. A caller is also selected if
+	// it made one of several commits that share a version.
+	Kinds, Operations, Callers []string
+	// Since leaves out events before a time.
+	Since time.Time
+}
+
+// check returns KindBadRequest if f cannot select anything.
+func (f Filter) check() error {
+	for _, kind := range f.Kinds {
+		if !slices.Contains(Kinds(), kind) {
+			return moorage.Errorf(moorage.KindBadRequest, "Unknown kind %q: it is one of %s",
+				moorage.Cut(kind, moorage.ShownBytesMax), strings.Join(Kinds(), ", "))
+		}
+	}
+	for _, operation := range f.Operations {
+		if !slices.Contains(Operations(), operation) {
+			return moorage.Errorf(moorage.KindBadRequest, "Unknown operation %q: it is one of %s",
+				moorage.Cut(operation, moorage.ShownBytesMax), strings.Join(Operations(), ", "))
+		}
+	}
+	if len(f.Namespace) > 0 && f.Warehouse == "" || f.Name != "" && len(f.Namespace) == 0 {
+		return moorage.Errorf(moorage.KindBadRequest,
+			"A namespace needs the parameter warehouse, and a name needs the parameter namespace")
+	}
+	return nil
+}
+
+// selects reports whether f selects an event.
+func (f Filter) selects(e Event) bool {
+	switch {
+	case len(f.Kinds) > 0 && !slices.Contains(f.Kinds, e.Kind),
+		len(f.Operations) > 0 && !slices.Contains(f.Operations, e.Operation),
+		len(f.Callers) > 0 && !f.isCalled(e),
+		!f.Since.IsZero() && !e.Time.IsZero() && e.Time.Before(f.Since):
+		return false
+	}
+	return f.has(e.Ident) || e.Previous != nil && f.has(*e.Previous)
+}
+
+func (f Filter) isCalled(e Event) bool {
+	return slices.Contains(f.Callers, e.Caller) || slices.ContainsFunc(e.Members, func(m registry.Member) bool {
+		return slices.Contains(f.Callers, m.Principal)
+	})
+}
+
+// has reports whether an object is in the scope of f.
+func (f Filter) has(ident moorage.Identifier) bool {
+	depth := len(f.Namespace)
+	switch {
+	case f.Warehouse == "":
+		return true
+	case ident.Warehouse != f.Warehouse, len(ident.Namespace) < depth,
+		!slices.Equal(ident.Namespace[:depth], f.Namespace):
+		return false
+	}
+	return f.Name == "" || len(ident.Namespace) == depth && ident.Name == f.Name
+}

@@ -1,0 +1,384 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/catalog/gate"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Bounds of one request.
+const (
+	// EventsMax is the most events that a request can ask for. A page may have more, because the
+	// events of one change are never split.
+	EventsMax = 1000
+	// WaitMax is the longest wait for an event.
+	WaitMax = time.Minute
+	// readsMax and readTime bound how many changes one request reads, and for how long. Reading
+	// 10,000 changes takes some 150 ms.
+	readsMax = 10_000
+	readTime = 2 * time.Second
+	// chunkMax is how many changes are read at once.
+	chunkMax = 500
+	// timeSlack is how much the clocks of the nodes may differ. A search by time begins so much
+	// earlier.
+	timeSlack = time.Minute
+)
+
+// Config has the parts of a Feed. Guard and Logger may be nil.
+type Config struct {
+	Ledger    *ledger.Ledger
+	Store     registry.Store // for reading changes
+	Directory *directory.Directory
+	// Guard authorizes callers. If it is nil, every caller sees everything.
+	Guard  *gate.Guard
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Feed is the feed of a store. It is safe for concurrent use.
+type Feed struct {
+	config   Config
+	follower *follower
+
+	mu    sync.Mutex        // guards the fields below; leaf; never held during calls
+	store registry.ID       // the id of the store, zero until it is read
+	seen  registry.Position // the last position that was read
+}
+
+// New returns a feed. Close ends it.
+func New(config Config) *Feed {
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Feed{config: config, follower: newFollower(config)}
+}
+
+// Close ends all waits, and the reading for them.
+func (f *Feed) Close() { f.follower.close() }
+
+// Wake makes waits look for changes at once. This process calls it after each change of its own.
+func (f *Feed) Wake() { f.follower.poke() }
+
+// Query is a request for a page of events. At most one of After, Tail and From is set.
+type Query struct {
+	// After is a position, First or End. The default is First.
+	After string
+	// Tail asks for the last events, 1 to EventsMax of them.
+	Tail int
+	// From asks for the events since a time.
+	From time.Time
+	// Limit is the number of events after which the page ends. Default 100.
+	Limit int
+	// Wait is how long to wait for an event if there is none, up to WaitMax. Stopping ends the wait
+	// early when it is closed.
+	Wait     time.Duration
+	Stopping <-chan struct{}
+	Filter   Filter
+}
+
+// Page is a page of events, in the order of their changes.
+type Page struct {
+	Events []Event
+	// Next is the position from which the next page goes on. It is behind everything that the page
+	// read, also what the filter left out.
+	Next string
+	// First is the position before the first change that is kept.
+	First string
+	// AtEnd reports that there was no change after Next.
+	AtEnd bool
+}
+
+// Read returns a page of the events that the caller may see.
+//
+// Errors: KindBadRequest for an invalid query; KindGone if the position is of another store, beyond
+// the end, or before changes that were deleted; KindTooManyRequests if too many requests wait;
+// KindNotAuthorized; KindUnavailable; the error of ctx.
+func (f *Feed) Read(ctx context.Context, caller moorage.Caller, q Query) (Page, error) {
+	const op = "history.Read"
+	if err := q.Filter.check(); err != nil {
+		return Page{}, err
+	}
+	if q.Limit <= 0 {
+		q.Limit = 100
+	}
+	q.Limit = min(q.Limit, EventsMax)
+	began := f.config.Now()
+	r := &reading{Feed: f, query: q, caller: caller}
+	err := r.begin(ctx)
+	if err == nil && q.Tail == 0 {
+		err = r.page(ctx)
+	}
+	for err == nil && len(r.found) == 0 && r.atEnd {
+		left := min(q.Wait, WaitMax) - f.config.Now().Sub(began)
+		if left <= 0 {
+			break
+		}
+		var ended bool
+		if ended, err = f.follower.await(ctx, r.at, left, q.Stopping); ended {
+			break
+		}
+		r.waited = true
+		err = r.page(ctx)
+	}
+	if _, ok := errors.AsType[*moorage.Error](err); err != nil && !ok {
+		err = ledger.StoreError(op, err)
+	}
+	if err != nil {
+		return Page{}, moorage.Annotate(op, "", err)
+	}
+	return r.answer(), nil
+}
+
+// reading is one request.
+type reading struct {
+	*Feed
+	query  Query
+	caller moorage.Caller
+
+	id      registry.ID
+	horizon registry.Horizon
+	at      registry.Position // everything up to here was read
+	from    registry.Position // where the page began
+	found   []Event
+	atEnd   bool
+	waited  bool // so the follower knows the end well enough
+}
+
+// begin finds the position at which the request begins.
+func (r *reading) begin(ctx context.Context) (err error) {
+	if r.id, err = r.storeID(ctx); err != nil {
+		return err
+	}
+	if r.horizon, err = registry.ReadHorizon(ctx, r.config.Store); err != nil {
+		return err
+	}
+	switch q := r.query; {
+	case q.Tail > 0:
+		return r.beginTail(ctx)
+	case !q.From.IsZero():
+		r.query.Filter.Since = q.From
+		r.at, err = r.positionAt(ctx, q.From.Add(-timeSlack))
+		return err
+	case q.After == "" || q.After == First:
+		r.at = r.horizon.Position
+		return nil
+	case q.After == End:
+		r.at, err = registry.Head(ctx, r.config.Store, r.horizon.Position)
+		return err
+	}
+	position, isOurs, err := parse(r.id, r.query.After)
+	if err != nil {
+		return err
+	}
+	if !isOurs {
+		return r.gone(ctx, "The position %s is of another store, such as the one that this store is a copy of",
+			r.query.After)
+	}
+	r.at = position
+	return nil
+}
+
+// storeID returns the id of the store.
+func (f *Feed) storeID(ctx context.Context) (registry.ID, error) {
+	f.mu.Lock()
+	id := f.store
+	f.mu.Unlock()
+	if !id.IsZero() {
+		return id, nil
+	}
+	id, err := f.config.Ledger.StoreID(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.store = id
+	return id, err
+}
+
+// gone returns the refusal of a position that cannot be continued. why is the reason.
+func (r *reading) gone(ctx context.Context, why string, args ...any) error {
+	head, err := registry.Head(ctx, r.config.Store, r.horizon.Position)
+	if err != nil {
+		return err
+	}
+	return moorage.Errorf(moorage.KindGone, why+". List what you follow again, then go on with after=%s",
+		append(args, format(r.id, head))...)
+}
+
+// page reads changes from r.at on until it has enough events, or reaches a bound or the end.
+func (r *reading) page(ctx context.Context) error {
+	viewer, err := r.viewer(ctx)
+	if err != nil {
+		return err
+	}
+	deadline := r.config.Now().Add(readTime)
+	r.from = r.at
+	for left := readsMax; left > 0 && len(r.found) < r.query.Limit && r.config.Now().Before(deadline); {
+		placed, err := r.changes(ctx, min(chunkMax, left))
+		if errors.Is(err, registry.ErrForgotten) {
+			return r.forgotten(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if r.atEnd = len(placed) == 0; r.atEnd {
+			break
+		}
+		left -= len(placed)
+		isFull, err := r.take(ctx, viewer, placed)
+		if err != nil || isFull {
+			return err
+		}
+	}
+	if r.atEnd && r.at == r.from {
+		return r.checkEnd(ctx)
+	}
+	return nil
+}
+
+// changes returns at most limit changes after r.at. They come from memory while the follower has
+// them.
+func (r *reading) changes(ctx context.Context, limit int) ([]registry.PositionedChange, error) {
+	placed, known := r.follower.after(r.at, limit)
+	var err error
+	if !known || len(placed) == 0 && !r.waited {
+		placed, err = registry.Follow(ctx, r.config.Store, r.at, limit)
+	}
+	if len(placed) > 0 {
+		r.notice(placed[len(placed)-1].Position)
+	}
+	return placed, err
+}
+
+func (f *Feed) notice(position registry.Position) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = max(f.seen, position)
+}
+
+// take adds the events of changes that were read, and moves r.at. isFull reports that the page ends
+// before the last of the changes.
+func (r *reading) take(ctx context.Context, viewer *viewer, placed []registry.PositionedChange) (
+	isFull bool, err error) {
+	selected := make([][]Event, len(placed))
+	for i, each := range placed {
+		for _, event := range eventsOf(each) {
+			if r.query.Filter.selects(event) {
+				selected[i] = append(selected[i], event)
+			}
+		}
+	}
+	if err := viewer.prepare(ctx, selected); err != nil {
+		return false, err
+	}
+	for i, each := range placed {
+		if len(r.found) >= r.query.Limit || r.at != r.from && viewer.isFull(selected[i]) {
+			return true, nil
+		}
+		shown, err := viewer.show(ctx, selected[i])
+		if err != nil {
+			return false, err
+		}
+		for _, event := range shown {
+			event.Position, event.Count = format(r.id, each.Position), len(shown)
+			r.found = append(r.found, event)
+		}
+		r.at = each.Position
+	}
+	return false, nil
+}
+
+// forgotten returns the refusal of a position before changes that were deleted.
+func (r *reading) forgotten(ctx context.Context) error {
+	horizon, err := registry.ReadHorizon(ctx, r.config.Store)
+	if err != nil {
+		return err
+	}
+	at := format(r.id, horizon.Position)
+	return moorage.Errorf(moorage.KindGone,
+		"Changes up to %s are deleted. List what you follow again, then go on with after=%s", at, at)
+}
+
+// checkEnd returns KindGone if the position of the request is beyond the end of the changes.
+func (r *reading) checkEnd(ctx context.Context) error {
+	r.mu.Lock()
+	seen := r.seen
+	r.mu.Unlock()
+	if r.at <= max(seen, r.horizon.Position) {
+		return nil
+	}
+	head, err := registry.Head(ctx, r.config.Store, r.horizon.Position)
+	if err != nil {
+		return err
+	}
+	r.notice(head)
+	if r.at <= head {
+		return nil
+	}
+	return r.gone(ctx, "The position %s is beyond the last change", format(r.id, r.at))
+}
+
+// beginTail reads the last events. It finds a position with enough of them behind it by steps that
+// double.
+func (r *reading) beginTail(ctx context.Context) error {
+	head, err := registry.Head(ctx, r.config.Store, r.horizon.Position)
+	if err != nil {
+		return err
+	}
+	tail := min(r.query.Tail, EventsMax)
+	r.query.Limit = readsMax
+	for step := registry.Position(2 * tail); ; step *= 2 {
+		begin, deadline := r.horizon.Position, r.config.Now().Add(readTime)
+		if head-begin > step {
+			begin = head - step
+		}
+		r.at, r.found, r.atEnd = begin, nil, false
+		for !r.atEnd && r.config.Now().Before(deadline) { // a page may end early
+			if err := r.page(ctx); err != nil {
+				return err
+			}
+		}
+		if len(r.found) >= tail || begin == r.horizon.Position || step >= readsMax {
+			break
+		}
+	}
+	r.query.Limit = tail
+	cut := max(0, len(r.found)-tail)
+	for cut > 0 && r.found[cut-1].Position == r.found[cut].Position {
+		cut-- // a change is not split
+	}
+	r.found = r.found[cut:]
+	return nil
+}
+
+// positionAt returns a position before the first change since a time. The times of changes are
+// those of the nodes, so they are in order only roughly.
+func (r *reading) positionAt(ctx context.Context, at time.Time) (registry.Position, error) {
+	low := r.horizon.Position
+	high, err := registry.Head(ctx, r.config.Store, low)
+	for err == nil && low < high {
+		middle := low + (high-low)/2
+		var placed []registry.PositionedChange
+		placed, err = r.config.Store.Changes(ctx, middle, 1)
+		if err == nil && len(placed) > 0 && placed[0].Position <= high && placed[0].Unreadable == nil &&
+			placed[0].Change.Time.Before(at) {
+			low = placed[0].Position
+		} else {
+			high = middle
+		}
+	}
+	return low, err
+}
+
+// answer returns the page.
+func (r *reading) answer() Page {
+	return Page{
+		Events: r.found, Next: format(r.id, r.at), First: format(r.id, r.horizon.Position), AtEnd: r.atEnd,
+	}
+}

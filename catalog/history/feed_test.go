@@ -1,0 +1,389 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog"
+	"moorage/catalog/grants"
+	"moorage/catalog/history"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/testkit"
+	"moorage/testkit/catalogkit"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/storetest"
+)
+
+var stores storetest.Stores
+
+func TestMain(m *testing.M) { stores.Main(m) }
+
+// readAll returns all events from a position on, and the last position.
+func readAll(t *testing.T, feed *history.Feed, caller moorage.Caller, q history.Query) ([]history.Event, string) {
+	t.Helper()
+	var all []history.Event
+	for {
+		page, err := feed.Read(t.Context(), caller, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Events...)
+		q.After, q.Tail, q.From = page.Next, 0, time.Time{}
+		if page.AtEnd {
+			return all, page.Next
+		}
+	}
+}
+
+// newFeed returns the feed of another node over the store of f.
+func newFeed(t *testing.T, f *catalogkit.Fixture) *history.Feed {
+	t.Helper()
+	feed := f.Other(f.Store).History()
+	t.Cleanup(feed.Close)
+	return feed
+}
+
+// TestKilledReader reads the feed while writers commit. The reader is killed again and again: it
+// loses the page that it got last, or repeats it, and goes on at another node from the position
+// that it kept. It sees each event, in the order of the changes.
+func TestKilledReader(t *testing.T) {
+	t.Parallel()
+	stores.Each(t, func(t *testing.T, store registry.Store) {
+		const writers, commits = 4, 15
+		f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
+		for n := range writers {
+			f.Create(fmt.Sprint("t", n))
+		}
+		var writing sync.WaitGroup
+		var left atomic.Int64
+		left.Store(writers)
+		for n := range writers {
+			writing.Go(func() {
+				defer left.Add(-1)
+				for i := range commits {
+					if _, err := f.Commit(f.Ctx, testkit.Ident(fmt.Sprint("t", n)),
+						catalogkit.SetProperty(t, "n", fmt.Sprint(i))); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		var got []history.Event
+		seen := make(map[string]bool)
+		position, lives := history.First, 0
+		for ended := false; !ended; lives++ {
+			ended = left.Load() == 0 // what is written is all there before the next page is read
+			feed := newFeed(t, f)
+			for range 3 {
+				page, err := feed.Read(t.Context(), moorage.Anonymous(), history.Query{After: position, Limit: 7})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ended = ended && page.AtEnd; !page.AtEnd && lives%3 == 0 {
+					break // it dies before it keeps anything
+				}
+				for _, e := range page.Events {
+					if !seen[e.ID] {
+						seen[e.ID] = true
+						got = append(got, e)
+					}
+				}
+				if lives%3 == 1 {
+					break // it dies before it keeps the position
+				}
+				position = page.Next
+			}
+			if lives > 10_000 {
+				t.Fatal("the reader does not come to an end")
+			}
+		}
+		writing.Wait()
+		want, _ := readAll(t, f.History(), moorage.Anonymous(), history.Query{})
+		if !slices.EqualFunc(got, want, func(a, b history.Event) bool { return a.ID == b.ID }) {
+			t.Fatalf("the killed reader saw %d events, the other one %d", len(got), len(want))
+		}
+		last, updates := make(map[registry.ID]string), 0
+		for _, e := range got {
+			if e.Kind != registry.ItemTable {
+				continue
+			}
+			if e.PreviousMetadataLocation != last[e.ObjectID] {
+				t.Errorf("%s of %s goes on from %q, not from %q", e.Operation, e.Ident, e.PreviousMetadataLocation,
+					last[e.ObjectID])
+			}
+			if last[e.ObjectID] = e.MetadataLocation; e.Operation == history.OpUpdateTable {
+				updates++
+			}
+		}
+		if updates == 0 || updates > writers*commits {
+			t.Errorf("%d updates", updates)
+		}
+	})
+}
+
+// TestBehindTheHorizon: a position before changes that were deleted, one of another store, and one
+// beyond the end are refused. The refusal names where to go on.
+func TestBehindTheHorizon(t *testing.T) {
+	t.Parallel()
+	stores.Each(t, func(t *testing.T, store registry.Store) {
+		f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
+		feed := f.History()
+		page, err := feed.Read(t.Context(), moorage.Anonymous(), history.Query{After: history.First})
+		if err != nil {
+			t.Fatal(err)
+		}
+		early := page.First
+		f.Create("a")
+		f.Create("b")
+		all, end := readAll(t, feed, moorage.Anonymous(), history.Query{})
+		read := func(after string) (history.Page, error) {
+			return newFeed(t, f).Read(t.Context(), moorage.Anonymous(), history.Query{After: after})
+		}
+		store8, digits, _ := strings.Cut(end, ".")
+		other := "00000000"
+		if store8 == other {
+			other = "11111111"
+		}
+		for _, position := range []string{other + "." + digits, end + "000"} {
+			_, err := read(position)
+			wantGone(t, err, end)
+		}
+		if _, err := read("x"); moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("no position: %v", err)
+		}
+
+		var horizon registry.Position
+		if _, err := fmt.Sscan(strings.TrimPrefix(all[len(all)-2].Position, store8+"."), &horizon); err != nil {
+			t.Fatal(err)
+		}
+		writes, err := ledger.Encode(ledger.Put(registry.HorizonKey(), registry.StateNone, registry.Horizon{Position: horizon}))
+		if err == nil {
+			_, err = registrytest.Ledger(store).Step(t.Context(), registry.Batch{Writes: writes})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = read(early)
+		wantGone(t, err, all[len(all)-2].Position)
+		_, after, _ := strings.Cut(moorage.MessageOf(err), "after=")
+		page, err = read(after)
+		if err != nil || len(page.Events) != 1 || page.Events[0].ID != all[len(all)-1].ID || page.First != after {
+			t.Errorf("from where the refusal says: %+v, %v", page, err)
+		}
+		for _, q := range []history.Query{{After: history.First}, {Tail: 5}, {From: f.Clock.Now().Add(-time.Hour)}} {
+			if page, err := feed.Read(t.Context(), moorage.Anonymous(), q); err != nil || len(page.Events) != 1 {
+				t.Errorf("%+v: %+v, %v", q, page, err)
+			}
+		}
+	})
+}
+
+func wantGone(t *testing.T, err error, on string) {
+	t.Helper()
+	if moorage.KindOf(err) != moorage.KindGone || !strings.HasSuffix(moorage.MessageOf(err), "go on with after="+on) {
+		t.Errorf("got %v, want a refusal that names %s", err, on)
+	}
+}
+
+// counted is a store that counts the reads of changes.
+type counted struct {
+	registry.Store
+	reads atomic.Int64
+}
+
+func (c *counted) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
+	c.reads.Add(1)
+	return c.Store.Changes(ctx, after, limit)
+}
+
+// TestWaits: requests that wait get the event of a change at once, and are read for together. One
+// more than the bound is refused, and closing the feed ends all waits.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	const waiting = 100
+	store := &counted{Store: memory.New(testkit.NewBits(1))}
+	f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
+	feed := f.History()
+	wait := func() (history.Page, error) {
+		return feed.Read(t.Context(), moorage.Anonymous(), history.Query{After: history.End, Wait: history.WaitMax})
+	}
+	await := func(n int) {
+		for feed.Waits() < n {
+			<-time.After(time.Millisecond)
+		}
+	}
+	var waits sync.WaitGroup
+	var events atomic.Int64
+	for range waiting {
+		waits.Go(func() {
+			page, err := wait()
+			if err != nil || len(page.Events) != 1 || !page.AtEnd {
+				t.Errorf("%+v, %v", page, err)
+			}
+			events.Add(1)
+		})
+	}
+	await(waiting)
+	before, began := store.reads.Load(), time.Now()
+	f.Create("t")
+	feed.Wake()
+	waits.Wait()
+	if took := time.Since(began); events.Load() != waiting || took > 10*time.Second {
+		t.Errorf("%d of %d waits ended after %s", events.Load(), waiting, took)
+	}
+	if reads := store.reads.Load() - before; reads > 20 {
+		t.Errorf("%d waits read the changes %d times", waiting, reads)
+	}
+
+	for range history.WaitsMax {
+		waits.Go(func() {
+			if page, err := wait(); err != nil || len(page.Events) > 0 {
+				t.Errorf("ended by a close: %+v, %v", page, err)
+			}
+		})
+	}
+	await(history.WaitsMax)
+	if _, err := wait(); moorage.KindOf(err) != moorage.KindTooManyRequests {
+		t.Errorf("one wait too many: %v", err)
+	}
+	feed.Close()
+	waits.Wait()
+}
+
+// TestFilters: each filter selects its events, in the words of the feed.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	f := catalogkit.New(t)
+	ann := f.Named("corp:ann")
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}
+	_, err := ann.CreateTable(ctx, testkit.Ident("t"), request)
+	must(err)
+	_, err = f.Commit(ctx, testkit.Ident("t"), catalogkit.SetProperty(t, "a", "b"))
+	must(err)
+	must(f.RenameTable(ctx, testkit.Ident("t"), testkit.Ident("u")))
+	must(f.DropTable(ctx, testkit.Ident("u"), catalog.DropOptions{}))
+	for _, tt := range []struct {
+		filter history.Filter
+		want   string
+	}{
+		{history.Filter{Kinds: []string{"table"}}, "create-table t, update-table t, rename-table u, drop-table u"},
+		{history.Filter{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"ns"}, Name: "t"},
+			"create-table t, update-table t, rename-table u"},
+		{history.Filter{Callers: []string{"corp:ann"}}, "create-table t"},
+		{history.Filter{Operations: []string{history.OpDropTable, history.OpRenameTable}}, "rename-table u, drop-table u"},
+		{history.Filter{Warehouse: "none"}, ""},
+		{history.Filter{Kinds: []string{"warehouse"}}, "x-create-warehouse "},
+	} {
+		events, _ := readAll(t, f.History(), moorage.Anonymous(), history.Query{Filter: tt.filter, Limit: 1})
+		var got []string
+		for _, e := range events {
+			got = append(got, e.Operation+" "+e.Ident.Name)
+		}
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("%+v: %q, want %s", tt.filter, got, tt.want)
+		}
+	}
+	tail, _ := readAll(t, f.History(), moorage.Anonymous(), history.Query{Tail: 2})
+	if len(tail) != 2 || tail[1].Operation != history.OpDropTable {
+		t.Errorf("the last two are %+v", tail)
+	}
+	for _, bad := range []history.Filter{
+		{Kinds: []string{"row"}}, {Operations: []string{"fly"}}, {Namespace: moorage.Namespace{"ns"}}, {Warehouse: "w", Name: "t"},
+	} {
+		if _, err := f.History().Read(ctx, moorage.Anonymous(), history.Query{Filter: bad}); moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+// TestHiddenNamesStayHidden: no answer to a caller has the name of a namespace, or of a table in
+// it, that the caller must not see, whatever happens to them. What the caller may see is all there.
+func TestHiddenNamesStayHidden(t *testing.T) {
+	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
+		s := catalogkit.NewSecured(t, store, alone)
+		s.Populate()
+		ctx, ann := t.Context(), s.Named(catalogkit.AnnName)
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		in := func(namespace, name string) moorage.Identifier {
+			return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{namespace}, Name: name}
+		}
+		s.Grant(catalogkit.OnWarehouse(), catalogkit.AnnName, access.Locate)
+		s.Grant(catalogkit.OnNamespace("ns"), catalogkit.BobName, access.Describe)
+		request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}
+		_, err := ann.CreateNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{"hidden"}, nil)
+		must(err)
+		for n, name := range []string{"secret", "secret2", "secret3"} {
+			request.Location = fmt.Sprint("file:///wh/", n) // a caller that may load a table sees its location
+			_, err = ann.CreateTable(ctx, in("hidden", name), request)
+			must(err)
+		}
+		s.Grant(catalogkit.OnNamespace("hidden"), catalogkit.EtlName, access.Describe)
+		must(ann.RenameTable(ctx, in("hidden", "secret"), in("ns", "moved"))) // out of hiding
+		must(ann.RenameTable(ctx, in("ns", "u"), in("hidden", "secretly")))   // into it
+		must(ann.DropTable(ctx, in("hidden", "secret2"), catalog.DropOptions{}))
+		must(ann.CommitTransaction(ctx, catalogkit.Warehouse, []catalog.TableChange{
+			{Ident: in("hidden", "secret3"), CommitRequest: catalogkit.SetProperty(t, "a", "b")},
+			{Ident: in("ns", "t"), CommitRequest: catalogkit.SetProperty(t, "a", "b")},
+		}))
+		_, err = ann.Commit(ctx, in("ns", "moved"), catalogkit.SetProperty(t, "a", "b"))
+		must(err)
+
+		ops := func(caller string, filter history.Filter) (got []string, text string) {
+			t.Helper()
+			events, _ := readAll(t, s.History(), moorage.Caller{Name: caller}, history.Query{Filter: filter, Limit: 3})
+			for _, e := range events {
+				got = append(got, e.Operation+" "+e.Ident.String())
+			}
+			encoded, err := json.Marshal(events)
+			must(err)
+			return got, string(encoded)
+		}
+		ns := moorage.Namespace{"ns"}
+		for name, filter := range map[string]history.Filter{
+			"all": {}, "warehouse": {Warehouse: catalogkit.Warehouse}, "namespace": {Warehouse: catalogkit.Warehouse, Namespace: ns},
+			"table":  {Warehouse: catalogkit.Warehouse, Namespace: ns, Name: "moved"},
+			"left":   {Warehouse: catalogkit.Warehouse, Namespace: ns, Name: "u"},
+			"hidden": {Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"hidden"}},
+		} {
+			got, text := ops(catalogkit.BobName, filter)
+			if strings.Contains(text, "hidden") || strings.Contains(text, "secret") || strings.Contains(text, `"principal"`) {
+				t.Errorf("%s: bob is shown %s", name, text)
+			}
+			if name == "namespace" && !slices.Equal(got, []string{
+				"create-namespace ns.", "create-table ns.t", "create-table ns.u", "update-table ns.t", "update-table ns.moved",
+			}) {
+				t.Errorf("bob sees of his namespace %q", got)
+			}
+		}
+		if got, _ := ops(catalogkit.AdminName, history.Filter{Kinds: []string{registry.ItemGrants}}); len(got) == 0 {
+			t.Error("the administrator sees no event of grants")
+		}
+		s.Change(grants.Change{Object: grants.Object{}, Grantee: catalogkit.BobName, Privileges: access.Describe})
+		if _, text := ops(catalogkit.BobName, history.Filter{}); !strings.Contains(text, "secret2") {
+			t.Error("with describe on the server bob does not see everything")
+		}
+	})
+}

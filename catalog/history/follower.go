@@ -1,0 +1,246 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"moorage"
+	"moorage/registry"
+)
+
+const (
+	// waitsMax bounds how many requests wait on a node.
+	waitsMax = 1000
+	// keptMax and keptBytesMax bound the changes that the follower keeps for the waits.
+	keptMax      = 4096
+	keptBytesMax = 16 << 20
+	// pollNumbered is the pause between two looks at a store whose changes get their positions
+	// later, and which other nodes write. pollAlone is the pause otherwise.
+	pollNumbered = 250 * time.Millisecond
+	pollAlone    = time.Second
+	// wakePause is the shortest pause between two looks.
+	wakePause = 50 * time.Millisecond
+	// idleMax is how long the follower goes on after the last wait.
+	idleMax = 10 * time.Second
+)
+
+// follower reads the changes once for all requests that wait. It reads only while there are such
+// requests, and for a short time after the last one. It is safe for concurrent use.
+type follower struct {
+	config Config
+	poll   time.Duration
+	wake   chan struct{} // has room for one
+	closed chan struct{}
+	runs   sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below; leaf; never held during calls
+	ended   bool
+	stop    context.CancelFunc // ends the present run
+	waits   int
+	running bool
+	idle    time.Time // when the last wait ended
+	from    registry.Position
+	head    registry.Position
+	kept    []registry.PositionedChange // the changes after from, up to head
+	bytes   int                         // about what kept takes
+	news    chan struct{}               // closed when head moves
+}
+
+func newFollower(config Config) *follower {
+	f := &follower{
+		config: config, poll: pollAlone, wake: make(chan struct{}, 1), closed: make(chan struct{}),
+		news: make(chan struct{}), stop: func() {},
+	}
+	if _, numbered := registry.Find[registry.Numberer](config.Store); numbered {
+		f.poll = pollNumbered
+	}
+	return f
+}
+
+// close ends the follower, and waits for it. A second call does nothing.
+func (f *follower) close() {
+	f.mu.Lock()
+	if !f.ended {
+		f.ended = true
+		close(f.closed)
+		f.stop()
+	}
+	f.mu.Unlock()
+	f.runs.Wait()
+}
+
+// poke makes the follower look for changes soon.
+func (f *follower) poke() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until there is a change after a position, for at most left. ended reports that there
+// was none, or that stopping or the follower ended the wait.
+//
+// Errors: KindTooManyRequests if too many requests wait; the error of ctx.
+func (f *follower) await(ctx context.Context, after registry.Position, left time.Duration,
+	stopping <-chan struct{}) (ended bool, err error) {
+	if !f.join(after) {
+		return true, moorage.Errorf(moorage.KindTooManyRequests, "%d requests wait for changes on this node already",
+			waitsMax)
+	}
+	defer f.leave()
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	for {
+		f.mu.Lock()
+		isNew, news := f.head > after, f.news
+		f.mu.Unlock()
+		if isNew {
+			return false, nil
+		}
+		select {
+		case <-news:
+		case <-timer.C:
+			return true, nil
+		case <-stopping:
+			return true, nil
+		case <-f.closed:
+			return true, nil
+		case <-ctx.Done():
+			return true, ctx.Err()
+		}
+	}
+}
+
+// join counts a wait, and starts the follower at a position if it does not run.
+func (f *follower) join(after registry.Position) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waits == waitsMax {
+		return false
+	}
+	f.waits++
+	if !f.running && !f.ended {
+		f.running, f.from, f.head, f.kept, f.bytes = true, after, after, nil, 0
+		var ctx context.Context
+		ctx, f.stop = context.WithCancel(context.Background())
+		f.runs.Go(func() { f.run(ctx) })
+	}
+	return true
+}
+
+func (f *follower) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waits--
+	f.idle = f.config.Now()
+}
+
+// after returns at most limit of the changes after a position, as far as the follower has read. ok
+// is false if it does not have them all.
+func (f *follower) after(position registry.Position, limit int) (placed []registry.PositionedChange, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.running || position < f.from || position > f.head {
+		return nil, false
+	}
+	at, found := slices.BinarySearchFunc(f.kept, position, func(c registry.PositionedChange, p registry.Position) int {
+		return cmp.Compare(c.Position, p)
+	})
+	if found {
+		at++
+	}
+	return slices.Clone(f.kept[at:min(at+limit, len(f.kept))]), true
+}
+
+// run reads changes until the follower is idle or closed.
+func (f *follower) run(ctx context.Context) {
+	failing := false
+	for {
+		f.mu.Lock()
+		if ctx.Err() != nil || f.waits == 0 && f.config.Now().Sub(f.idle) > idleMax {
+			f.running, f.kept = false, nil
+			f.stop()
+			f.mu.Unlock()
+			return
+		}
+		head := f.head
+		f.mu.Unlock()
+		placed, err := registry.Follow(ctx, f.config.Store, head, chunkMax)
+		if errors.Is(err, registry.ErrForgotten) {
+			err = f.skip(ctx)
+		}
+		if err != nil && ctx.Err() == nil && !failing {
+			f.config.Logger.Warn("changes cannot be read for requests that wait for them", "error", err)
+		}
+		failing = err != nil
+		if len(placed) > 0 {
+			f.add(placed)
+			if len(placed) == chunkMax {
+				continue
+			}
+		}
+		f.rest(ctx)
+	}
+}
+
+// rest pauses between two looks.
+func (f *follower) rest(ctx context.Context) {
+	least, most := time.NewTimer(wakePause), time.NewTimer(f.poll)
+	defer least.Stop()
+	defer most.Stop()
+	select {
+	case <-f.wake:
+		select {
+		case <-least.C:
+		case <-ctx.Done():
+		}
+	case <-most.C:
+	case <-ctx.Done():
+	}
+}
+
+// skip goes on behind changes that were deleted. The waits then find that out themselves.
+func (f *follower) skip(ctx context.Context) error {
+	horizon, err := registry.ReadHorizon(ctx, f.config.Store)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.from, f.head, f.kept, f.bytes = horizon.Position, horizon.Position, nil, 0
+	f.tellLocked()
+	return nil
+}
+
+// add keeps changes that were read.
+func (f *follower) add(placed []registry.PositionedChange) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept, f.head = append(f.kept, placed...), placed[len(placed)-1].Position
+	for _, each := range placed {
+		f.bytes += weightOf(each.Change)
+	}
+	drop := 0
+	for drop < len(f.kept) && (len(f.kept)-drop > keptMax || f.bytes > keptBytesMax) {
+		f.from = f.kept[drop].Position
+		f.bytes -= weightOf(f.kept[drop].Change)
+		drop++
+	}
+	f.kept = slices.Delete(f.kept, 0, drop)
+	f.tellLocked()
+}
+
+// tellLocked wakes all waits. mu must be held.
+func (f *follower) tellLocked() {
+	close(f.news)
+	f.news = make(chan struct{})
+}
+
+// weightOf returns about how many bytes of memory a change takes.
+func weightOf(change registry.Change) int {
+	return 500 + 800*len(change.Items) + 200*len(change.Versions) + 200*len(change.Group)
+}

@@ -1,0 +1,252 @@
+package history
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/directory"
+	"moorage/catalog/gate"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// namespacesMax bounds how many namespaces one page reads to decide what the caller may see.
+const namespacesMax = 64
+
+// viewer decides which events a caller sees, by one version of the access policy. It belongs to one
+// page.
+type viewer struct {
+	*Feed
+	who   *access.Who // nil: the caller sees everything
+	scope Filter
+	// whole is whether the caller has describe on the scope. since is when the scope began.
+	whole bool
+	since time.Time
+
+	paths    map[string]*directory.Path // by warehouse and namespace, as far as they exist
+	pointers map[registry.ID]registry.Record
+}
+
+// viewer returns the viewer of the caller.
+func (r *reading) viewer(ctx context.Context) (*viewer, error) {
+	v := &viewer{
+		Feed: r.Feed, scope: r.query.Filter, paths: make(map[string]*directory.Path),
+		pointers: make(map[registry.ID]registry.Record),
+	}
+	if r.config.Guard == nil {
+		return v, nil
+	}
+	who, _, err := r.config.Guard.Who(ctx, r.caller)
+	switch {
+	case moorage.KindOf(err) == moorage.KindUnsupported: // access control is off
+		return v, nil
+	case err != nil, who == nil: // nil: a job of the server
+		return v, err
+	}
+	v.who = who
+	return v, v.readScope(ctx)
+}
+
+// readScope decides whether the caller has describe on the scope.
+func (v *viewer) readScope(ctx context.Context) error {
+	scope := v.scope
+	if v.may(nil, describes()) {
+		v.whole = true
+		return nil
+	}
+	if scope.Warehouse == "" || scope.Name != "" { // an object is judged by its events: its name may be another's now
+		return nil
+	}
+	path, err := v.path(ctx, scope.Warehouse, scope.Namespace)
+	if err != nil || path == nil || path.Depth() < len(scope.Namespace) {
+		return err
+	}
+	v.whole, v.since = v.may(path.Above(), describes()), path.Since()
+	return nil
+}
+
+// describes returns the privilege that a caller needs on what an event names. It is the privilege
+// to load a table.
+func describes() access.Privileges { return gate.LoadTable.Needs(gate.OfObject, gate.Always) }
+
+// audits returns the privilege that events of principals and roles need.
+func audits() access.Privileges { return gate.LoadDecisions.Needs(gate.OfServer, gate.Always) }
+
+func (v *viewer) may(path []access.Object, asked access.Privileges) bool {
+	return v.who.Decide(path, asked).Outcome == access.Allow
+}
+
+// inScope reports whether an event names only objects in a scope on which the caller has describe.
+// A scope that is younger than the event had another of its name before it.
+func (v *viewer) inScope(e Event) bool {
+	return v.whole && !e.Time.Before(v.since) && v.scope.has(e.Ident) &&
+		(e.Previous == nil || v.scope.has(*e.Previous))
+}
+
+// prepare reads the pointers of the events that must be judged one by one.
+func (v *viewer) prepare(ctx context.Context, selected [][]Event) error {
+	if v.who == nil {
+		return nil
+	}
+	var keys []registry.Key
+	for _, events := range selected {
+		for _, e := range events {
+			if _, known := v.pointers[e.ObjectID]; known || v.inScope(e) || e.Ident.Name == "" || e.ObjectID.IsZero() {
+				continue
+			}
+			v.pointers[e.ObjectID] = registry.Record{}
+			keys = append(keys, registry.PointerKey(e.ObjectID))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	records, err := v.config.Ledger.Get(ctx, keys...)
+	for _, record := range records {
+		if record.Exists() {
+			pointer, err := ledger.Decode[registry.Pointer](record)
+			if err != nil {
+				return err
+			}
+			v.pointers[pointer.ID] = record
+		}
+	}
+	return err
+}
+
+// isFull reports whether showing the events would read more namespaces than one page may.
+func (v *viewer) isFull(events []Event) bool {
+	if v.who == nil {
+		return false
+	}
+	more := make(map[string]bool)
+	for _, e := range events {
+		for _, ident := range namesOf(e) {
+			if key := pathKey(ident.Warehouse, ident.Namespace); v.paths[key] == nil && !v.inScope(e) {
+				more[key] = true
+			}
+		}
+	}
+	return len(more) > 0 && len(v.paths)+len(more) > namespacesMax
+}
+
+// namesOf returns the names that an event has.
+func namesOf(e Event) []moorage.Identifier {
+	names := []moorage.Identifier{e.Ident}
+	if e.Previous != nil {
+		names = append(names, *e.Previous)
+	}
+	return names
+}
+
+// show returns the events that the caller may see.
+func (v *viewer) show(ctx context.Context, events []Event) (shown []Event, err error) {
+	for _, e := range events {
+		sees := v.who == nil
+		if !sees {
+			if sees, err = v.sees(ctx, e); err != nil {
+				return nil, err
+			}
+		}
+		if sees {
+			shown = append(shown, e)
+		}
+	}
+	return shown, nil
+}
+
+// sees reports whether the caller sees an event.
+func (v *viewer) sees(ctx context.Context, e Event) (bool, error) {
+	switch e.Kind {
+	case "": // the record cannot be read
+		return v.may(nil, describes()), nil
+	case registry.ItemPrincipal, registry.ItemRole:
+		return v.may(nil, audits()), nil
+	case registry.ItemGrants:
+		path, err := v.pathOf(ctx, e)
+		return err == nil && v.who.DecideGrant(path, 0).Outcome == access.Allow, err
+	}
+	if v.inScope(e) {
+		return true, nil
+	}
+	path, err := v.pathOf(ctx, e)
+	if err != nil || !v.may(path, describes()) {
+		return false, err
+	}
+	for _, ident := range namesOf(e) {
+		above, err := v.above(ctx, e, ident)
+		if err != nil || !v.may(above, describes()) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// pathOf returns the object of an event as it is now, with the containers that it is in. If the
+// object is gone, it returns the nearest container that is left.
+func (v *viewer) pathOf(ctx context.Context, e Event) ([]access.Object, error) {
+	if record := v.pointers[e.ObjectID]; e.Ident.Name != "" && record.Exists() {
+		pointer, err := ledger.Decode[registry.Pointer](record)
+		if err != nil {
+			return nil, err
+		}
+		above, err := v.config.Directory.AboveOf(ctx, pointer)
+		return append([]access.Object{directory.ObjectOf(pointer)}, above...), err
+	}
+	return v.above(ctx, e, e.Ident)
+}
+
+// above returns the container of a name that an event has, or the nearest one above it that is
+// left. A container that is younger than the event does not count: another one had its name then.
+func (v *viewer) above(ctx context.Context, e Event, ident moorage.Identifier) ([]access.Object, error) {
+	if ident.Warehouse == "" {
+		return nil, nil
+	}
+	path, err := v.path(ctx, ident.Warehouse, ident.Namespace)
+	if err != nil || path == nil {
+		return nil, err
+	}
+	if path.Depth() == len(ident.Namespace) && (path.ID() == e.ObjectID || v.isIn(e, path.ID())) {
+		return path.Above(), nil
+	}
+	return path.AboveAt(e.Time), nil
+}
+
+// isIn reports whether the table or view of an event is in the namespace with an id now.
+func (v *viewer) isIn(e Event, namespace registry.ID) bool {
+	record := v.pointers[e.ObjectID]
+	if !record.Exists() {
+		return false
+	}
+	pointer, err := ledger.Decode[registry.Pointer](record)
+	return err == nil && pointer.NamespaceID == namespace
+}
+
+// path returns the path to a namespace as far as it exists, nil if there is no such warehouse.
+func (v *viewer) path(ctx context.Context, warehouse string, namespace moorage.Namespace) (*directory.Path, error) {
+	key := pathKey(warehouse, namespace)
+	if path, known := v.paths[key]; known {
+		return path, nil
+	}
+	path, err := v.config.Directory.Path(ctx, warehouse, namespace)
+	switch moorage.KindOf(err) {
+	case moorage.KindNoSuchWarehouse:
+		path, err = nil, nil
+	case moorage.KindNoSuchNamespace:
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.paths[key] = path
+	return path, nil
+}
+
+// pathKey joins the names with bytes that no name can contain.
+func pathKey(warehouse string, namespace moorage.Namespace) string {
+	return strings.Join(slices.Concat([]string{warehouse}, namespace), "\x00")
+}

@@ -1,0 +1,72 @@
+package client
+
+import "time"
+
+// ChangesPage is a page of the feed of changes.
+type ChangesPage struct {
+	Events []Event `json:"events"`
+	// Next is the position from which the next request goes on, as its parameter after.
+	Next string `json:"next"`
+	// First is the position before the first change that is kept.
+	First string `json:"first"`
+	AtEnd bool   `json:"at-end"`
+}
+
+// Event is what a change did to one object.
+type Event struct {
+	ID        string    `json:"id"`
+	Position  string    `json:"position"`
+	Time      time.Time `json:"time,omitzero"`
+	Operation string    `json:"operation"`
+	Count     int       `json:"count"` // events of the same change in the answer
+	Kind      string    `json:"kind,omitempty"`
+	Warehouse string    `json:"warehouse,omitempty"`
+	Namespace []string  `json:"namespace,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	// Previous is the name before a rename.
+	Previous *EventName `json:"previous,omitempty"`
+	ObjectID string     `json:"object-id,omitempty"`
+	UUID     string     `json:"uuid,omitempty"`
+
+	Caller    string `json:"caller,omitempty"`
+	Client    string `json:"client,omitempty"`
+	RequestID string `json:"request-id,omitempty"`
+	Verb      string `json:"verb,omitempty"`
+	// Purge means that the drop asked for a purge. Actions are the updates of a commit.
+	Purge   bool     `json:"purge,omitempty"`
+	Actions []string `json:"actions,omitempty"`
+
+	MetadataLocation         string        `json:"metadata-location,omitempty"`
+	PreviousMetadataLocation string        `json:"previous-metadata-location,omitempty"`
+	Summary                  *EventSummary `json:"summary,omitempty"`
+	Members                  []EventMember `json:"members,omitempty"`
+}
+
+// EventName is the name of a table or view in its warehouse.
+type EventName struct {
+	Namespace []string `json:"namespace"`
+	Name      string   `json:"name"`
+}
+
+// EventSummary describes the version of a table or view after a change. A number that it does not
+// have is missing.
+type EventSummary struct {
+	Operation string `json:"operation,omitempty"` // of the head of branch main
+	Engine    string `json:"engine,omitempty"`    // which made the head
+	Snapshot  *int64 `json:"snapshot,omitempty"`  // id of the head
+	Snapshots *int64 `json:"snapshots,omitempty"`
+	Refs      *int64 `json:"refs,omitempty"`
+	Rows      *int64 `json:"rows,omitempty"`
+	Files     *int64 `json:"files,omitempty"`
+	Deletes   *int64 `json:"deletes,omitempty"`
+	Bytes     *int64 `json:"bytes,omitempty"`
+}
+
+// EventMember is one of several commits that share a version.
+type EventMember struct {
+	Caller    string    `json:"caller,omitempty"`
+	Client    string    `json:"client,omitempty"`
+	RequestID string    `json:"request-id,omitempty"`
+	Time      time.Time `json:"time"`
+	Snapshot  int64     `json:"snapshot,omitempty"`
+}
