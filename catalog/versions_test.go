@@ -9,42 +9,43 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/testkit/catalogkit"
 )
 
 // version reads the name of a version.
-func (f *fixture) version(text string) catalog.VersionName {
-	f.t.Helper()
-	name, err := catalog.ParseVersion(text, f.clock.Now())
+func version(f *catalogkit.Fixture, text string) catalog.VersionName {
+	f.T.Helper()
+	name, err := catalog.ParseVersion(text, f.Clock.Now())
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return name
 }
 
 // threeVersions makes the table t with the snapshots 10 and 11 and a property, an hour apart, and
 // returns its versions.
-func (f *fixture) threeVersions() []*catalog.Table {
-	f.t.Helper()
-	all := []*catalog.Table{f.create("t")}
+func threeVersions(f *catalogkit.Fixture) []*catalog.Table {
+	f.T.Helper()
+	all := []*catalog.Table{f.Create("t")}
 	for i := range int64(2) {
-		f.clock.Advance(time.Hour)
+		f.Clock.Advance(time.Hour)
 		parent := ""
 		if i > 0 {
 			parent = `"parent-snapshot-id":10,`
 		}
-		next, err := f.Commit(f.ctx, ident("t"), commitRequest(f.t, `[]`, fmt.Sprintf(
+		next, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(f.T, `[]`, fmt.Sprintf(
 			`[{"action":"add-snapshot","snapshot":{"snapshot-id":%d,%s"sequence-number":%d,"timestamp-ms":%d,"manifest-list":"file:///wh/ns/t/metadata/snap-%d.avro","summary":{"operation":"append"},"schema-id":0}},
 			{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}]`,
-			10+i, parent, i+1, f.clock.Now().UnixMilli(), i, 10+i)))
+			10+i, parent, i+1, f.Clock.Now().UnixMilli(), i, 10+i)))
 		if err != nil {
-			f.t.Fatal(err)
+			f.T.Fatal(err)
 		}
 		all = append(all, next)
 	}
-	f.clock.Advance(time.Hour)
-	next, err := f.Commit(f.ctx, ident("t"), commitRequest(f.t, `[]`, `[{"action":"set-properties","updates":{"k":"v"}}]`))
+	f.Clock.Advance(time.Hour)
+	next, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(f.T, `[]`, `[{"action":"set-properties","updates":{"k":"v"}}]`))
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return append(all, next)
 }
@@ -52,8 +53,8 @@ func (f *fixture) threeVersions() []*catalog.Table {
 // Versions are found by how far back they are, by their file, and by their time.
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	all := f.threeVersions()
+	f := catalogkit.New(t)
+	all := threeVersions(f)
 	at := func(i int) string {
 		return time.UnixMilli(all[i].Document.LastUpdatedMS()).Add(time.Second).UTC().Format(time.RFC3339)
 	}
@@ -61,7 +62,7 @@ func TestVersions(t *testing.T) {
 		"now": 3, "now~0": 3, "now~1": 2, "now~3": 0, path.Base(all[1].MetadataLocation): 1, path.Base(all[3].MetadataLocation): 3,
 		at(0): 0, at(2): 2, at(3): 3, "0s": 3, "90m": 1,
 	} {
-		found, err := f.LoadVersion(f.ctx, ident("t"), f.version(text))
+		found, err := f.LoadVersion(f.Ctx, ident("t"), version(f, text))
 		if err != nil || found.Location != all[want].MetadataLocation || found.Document.LastUpdatedMS() != all[want].Document.LastUpdatedMS() {
 			t.Errorf("%s is %s, %v; want version %d", text, found.Location, err, want)
 		}
@@ -70,36 +71,36 @@ func TestVersions(t *testing.T) {
 		"now~4": moorage.KindNotFound, "1.metadata.json": moorage.KindNotFound, "2001-01-01T00:00:00Z": moorage.KindNotFound,
 		"10": moorage.KindBadRequest, "main": moorage.KindBadRequest,
 	} {
-		_, err := f.LoadVersion(f.ctx, ident("t"), f.version(text))
-		wantKind(t, err, want)
+		_, err := f.LoadVersion(f.Ctx, ident("t"), version(f, text))
+		catalogkit.WantKind(t, err, want)
 	}
-	if err := f.files.Delete(f.ctx, all[1].MetadataLocation); err != nil {
+	if err := f.Files.Delete(f.Ctx, all[1].MetadataLocation); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.LoadVersion(f.ctx, ident("t"), f.version("now~2"))
-	wantKind(t, err, moorage.KindNotFound)
-	_, err = f.LoadVersion(f.ctx, ident("none"), f.version("now"))
-	wantKind(t, err, moorage.KindNoSuchTable)
+	_, err := f.LoadVersion(f.Ctx, ident("t"), version(f, "now~2"))
+	catalogkit.WantKind(t, err, moorage.KindNotFound)
+	_, err = f.LoadVersion(f.Ctx, ident("none"), version(f, "now"))
+	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
 }
 
 // A file that the log of a registered file names is not read unless it lies in a location of the
 // table: it may be of another one.
 func TestVersionsStayInTheTable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	all := f.threeVersions()
-	f.allow(testWarehouse, "file:///elsewhere")
-	if _, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, `[{"action":"set-location","location":"file:///elsewhere/t"}]`)); err != nil {
+	f := catalogkit.New(t)
+	all := threeVersions(f)
+	f.Allow(catalogkit.Warehouse, "file:///elsewhere")
+	if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, `[{"action":"set-location","location":"file:///elsewhere/t"}]`)); err != nil {
 		t.Fatal(err)
 	}
-	moved, err := f.LoadTable(f.ctx, ident("t"))
+	moved, err := f.LoadTable(f.Ctx, ident("t"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.UnregisterTable(f.ctx, ident("t")); err != nil {
+	if _, err := f.UnregisterTable(f.Ctx, ident("t")); err != nil {
 		t.Fatal(err)
 	}
-	registered, err := f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: moved.MetadataLocation})
+	registered, err := f.RegisterTable(f.Ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: moved.MetadataLocation})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,16 +108,16 @@ func TestVersionsStayInTheTable(t *testing.T) {
 	if log[0].MetadataLocation != all[0].MetadataLocation {
 		t.Fatalf("the log is %v", log)
 	}
-	_, err = f.LoadVersion(f.ctx, ident("u"), f.version("now~"+strconv.Itoa(len(log))))
-	wantKind(t, err, moorage.KindNotFound)
+	_, err = f.LoadVersion(f.Ctx, ident("u"), version(f, "now~"+strconv.Itoa(len(log))))
+	catalogkit.WantKind(t, err, moorage.KindNotFound)
 }
 
 // A difference has what the commits between two versions did.
 func TestDiff(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	all := f.threeVersions()
-	found, err := f.Diff(f.ctx, ident("t"), f.version("now~3"), f.version("now"))
+	f := catalogkit.New(t)
+	all := threeVersions(f)
+	found, err := f.Diff(f.Ctx, ident("t"), version(f, "now~3"), version(f, "now"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,10 +150,10 @@ func TestRollback(t *testing.T) {
 		{catalog.RollbackRequest{DryRun: true}, "now~2", 11, true},
 		{catalog.RollbackRequest{}, "now", 11, true},
 	} {
-		f := newFixture(t)
-		before := f.threeVersions()
-		tt.asked.To = f.version(tt.to)
-		done, err := f.Rollback(f.ctx, ident("t"), tt.asked)
+		f := catalogkit.New(t)
+		before := threeVersions(f)
+		tt.asked.To = version(f, tt.to)
+		done, err := f.Rollback(f.Ctx, ident("t"), tt.asked)
 		if err != nil {
 			t.Errorf("%s: %v", tt.to, err)
 			continue
@@ -167,30 +168,30 @@ func TestRollback(t *testing.T) {
 		if tt.want == 11 {
 			continue
 		}
-		back, err := f.Rollback(f.ctx, ident("t"), catalog.RollbackRequest{To: f.version("now~1"), All: true})
+		back, err := f.Rollback(f.Ctx, ident("t"), catalog.RollbackRequest{To: version(f, "now~1"), All: true})
 		if _, has := back.Table.Document.Property("k"); err != nil || head(back.Table) != 11 || !has {
 			t.Errorf("%s: taken back, main is at %d, %v", tt.to, head(back.Table), err)
 		}
-		f.wantClean()
+		f.WantClean()
 	}
 }
 
 // Rollbacks that cannot be are refused, and change nothing.
 func TestRollbackRefused(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	before := f.threeVersions()
+	f := catalogkit.New(t)
+	before := threeVersions(f)
 	for text, want := range map[string]moorage.Kind{
 		"12": moorage.KindNotFound, "none": moorage.KindNotFound, "now~9": moorage.KindNotFound, "2001-01-01T00:00:00Z": moorage.KindNotFound,
 	} {
-		_, err := f.Rollback(f.ctx, ident("t"), catalog.RollbackRequest{To: f.version(text)})
-		wantKind(t, err, want)
+		_, err := f.Rollback(f.Ctx, ident("t"), catalog.RollbackRequest{To: version(f, text)})
+		catalogkit.WantKind(t, err, want)
 	}
-	_, err := f.Rollback(f.ctx, ident("t"), catalog.RollbackRequest{To: f.version("10"), All: true})
-	wantKind(t, err, moorage.KindBadRequest)
-	_, err = f.Rollback(f.ctx, ident("t"), catalog.RollbackRequest{To: f.version("2h"), Ref: "audit"})
-	wantKind(t, err, moorage.KindBadRequest)
-	loaded, err := f.LoadTable(f.ctx, ident("t"))
+	_, err := f.Rollback(f.Ctx, ident("t"), catalog.RollbackRequest{To: version(f, "10"), All: true})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	_, err = f.Rollback(f.Ctx, ident("t"), catalog.RollbackRequest{To: version(f, "2h"), Ref: "audit"})
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	loaded, err := f.LoadTable(f.Ctx, ident("t"))
 	if err != nil || loaded.MetadataLocation != before[3].MetadataLocation {
 		t.Errorf("the table is at %s, %v", loaded.MetadataLocation, err)
 	}
