@@ -63,8 +63,8 @@ func (n *names) holder(identity string) string {
 	return ""
 }
 
-// numberOf returns the number of the principal or role that has a name now. It is zero if there is no
-// number.
+// numberOf returns the number of the principal or role that has a name now. It is zero if there is
+// no number.
 func (n *names) numberOf(text string) number { return n.numbered(n.present(text)) }
 
 // numbered returns the number of an identity, or zero if it has no number.

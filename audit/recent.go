@@ -23,8 +23,8 @@ func (r *recent) add(line Line) {
 	r.next = (r.next + 1) % DenialsMax
 }
 
-// ofRequest returns the lines of a request, the oldest first. It searches all lines, because it is called
-// rarely.
+// ofRequest returns the lines of a request, the oldest first. It searches all lines, because it is
+// called rarely.
 func (r *recent) ofRequest(requestID string) (found []Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

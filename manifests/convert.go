@@ -14,7 +14,9 @@ func sameValues(a, b *schema) bool {
 	return a.kind == b.kind && a.size == b.size && slices.Equal(a.symbols, b.symbols) &&
 		sameID(a.keyID, b.keyID) && sameID(a.itemID, b.itemID) &&
 		slices.EqualFunc(a.inner, b.inner, sameValues) &&
-		slices.EqualFunc(a.fields, b.fields, func(f, g field) bool { return f.matches(g) && sameValues(f.schema, g.schema) })
+		slices.EqualFunc(a.fields, b.fields, func(f, g field) bool {
+			return f.matches(g) && sameValues(f.schema, g.schema)
+		})
 }
 
 // sameID compares the ids of items, which some writers leave out.

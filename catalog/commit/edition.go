@@ -75,9 +75,11 @@ func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 	return e
 }
 
-// nextVersion returns the next version of base, the document to which found points. It returns base itself
-// if edit changes nothing.
-func nextVersion(now time.Time, found *directory.Found, base documents.Document, edit Edit) (documents.Document, error) {
+// nextVersion returns the next version of base, the document to which found points. It returns base
+// itself if edit changes nothing.
+func nextVersion(
+	now time.Time, found *directory.Found, base documents.Document, edit Edit,
+) (documents.Document, error) {
 	return edit.Next(base, envOf(now, found))
 }
 

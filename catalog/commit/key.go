@@ -62,7 +62,7 @@ const (
 // attempt has one. KindCommitUnknown if the store cannot report whether there is one, or if a
 // success cannot be returned again. Source: REST specification, Idempotency-Key.
 func (p *Pipeline) runWithKey(ctx context.Context, w *work) (Outcome, error) {
-	const op = "commit.once"
+	const op = "commit.runWithKey"
 	for {
 		end, other := p.inflight.begin(w.key.Record)
 		if other == nil {

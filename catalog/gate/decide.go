@@ -84,8 +84,8 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	return q.Refusal(decision)
 }
 
-// alternative returns the privileges to check, and the decision about them. If the table of verbs has
-// an alternative that the caller has, it returns the alternative and the decision about it.
+// alternative returns the privileges to check, and the decision about them. If the table of verbs
+// has an alternative that the caller has, it returns the alternative and the decision about it.
 // Otherwise it returns q.Asked and decision.
 func (q Question) alternative(who *access.Who, path []access.Object, decision access.Decision) (
 	access.Privileges, access.Decision) {

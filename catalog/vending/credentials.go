@@ -201,7 +201,7 @@ func (c *credentials) waitForRate(ctx context.Context, warehouse registry.ID) er
 		return nil
 	}
 	if !worker.Sleep(ctx, wait) {
-		return moorage.E("vending.turn", "", moorage.KindUnavailable, context.Cause(ctx))
+		return moorage.E("vending.waitForRate", "", moorage.KindUnavailable, context.Cause(ctx))
 	}
 	return nil
 }

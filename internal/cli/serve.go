@@ -107,9 +107,9 @@ func auditSettings() []setting {
 				"server of that machine."},
 		{name: "audit-reads", value: "summed|each|1/N", preset: "summed",
 			usage: "Which allowed reads get a line in the audit log. With summed, the first read of a caller, an " +
-				"operation and an object in a minute gets a line, and one more line has the number of its other reads. " +
-				"With each, every read gets a line. With 1/N, one read of N gets a line. Changes always get a line each. " +
-				"So do the first 100 refusals of a caller in a minute; the others share lines.",
+				"operation and an object in a minute gets a line, and one more line has the number of its other " +
+				"reads. With each, every read gets a line. With 1/N, one read of N gets a line. Changes always get " +
+				"a line each. So do the first 100 refusals of a caller in a minute; the others share lines.",
 			set: one(parseShare, "summed, each, or 1/N with N from 1 to 1000000",
 				func(c *Config) *int { return &c.AuditReads })},
 		{name: "audit-strict",

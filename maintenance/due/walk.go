@@ -38,8 +38,8 @@ type walk struct {
 // walking reports whether there is a walk to continue.
 func (f *following) walking() bool { return len(f.walks) > 0 }
 
-// skipLost handles changes that were deleted before the monitor read them. It skips them, and begins a
-// walk over all tables.
+// skipLost handles changes that were deleted before the monitor read them. It skips them, and
+// begins a walk over all tables.
 func (f *following) skipLost(ctx context.Context) error {
 	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are checked",
 		"position", f.value.Position)

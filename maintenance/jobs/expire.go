@@ -217,8 +217,8 @@ func (e *expiring) plan(base *metadata.Document, now time.Time) ([]metadata.Upda
 	return e.expiry.Updates(), nil
 }
 
-// writesOf returns the writes that accompany the commit: the writes of the job and of the caller. If
-// no file must be deleted, it returns the writes of the job's run instead of the job.
+// writesOf returns the writes that accompany the commit: the writes of the job and of the caller.
+// If no file must be deleted, it returns the writes of the job's run instead of the job.
 func (e *expiring) writesOf(ctx context.Context, before, next *catalog.Version) (catalog.Beside, error) {
 	beside := catalog.Beside{Rule: e.settings.Rule}
 	if e.extra != nil {
@@ -249,7 +249,7 @@ func (e *expiring) writesOf(ctx context.Context, before, next *catalog.Version) 
 	}
 	file, err := writeFile(ctx, e.jobs.ledger, e.store, value.Folder, "input", "input", int64(len(in.Expired)), body)
 	if err != nil {
-		return beside, moorage.E("jobs.beside", value.Folder, moorage.KindUnavailable, err)
+		return beside, moorage.E("jobs.writesOf", value.Folder, moorage.KindUnavailable, err)
 	}
 	beside.Lost = func(ctx context.Context) {
 		deleteFiles(context.WithoutCancel(ctx), e.jobs, e.store, value.Folder, []string{file.Location})

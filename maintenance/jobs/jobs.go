@@ -201,7 +201,8 @@ func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 	return &job{record: records[0], value: value}, nil
 }
 
-// clearFailures clears the failures of a job that made progress, so that a later failure begins a new row.
+// clearFailures clears the failures of a job that made progress, so that a later failure begins a
+// new row.
 func (at *job) clearFailures() {
 	at.value.Tries, at.value.Laters, at.value.LaterSince = 0, 0, time.Time{}
 	at.value.RestsUntil, at.value.LastError, at.value.Begun = time.Time{}, "", 0

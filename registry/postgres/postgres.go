@@ -232,8 +232,8 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return err
 }
 
-// withConn calls do with a connection that may write. If it returns ErrClosed or ErrUnavailable without
-// having called do, nothing was sent.
+// withConn calls do with a connection that may write. If it returns ErrClosed or ErrUnavailable
+// without having called do, nothing was sent.
 func (s *Store) withConn(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	conn, release, err := s.acquire(ctx, s.pool)
 	if err != nil {

@@ -220,7 +220,8 @@ func (s *Store) watchKept() {
 	}
 }
 
-// unfinished returns the writes that have not ended. If there are none, it notes that watchKept ends.
+// unfinished returns the writes that have not ended. If there are none, it notes that watchKept
+// ends.
 func (k *kept) unfinished() []*sending {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -196,7 +196,9 @@ func makeRoot(folder string, openFolder func(path string) (fileSystem, error)) (
 }
 
 // withParent opens the parent of folder as makeRoot does, and calls do with it.
-func withParent(folder string, openFolder func(path string) (fileSystem, error), do func(parent fileSystem) error) error {
+func withParent(
+	folder string, openFolder func(path string) (fileSystem, error), do func(parent fileSystem) error,
+) error {
 	parent, err := makeRoot(path.Dir(folder), openFolder)
 	if err != nil {
 		return err

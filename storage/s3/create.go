@@ -58,8 +58,8 @@ func (c *Client) create(ctx context.Context, o object, body []byte, id string, c
 	return fmt.Errorf("create %s: %w", o.location, orSlow(err))
 }
 
-// createError returns the error of a Create for which a check, with the result err, did not show that the
-// object is missing.
+// createError returns the error of a Create for which a check, with the result err, did not show
+// that the object is missing.
 func createError(o object, err error) error {
 	if err != nil {
 		return fmt.Errorf("create %s: check whether it exists: %w", o.location, orSlow(err))
