@@ -310,12 +310,12 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	f := catalogkit.New(t)
 	f.Create("t")
 	label(f, access.Table, "t", teamLabels("billing"))
-	table, err := f.LoadTable(f.Ctx, ident("t"))
+	_, err := f.LoadTable(f.Ctx, ident("t"))
 	testkit.Must(t, err)
 	pointer := f.PointerOf("t")
 	catalogkit.Tamper(f).Write(registry.Put(registry.LabelKey(pointer.ID), registry.StateNone, []byte("{")))
 	node := f.Other(f.Store) // which has kept nothing
-	if table, err = node.LoadTable(f.Ctx, ident("t")); err != nil || table.Labels.Text != nil || !table.Labels.Version.IsZero() {
+	if table, err := node.LoadTable(f.Ctx, ident("t")); err != nil || table.Labels.Text != nil || !table.Labels.Version.IsZero() {
 		t.Errorf("loaded with the labels %+v (%v)", table, err)
 	}
 	_, _, err = node.Labels().Load(f.Ctx, access.Table, ident("t"))

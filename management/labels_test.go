@@ -82,7 +82,7 @@ func TestLabelOperations(t *testing.T) {
 		if w.Code != tt.status || !strings.Contains(calls, tt.call) || tt.call == "" && calls != "" || !strings.Contains(w.Body.String(), tt.answer) {
 			t.Errorf("%s: %d %s, called %q", name, w.Code, w.Body, calls)
 		}
-		if got := strings.Join(w.Header()["ETag"], " "); got != tt.tag {
+		if got := w.Header()["ETag"]; strings.Join(got, " ") != tt.tag {
 			t.Errorf("%s: the ETag is %q, want %q", name, got, tt.tag)
 		}
 		if w.Code == http.StatusOK && w.Header().Get("Content-Type") != "application/json" {

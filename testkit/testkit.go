@@ -55,7 +55,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// After Follow, each Advance also calls the function set, with the new time. That is for a store
+// Follow has each later Advance also call the function set, with the new time. That is for a store
 // that has its own clock.
 func (c *Clock) Follow(set func(time.Time)) {
 	c.mu.Lock()

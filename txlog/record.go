@@ -96,8 +96,8 @@ type Entry struct {
 // Exists reports whether the transaction was in the log.
 func (e Entry) Exists() bool { return e.State != registry.StateNone }
 
-// While other operations hold the locks of a transaction's tables, recovery leaves the transaction
-// alone, until LockPatience after its deadline.
+// LockPatience is for how long after its deadline recovery leaves a transaction alone while other
+// operations hold the locks of its tables.
 const LockPatience = 5 * time.Minute
 
 // IsDue reports whether a node other than its coordinator may end a transaction at the time now. It

@@ -157,7 +157,7 @@ func (f *Fixture) SwitchAccessOn(warehouse string, privileges map[string]string)
 // The table-uuids of forged files.
 const ForgedUUID, OtherForgedUUID = "9c12d441-03fe-4693-9a96-a0705ddf69c2", "9c12d441-03fe-4693-9a96-a0705ddf69c3"
 
-// The life of a LimitedFiles credential.
+// LimitedLife is the life of a LimitedFiles credential.
 const LimitedLife = 2 * time.Hour
 
 // RestingTable is where a table lived that is gone. Credentials for it may have been given.
