@@ -438,6 +438,10 @@ type tableDocument struct {
 	Current       *int64              `json:"current-snapshot-id"`
 	Snapshots     []tableSnapshot     `json:"snapshots"`
 	Refs          map[string]tableRef `json:"refs"`
+	// MetadataLog has the earlier metadata files, the last one at its end.
+	MetadataLog []struct {
+		File string `json:"metadata-file"`
+	} `json:"metadata-log"`
 }
 
 type tableSchema struct {
@@ -473,6 +477,10 @@ type tableSnapshot struct {
 type tableRef struct {
 	SnapshotID int64  `json:"snapshot-id"`
 	Type       string `json:"type"`
+	// The retention of the ref. Nil: the ref does not set it.
+	MaxRefAgeMS      *int64 `json:"max-ref-age-ms"`
+	MinSnapshots     *int   `json:"min-snapshots-to-keep"`
+	MaxSnapshotAgeMS *int64 `json:"max-snapshot-age-ms"`
 }
 
 func parseTable(metadata json.RawMessage) (document tableDocument, err error) {

@@ -16,6 +16,7 @@ import (
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/management/client"
+	"moorage/metadata"
 )
 
 // query returns the parameters that name a table.
@@ -218,15 +219,10 @@ func rollback(ctx context.Context, p *person) error {
 	if p.All {
 		asked.Parts = []string{client.PartAll}
 	}
-	whole := client.RootManagement + client.Path("rollback")
-	if p.DryRun {
-		return p.printRequest(http.MethodPost, whole, found.query(), asked)
-	}
-	trial := asked
-	trial.DryRun = true
+	asked.DryRun = true // what was agreed to is then sent as a commit
 	var plan client.RolledBack
 	request := client.Request{
-		Method: http.MethodPost, Path: client.Path("rollback"), Query: found.query(), Body: trial, Reads: true,
+		Method: http.MethodPost, Path: client.Path("rollback"), Query: found.query(), Body: asked, Reads: true,
 	}
 	if err := p.server.Do(ctx, request, &plan); err != nil {
 		return err
@@ -245,12 +241,36 @@ func rollback(ctx context.Context, p *person) error {
 		}
 		return err
 	}
-	request.Body, request.Reads = asked, false
-	if err := p.server.Do(ctx, request, &plan); err != nil {
+	// The requirements refuse the commit if what it replaces has changed since the question.
+	body := map[string]any{"requirements": plan.Requirements, "updates": plan.Updates}
+	var made client.Loaded
+	if err := p.change(ctx, http.MethodPost, found.path(), nil, body, &made); err != nil || p.DryRun {
 		return err
 	}
-	p.done("Done. To undo: moorage rollback %s now~1%s", p.Name, map[bool]string{true: " --all"}[p.All])
+	document, err := parseTable(made.Metadata)
+	if err != nil {
+		return err
+	}
+	p.done("Done.%s", p.undoLine(document))
 	return nil
+}
+
+// undoLine returns how to take back the commit that made document: a rollback to the file before
+// it. It is empty if the document names no such file.
+func (p *person) undoLine(document tableDocument) string {
+	if len(document.MetadataLog) == 0 {
+		return ""
+	}
+	file := document.MetadataLog[len(document.MetadataLog)-1].File
+	former := file[strings.LastIndexByte(file, '/')+1:]
+	words := []string{"moorage rollback", moorage.ShellWord(p.Name.String()), moorage.ShellWord(former)}
+	if p.Ref != "" && p.Ref != metadata.MainBranch {
+		words = append(words, "--ref", moorage.ShellWord(p.Ref))
+	}
+	if p.All {
+		words = append(words, "--all")
+	}
+	return " To undo: " + strings.Join(words, " ")
 }
 
 // describeRollback says what a rollback of a table does.
