@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/management/client"
+	"moorage/metadata"
 )
 
 // makeNamespace is the command mk.
@@ -270,8 +272,15 @@ func (o object) commit(updates []map[string]any, more ...map[string]any) map[str
 func setTag(ctx context.Context, p *person) error    { return p.setRef(ctx, "tag") }
 func setBranch(ctx context.Context, p *person) error { return p.setRef(ctx, "branch") }
 
-// setRef makes, moves or removes a ref of a table.
+// setRef makes, moves or removes a ref of a table. Moving a ref keeps its retention.
 func (p *person) setRef(ctx context.Context, kind string) error {
+	if kind == "branch" && p.Ref == metadata.MainBranch && (p.Delete || p.Move) {
+		if p.Delete {
+			return cli.Usage("the branch main cannot be removed: readers see it unless they name another")
+		}
+		return cli.Usage(fmt.Sprintf("readers see main, so moving it asks first: moorage rollback %s %s --any",
+			moorage.ShellWord(p.Name.String()), moorage.ShellWord(cmp.Or(p.Version, "VERSION"))))
+	}
 	found, err := p.find(ctx, p.Name, kindTable)
 	if err != nil {
 		return err
@@ -302,6 +311,15 @@ func (p *person) setRef(ctx context.Context, kind string) error {
 		}
 		is = strconv.FormatInt(id, 10)
 		update = map[string]any{"action": "set-snapshot-ref", "ref-name": p.Ref, "type": kind, "snapshot-id": id}
+		if present.MaxRefAgeMS != nil {
+			update["max-ref-age-ms"] = *present.MaxRefAgeMS
+		}
+		if present.MinSnapshots != nil {
+			update["min-snapshots-to-keep"] = *present.MinSnapshots
+		}
+		if present.MaxSnapshotAgeMS != nil {
+			update["max-snapshot-age-ms"] = *present.MaxSnapshotAgeMS
+		}
 		if p.Keep > 0 {
 			update["max-ref-age-ms"] = p.Keep.Milliseconds()
 		}
@@ -323,14 +341,14 @@ func (p *person) setRef(ctx context.Context, kind string) error {
 // means main.
 func (d tableDocument) snapshotCalled(word string) (int64, error) {
 	if word == "" {
-		word = "main"
+		word = metadata.MainBranch
 	}
 	if ref, ok := d.Refs[word]; ok {
 		return ref.SnapshotID, nil
 	}
 	id, err := strconv.ParseInt(word, 10, 64)
 	switch {
-	case word == "main":
+	case word == metadata.MainBranch:
 		return 0, cli.No("the table has no snapshot")
 	case err != nil || d.snapshot(id) == nil:
 		return 0, cli.No("%s is no snapshot, branch or tag of the table", word)
