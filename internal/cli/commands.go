@@ -23,6 +23,8 @@ type command struct {
 	operands []Operand
 	// connects means that the command asks a server, which a profile can name.
 	connects bool
+	// isCompleting means that the words of the command are completed, and the command does not run.
+	isCompleting bool
 	// validate adds the faults of settings, or of an operand, that are parsed but not valid. It may
 	// be nil.
 	validate func(c Config, faults *usageError)

@@ -23,7 +23,8 @@ const (
 )
 
 const (
-	// completeTimeout bounds a request for words: a user waits for it at the prompt.
+	// completeTimeout bounds the request for words, and the command that prints the token for it: a
+	// user waits for them at the prompt.
 	completeTimeout = 300 * time.Millisecond
 	// completeMax bounds the words that are offered.
 	completeMax = 200
@@ -51,7 +52,8 @@ func (c command) completer(env Environment) cobra.CompletionFunc {
 				}
 			}
 		})
-		config, err := load(command{name: c.name, settings: c.settings, connects: true}, flags, env.Environ)
+		asked := command{name: c.name, settings: c.settings, connects: true, isCompleting: true}
+		config, err := load(asked, flags, env.Environ)
 		if err != nil {
 			return nil, none
 		}

@@ -89,7 +89,7 @@ func load(cmd command, args, environ []string) (Config, error) {
 		}
 	}
 	if cmd.connects && understood {
-		connect(&c, environ, faults)
+		connect(&c, environ, cmd.isCompleting, faults)
 	}
 	if cmd.validate != nil && understood {
 		cmd.validate(c, faults)

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -19,7 +21,8 @@ import (
 
 const profileText = `
 Profiles are in moorage/profiles.yaml of $XDG_CONFIG_HOME, or of ~/.config. Only its owner may read the
-file. A flag or a variable such as MOORAGE_URI wins over the profile.
+file. A flag or a variable such as MOORAGE_URI wins over the profile in use. The flag --profile wins over
+variables. The credential of a profile goes only to the uri of the profile.
 `
 
 // profile is how a command reaches one server.
@@ -80,13 +83,16 @@ func readProfiles(environ []string) (read profiles, err error) {
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&read); err != nil && len(bytes.TrimSpace(text)) > 0 {
+	if err := decoder.Decode(&read); err != nil && !errors.Is(err, io.EOF) { // a file may have only comments
 		return read, fmt.Errorf("read %s: %w", name, err)
+	}
+	if read.Profiles == nil { // the key has no value
+		read.Profiles = make(map[string]profile)
 	}
 	return read, nil
 }
 
-// write replaces the file of profiles.
+// write replaces the file of profiles, all at once.
 func (p profiles) write(environ []string) error {
 	name := profilesFile(environ)
 	if name == "" {
@@ -99,12 +105,17 @@ func (p profiles) write(environ []string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("make the folder of profiles: %w", err)
 	}
-	next := name + ".new"
-	if err := os.WriteFile(next, text, profileFileMode); err != nil {
+	next, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // only its owner can read it
+	if err != nil {
 		return fmt.Errorf("write profiles: %w", err)
 	}
-	if err := os.Rename(next, name); err != nil {
-		return fmt.Errorf("write profiles: %w", err)
+	_, err = next.Write(text)
+	err = errors.Join(err, next.Sync(), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write profiles: %w", err), os.Remove(next.Name()))
 	}
 	return nil
 }
@@ -124,8 +135,9 @@ func (p profiles) named(name string) (profile, error) {
 }
 
 // connect completes the settings of a command for people: the server, the credentials and the
-// warehouse. Flags and variables win over the profile.
-func connect(c *Config, environ []string, faults *usageError) {
+// warehouse. Flags and variables win over the profile in use, and the flag --profile over variables.
+// If isCompleting is true, a user waits at the prompt.
+func connect(c *Config, environ []string, isCompleting bool, faults *usageError) {
 	if c.URI != "" || c.Data != "" || c.Store != "" {
 		if c.URI == "" && c.Data == "" {
 			c.Data = dataPreset
@@ -150,22 +162,24 @@ func connect(c *Config, environ []string, faults *usageError) {
 			return
 		}
 	}
-	if c.URI == "" && c.Data == "" {
-		c.URI = strings.TrimSuffix(used.URI, "/")
-		if c.URI == "" {
-			c.URI = DefaultURI
-		}
+	// wins reports whether a value of the profile is used instead of that of a flag or a variable.
+	wins := func(value, flag string, isSet bool) bool {
+		return value != "" && (!isSet || c.IsGiven("profile") && !c.IsGiven(flag))
 	}
-	if c.People.Warehouse == "" {
+	ownURI := cmp.Or(strings.TrimSuffix(used.URI, "/"), DefaultURI)
+	if c.Data == "" && (c.URI == "" || wins(used.URI, "uri", true)) {
+		c.URI = ownURI
+	}
+	if wins(used.Warehouse, "warehouse", c.People.Warehouse != "") {
 		c.People.Warehouse = used.Warehouse
 	}
-	if c.Authorities == nil && used.CA != "" {
+	if wins(used.CA, "ca", c.Authorities != nil) {
 		if err := authority().set(c, []string{used.CA}); err != nil {
 			faults.addf("profile %s: %s", name, err)
 		}
 	}
-	if c.Token == "" {
-		c.Token, err = used.token()
+	if c.URI == ownURI && wins(used.Token+used.TokenCommand, "token", c.Token != "") {
+		c.Token, err = used.token(isCompleting)
 		if err != nil {
 			faults.addf("profile %s: %s", name, err)
 		}
@@ -175,15 +189,22 @@ func connect(c *Config, environ []string, faults *usageError) {
 // tokenTimeout bounds the command that prints a token, which may ask its user for something.
 const tokenTimeout = 2 * time.Minute
 
-// token returns the token of a profile; empty if it has none.
-func (p profile) token() (string, error) {
+// token returns the token of a profile; empty if it has none. If isCompleting is true, the command
+// that prints it cannot ask its user, and must be fast.
+func (p profile) token(isCompleting bool) (string, error) {
 	if p.Token != "" || p.TokenCommand == "" {
 		return p.Token, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
+	timeout, delay, stdin := tokenTimeout, time.Duration(0), io.Reader(os.Stdin)
+	if isCompleting {
+		// The programs that the shell started may outlive it, so their output is not awaited.
+		delay = completeTimeout / 3
+		timeout, stdin = completeTimeout-delay, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, "sh", "-c", p.TokenCommand)
-	command.Stdin = os.Stdin
+	command.Stdin, command.WaitDelay = stdin, delay
 	printed, err := command.Output()
 	if err != nil {
 		return "", fmt.Errorf("the token-command failed: %w", err)
