@@ -11,6 +11,7 @@ import (
 
 	"moorage/identity"
 	"moorage/internal/cli"
+	"moorage/internal/term"
 	"moorage/management/client"
 )
 
@@ -58,7 +59,9 @@ func connectEngine(ctx context.Context, c cli.Config, env cli.Environment) error
 			}
 			fmt.Fprintf(&text, "# %s\n", each.title(to))
 		}
-		fmt.Fprintln(&text, strings.Join(each.lines(to), "\n"))
+		for _, line := range each.lines(to) {
+			fmt.Fprintln(&text, term.Clean(line)) // a name must not begin a line of its own
+		}
 	}
 	if p.File == "" {
 		_, err := io.WriteString(p.out, text.String())

@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 
+	"moorage"
 	"moorage/internal/cli"
 	"moorage/management/client"
 	"moorage/storage"
@@ -108,7 +110,8 @@ func (c connection) curl() []string {
 		header = fmt.Sprintf(" -H 'Authorization: Bearer %s'", c.who)
 	}
 	if c.table == nil {
-		return []string{fmt.Sprintf("curl -s%s '%s/v1/config?warehouse=%s'", header, c.uri, c.warehouse)}
+		return []string{fmt.Sprintf("curl -s%s '%s/v1/config?warehouse=%s'", header, c.uri,
+			url.QueryEscape(c.warehouse))}
 	}
 	last := len(c.table) - 1
 	path := client.TablePath(c.warehouse, c.table[:last], c.table[last])
@@ -128,7 +131,7 @@ func (c connection) pyIceberg() []string {
 	}
 	lines := []string{
 		"from pyiceberg.catalog import load_catalog",
-		fmt.Sprintf(`catalog = load_catalog("%s", type="rest", uri="%s", warehouse="%s"%s)`,
+		fmt.Sprintf(`catalog = load_catalog("%s", type="rest", uri="%s", warehouse=%q%s)`,
 			c.as, c.uri, c.warehouse, keys),
 	}
 	if c.table != nil {
@@ -172,7 +175,7 @@ func (c connection) spark() []string {
 		prefix + "=org.apache.iceberg.spark.SparkCatalog",
 		prefix + ".type=rest",
 		prefix + ".uri=" + c.uri,
-		prefix + ".warehouse=" + c.warehouse,
+		prefix + ".warehouse=" + moorage.ShellWord(c.warehouse),
 	}
 	if c.who != shownNothing {
 		options = append(options, fmt.Sprintf("%s.%s=%s", prefix, c.who.property(), c.who))
@@ -191,7 +194,8 @@ func (c connection) spark() []string {
 		options = append(options, prefix+".io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
 	}
 	if c.table != nil {
-		options = append(options, fmt.Sprintf("-e 'SELECT * FROM %s LIMIT 10'", c.sqlName("`", true)))
+		query := fmt.Sprintf("SELECT * FROM %s LIMIT 10", c.sqlName("`", true))
+		options = append(options, "-e "+moorage.ShellWord(query))
 	}
 	for i := range options[:len(options)-1] {
 		options[i] += " \\"
@@ -211,7 +215,7 @@ func (c connection) trino() []string {
 		"connector.name=iceberg",
 		"iceberg.catalog.type=rest",
 		"iceberg.rest-catalog.uri=" + c.uri,
-		"iceberg.rest-catalog.warehouse=" + c.warehouse,
+		"iceberg.rest-catalog.warehouse=" + propertyText(c.warehouse),
 		"iceberg.rest-catalog.nested-namespace-enabled=true",
 	}
 	if c.who != shownNothing {
@@ -230,7 +234,7 @@ func (c connection) trino() []string {
 		properties = append(properties, "fs.native-s3.enabled=true")
 		for _, name := range []string{s3.OptionEndpoint, s3.OptionRegion, s3.OptionPathStyle} {
 			if value := c.config[name]; value != "" {
-				properties = append(properties, name+"="+value)
+				properties = append(properties, name+"="+propertyText(value))
 			}
 		}
 		properties = append(properties, "s3.aws-access-key=…", "s3.aws-secret-key=…")
@@ -268,7 +272,7 @@ func (c connection) flink() []string {
 		more += ", 'io-impl' = 'org.apache.iceberg.hadoop.HadoopFileIO'"
 	}
 	lines := []string{fmt.Sprintf("CREATE CATALOG %s WITH ('type' = 'iceberg', 'catalog-type' = 'rest', "+
-		"'uri' = '%s', 'warehouse' = '%s'%s);", c.as, c.uri, c.warehouse, more)}
+		"'uri' = '%s', 'warehouse' = '%s'%s);", c.as, c.uri, sqlText(c.warehouse), more)}
 	if c.table != nil {
 		lines = append(lines, fmt.Sprintf("SELECT * FROM %s LIMIT 10;", c.sqlName("`", false)))
 	}
@@ -289,7 +293,7 @@ func (c connection) duckDB() []string {
 		options += ", ACCESS_DELEGATION_MODE 'none'"
 	}
 	lines = append(lines, fmt.Sprintf("ATTACH '%s' AS %s (TYPE ICEBERG, ENDPOINT '%s', "+
-		"SUPPORT_NESTED_NAMESPACES true, %s);", c.warehouse, c.as, c.uri, options))
+		"SUPPORT_NESTED_NAMESPACES true, %s);", sqlText(c.warehouse), c.as, c.uri, options))
 	if c.table != nil {
 		lines = append(lines, fmt.Sprintf("SELECT * FROM %s LIMIT 10;", c.sqlName(`"`, false)))
 	}
@@ -315,6 +319,12 @@ func (c connection) sqlName(quote string, isNested bool) string {
 	}
 	return strings.Join(parts, ".")
 }
+
+// sqlText returns a text as it stands between the quotes of a literal of SQL.
+func sqlText(text string) string { return strings.ReplaceAll(text, "'", "''") }
+
+// propertyText returns the value of a property as it stands in a file of Java properties.
+func propertyText(value string) string { return strings.ReplaceAll(value, `\`, `\\`) }
 
 // tokenEndpoint is the URL where clients get a token for a key.
 func tokenEndpoint(uri string) string { return uri + "/v1/oauth/tokens" }

@@ -38,3 +38,33 @@ func TestEnginesPage(t *testing.T) {
 		}
 	}
 }
+
+// A name cannot end the quotes that it stands in, whatever its characters are.
+func TestHostileNamesInLines(t *testing.T) {
+	t.Parallel()
+	c := connection{
+		uri: "http://server", warehouse: `l'a"ke\ $(id)`, as: catalogName, scheme: storage.SchemeFile,
+		table: []string{"sales", "o'r`d\"ers $(id)"},
+	}
+	plain := c
+	plain.table = nil
+	for _, check := range []struct {
+		lines []string
+		want  string
+	}{
+		{plain.curl(), `/v1/config?warehouse=l%27a%22ke%5C+%24%28id%29'`},
+		{c.curl(), `/namespaces/sales/tables/o%27r%60d%22ers%20%24%28id%29'`},
+		{c.pyIceberg(), `warehouse="l'a\"ke\\ $(id)")`},
+		{c.pyIceberg(), `load_table("sales.o'r` + "`" + `d\"ers $(id)")`},
+		{c.spark(), `.warehouse='l'\''a"ke\ $(id)' `},
+		{c.spark(), "-e 'SELECT * FROM moorage.sales.`o'\\''r``d\"ers $(id)` LIMIT 10'"},
+		{c.trino(), `iceberg.rest-catalog.warehouse=l'a"ke\\ $(id)`},
+		{c.trino(), "moorage.sales.\"o'r`d\"\"ers $(id)\" LIMIT"},
+		{c.flink(), `'warehouse' = 'l''a"ke\ $(id)',`},
+		{c.duckDB(), `ATTACH 'l''a"ke\ $(id)' AS`},
+	} {
+		if text := strings.Join(check.lines, "\n"); !strings.Contains(text, check.want) {
+			t.Errorf("no %s in\n%s", check.want, text)
+		}
+	}
+}
