@@ -35,6 +35,7 @@ func changes(ctx context.Context, p *person) error {
 	if err != nil {
 		return err
 	}
+	p.NoPager = p.NoPager || p.Follow // events are shown as they come
 	for {
 		var page client.ChangesPage
 		asked := client.Request{Method: http.MethodGet, Path: client.Path("changes"), Query: query}
@@ -43,12 +44,13 @@ func changes(ctx context.Context, p *person) error {
 		case ctx.Err() != nil && p.Follow:
 			return nil // the signal is how a command that follows ends
 		case err != nil && p.Follow && isPassing(err):
-			fmt.Fprintln(p.env.Stderr, err)
+			fmt.Fprintln(p.env.Stderr, term.Clean(err.Error()))
 			worker.Sleep(ctx, changesRest)
 			continue
 		case err != nil:
 			return err
 		}
+		p.out.Now = p.env.Now()
 		if err := p.printEvents(page.Events); err != nil {
 			return err
 		}
@@ -136,7 +138,7 @@ func keepPosition(file, position string) error {
 
 // printEvents prints the events of a page.
 func (p *person) printEvents(events []client.Event) error {
-	if len(events) == 0 && p.Output != cli.OutputJSON {
+	if len(events) == 0 && (p.Follow || p.Output != cli.OutputJSON) {
 		return nil
 	}
 	rows := make([]row, 0, len(events))

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage/internal/cli"
 	"moorage/management/client"
@@ -81,6 +83,41 @@ func TestChangesCommand(t *testing.T) {
 	signal()
 	if code := <-followed; code != cli.ExitDone {
 		t.Errorf("the signal ended it with %d", code)
+	}
+}
+
+// changes --follow prints nothing for a wait without an event, and each page as of its own time.
+func TestFollowPrintsPagesAsOfTheirTime(t *testing.T) {
+	t.Parallel()
+	begun := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
+	const empty, event = `{"events":[],"next":"1"}`, `{"events":[{"operation":"drop-table","name":"orders",` +
+		`"time":"2026-11-27T03:00:00Z"}],"next":"1"}`
+	for output, want := range map[string]string{
+		cli.OutputTable: "2 h ago  drop-table  orders\n4 h ago  drop-table  orders\n",
+		cli.OutputNames: "orders\norders\n",
+	} {
+		pages := []string{event, empty, event}
+		ctx, end := context.WithCancel(t.Context())
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if len(pages) == 0 {
+				end()
+				return
+			}
+			_, _ = io.WriteString(w, pages[0])
+			pages = pages[1:]
+		}))
+		t.Cleanup(server.Close)
+		var out, faults lockedBuffer
+		now := begun
+		code := run(ctx, []string{"changes", "--follow", "-o", output, "--uri", server.URL}, cli.Environment{
+			Stdout: &out, Stderr: &faults, Columns: 80, Now: func() time.Time {
+				now = now.Add(time.Hour)
+				return now
+			},
+		})
+		if code != cli.ExitDone || out.String() != want {
+			t.Errorf("%s: exit %d, %q, %q", output, code, out.String(), faults.String())
+		}
 	}
 }
 
