@@ -45,7 +45,11 @@ func renameObject(ctx context.Context, p *person) error {
 	if err != nil {
 		return err
 	}
-	last := len(p.To.Levels) - 1
+	to := p.To.Levels
+	if p.To.IsNamespace {
+		to = append(to[:len(to):len(to)], found.name)
+	}
+	last := len(to) - 1
 	switch {
 	case last < 1:
 		return cli.Usage("the new name has a namespace, as in sales." + p.To.String())
@@ -54,13 +58,13 @@ func renameObject(ctx context.Context, p *person) error {
 	}
 	body := map[string]client.Identifier{
 		"source":      {Namespace: found.namespace, Name: found.name},
-		"destination": {Namespace: p.To.Levels[:last], Name: p.To.Levels[last]},
+		"destination": {Namespace: to[:last], Name: to[last]},
 	}
 	path := client.IcebergPath(found.warehouse, found.kind+"s", "rename")
 	if err := p.change(ctx, http.MethodPost, path, nil, body, nil); err != nil || p.DryRun {
 		return err
 	}
-	p.done("Renamed %s %s to %s.", found.kind, found, cli.FormatLevels(p.To.Levels))
+	p.done("Renamed %s %s to %s.", found.kind, found, cli.FormatLevels(to))
 	return nil
 }
 
@@ -80,9 +84,9 @@ func removeObject(ctx context.Context, p *person) error {
 	word := ""
 	if p.Purge {
 		question += " --purge also deletes the files."
-		word = found.String()
+		word = term.Clean(found.String())
 	}
-	if agreed, err := p.confirm(question, word); err != nil || !agreed {
+	if agreed, err := p.confirm(ctx, question, word); err != nil || !agreed {
 		if err == nil {
 			err = errNotDone
 		}
@@ -93,9 +97,12 @@ func removeObject(ctx context.Context, p *person) error {
 		if p.Purge && each.kind == kindTable {
 			query = url.Values{"purgeRequested": {"true"}}
 		}
-		err := p.change(ctx, http.MethodDelete, each.path(), query, nil, nil)
+		err := p.unchanged(ctx, each)
+		if err == nil {
+			err = p.change(ctx, http.MethodDelete, each.path(), query, nil, nil)
+		}
 		if isMissing(err) && len(victims) > 1 {
-			continue // somebody else dropped it
+			continue // another caller dropped it
 		}
 		if err != nil {
 			return fmt.Errorf("drop %s: %w", each, err)
@@ -105,6 +112,39 @@ func removeObject(ctx context.Context, p *person) error {
 		}
 	}
 	return nil
+}
+
+// unchanged returns a conflict if another table or view has the name of one that was loaded before
+// the question. What was not loaded is not looked at.
+func (p *person) unchanged(ctx context.Context, shown object) error {
+	if shown.loaded.Metadata == nil {
+		return nil
+	}
+	var now client.Loaded
+	if err := p.get(ctx, shown.path(), nil, &now); err != nil {
+		return err
+	}
+	was, err := uuidOf(shown.loaded.Metadata)
+	if err != nil {
+		return err
+	}
+	is, err := uuidOf(now.Metadata)
+	if err == nil && is != was {
+		err = cli.Conflict("it is another %s since the question: %s, not %s", shown.kind, is, was)
+	}
+	return err
+}
+
+// uuidOf returns the uuid in the metadata of a table or view.
+func uuidOf(metadata json.RawMessage) (string, error) {
+	var document struct {
+		Table string `json:"table-uuid"`
+		View  string `json:"view-uuid"`
+	}
+	if err := json.Unmarshal(metadata, &document); err != nil {
+		return "", fmt.Errorf("read the metadata: %w", err)
+	}
+	return document.Table + document.View, nil
 }
 
 // below returns a namespace and all that is in it. What is in a namespace comes before it.
@@ -130,18 +170,19 @@ func (p *person) below(ctx context.Context, of object) (all []object, err error)
 
 // costOf says what a drop costs.
 func (p *person) costOf(found object, victims []object) string {
+	name := term.Clean(found.String())
 	if len(victims) > 1 {
 		counts := make(map[string]int)
 		for _, each := range victims {
 			counts[each.kind]++
 		}
 		return fmt.Sprintf("Drop %s, %s and %s: all of %s.", moorage.Counted(counts[kindTable], "table"),
-			moorage.Counted(counts[kindView], "view"), moorage.Counted(counts[kindNamespace], "namespace"), found)
+			moorage.Counted(counts[kindView], "view"), moorage.Counted(counts[kindNamespace], "namespace"), name)
 	}
 	if found.kind != kindTable {
-		return fmt.Sprintf("Drop %s %s.", found.kind, found)
+		return fmt.Sprintf("Drop %s %s.", found.kind, name)
 	}
-	text := fmt.Sprintf("Drop table %s", found)
+	text := fmt.Sprintf("Drop table %s", name)
 	if document, err := parseTable(found.loaded.Metadata); err == nil {
 		if head := document.head(); head != nil {
 			text += fmt.Sprintf(": %s rows, %s in %s", countOf(head.total("total-records")),
@@ -155,7 +196,10 @@ func (p *person) costOf(found object, victims []object) string {
 // register is the command register.
 func register(ctx context.Context, p *person) error {
 	last := len(p.Name.Levels) - 1
-	if last < 1 {
+	switch {
+	case p.Name.IsNamespace:
+		return cli.Usage(p.Name.String() + " is a namespace: add the name of the table")
+	case last < 1:
 		return cli.Usage("a table has a namespace, as in sales." + p.Name.String())
 	}
 	body := map[string]any{"name": p.Name.Levels[last], "metadata-location": p.File}
@@ -215,10 +259,10 @@ func (p *person) changeProperties(ctx context.Context, set map[string]string, re
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		p.done("%s %s -> %s", term.Clean(name), wasOf(before, name), term.Clean(set[name]))
+		p.done("%s %s -> %s", name, wasOf(before, name), set[name])
 	}
 	for _, name := range removed {
-		p.done("%s %s -> (none)", term.Clean(name), wasOf(before, name))
+		p.done("%s %s -> (none)", name, wasOf(before, name))
 	}
 	return nil
 }
@@ -229,7 +273,7 @@ func wasOf(before map[string]string, name string) string {
 	if !ok {
 		return "(none)"
 	}
-	return term.Clean(value)
+	return value
 }
 
 // propertiesOf returns the properties of an object.

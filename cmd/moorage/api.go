@@ -46,5 +46,10 @@ func callAPI(ctx context.Context, p *person) error {
 	if _, err := p.out.Write(append(bytes.TrimRight(text, "\n"), '\n')); err != nil {
 		return err
 	}
-	return p.server.RefusalOf(response, text)
+	refused := p.server.RefusalOf(response, text)
+	isReading := p.Method == http.MethodGet || p.Method == http.MethodHead
+	if !isReading && refused.Type == "" && response.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("%w; %w", refused, client.ErrOutcomeUnknown) // a proxy lost the answer
+	}
+	return refused
 }

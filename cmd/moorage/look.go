@@ -317,7 +317,7 @@ func show(ctx context.Context, p *person) error {
 	case p.Output == cli.OutputLines:
 		return json.NewEncoder(p.out).Encode(found.loaded.Metadata)
 	case p.Output == cli.OutputNames:
-		fmt.Fprintln(p.out, found)
+		p.printName(found.String())
 		return nil
 	case found.kind == kindView:
 		return p.showView(found)
@@ -359,7 +359,7 @@ func (p *person) showNamespace(o object) error {
 	case cli.OutputJSON, cli.OutputLines:
 		return printJSON(p.out, client.LoadedNamespace{Namespace: o.namespace, Properties: o.properties})
 	case cli.OutputNames:
-		fmt.Fprintln(p.out, o.String()+".")
+		p.printName(o.String() + ".")
 		return nil
 	}
 	fmt.Fprintf(p.out, "namespace  %s in warehouse %s\n", term.Clean(o.String()), term.Clean(o.warehouse))

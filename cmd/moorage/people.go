@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
 
 	terminal "golang.org/x/term"
 
@@ -28,6 +29,8 @@ type person struct {
 	out    *term.Output
 	server *client.Client
 	uri    string // of the server; empty if the process itself answers
+
+	leftOut bool // printName has left out a name
 }
 
 // people returns the command that do carries out.
@@ -35,7 +38,11 @@ func people(do func(ctx context.Context, p *person) error) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
 		return withServer(ctx, c, env, func(server *client.Client) error {
 			p := newPerson(c, env, server)
-			return p.explained(ctx, do(ctx, p))
+			err := p.explained(ctx, do(ctx, p))
+			if err == nil && p.leftOut {
+				err = errLeftOut
+			}
+			return err
 		})
 	}
 }
@@ -87,10 +94,10 @@ func (p *person) paged(print func(*term.Output) error) error {
 	return p.out.Paged(p.env.Environ, print)
 }
 
-// done prints what a change did, unless the user wants no such lines.
+// done prints what a change did, in one line, unless the user wants no such lines.
 func (p *person) done(format string, args ...any) {
 	if !p.Quiet {
-		fmt.Fprintf(p.out, format+"\n", args...)
+		fmt.Fprintln(p.out, term.Clean(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -123,8 +130,8 @@ func (p *person) printRequest(method, path string, query url.Values, body any) e
 var errUnasked = cli.Usage("this needs an answer, and there is no terminal: add --yes")
 
 // confirm prints question and waits for a yes. With word the user must type that word. It returns
-// false if the answer is no.
-func (p *person) confirm(question, word string) (bool, error) {
+// false if the answer is no, or if ctx ends first.
+func (p *person) confirm(ctx context.Context, question, word string) (bool, error) {
 	if p.Yes || p.DryRun {
 		return true, nil
 	}
@@ -137,15 +144,28 @@ func (p *person) confirm(question, word string) (bool, error) {
 		question += " Type " + word + " to go on:"
 	}
 	fmt.Fprint(p.env.Stderr, question+" ")
-	answer, err := bufio.NewReader(p.env.Stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
+	type reply struct {
+		text string
+		err  error
 	}
-	answer = strings.TrimSpace(answer)
-	if word != "" {
-		return answer == word, nil
+	typed := make(chan reply, 1)
+	go func() { // a read cannot be ended: it goes on until the process ends
+		text, err := bufio.NewReader(p.env.Stdin).ReadString('\n')
+		typed <- reply{strings.TrimSpace(text), err}
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(p.env.Stderr)
+		return false, nil
+	case answer := <-typed:
+		switch {
+		case answer.err != nil && !errors.Is(answer.err, io.EOF):
+			return false, answer.err
+		case word != "":
+			return answer.text == word, nil
+		}
+		return strings.EqualFold(answer.text, "y") || strings.EqualFold(answer.text, "yes"), nil
 	}
-	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes"), nil
 }
 
 // canAsk reports whether a person can answer.
@@ -168,7 +188,7 @@ func (p *person) rows(header []string, rows []row) error {
 	switch p.Output {
 	case cli.OutputNames:
 		for _, each := range rows {
-			fmt.Fprintln(p.out, each.name)
+			p.printName(each.name)
 		}
 		return nil
 	case cli.OutputLines:
@@ -192,6 +212,20 @@ func (p *person) rows(header []string, rows []row) error {
 	}
 	return p.paged(func(out *term.Output) error { return out.Table(header, cells) })
 }
+
+// printName prints a line with a name, for programs. A name with control characters is left out,
+// because such a program could take it for several names.
+func (p *person) printName(name string) {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		fmt.Fprintf(p.env.Stderr, "left out, because it has control characters: %s\n", term.Clean(name))
+		p.leftOut = true
+		return
+	}
+	fmt.Fprintln(p.out, name)
+}
+
+// errLeftOut ends a command that left out names.
+var errLeftOut = errors.New("names with control characters are left out: --output jsonl has them")
 
 // row is an object in a list.
 type row struct {

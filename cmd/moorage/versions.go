@@ -235,7 +235,7 @@ func rollback(ctx context.Context, p *person) error {
 	if err != nil {
 		return err
 	}
-	if agreed, err := p.confirm(question, ""); err != nil || !agreed {
+	if agreed, err := p.confirm(ctx, question, ""); err != nil || !agreed {
 		if err == nil {
 			err = errNotDone
 		}
@@ -288,21 +288,23 @@ func describeRollback(of object, plan client.RolledBack) (string, error) {
 		return "", fmt.Errorf("read the answer: %w", err)
 	}
 	var lines, others []string
+	name := term.Clean(of.String())
 	for _, update := range updates {
+		ref := term.Clean(update.Ref)
 		switch update.Action {
 		case "set-snapshot-ref":
 			was, is := document.snapshot(document.Refs[update.Ref].SnapshotID), document.snapshot(update.ID)
-			line := fmt.Sprintf("%s of %s goes to %d", update.Ref, of, update.ID)
+			line := fmt.Sprintf("%s of %s goes to %d", ref, name, update.ID)
 			if was != nil && is != nil {
 				line = fmt.Sprintf("%s of %s goes back from %d to %d:\nrows %s -> %s, files %s -> %s",
-					update.Ref, of, was.ID, is.ID,
+					ref, name, was.ID, is.ID,
 					countOf(was.total("total-records")), countOf(is.total("total-records")),
 					countOf(was.total("total-data-files")), countOf(is.total("total-data-files")))
 			}
 			lines = append(lines, line+"; no file is deleted.")
 		case "remove-snapshot-ref":
 			lines = append(lines,
-				fmt.Sprintf("%s of %s is removed: the table was empty; no file is deleted.", update.Ref, of))
+				fmt.Sprintf("%s of %s is removed: the table was empty; no file is deleted.", ref, name))
 		default:
 			others = append(others, update.Action)
 		}

@@ -68,7 +68,7 @@ func importTable() map[string][]string {
 		"identity":              {},
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "catalog/vending", "catalog/warehouses", "catalog/gate", "cluster", "identity", "metadata", "internal/jsontext", "internal/web"},
-		"internal/cli": {"access", "catalog", "identity", "management/client", "registry", "storage",
+		"internal/cli": {"access", "catalog", "identity", "internal/term", "management/client", "registry", "storage",
 			"secrets/keyservice", "storage/adls", "storage/gcs", "storage/s3"},
 		"management":        {"access", "audit", "catalog", "catalog/browse", "catalog/vending", "catalog/warehouses", "catalog/gate", "catalog/grants", "catalog/history", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/due", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
 		"management/client": {},

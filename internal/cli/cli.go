@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"moorage"
+	"moorage/internal/term"
 	"moorage/management/client"
 )
 
@@ -140,7 +141,7 @@ func report(cmd *cobra.Command, err error, env Environment) int {
 	}
 	if usage, ok := errors.AsType[*usageError](err); ok {
 		for _, fault := range usage.faults {
-			fmt.Fprintln(env.Stderr, "moorage: "+fault)
+			fmt.Fprintln(env.Stderr, "moorage: "+term.Clean(fault))
 		}
 		fmt.Fprintf(env.Stderr, "See %s --help.\n", cmd.CommandPath())
 		return ExitUsage
@@ -149,7 +150,7 @@ func report(cmd *cobra.Command, err error, env Environment) int {
 	if text == "" {
 		text = err.Error()
 	}
-	fmt.Fprintln(env.Stderr, "moorage: "+text)
+	fmt.Fprintln(env.Stderr, "moorage: "+term.Clean(text))
 	return exitOf(err)
 }
 

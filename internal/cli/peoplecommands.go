@@ -226,7 +226,9 @@ func changeCommands() []command {
 			operands: []Operand{OperandName},
 			name:     "mv", operand: "NAME NEWNAME", words: wordsOfMove, connects: true,
 			summary: "rename a table or view", settings: forChange(),
-			text: "Renames a table or view, also into another namespace. Files do not move.\n" + namesText,
+			text: `Renames a table or view, also into another namespace. Files do not move. A new name that ends in a
+dot is a namespace, in which the object keeps its own name.
+` + namesText,
 		},
 		{
 			operands: []Operand{OperandName, OperandOther},
@@ -309,7 +311,8 @@ default the branch main. Without --move the tag must not exist.
 			name:     "branch", operand: "TABLE NAME [VERSION]", words: wordsOfRef, connects: true,
 			summary: "make a branch of a table", settings: forChange(remove, move, keep),
 			text: `Makes a branch of a table, at a snapshot. VERSION is the id of a snapshot, a branch or a tag, and by
-default the branch main. Without --move the branch must not exist.
+default the branch main. Without --move the branch must not exist. The branch main moves with moorage
+rollback.
 ` + namesText,
 		},
 	}

@@ -135,8 +135,8 @@ func (p profiles) named(name string) (profile, error) {
 }
 
 // connect completes the settings of a command for people: the server, the credentials and the
-// warehouse. Flags and variables win over the profile in use, and the flag --profile over variables.
-// If isCompleting is true, a user waits at the prompt.
+// warehouse. Flags and variables win over the profile in use, and the flag --profile over
+// variables. If isCompleting is true, a user waits at the prompt.
 func connect(c *Config, environ []string, isCompleting bool, faults *usageError) {
 	if c.URI != "" || c.Data != "" || c.Store != "" {
 		if c.URI == "" && c.Data == "" {
