@@ -62,7 +62,7 @@ func (idle) Abort(context.Context, string) (recovery.Aborted, error) { return re
 func mountManagement(on *web.Server, w *guardedWorld) {
 	care := careOf(w.store, w.catalog)
 	management.Mount(on, management.Config{
-		Recovery: idle{}, Purges: idle{}, Gate: w.guard,
+		Recovery: idle{}, Purges: idle{}, Gate: w.guard, History: w.catalog.History(),
 		Check:  func(context.Context) (check.Report, error) { return check.Report{}, nil },
 		Backup: func(context.Context, string) (client.Backup, error) { return client.Backup{}, nil },
 		Leases: leases.New(registrytest.Ledger(w.store)), FindTable: w.catalog.Pointers().FindForLease,

@@ -175,7 +175,7 @@ func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	h := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/v2/config", "/v1/w/config", "/v1/oauth", "/v1/w/namespaces/a/functions", "/v1/w/views",
+		"/v1", "/v1/", "/v2/config", "/v1/w/config", "/v1/oauth", "/v1/w/namespaces/a/functions", "/v1/w/views",
 		"/v1/w/namespaces/a/tables/t/plan", "/v1/w/namespaces/a/tables/t/credential", "/v1/w/namespaces/a/tables/t/u/v",
 		"/v1/w/transactions", "/v1/transactions/commit/x", "/healthz/x", "//v2/config",
 	} {
@@ -204,6 +204,7 @@ func TestMethodNotAllowed(t *testing.T) {
 		{"GET", "/v1/w/namespaces/a/register-view", "POST"},
 		{"DELETE", "/v1/views/rename", "POST"},
 		{"PUT", "/healthz", "GET, HEAD"},
+		{"POST", "/", "GET, HEAD"},
 		{"FETCH", "/v1/config", "GET"},
 	} {
 		t.Run(row.method+" "+row.path, func(t *testing.T) {
