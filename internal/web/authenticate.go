@@ -3,6 +3,7 @@ package web
 import (
 	"net"
 	"net/http"
+	"strings"
 
 	"moorage"
 )
@@ -38,7 +39,7 @@ func CallerOf(r *http.Request) moorage.Caller {
 	caller.Client = moorage.ClientOf(r.Header.Get("X-Client-Version"), r.UserAgent())
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		// All anonymous callers have one name, so a change record has the address of the peer too.
-		caller.Client = moorage.Cut(caller.Client, moorage.ClientBytesMax-len(host)-2) + " @" + host
+		caller.Client = strings.TrimSpace(moorage.Cut(caller.Client, moorage.ClientBytesMax-len(host)-2) + " @" + host)
 	}
 	return caller
 }
