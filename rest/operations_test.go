@@ -40,7 +40,7 @@ func answered(t *testing.T, server http.Handler) map[string][]string {
 	statuses := make(map[string][]string)
 	for _, line := range requestCount.FindAllStringSubmatch(sendTo(t, server, "GET", "/metrics", "").Body.String(), -1) {
 		switch operation := line[1]; operation {
-		case "unknown", "health", "ready", "metrics", "check", "backup":
+		case "unknown", "home", "health", "ready", "metrics", "check", "backup":
 		default:
 			statuses[operation] = append(statuses[operation], line[2])
 		}

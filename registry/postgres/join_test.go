@@ -95,6 +95,18 @@ func isMoved(t *testing.T, store *Store, n int) bool {
 	return moved
 }
 
+// requireAnother returns a batch of moving that requires a version of its pointer that never was.
+func requireAnother(batch registry.Batch) registry.Batch {
+	required := &batch.Conditions[1]
+	required.ETag = registry.ETag{1}
+	for i, write := range batch.Writes {
+		if write.Key == required.Key {
+			batch.Writes[i] = over(write, required.ETag)
+		}
+	}
+	return batch
+}
+
 // TestJoinedMembersFail lets one of several moves fail that go as one transaction: in the first,
 // the middle and the last place, and for each reason. The others succeed.
 func TestJoinedMembersFail(t *testing.T) {
@@ -113,8 +125,7 @@ func TestJoinedMembersFail(t *testing.T) {
 					sends int64
 				}{
 					"version": {func(_ *testing.T, _ *Store, batch registry.Batch) registry.Batch {
-						batch.Conditions[1].ETag = registry.ETag{1}
-						return batch
+						return requireAnother(batch)
 					}, 1, 1},
 					"key": {func(t *testing.T, store *Store, batch registry.Batch) registry.Batch {
 						mustPut(t, store, batch.Writes[0].Key)
@@ -122,8 +133,7 @@ func TestJoinedMembersFail(t *testing.T) {
 					}, 0, 1 + members},
 					"key and version": {func(t *testing.T, store *Store, batch registry.Batch) registry.Batch {
 						mustPut(t, store, batch.Writes[0].Key)
-						batch.Conditions[1].ETag = registry.ETag{1}
-						return batch
+						return requireAnother(batch)
 					}, 0, 1},
 					"fence": {func(t *testing.T, store *Store, batch registry.Batch) registry.Batch {
 						mustPut(t, store, registry.ChangeKey(batch.Change.ID))
@@ -209,9 +219,11 @@ func TestJoinedUnknown(t *testing.T) {
 			direct := openDirect(t, store)
 			var batches []registry.Batch
 			for n, condition := range withPointers(t, store, members) {
+				if n == 1 {
+					condition.ETag = registry.ETag{1} // it is refused whatever becomes of the others
+				}
 				batches = append(batches, moving(n, registry.Absent(outcomeKey(n)), condition))
 			}
-			batches[1].Conditions[1].ETag = registry.ETag{1} // it is refused whatever becomes of the others
 			errs := joinAll(t, store, batches, func([]context.CancelFunc) {
 				var executed, done atomic.Bool // a statement of the transaction; not what prepares it
 				proxy.Watch(func(m Message) Verdict {
