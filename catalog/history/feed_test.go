@@ -196,14 +196,18 @@ func wantGone(t *testing.T, err error, on string) {
 	}
 }
 
-// counted is a store that counts the reads of changes.
+// counted is a store that counts the reads of changes, and calls onRead, unless it is nil, at each.
 type counted struct {
 	registry.Store
-	reads atomic.Int64
+	reads  atomic.Int64
+	onRead func()
 }
 
 func (c *counted) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
 	c.reads.Add(1)
+	if c.onRead != nil {
+		c.onRead()
+	}
 	return c.Store.Changes(ctx, after, limit)
 }
 
@@ -259,6 +263,46 @@ func TestWaits(t *testing.T) {
 	}
 	feed.Close()
 	waits.Wait()
+}
+
+// TestTail: the last events are the newest ones, however many events the changes before them have.
+// If the end of the changes is not reached in time, the answer is an error, and not older events.
+func TestTail(t *testing.T) {
+	t.Parallel()
+	const changes, items = 24, 600 // the changes that the first step reads have over 10,000 events
+	store := &counted{Store: memory.New(testkit.NewBits(1))}
+	f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
+	for n := range changes {
+		change, err := f.Ledger.NewChange(f.Ctx, moorage.Anonymous(), "put-labels", moorage.Identifier{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range items {
+			change.Items = append(change.Items, registry.Item{Kind: registry.ItemTable, UUID: fmt.Sprint(n)})
+		}
+		writes, err := ledger.Encode(ledger.Put(registry.HorizonKey(), registry.StateNone, registry.Horizon{}))
+		if err == nil {
+			_, err = f.Ledger.Apply(f.Ctx, ledger.Mutation{Change: change, Writes: writes})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for tail, want := range map[int]int{1: 1, 10: 1, items: 1, items + 1: 2, history.EventsMax: 2} {
+		page, err := f.History().Read(f.Ctx, moorage.Anonymous(), history.Query{Tail: tail})
+		if err != nil || !page.AtEnd || len(page.Events) != want*items {
+			t.Fatalf("tail=%d: %d events, at the end: %t, %v", tail, len(page.Events), page.AtEnd, err)
+		}
+		first, last := page.Events[0], page.Events[len(page.Events)-1]
+		if first.UUID != fmt.Sprint(changes-want) || last.UUID != fmt.Sprint(changes-1) || last.Position != page.Next {
+			t.Errorf("tail=%d: the events of the changes %s to %s", tail, first.UUID, last.UUID)
+		}
+	}
+	store.onRead = func() { f.Clock.Advance(time.Second) }
+	if page, err := f.History().Read(f.Ctx, moorage.Anonymous(), history.Query{Tail: 10}); moorage.KindOf(err) !=
+		moorage.KindUnavailable || !strings.Contains(moorage.MessageOf(err), "within 2s") {
+		t.Errorf("without time to reach the end: %d events, %v", len(page.Events), err)
+	}
 }
 
 // TestFilters: each filter selects its events, in the words of the feed.
