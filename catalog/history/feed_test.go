@@ -265,6 +265,38 @@ func TestWaits(t *testing.T) {
 	waits.Wait()
 }
 
+// TestKeptForWaits: the changes that are kept for waits take little memory: none has replaced values,
+// and their number and weight have bounds.
+func TestKeptForWaits(t *testing.T) {
+	t.Parallel()
+	change := registry.Change{Items: make([]registry.Item, 1), Versions: []registry.Version{
+		{Before: &registry.Before{Set: make([]byte, 64<<10)}},
+	}}
+	read := make([]registry.PositionedChange, history.KeptMax+10)
+	for n := range read {
+		read[n] = registry.PositionedChange{Position: registry.Position(n + 1), Change: change}
+	}
+	kept, bytes := history.Kept(read)
+	if len(kept) != history.KeptMax || bytes > history.KeptBytesMax || kept[0].Position != 11 {
+		t.Errorf("%d changes with %d bytes are kept", len(kept), bytes)
+	}
+	for n := range read {
+		read[n].Change.Items = make([]registry.Item, 100)
+	}
+	large, bytes := history.Kept(read)
+	if len(large) == 0 || len(large) >= history.KeptMax || bytes > history.KeptBytesMax {
+		t.Errorf("%d large changes with %d bytes are kept", len(large), bytes)
+	}
+	for _, each := range slices.Concat(kept, large) {
+		if each.Change.Versions != nil {
+			t.Fatalf("a change is kept with %d versions", len(each.Change.Versions))
+		}
+	}
+	if read[0].Change.Versions == nil {
+		t.Error("the changes of the reader lost their versions")
+	}
+}
+
 // TestTail: the last events are the newest ones, however many events the changes before them have.
 // If the end of the changes is not reached in time, the answer is an error, and not older events.
 func TestTail(t *testing.T) {
