@@ -373,7 +373,8 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 	)
 	writes, err := r.claimed.Writes(puts...)
 	if r.holder.State.IsDropped() { // delete the record of its undrop window or waiting purge
-		writes = append(writes, registry.Delete(r.pointer.EndKey()), registry.Delete(r.pointer.DroppedKey(r.holder.State)))
+		writes = append(writes, registry.Delete(r.pointer.EndKey()),
+			registry.Delete(r.pointer.DroppedKey(r.holder.State)))
 	}
 	return &commit.Plan{
 		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.makers.Conditions,

@@ -76,10 +76,10 @@ func DroppedKey(warehouse ID, namespace moorage.Namespace, name string, at time.
 
 // DroppedAt returns when p, whose record has this state, was dropped, by the store's clock.
 //
-// A drop sets Since and Dropped to one time. While the state is StateDropped, only the correction of
-// a clock that was ahead writes Since, and that makes it earlier. So a Dropped before Since is not
-// of this drop: nodes of version 0.1.0 kept the member, restored the object and dropped it again. A
-// purge that begins sets a later Since and, in the same write, the right Dropped.
+// A drop sets Since and Dropped to one time. While the state is StateDropped, only the correction
+// of a clock that was ahead writes Since, and that makes it earlier. So a Dropped before Since is
+// not of this drop: nodes of version 0.1.0 kept the member, restored the object and dropped it
+// again. A purge that begins sets a later Since and, in the same write, the right Dropped.
 func (p Pointer) DroppedAt(state State) time.Time {
 	if p.Dropped.IsZero() || state == StateDropped && p.Dropped.Before(p.Since) {
 		return p.Since

@@ -82,9 +82,9 @@ func (v *viewer) may(path []access.Object, asked access.Privileges) bool {
 	return v.who.Decide(path, asked).Outcome == access.Allow
 }
 
-// inScope reports whether the caller sees an event because it names only objects in a scope on which
-// the caller has describe. Events of grants need more than that. The time of an event and the time
-// since when the scope exists may be by the clocks of two nodes.
+// inScope reports whether the caller sees an event because it names only objects in a scope on
+// which the caller has describe. Events of grants need more than that. The time of an event and the
+// time since when the scope exists may be by the clocks of two nodes.
 func (v *viewer) inScope(e Event) bool {
 	return v.whole && e.Kind != registry.ItemGrants && !e.Time.Before(v.since) && v.scope.has(e.Ident) &&
 		(e.Previous == nil || v.scope.has(*e.Previous))
@@ -188,8 +188,8 @@ func (v *viewer) sees(ctx context.Context, e Event) (bool, error) {
 }
 
 // pathOf returns the object of an event as it is now, with the containers that it is in. If the
-// object is gone, it returns the nearest container that is left. If a container cannot be read, only
-// the warehouse counts.
+// object is gone, it returns the nearest container that is left. If a container cannot be read,
+// only the warehouse counts.
 func (v *viewer) pathOf(ctx context.Context, e Event) ([]access.Object, error) {
 	pointer := v.pointers[e.ObjectID]
 	if pointer == nil || e.Ident.Name == "" {
