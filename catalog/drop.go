@@ -264,7 +264,8 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 	writes, err := ledger.Encode(
 		ledger.Replace(d.pointer.Record, registry.StateDropped, &dropped),
 		ledger.Put(dropped.EndKey(), registry.StateNone, end),
-		ledger.Put(dropped.DroppedKey(), registry.StateDropped, dropped.AsDropped(attempt.Change)))
+		ledger.Put(dropped.DroppedKey(registry.StateDropped), registry.StateDropped,
+			dropped.AsDropped(registry.StateDropped, attempt.Change)))
 	item := registry.PointerItem(d.pointer.Pointer, registry.Pointer{})
 	item.Purge = !d.task.IsZero()
 	return &commit.Plan{
@@ -319,10 +320,10 @@ func (p *parts) readLeaving(ctx context.Context, by directory.Asker, ident moora
 
 func planUnregister(attempt *commit.Attempt, l leaving) (*commit.Plan, error) {
 	item := registry.PointerItem(l.pointer.Pointer, registry.Pointer{})
-	item.Ended = l.gone.DroppedKey().ID
-	ended := l.gone.AsDropped(attempt.Change)
+	item.Ended = l.gone.DroppedKey(registry.StateDropped).ID
+	ended := l.gone.AsDropped(registry.StateDropped, attempt.Change)
 	ended.Ended, ended.How, ended.EndedBy = l.gone.Dropped, registry.EndedUnregister, attempt.Change.Principal
-	writes, err := ledger.Encode(ledger.Put(l.gone.DroppedKey(), registry.StateEnded, ended))
+	writes, err := ledger.Encode(ledger.Put(l.gone.DroppedKey(registry.StateDropped), registry.StateEnded, ended))
 	return &commit.Plan{
 		Conditions: slices.Concat(l.conditions(), l.released, l.policy.Conditions),
 		Writes: append(slices.Concat(writes, l.deletes, l.policy.Writes),

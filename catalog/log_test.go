@@ -58,7 +58,7 @@ func wantDroppedRecords(f *catalogkit.Fixture) {
 	testkit.Must(f.T, f.Ledger.Scan(f.Ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
 		pointer, err := registry.Decode[registry.Pointer](record)
 		if record.State.IsDropped() {
-			want[pointer.DroppedKey()] = pointer.ID
+			want[pointer.DroppedKey(record.State)] = pointer.ID
 		}
 		return true, err
 	}))

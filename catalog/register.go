@@ -373,7 +373,8 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 	)
 	writes, err := r.claimed.Writes(puts...)
 	if r.holder.State.IsDropped() { // delete the record of its undrop window or waiting purge
-		writes = append(writes, registry.Delete(r.pointer.EndKey()), registry.Delete(r.pointer.DroppedKey()))
+		writes = append(writes, registry.Delete(r.pointer.EndKey()),
+			registry.Delete(r.pointer.DroppedKey(r.holder.State)))
 	}
 	return &commit.Plan{
 		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.makers.Conditions,
@@ -433,7 +434,8 @@ func (r *registration) replace(attempt *commit.Attempt) ([]registry.Condition, [
 	return []registry.Condition{ledger.Unchanged(r.occupant)}, []ledger.Write{
 		ledger.Replace(r.occupant, registry.StateDropped, replaced),
 		ledger.Put(replaced.EndKey(), registry.StateNone, registry.Due{}),
-		ledger.Put(replaced.DroppedKey(), registry.StateDropped, replaced.AsDropped(attempt.Change)),
+		ledger.Put(replaced.DroppedKey(registry.StateDropped), registry.StateDropped,
+			replaced.AsDropped(registry.StateDropped, attempt.Change)),
 	}, items, err
 }
 

@@ -93,9 +93,24 @@ func Decode[T registry.Value](record registry.Record) (T, error) {
 	return value, Undecoded(record, err)
 }
 
+// undecoded is the failure to decode a record.
+type undecoded struct{ error }
+
+func (u undecoded) Unwrap() error { return u.error }
+
 // Undecoded adds a kind to err, the failure to decode record. Nil stays nil.
 func Undecoded(record registry.Record, err error) error {
-	return moorage.E("ledger.Undecoded", record.Key.String(), moorage.KindInternal, err)
+	if err == nil {
+		return nil
+	}
+	return moorage.E("ledger.Undecoded", record.Key.String(), moorage.KindInternal, undecoded{err})
+}
+
+// IsUndecoded reports whether err is that a record cannot be decoded: it is damaged, or of a later
+// version.
+func IsUndecoded(err error) bool {
+	_, is := errors.AsType[undecoded](err)
+	return is
 }
 
 // UnknownOf returns the members of record's value that T, in this version, has no field for. A new

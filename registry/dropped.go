@@ -74,24 +74,30 @@ func DroppedKey(warehouse ID, namespace moorage.Namespace, name string, at time.
 	return Key{TableDropped, fmt.Sprintf("%s%016x/%s", prefix, latestFirst, id)}
 }
 
-// DroppedAt returns when p was dropped, by the store's clock.
-func (p Pointer) DroppedAt() time.Time {
-	if p.Dropped.IsZero() { // a node of version 0.1.0 dropped it, and no purge has begun since
+// DroppedAt returns when p, whose record has this state, was dropped, by the store's clock.
+//
+// A drop sets Since and Dropped to one time. While the state is StateDropped, only the correction
+// of a clock that was ahead writes Since, and that makes it earlier. So a Dropped before Since is
+// not of this drop: nodes of version 0.1.0 kept the member, restored the object and dropped it
+// again. A purge that begins sets a later Since and, in the same write, the right Dropped.
+func (p Pointer) DroppedAt(state State) time.Time {
+	if p.Dropped.IsZero() || state == StateDropped && p.Dropped.Before(p.Since) {
 		return p.Since
 	}
 	return p.Dropped
 }
 
-// DroppedKey is the key of the dropped record of p, which is dropped.
-func (p Pointer) DroppedKey() Key {
-	return DroppedKey(p.WarehouseID, p.Namespace, p.Name, p.DroppedAt(), p.ID)
+// DroppedKey is the key of the dropped record of p, whose record has this state.
+func (p Pointer) DroppedKey(state State) Key {
+	return DroppedKey(p.WarehouseID, p.Namespace, p.Name, p.DroppedAt(state), p.ID)
 }
 
-// AsDropped returns the value of the dropped record of p, which change drops.
-func (p Pointer) AsDropped(change Change) Dropped {
+// AsDropped returns the value of the dropped record of p, whose record has this state, and which
+// change drops.
+func (p Pointer) AsDropped(state State, change Change) Dropped {
 	dropped := Dropped{
-		ID: p.ID, Kind: ItemTable, Ident: p.Identifier(), UUID: p.TableUUID, At: p.DroppedAt(), By: change.Principal,
-		Change: change.ID,
+		ID: p.ID, Kind: ItemTable, Ident: p.Identifier(), UUID: p.TableUUID, At: p.DroppedAt(state),
+		By: change.Principal, Change: change.ID,
 	}
 	if p.View {
 		dropped.Kind = ItemView

@@ -35,3 +35,34 @@ func TestDroppedKeys(t *testing.T) {
 		t.Errorf("%q is not below its namespace alone", inner.ID)
 	}
 }
+
+// TestDroppedAt: the time of a drop is found whatever nodes of this version or of 0.1.0 wrote after
+// it. A node of 0.1.0 does not know the member Dropped, and keeps it as it is.
+func TestDroppedAt(t *testing.T) {
+	t.Parallel()
+	drop, later := someTime, someTime.Add(time.Hour)
+	for name, tt := range map[string]struct {
+		state          registry.State
+		dropped, since time.Time
+		want           time.Time
+	}{
+		"dropped":                           {registry.StateDropped, drop, drop, drop},
+		"dropped by 0.1.0":                  {registry.StateDropped, time.Time{}, drop, drop},
+		"restored and dropped by 0.1.0":     {registry.StateDropped, drop, later, later},
+		"dropped when the clock was ahead":  {registry.StateDropped, later, drop, later},
+		"its purge has begun":               {registry.StatePurging, drop, later, drop},
+		"dropped and its purge begun by it": {registry.StatePurging, time.Time{}, later, later},
+	} {
+		pointer := registry.Pointer{ID: someID, Dropped: tt.dropped, Since: tt.since}
+		if got := pointer.DroppedAt(tt.state); !got.Equal(tt.want) {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+		key := registry.DroppedKey(registry.ID{}, nil, "", tt.want, someID)
+		if got := pointer.DroppedKey(tt.state); got != key {
+			t.Errorf("%s: the key is %q, want %q", name, got, key)
+		}
+		if got := pointer.AsDropped(tt.state, registry.Change{}).At; !got.Equal(tt.want) {
+			t.Errorf("%s: the record has the time %s, want %s", name, got, tt.want)
+		}
+	}
+}

@@ -28,8 +28,8 @@ type Item struct {
 	UUID     string              `json:"uuid,omitempty"` // of a table or view
 	// MetadataLocation is the current location after the change, and PreviousMetadataLocation is
 	// the location before the change. Each is empty if there was no location then, or if the object
-	// has no metadata. A stored item lacks the previous location if the change's Before has it.
-	// DecodeChange fills it in.
+	// has no metadata. A stored item lacks the previous location if the change's Before has it, and
+	// the pointer still exists. DecodeChange fills it in.
 	MetadataLocation         string `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
 	// Rule is the hash of the rule by which the server maintained a table. It is empty if the
@@ -101,11 +101,13 @@ func PointerItem(before, after Pointer) Item {
 }
 
 // withoutLocations returns the items of c as they are stored: without the previous locations that
-// the replaced values in c.Versions have.
+// the replaced values in c.Versions have. The item of a pointer that c deletes keeps the location,
+// because a node of version 0.1.0 reads it there.
 func (c Change) withoutLocations() []Item {
 	items := c.Items
 	for i, item := range items {
-		if item.PreviousMetadataLocation == "" || item.PreviousMetadataLocation != c.locationBefore(item.ID) {
+		if item.PreviousMetadataLocation == "" || item.PreviousMetadataLocation != c.locationBefore(item.ID) ||
+			c.deletes(PointerKey(item.ID)) {
 			continue
 		}
 		if &items[0] == &c.Items[0] {
@@ -114,6 +116,11 @@ func (c Change) withoutLocations() []Item {
 		items[i].PreviousMetadataLocation = ""
 	}
 	return items
+}
+
+// deletes reports whether c deletes the record of a key.
+func (c Change) deletes(key Key) bool {
+	return slices.ContainsFunc(c.Versions, func(v Version) bool { return v.Key == key && v.New.IsZero() })
 }
 
 // locationBefore returns the metadata location that c replaced in the record of a pointer. It is

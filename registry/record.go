@@ -198,7 +198,8 @@ type Pointer struct {
 	// state is by the store's clock. Other times are by the node's clock.
 	Since time.Time `json:"since"`
 	// Dropped is when the pointer was dropped, by the store's clock. It stays while a purge sets
-	// Since. It is zero if the table is live, or if a node of version 0.1.0 dropped it.
+	// Since. It is zero if the table is live, or if a node of version 0.1.0 dropped it. Such a node
+	// also keeps an earlier time that is there, see DroppedAt.
 	Dropped time.Time `json:"dropped,omitzero"`
 	// Task is the id of the task of the purge that the drop requested. It is zero if there is no
 	// purge, or if the purge was cancelled.

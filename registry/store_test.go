@@ -159,6 +159,27 @@ func TestSeal(t *testing.T) {
 	}
 }
 
+// TestSealOfDeletedPointer: the item of a pointer that a change deletes is stored with the location
+// that the pointer had. A node of version 0.1.0 reads it there, and not in Before.
+func TestSealOfDeletedPointer(t *testing.T) {
+	t.Parallel()
+	key := registry.PointerKey(someID)
+	was := registry.Record{Key: key, ETag: someETag, State: registry.StateLive, Value: []byte(`{"metadata-location":"m1"}`)}
+	items := []registry.Item{{Kind: registry.ItemTable, ID: someID, PreviousMetadataLocation: "m1"}}
+	sealed, err := registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(key, someETag)},
+		Writes:     []registry.Write{registry.Delete(key).Over(was)},
+		Change:     &registry.Change{ID: otherID, Operation: "unregister", Time: someTime, Items: items},
+	}.Seal([]registry.ETag{{}, otherETag})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := registry.Decode[registry.Change](registry.Record{Key: key, ETag: someETag, Value: sealed.Writes[1].Value})
+	if err != nil || !reflect.DeepEqual(stored.Items, items) {
+		t.Errorf("the items are stored as %+v, %v; want %+v", stored.Items, err, items)
+	}
+}
+
 // What a record says of another change, or one whose key is no id, is not gone by.
 func TestPlacedChange(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operatio
 			task.NotBefore = now
 		}
 		waiting := registry.Delete(pointer.EndKey())
-		pointer.Dropped = pointer.DroppedAt()
+		pointer.Dropped = pointer.DroppedAt(records[0].State)
 		pointer.Since, pointer.PurgeDelay = now, 0
 		pointer.Last = pointer.Written(registry.StatePurging, change, pointer.LastIn(records[0].State).Summary)
 		writes, err := ledger.Encode(

@@ -35,7 +35,7 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 		if records[0].State == registry.StatePurging && pointer.Task.IsZero() { // its purge was cancelled
 			ending.How = registry.EndedForget
 		}
-		claimed, err := c.ledger.Get(ctx, append(claimKeys(pointer), pointer.DroppedKey())...)
+		claimed, err := c.ledger.Get(ctx, append(claimKeys(pointer), pointer.DroppedKey(records[0].State))...)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 		if err != nil {
 			return err
 		}
-		ended, err := endedRecord(pointer, dropped, ending, change)
+		ended, err := endedRecord(records[0].State, pointer, dropped, ending, change)
 		if err != nil {
 			return err
 		}
@@ -79,14 +79,15 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 	})
 }
 
-// endedRecord returns the write of the dropped record of pointer, which change ends. The new value
-// keeps what the drop wrote into record. If the drop wrote none, its caller is not known.
-func endedRecord(pointer registry.Pointer, record registry.Record, ending Ending, change registry.Change) (
-	[]registry.Write, error) {
+// endedRecord returns the write of the dropped record of pointer, which has this state and which
+// change ends. The new value keeps what the drop wrote into record. If the drop wrote none, its
+// caller is not known.
+func endedRecord(state registry.State, pointer registry.Pointer, record registry.Record, ending Ending,
+	change registry.Change) ([]registry.Write, error) {
 	dropped, err := registry.Decode[registry.Dropped](record)
 	if err != nil { // it is missing or damaged, and only a hint
-		dropped = pointer.AsDropped(registry.Change{})
+		dropped = pointer.AsDropped(state, registry.Change{})
 	}
 	dropped.Ended, dropped.How, dropped.EndedBy = ending.Now, ending.How, change.Principal
-	return ledger.Encode(ledger.Put(pointer.DroppedKey(), registry.StateEnded, dropped))
+	return ledger.Encode(ledger.Put(pointer.DroppedKey(state), registry.StateEnded, dropped))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,7 +115,7 @@ func (f *Feed) Read(ctx context.Context, caller moorage.Caller, q Query) (Page, 
 	r := &reading{Feed: f, query: q, caller: caller}
 	err := r.begin(ctx)
 	if err == nil && q.Tail == 0 {
-		err = r.page(ctx)
+		err = r.page(ctx, r.deadline())
 	}
 	for err == nil && len(r.found) == 0 && r.atEnd {
 		left := min(q.Wait, WaitMax) - f.config.Now().Sub(began)
@@ -126,7 +127,7 @@ func (f *Feed) Read(ctx context.Context, caller moorage.Caller, q Query) (Page, 
 			break
 		}
 		r.waited = true
-		err = r.page(ctx)
+		err = r.page(ctx, r.deadline())
 	}
 	if _, ok := errors.AsType[*moorage.Error](err); err != nil && !ok {
 		err = ledger.StoreError(op, err)
@@ -211,13 +212,16 @@ func (r *reading) gone(ctx context.Context, why string, args ...any) error {
 		append(args, format(r.id, head))...)
 }
 
-// page reads changes from r.at on until it has enough events, or reaches a bound or the end.
-func (r *reading) page(ctx context.Context) error {
+// deadline returns the time when a reading that begins now ends.
+func (f *Feed) deadline() time.Time { return f.config.Now().Add(readTime) }
+
+// page reads changes from r.at on until it has enough events, or reaches a bound, the deadline or
+// the end.
+func (r *reading) page(ctx context.Context, deadline time.Time) error {
 	viewer, err := r.viewer(ctx)
 	if err != nil {
 		return err
 	}
-	deadline := r.config.Now().Add(readTime)
 	r.from = r.at
 	for left := readsMax; left > 0 && len(r.found) < r.query.Limit && r.config.Now().Before(deadline); {
 		placed, err := r.changes(ctx, min(chunkMax, left))
@@ -325,35 +329,54 @@ func (r *reading) checkEnd(ctx context.Context) error {
 }
 
 // beginTail reads the last events. It finds a position with enough of them behind it by steps that
-// double.
+// double. All steps share one deadline.
 func (r *reading) beginTail(ctx context.Context) error {
 	head, err := registry.Head(ctx, r.config.Store, r.horizon.Position)
 	if err != nil {
 		return err
 	}
-	tail := min(r.query.Tail, EventsMax)
-	r.query.Limit = readsMax
+	tail, deadline := min(r.query.Tail, EventsMax), r.deadline()
+	r.query.Limit = EventsMax
 	for step := registry.Position(2 * tail); ; step *= 2 {
-		begin, deadline := r.horizon.Position, r.config.Now().Add(readTime)
+		begin := r.horizon.Position
 		if head-begin > step {
 			begin = head - step
 		}
-		r.at, r.found, r.atEnd = begin, nil, false
-		for !r.atEnd && r.config.Now().Before(deadline) { // a page may end early
-			if err := r.page(ctx); err != nil {
-				return err
-			}
+		if err := r.readTail(ctx, begin, tail, deadline); err != nil {
+			return err
 		}
 		if len(r.found) >= tail || begin == r.horizon.Position || step >= readsMax {
 			break
 		}
 	}
 	r.query.Limit = tail
-	cut := max(0, len(r.found)-tail)
-	for cut > 0 && r.found[cut-1].Position == r.found[cut].Position {
-		cut-- // a change is not split
+	return nil
+}
+
+// readTail reads the last events behind a position, at least as many as tail if there are so many.
+// It reads page by page up to the end, and keeps the newest events.
+//
+// Errors: KindUnavailable if it does not reach the end before the deadline.
+func (r *reading) readTail(ctx context.Context, begin registry.Position, tail int, deadline time.Time) error {
+	var last []Event
+	r.at, r.atEnd = begin, false
+	for !r.atEnd {
+		if !r.config.Now().Before(deadline) {
+			return moorage.Errorf(moorage.KindUnavailable,
+				"The last events could not be read within %s. Try again, or ask for the events since a time", readTime)
+		}
+		r.found = nil
+		if err := r.page(ctx, deadline); err != nil {
+			return err
+		}
+		last = append(last, r.found...)
+		cut := max(0, len(last)-tail)
+		for cut > 0 && last[cut-1].Position == last[cut].Position {
+			cut-- // a change is not split
+		}
+		last = slices.Delete(last, 0, cut)
 	}
-	r.found = r.found[cut:]
+	r.found = last
 	return nil
 }
 

@@ -2,7 +2,6 @@ package history_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,9 +11,7 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/grants"
 	"moorage/catalog/history"
 	"moorage/ledger"
 	"moorage/registry"
@@ -196,14 +193,18 @@ func wantGone(t *testing.T, err error, on string) {
 	}
 }
 
-// counted is a store that counts the reads of changes.
+// counted is a store that counts the reads of changes, and calls onRead, unless it is nil, at each.
 type counted struct {
 	registry.Store
-	reads atomic.Int64
+	reads  atomic.Int64
+	onRead func()
 }
 
 func (c *counted) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
 	c.reads.Add(1)
+	if c.onRead != nil {
+		c.onRead()
+	}
 	return c.Store.Changes(ctx, after, limit)
 }
 
@@ -261,6 +262,78 @@ func TestWaits(t *testing.T) {
 	waits.Wait()
 }
 
+// TestKeptForWaits: the changes that are kept for waits take little memory: none has replaced
+// values, and their number and weight have bounds.
+func TestKeptForWaits(t *testing.T) {
+	t.Parallel()
+	change := registry.Change{Items: make([]registry.Item, 1), Versions: []registry.Version{
+		{Before: &registry.Before{Set: make([]byte, 64<<10)}},
+	}}
+	read := make([]registry.PositionedChange, history.KeptMax+10)
+	for n := range read {
+		read[n] = registry.PositionedChange{Position: registry.Position(n + 1), Change: change}
+	}
+	kept, bytes := history.Kept(read)
+	if len(kept) != history.KeptMax || bytes > history.KeptBytesMax || kept[0].Position != 11 {
+		t.Errorf("%d changes with %d bytes are kept", len(kept), bytes)
+	}
+	for n := range read {
+		read[n].Change.Items = make([]registry.Item, 100)
+	}
+	large, bytes := history.Kept(read)
+	if len(large) == 0 || len(large) >= history.KeptMax || bytes > history.KeptBytesMax {
+		t.Errorf("%d large changes with %d bytes are kept", len(large), bytes)
+	}
+	for _, each := range slices.Concat(kept, large) {
+		if each.Change.Versions != nil {
+			t.Fatalf("a change is kept with %d versions", len(each.Change.Versions))
+		}
+	}
+	if read[0].Change.Versions == nil {
+		t.Error("the changes of the reader lost their versions")
+	}
+}
+
+// TestTail: the last events are the newest ones, however many events the changes before them have.
+// If the end of the changes is not reached in time, the answer is an error, and not older events.
+func TestTail(t *testing.T) {
+	t.Parallel()
+	const changes, items = 24, 600 // the changes that the first step reads have over 10,000 events
+	store := &counted{Store: memory.New(testkit.NewBits(1))}
+	f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
+	for n := range changes {
+		change, err := f.Ledger.NewChange(f.Ctx, moorage.Anonymous(), "put-labels", moorage.Identifier{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range items {
+			change.Items = append(change.Items, registry.Item{Kind: registry.ItemTable, UUID: fmt.Sprint(n)})
+		}
+		writes, err := ledger.Encode(ledger.Put(registry.HorizonKey(), registry.StateNone, registry.Horizon{}))
+		if err == nil {
+			_, err = f.Ledger.Apply(f.Ctx, ledger.Mutation{Change: change, Writes: writes})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for tail, want := range map[int]int{1: 1, 10: 1, items: 1, items + 1: 2, history.EventsMax: 2} {
+		page, err := f.History().Read(f.Ctx, moorage.Anonymous(), history.Query{Tail: tail})
+		if err != nil || !page.AtEnd || len(page.Events) != want*items {
+			t.Fatalf("tail=%d: %d events, at the end: %t, %v", tail, len(page.Events), page.AtEnd, err)
+		}
+		first, last := page.Events[0], page.Events[len(page.Events)-1]
+		if first.UUID != fmt.Sprint(changes-want) || last.UUID != fmt.Sprint(changes-1) || last.Position != page.Next {
+			t.Errorf("tail=%d: the events of the changes %s to %s", tail, first.UUID, last.UUID)
+		}
+	}
+	store.onRead = func() { f.Clock.Advance(time.Second) }
+	if page, err := f.History().Read(f.Ctx, moorage.Anonymous(), history.Query{Tail: 10}); moorage.KindOf(err) !=
+		moorage.KindUnavailable || !strings.Contains(moorage.MessageOf(err), "within 2s") {
+		t.Errorf("without time to reach the end: %d events, %v", len(page.Events), err)
+	}
+}
+
 // TestFilters: each filter selects its events, in the words of the feed.
 func TestFilters(t *testing.T) {
 	t.Parallel()
@@ -312,78 +385,4 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-}
-
-// TestHiddenNamesStayHidden: no answer to a caller has the name of a namespace, or of a table in
-// it, that the caller must not see, whatever happens to them. What the caller may see is all there.
-func TestHiddenNamesStayHidden(t *testing.T) {
-	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
-		s := catalogkit.NewSecured(t, store, alone)
-		s.Populate()
-		ctx, ann := t.Context(), s.Named(catalogkit.AnnName)
-		must := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		in := func(namespace, name string) moorage.Identifier {
-			return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{namespace}, Name: name}
-		}
-		s.Grant(catalogkit.OnWarehouse(), catalogkit.AnnName, access.Locate)
-		s.Grant(catalogkit.OnNamespace("ns"), catalogkit.BobName, access.Describe)
-		request := catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}
-		_, err := ann.CreateNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{"hidden"}, nil)
-		must(err)
-		for n, name := range []string{"secret", "secret2", "secret3"} {
-			request.Location = fmt.Sprint("file:///wh/", n) // a caller that may load a table sees its location
-			_, err = ann.CreateTable(ctx, in("hidden", name), request)
-			must(err)
-		}
-		s.Grant(catalogkit.OnNamespace("hidden"), catalogkit.EtlName, access.Describe)
-		must(ann.RenameTable(ctx, in("hidden", "secret"), in("ns", "moved"))) // out of hiding
-		must(ann.RenameTable(ctx, in("ns", "u"), in("hidden", "secretly")))   // into it
-		must(ann.DropTable(ctx, in("hidden", "secret2"), catalog.DropOptions{}))
-		must(ann.CommitTransaction(ctx, catalogkit.Warehouse, []catalog.TableChange{
-			{Ident: in("hidden", "secret3"), CommitRequest: catalogkit.SetProperty(t, "a", "b")},
-			{Ident: in("ns", "t"), CommitRequest: catalogkit.SetProperty(t, "a", "b")},
-		}))
-		_, err = ann.Commit(ctx, in("ns", "moved"), catalogkit.SetProperty(t, "a", "b"))
-		must(err)
-
-		ops := func(caller string, filter history.Filter) (got []string, text string) {
-			t.Helper()
-			events, _ := readAll(t, s.History(), moorage.Caller{Name: caller}, history.Query{Filter: filter, Limit: 3})
-			for _, e := range events {
-				got = append(got, e.Operation+" "+e.Ident.String())
-			}
-			encoded, err := json.Marshal(events)
-			must(err)
-			return got, string(encoded)
-		}
-		ns := moorage.Namespace{"ns"}
-		for name, filter := range map[string]history.Filter{
-			"all": {}, "warehouse": {Warehouse: catalogkit.Warehouse}, "namespace": {Warehouse: catalogkit.Warehouse, Namespace: ns},
-			"table":  {Warehouse: catalogkit.Warehouse, Namespace: ns, Name: "moved"},
-			"left":   {Warehouse: catalogkit.Warehouse, Namespace: ns, Name: "u"},
-			"hidden": {Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"hidden"}},
-		} {
-			got, text := ops(catalogkit.BobName, filter)
-			if strings.Contains(text, "hidden") || strings.Contains(text, "secret") || strings.Contains(text, `"principal"`) {
-				t.Errorf("%s: bob is shown %s", name, text)
-			}
-			if name == "namespace" && !slices.Equal(got, []string{
-				"create-namespace ns.", "create-table ns.t", "create-table ns.u", "update-table ns.t", "update-table ns.moved",
-			}) {
-				t.Errorf("bob sees of his namespace %q", got)
-			}
-		}
-		if got, _ := ops(catalogkit.AdminName, history.Filter{Kinds: []string{registry.ItemGrants}}); len(got) == 0 {
-			t.Error("the administrator sees no event of grants")
-		}
-		s.Change(grants.Change{Object: grants.Object{}, Grantee: catalogkit.BobName, Privileges: access.Describe})
-		if _, text := ops(catalogkit.BobName, history.Filter{}); !strings.Contains(text, "secret2") {
-			t.Error("with describe on the server bob does not see everything")
-		}
-	})
 }

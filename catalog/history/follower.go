@@ -216,12 +216,14 @@ func (f *follower) skip(ctx context.Context) error {
 	return nil
 }
 
-// add keeps changes that were read.
+// add keeps changes that were read, without their versions: no event needs them, and they may have
+// 64 KiB of replaced values each.
 func (f *follower) add(placed []registry.PositionedChange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.kept, f.head = append(f.kept, placed...), placed[len(placed)-1].Position
 	for _, each := range placed {
+		each.Change.Versions = nil
+		f.kept, f.head = append(f.kept, each), each.Position
 		f.bytes += weightOf(each.Change)
 	}
 	drop := 0
@@ -240,7 +242,7 @@ func (f *follower) tellLocked() {
 	f.news = make(chan struct{})
 }
 
-// weightOf returns about how many bytes of memory a change takes.
+// weightOf returns about how many bytes of memory a change without versions takes.
 func weightOf(change registry.Change) int {
-	return 500 + 800*len(change.Items) + 200*len(change.Versions) + 200*len(change.Group)
+	return 500 + 800*len(change.Items) + 200*len(change.Group)
 }

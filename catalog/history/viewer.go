@@ -23,19 +23,21 @@ type viewer struct {
 	*Feed
 	who   *access.Who // nil: the caller sees everything
 	scope Filter
-	// whole is whether the caller has describe on the scope. since is when the scope began.
+	// whole is whether the caller has describe on the scope. Events before since may be of another
+	// object that had the name of the scope. since is zero if the scope is the server.
 	whole bool
 	since time.Time
 
-	paths    map[string]*directory.Path // by warehouse and namespace, as far as they exist
-	pointers map[registry.ID]registry.Record
+	paths map[string]*directory.Path // by warehouse and namespace, as far as they exist
+	// pointers has nil for a pointer that is gone or cannot be read.
+	pointers map[registry.ID]*registry.Pointer
 }
 
 // viewer returns the viewer of the caller.
 func (r *reading) viewer(ctx context.Context) (*viewer, error) {
 	v := &viewer{
 		Feed: r.Feed, scope: r.query.Filter, paths: make(map[string]*directory.Path),
-		pointers: make(map[registry.ID]registry.Record),
+		pointers: make(map[registry.ID]*registry.Pointer),
 	}
 	if r.config.Guard == nil {
 		return v, nil
@@ -65,7 +67,7 @@ func (v *viewer) readScope(ctx context.Context) error {
 	if err != nil || path == nil || path.Depth() < len(scope.Namespace) {
 		return err
 	}
-	v.whole, v.since = v.may(path.Above(), describes()), path.Since()
+	v.whole, v.since = v.may(path.Above(), describes()), path.Since().Add(timeSlack)
 	return nil
 }
 
@@ -80,39 +82,38 @@ func (v *viewer) may(path []access.Object, asked access.Privileges) bool {
 	return v.who.Decide(path, asked).Outcome == access.Allow
 }
 
-// inScope reports whether an event names only objects in a scope on which the caller has describe.
-// A scope that is younger than the event had another of its name before it.
+// inScope reports whether the caller sees an event because it names only objects in a scope on
+// which the caller has describe. Events of grants need more than that. The time of an event and the
+// time since when the scope exists may be by the clocks of two nodes.
 func (v *viewer) inScope(e Event) bool {
-	return v.whole && !e.Time.Before(v.since) && v.scope.has(e.Ident) &&
+	return v.whole && e.Kind != registry.ItemGrants && !e.Time.Before(v.since) && v.scope.has(e.Ident) &&
 		(e.Previous == nil || v.scope.has(*e.Previous))
 }
 
-// prepare reads the pointers of the events that must be judged one by one.
+// prepare reads the pointers of the events that must be judged one by one. A pointer that cannot be
+// read counts as gone.
 func (v *viewer) prepare(ctx context.Context, selected [][]Event) error {
 	if v.who == nil {
 		return nil
 	}
+	var ids []registry.ID
 	var keys []registry.Key
 	for _, events := range selected {
 		for _, e := range events {
 			if _, known := v.pointers[e.ObjectID]; known || v.inScope(e) || e.Ident.Name == "" || e.ObjectID.IsZero() {
 				continue
 			}
-			v.pointers[e.ObjectID] = registry.Record{}
-			keys = append(keys, registry.PointerKey(e.ObjectID))
+			v.pointers[e.ObjectID] = nil
+			ids, keys = append(ids, e.ObjectID), append(keys, registry.PointerKey(e.ObjectID))
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
 	records, err := v.config.Ledger.Get(ctx, keys...)
-	for _, record := range records {
-		if record.Exists() {
-			pointer, err := ledger.Decode[registry.Pointer](record)
-			if err != nil {
-				return err
-			}
-			v.pointers[pointer.ID] = record
+	for i, record := range records {
+		if pointer, unread := registry.Decode[registry.Pointer](record); unread == nil {
+			v.pointers[ids[i]] = &pointer
 		}
 	}
 	return err
@@ -187,21 +188,28 @@ func (v *viewer) sees(ctx context.Context, e Event) (bool, error) {
 }
 
 // pathOf returns the object of an event as it is now, with the containers that it is in. If the
-// object is gone, it returns the nearest container that is left.
+// object is gone, it returns the nearest container that is left. If a container cannot be read,
+// only the warehouse counts.
 func (v *viewer) pathOf(ctx context.Context, e Event) ([]access.Object, error) {
-	if record := v.pointers[e.ObjectID]; e.Ident.Name != "" && record.Exists() {
-		pointer, err := ledger.Decode[registry.Pointer](record)
-		if err != nil {
+	pointer := v.pointers[e.ObjectID]
+	if pointer == nil || e.Ident.Name == "" {
+		return v.above(ctx, e, e.Ident)
+	}
+	above, err := v.config.Directory.AboveOf(ctx, *pointer)
+	if ledger.IsUndecoded(err) {
+		var path *directory.Path
+		path, err = v.path(ctx, pointer.Warehouse, nil)
+		if err != nil || path == nil || !pointer.WarehouseID.IsZero() && path.ID() != pointer.WarehouseID {
 			return nil, err
 		}
-		above, err := v.config.Directory.AboveOf(ctx, pointer)
-		return append([]access.Object{directory.ObjectOf(pointer)}, above...), err
+		above = path.Above()
 	}
-	return v.above(ctx, e, e.Ident)
+	return append([]access.Object{directory.ObjectOf(*pointer)}, above...), err
 }
 
 // above returns the container of a name that an event has, or the nearest one above it that is
-// left. A container that is younger than the event does not count: another one had its name then.
+// left. A container that may be younger than the event does not count, because another one had its
+// name before. An object that is in the container now is the proof that it is the right one.
 func (v *viewer) above(ctx context.Context, e Event, ident moorage.Identifier) ([]access.Object, error) {
 	if ident.Warehouse == "" {
 		return nil, nil
@@ -213,31 +221,30 @@ func (v *viewer) above(ctx context.Context, e Event, ident moorage.Identifier) (
 	if path.Depth() == len(ident.Namespace) && (path.ID() == e.ObjectID || v.isIn(e, path.ID())) {
 		return path.Above(), nil
 	}
-	return path.AboveAt(e.Time), nil
+	return path.AboveAt(e.Time.Add(-timeSlack)), nil
 }
 
 // isIn reports whether the table or view of an event is in the namespace with an id now.
 func (v *viewer) isIn(e Event, namespace registry.ID) bool {
-	record := v.pointers[e.ObjectID]
-	if !record.Exists() {
-		return false
-	}
-	pointer, err := ledger.Decode[registry.Pointer](record)
-	return err == nil && pointer.NamespaceID == namespace
+	pointer := v.pointers[e.ObjectID]
+	return pointer != nil && pointer.NamespaceID == namespace
 }
 
-// path returns the path to a namespace as far as it exists, nil if there is no such warehouse.
+// path returns the path to a namespace as far as it exists, nil if there is no such warehouse. What
+// cannot be read counts as gone.
 func (v *viewer) path(ctx context.Context, warehouse string, namespace moorage.Namespace) (*directory.Path, error) {
 	key := pathKey(warehouse, namespace)
 	if path, known := v.paths[key]; known {
 		return path, nil
 	}
 	path, err := v.config.Directory.Path(ctx, warehouse, namespace)
-	switch moorage.KindOf(err) {
-	case moorage.KindNoSuchWarehouse:
-		path, err = nil, nil
-	case moorage.KindNoSuchNamespace:
+	switch kind := moorage.KindOf(err); {
+	case err == nil, kind == moorage.KindNoSuchNamespace:
 		err = nil
+	case ledger.IsUndecoded(err) && len(namespace) > 0:
+		path, err = v.path(ctx, warehouse, namespace[:len(namespace)-1])
+	case ledger.IsUndecoded(err), kind == moorage.KindNoSuchWarehouse:
+		path, err = nil, nil
 	}
 	if err != nil {
 		return nil, err

@@ -194,7 +194,7 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 			return err
 		}
 		change.Items = []registry.Item{registry.PointerItem(work.table, registry.Pointer{})}
-		work.table.Dropped = work.table.DroppedAt()
+		work.table.Dropped = work.table.DroppedAt(records[1].State)
 		work.table.Since = w.now()
 		summary := work.table.LastIn(records[1].State).Summary
 		work.table.Last = work.table.Written(registry.StatePurging, change, summary)

@@ -156,12 +156,13 @@ func (w *windows) dropNow(ctx context.Context, record registry.Record, pointer r
 // list adds the dropped record of a pointer that a node of version 0.1.0 dropped. The caller of
 // that drop is not known.
 func (w *windows) list(ctx context.Context, record registry.Record, pointer registry.Pointer) error {
-	key := pointer.DroppedKey()
+	key := pointer.DroppedKey(record.State)
 	found, err := w.ledger.Get(ctx, key)
 	if err != nil || found[0].Exists() {
 		return err
 	}
-	writes, err := ledger.Encode(ledger.Put(key, registry.StateDropped, pointer.AsDropped(registry.Change{})))
+	dropped := pointer.AsDropped(record.State, registry.Change{})
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateDropped, dropped))
 	if err != nil {
 		return err
 	}
