@@ -76,7 +76,8 @@ func RollbackToSnapshot(now *Document, name string, id int64, unrelated bool) (R
 		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
 			"The table has no branch or tag %s", jsontext.Clip(name))
 	}
-	if now.HasSnapshot(id) && !unrelated && now.distance(id, current.snapshotID) == nil {
+	steps := now.arrays[snapshots].len() + 1 // all of them
+	if now.HasSnapshot(id) && !unrelated && now.distance(id, current.snapshotID, &steps) == nil {
 		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
 			"Snapshot %d is not an ancestor of %s, which is at %d", id, jsontext.Clip(name), current.snapshotID)
 	}
