@@ -39,13 +39,13 @@ const TransactionChangesMax = 256
 // returns. Source: REST specification, updateTable.
 func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
 	committed, err := c.commitTable(ctx, ident, []metadata.Step{request.step()}, request.Rebase, false)
-	return tableOf(committed), moorage.Annotate("catalog.Commit", ident.String(), err)
+	return tableOf(committed.Version), moorage.Annotate("catalog.Commit", ident.String(), err)
 }
 
 // commitTable commits several changes of one table, in order, as one version. With silent it
 // returns no table.
 func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
-	rebase RebaseChoice, silent bool) (*commit.Version, error) {
+	rebase RebaseChoice, silent bool) (commit.Outcome, error) {
 	target, err := c.targetOf(c.asker(gate.Commit), ident, steps, rebase)
 	if err == nil {
 		err = c.checkPathUpdates(ctx, c.asker(gate.Commit), target, steps)
@@ -63,8 +63,7 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 			return commit.Scope{Warehouse: ident.Warehouse, Names: intent.On}, ident.Validate()
 		}
 	}
-	outcome, err := c.submit(ctx, intent)
-	return outcome.Version, err
+	return c.submit(ctx, intent)
 }
 
 // targetOf returns the commit target for steps on the table called ident. steps must not be empty.

@@ -15,7 +15,6 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
 	"moorage/ledger"
-	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -195,12 +194,12 @@ func (p *parts) checkLabelledFields(ctx context.Context, found *directory.Found,
 	if err != nil {
 		return err
 	}
-	columns := document.(interface{ Columns() []metadata.Column }).Columns()
-	for _, id := range added {
-		if !slices.ContainsFunc(columns, func(column metadata.Column) bool { return column.ID == id }) {
-			return moorage.Errorf(moorage.KindBadRequest, "%s has no field with the id %d",
-				found.Pointer.Identifier(), id)
-		}
+	schema := document.(interface {
+		LackedField(ids []int) (id int, lacks bool)
+	})
+	if id, lacks := schema.LackedField(added); lacks {
+		return moorage.Errorf(moorage.KindBadRequest, "%s has no field with the id %d",
+			found.Pointer.Identifier(), id)
 	}
 	return nil
 }

@@ -249,7 +249,8 @@ type RollbackRequest struct {
 type RolledBack struct {
 	metadata.Rollback
 	// Was and Table are the versions before and after. They are the same if the table was in that
-	// state already, and after a dry run.
+	// state already, after a dry run, and if an earlier attempt with the same key was carried out.
+	// Then they are the version that the earlier attempt answered, and there are no updates.
 	Was, Table TableVersion
 }
 
@@ -273,28 +274,50 @@ func (c *Catalog) rollback(ctx context.Context, ident moorage.Identifier, asked 
 	if asked.Ref == "" {
 		asked.Ref = metadata.MainBranch
 	}
-	loaded, err := c.presentVersion(ctx, gate.Rollback, ident)
+	step, present, err := c.stepOf(ctx, ident, asked, &result)
+	if asked.DryRun {
+		return result, err
+	}
+	// An earlier attempt with the same key decides, also if this one would fail or change nothing.
+	var outcome commit.Outcome
+	switch {
+	case err != nil:
+		outcome, err = c.submit(ctx, refusal(gate.Commit, ident, err))
+	case result.IsEmpty():
+		outcome, err = c.submit(ctx, commit.Intent{
+			Verb: gate.Commit, On: []moorage.Identifier{ident},
+			Plan: func(context.Context, *commit.Attempt) (*commit.Plan, error) {
+				return &commit.Plan{Empty: true, Answer: commit.Outcome{Version: present}}, nil
+			},
+		})
+	default:
+		outcome, err = c.commitTable(ctx, ident, []metadata.Step{step}, RebaseOff, false)
+	}
 	if err != nil {
 		return result, err
 	}
-	result.Was = TableVersion{loaded.Location, loaded.Document.(*metadata.Document)}
-	result.Table = result.Was
-	if result.Rollback, err = c.planRollback(ctx, loaded, asked); err != nil {
-		return result, err
+	result.Table = TableVersion{outcome.Version.Location, outcome.Version.Document.(*metadata.Document)}
+	if outcome.IsStored {
+		result.Was, result.Rollback = result.Table, metadata.NoRollback(
+			"An earlier attempt with this Idempotency-Key was carried out. This attempt changed nothing.")
 	}
-	if asked.DryRun || result.IsEmpty() {
-		return result, nil
-	}
-	step, err := result.Step()
-	if err != nil {
-		return result, err
-	}
-	committed, err := c.commitTable(ctx, ident, []metadata.Step{step}, RebaseOff, false)
-	if err != nil {
-		return result, err
-	}
-	result.Table = TableVersion{committed.Location, committed.Document.(*metadata.Document)}
 	return result, nil
+}
+
+// stepOf plans a rollback: it sets the fields of result, as after a dry run. It returns the step
+// that carries the rollback out, and the present version.
+func (c *Catalog) stepOf(ctx context.Context, ident moorage.Identifier, asked RollbackRequest, result *RolledBack) (
+	step metadata.Step, present *commit.Version, err error) {
+	present, err = c.presentVersion(ctx, gate.Rollback, ident)
+	if err != nil {
+		return step, nil, err
+	}
+	result.Was = TableVersion{present.Location, present.Document.(*metadata.Document)}
+	result.Table = result.Was
+	if result.Rollback, err = c.planRollback(ctx, present, asked); err == nil {
+		step, err = result.Step()
+	}
+	return step, present, err
 }
 
 // planRollback returns the commit that carries out a rollback of a table.

@@ -196,3 +196,51 @@ func TestRollbackRefused(t *testing.T) {
 		t.Errorf("the table is at %s, %v", loaded.MetadataLocation, err)
 	}
 }
+
+// A rollback that is sent again with its key is answered as before, and changes nothing: whether it
+// changed something or not, and whatever was committed since.
+func TestRollbackAgain(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		to      string
+		head    int // after it
+		refused bool
+	}{"changed nothing": {"11", 11, false}, "changed something": {"10", 10, false}, "refused": {"12", 11, true}} {
+		f := catalogkit.New(t)
+		threeVersions(f)
+		key := catalogkit.KeyOf(tt.to)
+		roll := func() (catalog.RolledBack, error) {
+			return f.Keyed(&key).Rollback(f.Ctx, ident("t"), catalog.RollbackRequest{To: version(f, tt.to)})
+		}
+		want := func(err error) {
+			t.Helper()
+			if (err != nil) != tt.refused || tt.refused && moorage.KindOf(err) != moorage.KindNotFound {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		first, err := roll()
+		want(err)
+		for id := 12; id <= 13; id++ {
+			_, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, fmt.Sprintf(
+				`[{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"parent-snapshot-id":%d,"sequence-number":%d,"timestamp-ms":%d,"manifest-list":"file:///wh/ns/t/metadata/%d.avro","summary":{"operation":"append"},"schema-id":0}},
+				{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}]`, id, tt.head, id, f.Clock.Now().UnixMilli(), id, id)))
+			must(t, err)
+			tt.head = id
+		}
+		for _, removed := range []bool{false, true} {
+			if removed {
+				_, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, `[{"action":"remove-snapshots","snapshot-ids":[10,11]}]`))
+				must(t, err)
+			}
+			before := f.PointerOf("t").MetadataLocation
+			again, err := roll()
+			want(err)
+			if again.Table.Location != first.Table.Location && !tt.refused || f.PointerOf("t").MetadataLocation != before {
+				t.Errorf("%s: answered %s, then %s", name, first.Table.Location, again.Table.Location)
+			}
+			if !tt.refused && (!again.IsEmpty() || again.Was.Location != again.Table.Location || len(again.Warnings) != 1) {
+				t.Errorf("%s: the second answer has %+v", name, again.Rollback)
+			}
+		}
+	}
+}

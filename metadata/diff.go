@@ -14,6 +14,9 @@ import (
 // as removed.
 const DiffSnapshotsMax = 1000
 
+// diffStepsMax bounds the snapshots that one Diff goes through to find how far its refs have moved.
+const diffStepsMax = 100_000
+
 // Difference is what differs between two versions of one table. Members that do not differ are
 // absent. Parts of the table are compared by their meaning, so the numbers of schemas, specs and
 // orders do not matter.
@@ -67,7 +70,8 @@ type RefMove struct {
 	Was  int64  `json:"was"` // snapshot ids
 	Is   int64  `json:"is"`
 	// Ahead is the number of snapshots from Was to Is. Nil if Was is not an ancestor of Is, as
-	// after a rollback, or if the second version no longer has the snapshots between them.
+	// after a rollback, or if the second version no longer has the snapshots between them. It is
+	// also nil if the refs before this one in the list took 100,000 steps together.
 	Ahead *int `json:"ahead"`
 }
 
@@ -201,6 +205,7 @@ func diffProperties(was, is map[string]string) *PropertiesDifference {
 
 func diffRefs(from, to *Document) *RefsDifference {
 	var d RefsDifference
+	steps := diffStepsMax
 	byName := func(a, b ref) int { return cmp.Compare(a.name, b.name) }
 	for _, is := range slices.SortedFunc(slices.Values(to.refs), byName) {
 		was := from.ref(is.name)
@@ -209,7 +214,7 @@ func diffRefs(from, to *Document) *RefsDifference {
 			continue
 		}
 		if was.snapshotID != is.snapshotID {
-			ahead := to.distance(was.snapshotID, is.snapshotID)
+			ahead := to.distance(was.snapshotID, is.snapshotID, &steps)
 			d.Moved = append(d.Moved, RefMove{is.name, was.snapshotID, is.snapshotID, ahead})
 		}
 		if before, now := was.form(), is.form(); !bytes.Equal(before, now) {
@@ -250,10 +255,13 @@ func (o optional) pointer() *int64 {
 }
 
 // distance returns the number of steps from a snapshot back to its ancestor, nil if d does not have
-// them all.
-func (d *Document) distance(ancestor, id int64) *int {
+// them all. It subtracts the steps that it looks at from left, and returns nil if there are more.
+func (d *Document) distance(ancestor, id int64, left *int) *int {
 	all := d.arrays[snapshots]
 	for steps := range all.len() + 1 { // a cycle of parents ends too
+		if *left--; *left < 0 {
+			return nil
+		}
 		if id == ancestor {
 			return &steps
 		}

@@ -2,9 +2,11 @@ package metadata_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"moorage/metadata"
@@ -173,6 +175,34 @@ func TestDiffOfViews(t *testing.T) {
 	}
 	if d, err = metadata.DiffViews(is, is); err != nil || jsonOf(t, d) != "{}" {
 		t.Errorf("of equal views: %s, %v", jsonOf(t, d), err)
+	}
+}
+
+// TestDiffOfManyRefs: the refs of a difference share a bound of steps.
+func TestDiffOfManyRefs(t *testing.T) {
+	t.Parallel()
+	const snapshots, tags = 500, 300
+	refs := func(to int) string {
+		var updates []string
+		for i := range tags {
+			updates = append(updates, fmt.Sprintf(`{"action":"set-snapshot-ref","ref-name":"t%03d","type":"tag","snapshot-id":%d}`, i, to))
+		}
+		return strings.Join(updates, ",")
+	}
+	from := applyTest(t, createTest(t, 2), snapshotUpdates(1, 0, 1)+","+refs(1))
+	var added []string
+	for id := 2; id <= snapshots; id++ {
+		added = append(added, snapshotUpdates(int64(id), int64(id-1), id))
+	}
+	moved := diffTest(t, from, applyTest(t, from, strings.Join(added, ",")+","+refs(snapshots))).Refs.Moved
+	known := 0
+	for _, move := range moved {
+		if move.Ahead != nil {
+			known++
+		}
+	}
+	if len(moved) != tags+1 || known != 100_000/snapshots {
+		t.Errorf("%d of %d refs have a distance", known, len(moved))
 	}
 }
 

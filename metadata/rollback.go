@@ -37,8 +37,8 @@ const (
 // RollbackToVersion returns the rollback of now to the earlier version then. It takes back the ref,
 // and the other parts. Other refs stay.
 //
-// Errors: KindBadRequest if then has no such ref. KindNotFound if now no longer has the snapshot of
-// the ref, because it expired.
+// Errors: KindBadRequest if then has no such ref. KindCommitFailed if now no longer has the snapshot
+// of the ref, because it expired.
 func RollbackToVersion(now, then *Document, name string, parts RollbackParts) (Rollback, error) {
 	b := rollbackBuilder{now: now}
 	target := then.ref(name)
@@ -69,14 +69,15 @@ func RollbackToVersion(now, then *Document, name string, parts RollbackParts) (R
 // snapshot must be an ancestor of the snapshot that the ref names now.
 //
 // Errors: KindBadRequest if the table has no such ref, or if the snapshot is no such ancestor.
-// KindNotFound if the table has no such snapshot.
+// KindCommitFailed if the table no longer has the snapshot.
 func RollbackToSnapshot(now *Document, name string, id int64, unrelated bool) (Rollback, error) {
 	current := now.ref(name)
 	if current == nil {
 		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
 			"The table has no branch or tag %s", jsontext.Clip(name))
 	}
-	if now.HasSnapshot(id) && !unrelated && now.distance(id, current.snapshotID) == nil {
+	steps := now.arrays[snapshots].len() + 1 // all of them
+	if now.HasSnapshot(id) && !unrelated && now.distance(id, current.snapshotID, &steps) == nil {
 		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
 			"Snapshot %d is not an ancestor of %s, which is at %d", id, jsontext.Clip(name), current.snapshotID)
 	}
@@ -112,7 +113,8 @@ type rollbackBuilder struct {
 // set has a ref name the snapshot id, with the type and retention of form.
 func (b *rollbackBuilder) set(name string, form *ref, id int64) error {
 	if !b.now.HasSnapshot(id) {
-		return moorage.Errorf(moorage.KindNotFound, "Snapshot %d of %s has expired", id, jsontext.Clip(name))
+		return moorage.Errorf(moorage.KindCommitFailed,
+			"Snapshot %d of %s has expired; choose a snapshot or version that the table still has", id, jsontext.Clip(name))
 	}
 	current := b.now.ref(name)
 	if current != nil {
@@ -271,6 +273,13 @@ func partsThatDiffer(a, b *Document) (differs differingParts, err error) {
 
 // IsEmpty reports whether the table is in the earlier state already.
 func (r Rollback) IsEmpty() bool { return string(r.Updates) == "[]" }
+
+// NoRollback returns a Rollback that changes nothing, with a warning.
+func NoRollback(warning string) Rollback {
+	return Rollback{
+		Requirements: json.RawMessage("[]"), Updates: json.RawMessage("[]"), Warnings: []string{warning},
+	}
+}
 
 // MainBranch is the branch that readers see unless they name another.
 const MainBranch = mainBranch

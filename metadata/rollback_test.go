@@ -46,7 +46,7 @@ func TestRollbackOfRandomHistories(t *testing.T) {
 		later := g.rand.IntN(len(versions))
 		now, then := versions[later], versions[g.rand.IntN(later+1)]
 		r, err := metadata.RollbackToVersion(now, then, "main", metadata.RollbackAll)
-		if moorage.KindOf(err) == moorage.KindNotFound {
+		if moorage.KindOf(err) == moorage.KindCommitFailed {
 			expired++
 			continue
 		}
@@ -115,7 +115,7 @@ func TestRollbackToSnapshot(t *testing.T) {
 		text string
 	}{
 		{"main", 103, false, moorage.KindBadRequest, "Snapshot 103 is not an ancestor of main, which is at 102"},
-		{"main", 99, true, moorage.KindNotFound, "Snapshot 99 of main has expired"},
+		{"main", 99, true, moorage.KindCommitFailed, "Snapshot 99 of main has expired"},
 		{"gone", 101, false, moorage.KindBadRequest, "The table has no branch or tag gone"},
 	} {
 		if _, err := metadata.RollbackToSnapshot(d, c.name, c.id, c.any); moorage.KindOf(err) != c.kind ||

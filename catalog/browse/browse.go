@@ -68,7 +68,8 @@ func (b *Browse) As(caller moorage.Caller) *Browse { return &Browse{b.parts, cal
 type Row struct {
 	Kind  access.Kind
 	Ident moorage.Identifier // of a warehouse or namespace without a name
-	// Details are nil if the caller sees the object, but may not describe it.
+	// Details are nil if the caller sees the object, but may not describe it. They are also nil if
+	// the record of the object cannot be read.
 	Details *Details
 }
 

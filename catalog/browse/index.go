@@ -149,16 +149,23 @@ func (s *space) name(at, end int) string {
 
 // query is what a search asks an index.
 type query struct {
-	text      string // folded
-	words     []string
+	text      string        // folded
+	words     []string      // each once
 	warehouse string        // empty for all
 	kinds     []access.Kind // empty for all
 }
 
 // queryOf returns the query for a text of words.
 func queryOf(text string) query {
-	words := strings.Fields(fold(text))
-	return query{text: strings.Join(words, " "), words: words}
+	all := strings.Fields(fold(text))
+	q := query{text: strings.Join(all, " ")}
+	known := make(map[string]bool)
+	for _, word := range all {
+		if !known[word] {
+			known[word], q.words = true, append(q.words, word)
+		}
+	}
+	return q
 }
 
 func (q query) has(kind access.Kind) bool { return len(q.kinds) == 0 || slices.Contains(q.kinds, kind) }

@@ -11,7 +11,6 @@ import (
 	"moorage/access"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
-	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -194,21 +193,22 @@ func (w *walk) visitAgain(ctx context.Context, warehouse registry.ID, in contain
 	if err != nil || !records[0].Exists() {
 		return err
 	}
-	child, err := childOf(in, name, records[0])
-	if err != nil || !w.sees(in, &child.above[0]) {
-		return err
+	child, readable := childOf(in, name, records[0])
+	if !readable || !w.sees(in, &child.above[0]) {
+		return nil
 	}
 	return w.visit(ctx, warehouse, child, append(slices.Clone(levels), name), from)
 }
 
-// childOf returns the namespace of a record in a container.
-func childOf(in container, name string, record registry.Record) (container, error) {
+// childOf returns the namespace of a record in a container. If the record cannot be read, the
+// result has no id.
+func childOf(in container, name string, record registry.Record) (child container, readable bool) {
 	namespace, err := registry.DecodePart[registry.Namespace](record)
 	object := access.Object{ID: access.ID(namespace.ID), Kind: access.Namespace, Creator: namespace.Creator}
 	ident := moorage.Identifier{
 		Warehouse: in.ident.Warehouse, Namespace: append(slices.Clone(in.ident.Namespace), name),
 	}
-	return container{namespace.ID, ident, append([]access.Object{object}, in.above...)}, err
+	return container{namespace.ID, ident, append([]access.Object{object}, in.above...)}, err == nil
 }
 
 // sees reports whether the caller sees an object in a container that it sees. It completes the
@@ -269,19 +269,18 @@ func (w *walk) namespaces(ctx context.Context, warehouse registry.ID, in contain
 	}
 	end := func(name string) position { return position{Levels: levels, After: name} }
 	visit := func(name string, record registry.Record) error {
-		child, err := childOf(in, name, record)
-		if err != nil || !w.sees(in, &child.above[0]) {
-			return err
+		child, readable := childOf(in, name, record)
+		if !w.sees(in, &child.above[0]) {
+			return nil
 		}
 		if w.of.has(access.Namespace) && strings.HasPrefix(name, w.of.Prefix) {
-			w.found = append(w.found, candidate{
-				row: Row{Kind: access.Namespace, Ident: child.ident, Details: &Details{
-					ID: child.id, Creator: moorage.NameOf(child.above[0].Creator),
-				}},
-				path: child.above,
-			})
+			row := Row{Kind: access.Namespace, Ident: child.ident}
+			if readable { // moorage doctor shows records that cannot be read
+				row.Details = &Details{ID: child.id, Creator: moorage.NameOf(child.above[0].Creator)}
+			}
+			w.found = append(w.found, candidate{row: row, path: child.above})
 		}
-		if !w.of.Recursive {
+		if !w.of.Recursive || !readable {
 			return nil
 		}
 		inside := append(slices.Clone(levels), name)
@@ -301,14 +300,14 @@ func (w *walk) entries(ctx context.Context, in container, levels []string, after
 	end := func(name string) position { return position{Levels: levels, Entries: true, After: name} }
 	return w.scan(ctx, registry.TableEntry, registry.EntryPrefix(in.id), w.of.Prefix, after, end,
 		func(name string, record registry.Record) error {
-			entry, err := registry.DecodePart[registry.Entry](record)
+			entry, _ := registry.DecodePart[registry.Entry](record) // without a pointer if it cannot be read
 			kind := access.Table
 			if record.State == registry.StateView {
 				kind = access.View
 			}
 			object := access.Object{ID: access.ID(entry.Pointer), Kind: kind, Creator: entry.Creator}
-			if err != nil || !w.of.has(kind) || !w.sees(in, &object) {
-				return err
+			if !w.of.has(kind) || !w.sees(in, &object) {
+				return nil
 			}
 			ident := in.ident
 			ident.Name = name
@@ -321,7 +320,8 @@ func (w *walk) entries(ctx context.Context, in container, levels []string, after
 }
 
 // complete returns the rows of candidates, with the details that who may see. It reads all pointers
-// at once, and leaves out tables and views that have left their name since it was read.
+// at once, and leaves out tables and views that have left their name since it was read. A row has
+// no details if its pointer cannot be read.
 func (p *parts) complete(ctx context.Context, who *access.Who, found []candidate) ([]Row, error) {
 	var keys []registry.Key
 	for _, c := range found {
@@ -347,8 +347,9 @@ func (p *parts) complete(ctx context.Context, who *access.Who, found []candidate
 				continue
 			}
 			pointer, err := registry.DecodePart[registry.Pointer](record)
-			if err != nil {
-				return nil, ledger.Undecoded(record, err)
+			if err != nil { // moorage doctor shows records that cannot be read
+				rows = append(rows, row)
+				continue
 			}
 			if pointer.NamespaceID != c.parent || pointer.Name != row.Ident.Name {
 				continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/testkit"
@@ -38,8 +39,9 @@ func TestIndexGoes(t *testing.T) {
 		store := memory.New(rand.Reader)
 		n := newNames(registrytest.Ledger(store), store)
 		is := func() bool {
-			n.mu.Lock()
-			defer n.mu.Unlock()
+			unlock, err := n.lock(t.Context())
+			testkit.Must(t, err)
+			defer unlock()
 			return n.index != nil
 		}
 		testkit.Must(t, n.use(t.Context(), nothing))
@@ -78,6 +80,52 @@ func TestIndexThatTakesLong(t *testing.T) {
 		close(store.goOn)
 		testkit.Must(t, n.use(t.Context(), nothing))
 	})
+}
+
+// A search that waits for its turn ends with its context. An index that is made lives as long as
+// one that a search has used.
+func TestTurnOfTheIndex(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(rand.Reader)
+		n := newNames(registrytest.Ledger(store), store)
+		testkit.Must(t, n.make(t.Context()))
+		time.Sleep(indexLife - time.Second)
+		testkit.Must(t, n.make(t.Context()))
+		time.Sleep(2 * time.Second)
+		unlock, err := n.lock(t.Context())
+		testkit.Must(t, err)
+		if n.index == nil {
+			t.Error("the second index went with the first")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := n.use(ctx, nothing); moorage.KindOf(err) != moorage.KindUnavailable || err == nil {
+			t.Errorf("a search that waits: %v", err)
+		}
+		unlock()
+		testkit.Must(t, n.use(t.Context(), nothing))
+		time.Sleep(indexLife + time.Second)
+	})
+}
+
+// A caller that sees everything only needs the namespaces that are hits.
+func TestHitsIn(t *testing.T) {
+	t.Parallel()
+	var hits []hit
+	for range 3 {
+		in := &space{}
+		hits = append(hits, hit{in: in, kind: access.Table}, hit{in: in, kind: access.Namespace})
+	}
+	for _, tt := range []struct {
+		spaces  int
+		seesAll bool
+		want    int
+	}{{2, false, 4}, {2, true, 5}, {3, false, 6}} {
+		if got := len(hitsIn(hits, tt.spaces, tt.seesAll)); got != tt.want {
+			t.Errorf("%+v: %d hits", tt, got)
+		}
+	}
 }
 
 // If changes were deleted that the index has not seen, another one is made.

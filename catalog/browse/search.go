@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -32,11 +31,13 @@ const (
 	// hitsMin and hitsTimes bound the hits that a search looks at: hitsTimes for each row, and at
 	// least hitsMin.
 	hitsMin, hitsTimes = 200, 10
+	// spacesMax bounds the namespaces that a search for fewer rows reads, and wordsMax its words.
+	spacesMax, wordsMax = 64, 16
 )
 
 // Search selects objects by their names.
 type Search struct {
-	Words     string        // each must be in the name, or in the names of the namespaces around it
+	Words     string        // at most 16; each must be in the name, or in those of the namespaces around it
 	Warehouse string        // empty for all warehouses
 	Kinds     []access.Kind // empty for all kinds
 	Limit     int
@@ -57,15 +58,19 @@ func (b *Browse) Search(ctx context.Context, asked Search) (rows []Row, more boo
 
 func (b *Browse) search(ctx context.Context, asked Search) (rows []Row, more bool, err error) {
 	q := queryOf(asked.Words)
-	if len(q.words) == 0 {
+	switch {
+	case len(q.words) == 0:
 		return nil, false, moorage.Errorf(moorage.KindBadRequest, "There are no words to search for")
+	case len(q.words) > wordsMax:
+		return nil, false, moorage.Errorf(moorage.KindBadRequest, "%d words to search for, at most %d are possible",
+			len(q.words), wordsMax)
 	}
 	q.warehouse, q.kinds = asked.Warehouse, asked.Kinds
 	var hits []hit
-	keep, isLarge := max(hitsMin, hitsTimes*asked.Limit), false
+	keep, isLarge, cut := max(hitsMin, hitsTimes*asked.Limit), false, false
 	err = b.names.use(ctx, func(x *index) {
 		hits, more = x.find(q, keep)
-		isLarge = x.size() > keep
+		isLarge = x.size() > keep || len(x.spaces) > max(spacesMax, asked.Limit)
 	})
 	if err != nil {
 		return nil, false, err
@@ -80,10 +85,14 @@ func (b *Browse) search(ctx context.Context, asked Search) (rows []Row, more boo
 			return nil, false, err
 		}
 	}
+	if some := hitsIn(hits, max(spacesMax, asked.Limit), who == nil); len(some) < len(hits) {
+		hits, cut = some, true
+	}
 	rows = []Row{}
+	above := make(map[*space][]access.Object) // namespaces that were read, and the containers around them
 	for len(hits) > 0 && len(rows) < asked.Limit {
 		n := min(len(hits), max(asked.Limit-len(rows), 50))
-		found, err := b.candidates(ctx, who, made, hits[:n])
+		found, err := b.candidates(ctx, who, made, hits[:n], above)
 		if err != nil {
 			return nil, false, err
 		}
@@ -99,12 +108,29 @@ func (b *Browse) search(ctx context.Context, asked Search) (rows []Row, more boo
 	if who != nil {
 		return rows, isLarge || len(rows) == asked.Limit, nil
 	}
-	return rows, more || len(hits) > 0, nil
+	return rows, more || cut || len(hits) > 0, nil
 }
 
-// candidates returns those of hits that still exist, and that who sees.
-func (p *parts) candidates(ctx context.Context, who *access.Who, made map[access.ID]bool, hits []hit) (
-	found []candidate, err error) {
+// hitsIn returns the first hits, for which at most spaces namespaces are read. A caller that sees
+// everything only needs the namespaces that are hits themselves.
+func hitsIn(hits []hit, spaces int, seesAll bool) []hit {
+	read := make(map[*space]bool)
+	for i, h := range hits {
+		if seesAll && h.kind != access.Namespace || read[h.in] {
+			continue
+		}
+		if len(read) == spaces {
+			return hits[:i]
+		}
+		read[h.in] = true
+	}
+	return hits
+}
+
+// candidates returns those of hits that still exist, and that who sees. above has the namespaces
+// that were read for this search, and candidates adds others.
+func (p *parts) candidates(ctx context.Context, who *access.Who, made map[access.ID]bool, hits []hit,
+	above map[*space][]access.Object) (found []candidate, err error) {
 	keys := make([]registry.Key, len(hits))
 	for i, h := range hits {
 		keys[i] = registry.EntryKey(h.in.id, h.name) // nothing has the name of a namespace's own hit, ""
@@ -116,7 +142,6 @@ func (p *parts) candidates(ctx context.Context, who *access.Who, made map[access
 	if err != nil {
 		return nil, err
 	}
-	above := make(map[*space][]access.Object)
 	for i, h := range hits {
 		ident := moorage.Identifier{Warehouse: h.in.warehouse, Namespace: h.in.namespace, Name: h.name}
 		c := candidate{row: Row{Kind: h.kind, Ident: ident}, parent: h.in.id}
@@ -172,15 +197,16 @@ type names struct {
 	store  registry.Store // to read the changes of
 	flight singleflight.Group
 
-	// mu guards the fields below. It is held during a search, and while the index changes.
-	mu       sync.Mutex
+	// turn guards the fields below: a goroutine that uses them has put an element in. It does so
+	// during a search, also while it reads from the store, and while the index changes.
+	turn     chan struct{}
 	index    *index // nil if there is none
 	position registry.Position
 	idle     *time.Timer // drops the index
 }
 
 func newNames(records *ledger.Ledger, store registry.Store) *names {
-	return &names{ledger: records, store: store}
+	return &names{ledger: records, store: store, turn: make(chan struct{}, 1)}
 }
 
 // use calls do with an index that has all names that existed when use was called. do must not keep
@@ -213,10 +239,23 @@ func (n *names) use(ctx context.Context, do func(*index)) error {
 	}
 }
 
+// lock waits for the turn. Errors: KindUnavailable if ctx ends before.
+func (n *names) lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case n.turn <- struct{}{}:
+		return func() { <-n.turn }, nil
+	case <-ctx.Done():
+		return nil, moorage.E("browse.lock", "", moorage.KindUnavailable, ctx.Err())
+	}
+}
+
 // tryUse calls do with the index, brought up to date. used is false if there is no index.
 func (n *names) tryUse(ctx context.Context, do func(*index)) (used bool, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	unlock, err := n.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
 	if n.index == nil {
 		return false, nil
 	}
@@ -235,9 +274,9 @@ func (n *names) tryUse(ctx context.Context, do func(*index)) (used bool, err err
 
 // drop drops the index.
 func (n *names) drop() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.turn <- struct{}{}
 	n.index = nil
+	<-n.turn
 }
 
 // make makes the index from the keys of the store. Changes that happen meanwhile are read by the
@@ -255,12 +294,16 @@ func (n *names) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	unlock, err := n.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	n.index, n.position = made, position
 	if n.idle == nil {
 		n.idle = time.AfterFunc(indexLife, n.drop)
 	}
+	n.idle.Reset(indexLife)
 	return nil
 }
 
@@ -269,8 +312,10 @@ func (n *names) read(ctx context.Context) (*index, error) {
 	warehouses := make(map[string]string) // names, by the text of the id
 	err := n.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		warehouse, err := registry.DecodePart[registry.Warehouse](record)
-		warehouses[warehouse.ID.String()] = record.Key.ID
-		return true, err
+		if err == nil { // moorage doctor shows records that cannot be read
+			warehouses[warehouse.ID.String()] = record.Key.ID
+		}
+		return true, nil
 	})
 	if err != nil {
 		return nil, err
@@ -284,7 +329,7 @@ func (n *names) read(ctx context.Context) (*index, error) {
 		namespace, err := registry.DecodePart[namespaceID](record)
 		parts := strings.SplitN(record.Key.ID, "/", 3)
 		if err != nil || len(parts) != 3 {
-			return true, err
+			return true, nil
 		}
 		levels[namespace.ID.String()] = level{parts[0], parts[1], parts[2], namespace.ID}
 		return true, nil
@@ -342,11 +387,13 @@ type namespaceID struct {
 // errFarBehind means that an index is too far behind to be brought up to date.
 var errFarBehind = errors.New("the index is too far behind")
 
-// follow brings the index up to date: it reads which names have changed, and what they are now.
+// follow brings the index up to date: it reads which names have changed, and what they are now. If
+// it fails, the next call reads the same changes again.
 func (n *names) follow(ctx context.Context) error {
 	touched, spaces := make(map[string]moorage.Identifier), make(map[string]moorage.Identifier)
+	position := n.position
 	for read := 0; ; {
-		page, err := registry.Follow(ctx, n.store, n.position, changesPage)
+		page, err := registry.Follow(ctx, n.store, position, changesPage)
 		if err != nil {
 			return err
 		}
@@ -357,7 +404,7 @@ func (n *names) follow(ctx context.Context) error {
 			for _, item := range change.Change.Items {
 				note(change.Change, item, touched, spaces)
 			}
-			n.position = change.Position
+			position = change.Position
 		}
 		if read += len(page); read > changesMax || len(touched)+len(spaces) > touchedMax {
 			return errFarBehind
@@ -371,7 +418,11 @@ func (n *names) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	return n.readNames(ctx, touched)
+	if err := n.readNames(ctx, touched); err != nil {
+		return err
+	}
+	n.position = position
+	return nil
 }
 
 // note adds the names that a change may have changed. Most changes are commits, which change none.
@@ -394,27 +445,29 @@ func note(change registry.Change, item registry.Item, touched, spaces map[string
 	}
 }
 
-// idOf returns the id of a namespace, zero if there is none.
+// idOf returns the id of a namespace, zero if there is none, or if a record of it cannot be read.
 func (n *names) idOf(ctx context.Context, ident moorage.Identifier) (id registry.ID, err error) {
 	records, err := n.ledger.Get(ctx, registry.WarehouseKey(ident.Warehouse))
 	if err != nil || !records[0].Exists() {
 		return registry.ID{}, err
 	}
 	warehouse, err := registry.DecodePart[registry.Warehouse](records[0])
+	if err != nil {
+		return registry.ID{}, nil
+	}
 	id = warehouse.ID
 	for _, level := range ident.Namespace {
-		if err != nil {
-			return registry.ID{}, err
-		}
 		records, err = n.ledger.Get(ctx, registry.NamespaceKey(warehouse.ID, id, level))
 		if err != nil || !records[0].Exists() {
 			return registry.ID{}, err
 		}
-		var namespace namespaceID
-		namespace, err = registry.DecodePart[namespaceID](records[0])
+		namespace, err := registry.DecodePart[namespaceID](records[0])
+		if err != nil {
+			return registry.ID{}, nil
+		}
 		id = namespace.ID
 	}
-	return id, err
+	return id, nil
 }
 
 // readSpace reads whether a namespace exists.

@@ -137,12 +137,14 @@ type Kept struct {
 	Document documents.Document
 }
 
-// Outcome is the answer of a mutation. At most one member is set. No member is set if the answer is
-// empty.
+// Outcome is the answer of a mutation. At most one of Version, Properties and Changed is set. None
+// is set if the answer is empty.
 type Outcome struct {
 	Version    *Version
 	Properties map[string]string           // of a new namespace, not nil
 	Changed    *registry.ChangedProperties // of a namespace
+	// IsStored means that this is the stored answer of an attempt with the same key.
+	IsStored bool
 }
 
 // Version is one version of a table or view, as loads and mutations return it.

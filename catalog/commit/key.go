@@ -270,6 +270,7 @@ func (p *Pipeline) lookUp(ctx context.Context, key *ledger.Key) (outcome Outcome
 			"The Idempotency-Key was used for another request: %s %s", value.Method, value.Path)
 	}
 	outcome, err = p.answerAgain(ctx, value.Outcome)
+	outcome.IsStored = true
 	if err != nil && value.Outcome.Failure == nil && !isGone(err) {
 		err = p.outcomeUnknown(ctx, key, err) // it happened
 	}

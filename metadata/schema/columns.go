@@ -1,17 +1,19 @@
 package schema
 
 // Columns returns all fields of s, in the order of the schema. A field precedes the fields in it.
-// No path is truncated.
+// Long paths are truncated, as Diff truncates them: a schema can have many fields in a struct with
+// a huge name.
 func (s *Schema) Columns() (columns []Column) {
-	var visit func(t *fieldType, above string)
-	visit = func(t *fieldType, above string) {
+	var visit func(t *fieldType)
+	visit = func(t *fieldType) {
 		for _, f := range t.fields {
-			column := f.column()
-			column.Path = above + f.name
-			columns = append(columns, column)
-			visit(f.typ, column.Path+".")
+			columns = append(columns, f.column())
+			visit(f.typ)
 		}
 	}
-	visit(s.root, "")
+	visit(s.root)
 	return columns
 }
+
+// HasField reports whether a field of s, at any depth, has the id.
+func (s *Schema) HasField(id int) bool { return s.byID[id] != nil }
