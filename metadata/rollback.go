@@ -37,8 +37,8 @@ const (
 // RollbackToVersion returns the rollback of now to the earlier version then. It takes back the ref,
 // and the other parts. Other refs stay.
 //
-// Errors: KindBadRequest if then has no such ref. KindCommitFailed if now no longer has the snapshot
-// of the ref, because it expired.
+// Errors: KindBadRequest if then has no such ref. KindCommitFailed if now no longer has the
+// snapshot of the ref, because it expired.
 func RollbackToVersion(now, then *Document, name string, parts RollbackParts) (Rollback, error) {
 	b := rollbackBuilder{now: now}
 	target := then.ref(name)
@@ -114,7 +114,8 @@ type rollbackBuilder struct {
 func (b *rollbackBuilder) set(name string, form *ref, id int64) error {
 	if !b.now.HasSnapshot(id) {
 		return moorage.Errorf(moorage.KindCommitFailed,
-			"Snapshot %d of %s has expired; choose a snapshot or version that the table still has", id, jsontext.Clip(name))
+			"Snapshot %d of %s has expired; choose a snapshot or version that the table still has",
+			id, jsontext.Clip(name))
 	}
 	current := b.now.ref(name)
 	if current != nil {
