@@ -19,7 +19,7 @@ type sums struct {
 	mu     sync.Mutex // guards the fields below; no lock is taken under it
 	counts map[alike]*sum
 	order  []alike // the keys of counts, the oldest first
-	// reads are those sums of the minute readsMinute that are of allowed reads and have a line. A
+	// reads has the sums of allowed reads in the minute readsMinute for which there is a line. A
 	// look-up by their short keys takes a third of the time of one in counts.
 	reads       map[Read]*sum
 	readsMinute int64
@@ -32,7 +32,7 @@ type alike struct {
 	caller    string
 	operation string
 	decision  string
-	// kind and id are those of the object. Both are empty if the object does not matter.
+	// kind and id name the object. Both are empty if the object does not matter.
 	kind, id string
 	names    string // of an object without an id
 }

@@ -113,7 +113,7 @@ type Difference struct {
 	metadata.Difference
 }
 
-// Diff returns what differs from one version of a table to another. Errors: those of LoadVersion.
+// Diff returns what differs from one version of a table to another. Errors are as for LoadVersion.
 func (c *Catalog) Diff(ctx context.Context, ident moorage.Identifier, from, to VersionName) (Difference, error) {
 	const op = "catalog.Diff"
 	versions, err := c.versions(ctx, gate.DiffVersions, ident, from, to)
@@ -216,7 +216,7 @@ func (p *parts) versionOf(ctx context.Context, loaded *commit.Version, name Vers
 
 // readFormer returns the document in an earlier metadata file of a table.
 //
-// Errors: those of documents.Read; KindNotFound also if the file is of another table.
+// Errors are as for documents.Read. KindNotFound also means that the file belongs to another table.
 func (p *parts) readFormer(ctx context.Context, of *commit.Version, file string) (*metadata.Document, error) {
 	ctx, cancel := context.WithTimeout(ctx, commit.RequestTimeout)
 	defer cancel()

@@ -39,8 +39,8 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// Fill makes the sample tables and views, unless they are there or were there once. Errors are
-// those of the verbs of package catalog, and of the storage.
+// Fill makes the sample tables and views, unless they are there or were there once. Errors come
+// from the verbs of package catalog, and from the storage.
 func Fill(ctx context.Context, c Config) error {
 	f := filler{Config: c, files: make(map[string]file)}
 	raw, err := data.ReadFile("data/files.json")

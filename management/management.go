@@ -66,7 +66,7 @@ type Config struct {
 	RotateSecrets func(ctx context.Context, caller moorage.Caller, rotation client.SecretsRotation) (
 		client.SecretsRotated, error)
 	// Versions returns the versions of tables with the rights of a caller. Rollback makes its
-	// commit once for key and under lease, as catalog.For says.
+	// commit once for key and under lease, as catalog.For does.
 	Versions func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) Versions
 	// Scopes finds the objects of maintenance that a caller may see or change. Policies, Steering
 	// and Jobs are the maintenance of the store.

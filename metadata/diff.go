@@ -10,8 +10,8 @@ import (
 	"moorage/metadata/schema"
 )
 
-// DiffSnapshotsMax bounds the snapshots that a Difference lists as added, and those that it lists
-// as removed.
+// DiffSnapshotsMax bounds the snapshots that a Difference lists as added, and the ones that it
+// lists as removed.
 const DiffSnapshotsMax = 1000
 
 // diffStepsMax bounds the snapshots that one Diff goes through to find how far its refs have moved.

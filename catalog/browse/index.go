@@ -211,7 +211,7 @@ func (b *best) add(h hit) {
 	}
 }
 
-// cut sorts the hits, and leaves out those that are not among the best.
+// cut sorts the hits, and keeps only the best.
 func (b *best) cut() {
 	slices.SortFunc(b.hits, compareHits)
 	if len(b.hits) > b.keep {

@@ -319,9 +319,9 @@ func (w *walk) entries(ctx context.Context, in container, levels []string, after
 		})
 }
 
-// complete returns the rows of candidates, with the details that who may see. It reads all pointers
-// at once, and leaves out tables and views that have left their name since it was read. A row has
-// no details if its pointer cannot be read.
+// complete returns the rows of candidates, with the details that the caller may see. It reads all
+// pointers at once, and leaves out tables and views that have left their name since it was read. A
+// row has no details if its pointer cannot be read.
 func (p *parts) complete(ctx context.Context, who *access.Who, found []candidate) ([]Row, error) {
 	var keys []registry.Key
 	for _, c := range found {

@@ -37,7 +37,7 @@ const (
 
 // Search selects objects by their names.
 type Search struct {
-	Words     string        // at most 16; each must be in the name, or in those of the namespaces around it
+	Words     string        // at most 16; each must be in the name of the object or of a namespace around it
 	Warehouse string        // empty for all warehouses
 	Kinds     []access.Kind // empty for all kinds
 	Limit     int
@@ -127,7 +127,7 @@ func hitsIn(hits []hit, spaces int, seesAll bool) []hit {
 	return hits
 }
 
-// candidates returns those of hits that still exist, and that who sees. above has the namespaces
+// candidates returns the hits that still exist and that the caller sees. above has the namespaces
 // that were read for this search, and candidates adds others.
 func (p *parts) candidates(ctx context.Context, who *access.Who, made map[access.ID]bool, hits []hit,
 	above map[*space][]access.Object) (found []candidate, err error) {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestTombstoneTakesLocate: what lived at a location may live on in another catalog. So a tenant
-// who may create there gets neither the location nor one above or below it, by whatever way he
-// asks. He gets another one if he names none.
+// that may create there gets neither the location nor one above or below it, by any way of asking.
+// The tenant gets another one if the request names none.
 func TestTombstoneTakesLocate(t *testing.T) {
 	t.Parallel()
 	const left = "file:///wh/ns/deep/t"

@@ -440,7 +440,7 @@ func TestTransactionTooLarge(t *testing.T) {
 }
 
 // A table that wants its metadata where the warehouse does not reach is refused. Nothing of the
-// transaction is left: neither files of other tables nor a record that nobody could ever clear
+// transaction is left: neither files of other tables nor a record that could never be cleared
 // away.
 func TestTransactionOutside(t *testing.T) {
 	t.Parallel()

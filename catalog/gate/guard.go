@@ -278,7 +278,7 @@ func (g *Guard) DecideBy(ctx context.Context, who *access.Who, policy *access.Sn
 }
 
 // MayManage decides q by whether the caller may see and change the grants on the object. The
-// parameters and the errors are those of DecideBy.
+// parameters and the errors are as for DecideBy.
 func (g *Guard) MayManage(ctx context.Context, who *access.Who, policy *access.Snapshot, q Question) error {
 	return g.DecideBy(ctx, who, policy, q, func(who *access.Who, path []access.Object) access.Decision {
 		return who.DecideGrant(path, 0)

@@ -29,7 +29,7 @@ type Event struct {
 	Previous *moorage.Identifier
 	ObjectID registry.ID // zero for a principal or a role
 	UUID     string      // of a table or view
-	// Caller, Client and RequestID are those of the request. A commit that shared a version with
+	// Caller, Client and RequestID belong to the request. A commit that shared a version with
 	// others has them in Members too.
 	Caller, Client, RequestID                  string
 	MetadataLocation, PreviousMetadataLocation string
@@ -39,8 +39,8 @@ type Event struct {
 	Members                                    []registry.Member
 }
 
-// The operations of events. The words without x- are those of the event notifications that the
-// Iceberg REST specification is about to get.
+// The operations of events. The event notifications that the Iceberg REST specification is about
+// to get use the same words, except for the words with x-.
 const (
 	OpCreateTable     = "create-table"
 	OpRegisterTable   = "register-table"

@@ -380,8 +380,8 @@ func (r *reading) readTail(ctx context.Context, begin registry.Position, tail in
 	return nil
 }
 
-// positionAt returns a position before the first change since a time. The times of changes are
-// those of the nodes, so they are in order only roughly.
+// positionAt returns a position before the first change since a time. The times of changes come
+// from the nodes' clocks, so they are in order only roughly.
 func (r *reading) positionAt(ctx context.Context, at time.Time) (registry.Position, error) {
 	low := r.horizon.Position
 	high, err := registry.Head(ctx, r.config.Store, low)

@@ -168,7 +168,7 @@ func (p *person) below(ctx context.Context, of object) (all []object, err error)
 	return append(all, of), nil
 }
 
-// costOf says what a drop costs.
+// costOf describes what a drop costs.
 func (p *person) costOf(found object, victims []object) string {
 	name := term.Clean(found.String())
 	if len(victims) > 1 {

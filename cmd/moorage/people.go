@@ -241,8 +241,7 @@ type object struct {
 	namespace []string
 	name      string // of a table or view
 	loaded    client.Loaded
-	// properties are those of a namespace.
-	properties map[string]string
+	properties map[string]string // of a namespace
 }
 
 // The kinds of objects.

@@ -273,7 +273,7 @@ func (p *person) undoLine(document tableDocument) string {
 	return " To undo: " + strings.Join(words, " ")
 }
 
-// describeRollback says what a rollback of a table does.
+// describeRollback describes what a rollback of a table does.
 func describeRollback(of object, plan client.RolledBack) (string, error) {
 	document, err := parseTable(of.loaded.Metadata)
 	if err != nil {

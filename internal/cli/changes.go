@@ -46,7 +46,7 @@ write a trailing dot for a namespace below another one. Dropped objects keep the
 
 With --state the command goes on where it stopped. It writes the position after it has printed the
 events. So each event is printed at least once, and its id shows a repetition. If the server no longer
-knows the events after the position, the command fails, and says from where to go on.
+knows the events after the position, the command fails, and names the position to go on from.
 ` + namesText,
 	}
 }

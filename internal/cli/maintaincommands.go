@@ -202,7 +202,7 @@ func validateRun(c Config, faults *usageError) {
 }
 
 // refuseOthers refuses the settings of jobs that the command line has and that are not in allowed:
-// they would have no effect. The sentence why says so.
+// they would have no effect. The error has the sentence in why.
 func refuseOthers(c Config, faults *usageError, why string, allowed ...string) {
 	for _, name := range namesOf(slices.Concat(snapshotSettings(), orphanSettings())) {
 		if slices.Contains(c.Flags, name) && !slices.Contains(allowed, name) {

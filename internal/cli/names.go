@@ -9,7 +9,7 @@ import (
 type Name struct {
 	Warehouse string   // empty: the warehouse of --warehouse
 	Levels    []string // empty: the warehouse itself
-	// IsNamespace is set if the name ends in a dot, which says that it names a namespace.
+	// IsNamespace is set if the name ends in a dot: then it names a namespace.
 	IsNamespace bool
 	// IsAll is set for a single slash, which means all warehouses.
 	IsAll bool

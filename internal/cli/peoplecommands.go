@@ -64,7 +64,7 @@ trino, flink, duckdb or polars. Without an engine it prints the lines for all of
 also prints how to read that.
 
 The tests of Moorage run these lines, except those for Polars. Credentials of the storage stand as
-dots, and those of the caller as KEY or TOKEN.
+dots, and credentials of the caller as KEY or TOKEN.
 `,
 		},
 	}
@@ -291,8 +291,8 @@ files are deleted then.
 			settings: forChange(setting{name: "unset", flagOnly: true, usage: "Remove the labels that are named.",
 				set: personToggle(func(w *PeopleWords) *bool { return &w.Unset })}),
 			text: `Sets labels of a table or view, or of one of its fields. Engines get them with each load. They are no
-part of the metadata, and make no version of the table. Without labels the command prints those that
-there are. FIELD is a column, such as price or address.city, or the id of a field. A label of the
+part of the metadata, and make no version of the table. Without labels the command prints the labels
+that there are. FIELD is a column, such as price or address.city, or the id of a field. A label of the
 table whose name has a colon begins with another colon.
 
   moorage label sales.orders team=billing customer:classification=pii

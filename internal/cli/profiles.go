@@ -120,7 +120,7 @@ func (p profiles) write(environ []string) error {
 	return nil
 }
 
-// named returns the profile called name. Its error says which profiles there are.
+// named returns the profile called name. Its error lists the profiles that there are.
 func (p profiles) named(name string) (profile, error) {
 	found, ok := p.Profiles[name]
 	if !ok {
@@ -234,7 +234,7 @@ func listProfiles(_ context.Context, _ Config, env Environment) error {
 	return nil
 }
 
-// credential says which kind of credential a profile has.
+// credential returns the kind of credential that a profile has.
 func (p profile) credential() string {
 	switch {
 	case p.Token != "":

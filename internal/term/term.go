@@ -33,7 +33,7 @@ const (
 	Changed Style = "35" // magenta
 )
 
-// When says when colours are used.
+// When is a choice of when colours are used.
 type When string
 
 // The values of --color.

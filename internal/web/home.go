@@ -18,7 +18,7 @@ func wrongBases() []string {
 }
 
 // noRouteMessage returns the message for a request whose path has no route. If the client seems to
-// have another base URI, it says which one is right.
+// have another base URI, the message has the right one.
 func noRouteMessage(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	message := "No such route: " + r.Method + " " + path

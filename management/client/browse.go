@@ -45,8 +45,8 @@ type ObjectSummary struct {
 	Comment   string     `json:"comment,omitempty"`
 }
 
-// Stats are counts of what is in a warehouse. Rows, bytes and files are those of the tables without
-// the unknown ones.
+// Stats are counts of what is in a warehouse. Rows, bytes and files leave out the tables
+// for which they are unknown.
 type Stats struct {
 	Tables     int64     `json:"tables"`
 	Views      int64     `json:"views"`

@@ -255,7 +255,7 @@ func (c *Client) unanswered(asked Request, err error) error {
 }
 
 // Send sends one request as it is, and returns the response, whatever its status is. path begins
-// with a slash. The caller closes the body. Errors are those of Do without a response.
+// with a slash. The caller closes the body. Errors are as for Do without a response.
 func (c *Client) Send(ctx context.Context, method, path string, headers http.Header, body io.Reader) (
 	*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.uri+path, body)

@@ -6,6 +6,6 @@
 // NewRemoteFixture have a further warehouse on a storage that gives access to engines, or that is
 // remote. Tamper changes records behind the catalog's back.
 //
-// Files and stores that stop, count or hang wrap those of a fixture; functions that New takes put
+// Files and stores that stop, count or hang wrap a fixture's own; functions that New takes put
 // them there. A test of another package that needs a fixture of its own kind keeps that fixture.
 package catalogkit

@@ -88,7 +88,7 @@ func (c *CountedFiles) Delete(ctx context.Context, locations ...string) error {
 // RaceClient is what one client of a race does.
 type RaceClient func(ctx context.Context, c catalog.Verbs) error
 
-// filesIn returns those of files that lie within claims.
+// filesIn returns the files that lie within claims.
 func filesIn(files map[string]bool, claims []string) []string {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(location string) bool {
 		return !documents.WithinClaims(claims, location)

@@ -31,7 +31,7 @@ import (
 )
 
 // Instance is the catalog of one node. Beside it are parts over the same ports, by which a test
-// reads and writes records. They share nothing with those of the catalog.
+// reads and writes records. They share nothing with the catalog's own parts.
 type Instance struct {
 	*catalog.Catalog
 	Config       catalog.Config // with the defaults that tests need

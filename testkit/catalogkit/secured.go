@@ -21,7 +21,7 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// The ids of the API keys of these tests, and who has them.
+// The API keys of these tests: their ids and their holders.
 const (
 	EtlName = "key:etl"
 	OldKey  = "old"
@@ -155,7 +155,7 @@ func WantSame(t *testing.T, what string, got, want error) {
 	}
 }
 
-// EachPolicyStore runs test over each kind of store. alone says whether requests need not read the
+// EachPolicyStore runs test over each kind of store. alone is true if requests need not read the
 // epoch.
 func EachPolicyStore(t *testing.T, stores *storetest.Stores,
 	test func(t *testing.T, store registry.Store, alone bool)) {
