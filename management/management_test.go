@@ -19,9 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"go.yaml.in/yaml/v3"
-
 	"moorage"
 	"moorage/catalog"
 	"moorage/check"
@@ -30,6 +27,7 @@ import (
 	"moorage/maintenance/purge"
 	"moorage/recovery"
 	"moorage/registry"
+	"moorage/testkit/answers"
 	"moorage/txlog"
 )
 
@@ -118,20 +116,7 @@ func newServer(t *testing.T, config Config) http.Handler {
 		config.Leases, config.FindTable = fakeLeases{f}, fakeLeases{f}.find
 	}
 	Mount(server, config)
-	d := readDescription(t)
-	var mu sync.Mutex // for d: its compiler is for one at a time
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		recorder := httptest.NewRecorder()
-		server.ServeHTTP(recorder, r)
-		mu.Lock()
-		d.check(t, r, recorder)
-		mu.Unlock()
-		for name, values := range recorder.Header() {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(recorder.Code)
-		_, _ = w.Write(recorder.Body.Bytes())
-	})
+	return readDescription(t).Watch(t, server)
 }
 
 // send answers a request from this machine without a network. headers are name, value, name, value…
@@ -161,71 +146,17 @@ func wantFailure(t *testing.T, w *httptest.ResponseRecorder, status int, kind st
 
 // description is openapi.yaml.
 type description struct {
-	file     map[string]any
-	compiler *jsonschema.Compiler
+	*answers.Judge
+	file map[string]any
 }
-
-const fileURL = "openapi.json"
 
 func readDescription(t *testing.T) description {
 	t.Helper()
-	d := description{compiler: jsonschema.NewCompiler()}
-	if err := yaml.Unmarshal(openAPI, &d.file); err != nil {
-		t.Fatal(err)
-	}
-	closeObjects(d.file)
-	text, err := json.Marshal(d.file)
+	judge, err := answers.Management(openAPI)
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.compiler.DefaultDraft(jsonschema.Draft2020)
-	d.compiler.AssertFormat()
-	if err := d.compiler.AddResource(fileURL, document); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// closeObjects allows objects no members that the file does not describe, unless it says that they
-// may have others.
-func closeObjects(value any) {
-	switch value := value.(type) {
-	case []any:
-		for _, item := range value {
-			closeObjects(item)
-		}
-	case map[string]any:
-		if _, open := value["additionalProperties"]; value["type"] == "object" && !open {
-			value["additionalProperties"] = false
-		}
-		for _, item := range value {
-			closeObjects(item)
-		}
-	}
-}
-
-// operation returns the operation of the file that a request means, nil if there is none.
-func (d description) operation(method, path string) map[string]any {
-	for pattern, item := range d.file["paths"].(map[string]any) {
-		if !fits(strings.Split(pattern, "/"), strings.Split(path, "/")) {
-			continue
-		}
-		if found, ok := item.(map[string]any)[strings.ToLower(method)].(map[string]any); ok {
-			return found
-		}
-	}
-	return nil
-}
-
-// fits reports whether the parts of a path are those of a pattern, in which one in braces is any.
-func fits(pattern, path []string) bool {
-	return slices.EqualFunc(pattern, path, func(want, got string) bool {
-		return want == got || strings.HasPrefix(want, "{") && got != ""
-	})
+	return description{judge, judge.File()}
 }
 
 var parameter = regexp.MustCompile(`\{(\w+)\}`)
@@ -239,45 +170,11 @@ func (d description) target(path string) string {
 	})
 }
 
-// check fails t if the file does not describe an answer.
-func (d description) check(t *testing.T, r *http.Request, w *httptest.ResponseRecorder) {
-	t.Helper()
-	if err := d.fault(r, w); err != nil {
-		t.Errorf("%s %s answers %d %s: %v", r.Method, r.URL, w.Code, w.Body, err)
-	}
-}
-
-// fault returns why the file does not describe an answer, nil if it does. What no operation of it
-// answers must be a failure as all operations answer it.
+// fault returns why the file does not describe an answer. It returns nil if the file does.
 func (d description) fault(r *http.Request, w *httptest.ResponseRecorder) error {
-	answer := "#/components/responses/failure"
-	op := d.operation(r.Method, r.URL.EscapedPath())
-	if op != nil && w.Code == http.StatusNoContent {
-		if op["responses"].(map[string]any)["204"] == nil || w.Body.Len() > 0 {
-			return errors.New("the file has no answer 204 without a body")
-		}
-		return nil
-	}
-	if op != nil && w.Code == http.StatusOK {
-		answer = op["responses"].(map[string]any)["200"].(map[string]any)["$ref"].(string)
-	}
-	described := d.file["components"].(map[string]any)["responses"].(map[string]any)[answer[len("#/components/responses/"):]]
-	kind := w.Header().Get("Content-Type")
-	if described.(map[string]any)["content"].(map[string]any)[kind] == nil {
-		return fmt.Errorf("the file has no answer of the type %q", kind)
-	}
-	if kind != "application/json" {
-		return nil
-	}
-	schema, err := d.compiler.Compile(fileURL + answer + "/content/application~1json/schema")
-	if err != nil {
-		return err
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes()))
-	if err != nil {
-		return err
-	}
-	return schema.Validate(value)
+	return d.Fault(answers.Answer{
+		Method: r.Method, Path: r.URL.EscapedPath(), Status: w.Code, Header: w.Header(), Body: w.Body.Bytes(),
+	})
 }
 
 // Every route is described, and every operation that is described has a route.
@@ -305,7 +202,7 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	d := readDescription(t)
 	for _, op := range (&server{}).operations() {
-		described := d.operation(op.method, base+op.path)
+		described := d.Operation(op.method, base+op.path)
 		body := ""
 		if request, ok := described["requestBody"].(map[string]any); ok {
 			example := request["content"].(map[string]any)["application/json"].(map[string]any)["example"]
@@ -370,7 +267,7 @@ func TestReference(t *testing.T) {
 		"| operation | what it does |\n|---|---|\n"
 	d := readDescription(t)
 	for _, op := range (&server{}).operations() {
-		described := d.operation(op.method, base+op.path)
+		described := d.Operation(op.method, base+op.path)
 		summary := described["summary"].(string)
 		page += fmt.Sprintf("| `%s %s%s` | %s |\n", op.method, base, op.path, summary)
 	}

@@ -189,7 +189,7 @@ func TestRandomRequests(t *testing.T) {
 			if caller = "corp:root"; random.IntN(10) == 0 {
 				caller = "corp:ann"
 			}
-			asked := a.request(op, d.operation(op.method, base+op.path))
+			asked := a.request(op, d.Operation(op.method, base+op.path))
 			w.failed.Reset()
 			r, answer := w.ask(caller, asked)
 			if answer.Code == 200 {

@@ -83,10 +83,14 @@ func labels() map[string]any {
 // no member that the file does not describe, unless the file has additionalProperties there.
 func Management(text []byte) (*Judge, error) {
 	const failure = "#/components/responses/failure/content/application~1json/schema"
-	return read(text, "/management/v1/", failure, func(file map[string]any) error {
+	j, err := read(text, "/management/v1/", failure, func(file map[string]any) error {
 		closeObjects(file)
 		return nil
 	})
+	if err == nil {
+		j.compiler.AssertFormat() // the specification's file has formats that are no formats of JSON schema
+	}
+	return j, err
 }
 
 // closeObjects forbids members that a file does not describe, in value and below.
@@ -177,6 +181,16 @@ func dig(object any, path ...string) any {
 		object = members[key]
 	}
 	return object
+}
+
+// File returns the file as it was read, with all changes to it. The caller must not change it.
+func (j *Judge) File() map[string]any { return j.file }
+
+// Operation returns the operation of the file for a request, or nil.
+func (j *Judge) Operation(method, path string) map[string]any {
+	found, _ := j.operation(method, path)
+	operation, _ := found.(map[string]any)
+	return operation
 }
 
 // Answer is a response to a request.

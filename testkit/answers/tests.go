@@ -60,6 +60,11 @@ func Watched(t testing.TB, next http.Handler) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return judge.Watch(t, next)
+}
+
+// Watch returns next, and fails t if an answer of next does not fit the file.
+func (j *Judge) Watch(t testing.TB, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
 		next.ServeHTTP(recorder, r)
@@ -67,7 +72,7 @@ func Watched(t testing.TB, next http.Handler) http.Handler {
 			Method: r.Method, Path: r.URL.EscapedPath(), Status: recorder.Code,
 			Header: recorder.Header(), Body: recorder.Body.Bytes(),
 		}
-		if err := judge.Fault(a); err != nil {
+		if err := j.Fault(a); err != nil {
 			t.Errorf("%s %s answers %d %.2000s: %v", a.Method, r.URL, a.Status, a.Body, err)
 		}
 		for name, values := range recorder.Header() {
