@@ -152,7 +152,7 @@ func checkLabelMap(labels map[string]string, of string) error {
 // labelling is a table or view whose labels will be replaced.
 type labelling struct {
 	found   *directory.Found
-	present registry.Record // its label record; may be missing
+	damaged bool // its pointer names labels that are missing or cannot be read
 	labels  registry.Labels
 	version registry.ID
 }
@@ -170,9 +170,9 @@ func (p *parts) readLabelling(ctx context.Context, by directory.Asker, k *direct
 		if err != nil {
 			return state, err
 		}
-		state.present = records[0]
 		// Labels that cannot be read can still be replaced.
-		had, _ = registry.Decode[registry.Labels](state.present)
+		had, err = registry.Decode[registry.Labels](records[0])
+		state.damaged = err != nil || !records[0].Exists()
 		state.labels.Unknown = had.Unknown
 	}
 	return state, p.checkLabelledFields(ctx, state.found, labels, had)
@@ -208,7 +208,7 @@ func (p *parts) checkLabelledFields(ctx context.Context, found *directory.Found,
 // writes both.
 func (s labelling) plan(attempt *commit.Attempt) (*commit.Plan, error) {
 	before := s.found.Pointer
-	if before.Labels == s.version {
+	if before.Labels == s.version && !s.damaged {
 		return &commit.Plan{Empty: true}, nil
 	}
 	after, key := before, registry.LabelKey(before.ID)

@@ -320,6 +320,14 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	}
 	_, _, err = node.Labels().Load(f.Ctx, access.Table, ident("t"))
 	catalogkit.WantKind(t, err, moorage.KindInternal)
-	label(f, access.Table, "t", teamLabels("sales"))
+	shown, err := node.Browse().Object(f.Ctx, catalogkit.Warehouse, []string{"ns", "t"})
+	if err != nil || len(shown.Labels.Object) > 0 {
+		t.Errorf("shown with the labels %+v (%v)", shown.Labels, err)
+	}
+	label(f, access.Table, "t", teamLabels("billing")) // the same ones, which repairs the record
 	f.WantClean()
+	again, version, err := node.Labels().Load(f.Ctx, access.Table, ident("t"))
+	if err != nil || again.Object["team"] != "billing" || version.IsZero() {
+		t.Errorf("repaired: %+v (%v)", again, err)
+	}
 }

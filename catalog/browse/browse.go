@@ -204,9 +204,8 @@ func (b *Browse) besides(ctx context.Context, pointer registry.Pointer) (
 		switch {
 		case !record.Exists(): // it was removed since
 		case record.Key.Table == registry.TableLabel:
-			if labels, err = ledger.Decode[registry.Labels](record); err != nil {
-				return "", labels, err
-			}
+			// Labels that cannot be read are left out, as in loads: they hide no table.
+			labels, _ = ledger.Decode[registry.Labels](record)
 		default:
 			grants, err := ledger.Decode[registry.Grants](record)
 			if err != nil {

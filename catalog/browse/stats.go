@@ -1,7 +1,9 @@
 package browse
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -32,7 +34,8 @@ type Stats struct {
 
 // Stats returns counts of what is in the warehouse called name, which are not older than maxAge. It
 // reads all pointers of the store, one count at a time on a node. If that takes long, it returns
-// what was counted so far, and the count goes on.
+// what was counted so far, and the count goes on. While another warehouse is counted it returns an
+// older count, or KindUnavailable if there is none.
 func (b *Browse) Stats(ctx context.Context, name string, maxAge time.Duration) (Stats, error) {
 	const op = "browse.Stats"
 	if err := moorage.ValidateWarehouse(name); err != nil {
@@ -52,7 +55,7 @@ type counts struct {
 	ledger *ledger.Ledger
 	now    func() time.Time
 	flight singleflight.Group
-	turn   sync.Mutex // held by the count that runs
+	turn   chan struct{} // has room for one: the count that runs
 
 	mu   sync.Mutex // guards the fields below; leaf
 	last map[registry.ID]*Stats
@@ -62,7 +65,8 @@ type counts struct {
 
 func newCounts(records *ledger.Ledger, now func() time.Time) *counts {
 	return &counts{
-		ledger: records, now: now, last: make(map[registry.ID]*Stats), running: make(map[registry.ID]*Stats),
+		ledger: records, now: now, turn: make(chan struct{}, 1),
+		last: make(map[registry.ID]*Stats), running: make(map[registry.ID]*Stats),
 	}
 }
 
@@ -83,9 +87,7 @@ func (c *counts) of(ctx context.Context, name string, id registry.ID, maxAge tim
 		return last, nil
 	}
 	made := c.flight.DoChan(id.String(), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statsTimeout) // others wait for it too
-		defer cancel()
-		return c.count(ctx, name, id)
+		return c.count(context.WithoutCancel(ctx), name, id) // others wait for it too
 	})
 	patience := time.NewTimer(statsPatience)
 	defer patience.Stop()
@@ -96,10 +98,11 @@ func (c *counts) of(ctx context.Context, name string, id registry.ID, maxAge tim
 	case <-patience.C:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if running := c.running[id]; running != nil {
-			return *running, nil
+		if counted := cmp.Or(c.running[id], c.last[id]); counted != nil {
+			return *counted, nil
 		}
-		return Stats{AsOf: c.now()}, nil // another count has the turn
+		return Stats{}, moorage.E("browse.of", name, moorage.KindUnavailable,
+			errors.New("another warehouse is being counted; ask again in a minute"))
 	case <-ctx.Done():
 		return Stats{}, moorage.E("browse.of", name, moorage.KindUnavailable, ctx.Err())
 	}
@@ -107,8 +110,10 @@ func (c *counts) of(ctx context.Context, name string, id registry.ID, maxAge tim
 
 // count counts what is in a warehouse.
 func (c *counts) count(ctx context.Context, name string, id registry.ID) (Stats, error) {
-	c.turn.Lock()
-	defer c.turn.Unlock()
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
 	running := &Stats{AsOf: c.now()}
 	c.mu.Lock()
 	c.running[id] = running
