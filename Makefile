@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check quick crash-all lint build release interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures
+.PHONY: help check browse-million quick crash-all lint build release interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -115,6 +115,7 @@ mutants: ## builds maintenance/jobs without each of its checks in turn; the chec
 	go test -v -timeout 1h ./maintenance/jobs -run TestEveryCheckIsNeeded -every
 
 browse-million: ## pages and searches over a million tables, on Pebble and PostgreSQL, within their bounds
+	scripts/packages.sh go postgres
 	go test -v -timeout 1h ./catalog/browse -run TestBrowseMany -tables 1000000 -bounds
 
 hostile: ## lists of four million manifests, manifests and folders of millions of files: what reading them takes
