@@ -57,13 +57,10 @@ const (
 	OpCreateWarehouse = "x-create-warehouse"
 	OpChangeWarehouse = "x-change-warehouse"
 	OpDropWarehouse   = "x-drop-warehouse"
-	OpUndrop          = "x-undrop"
 	OpUnregister      = "x-unregister"
-	OpPurge           = "x-purge"  // the files are deleted
-	OpEnd             = "x-end"    // a dropped object can no longer come back
-	OpForget          = "x-forget" // likewise, because an operator asked for it
+	OpPurge           = "x-purge" // the files are deleted
+	OpEnd             = "x-end"   // a dropped object can no longer come back
 	OpLabels          = "x-labels"
-	OpProtect         = "x-protect"
 	OpPolicy          = "x-policy" // maintenance
 	OpGrants          = "x-grants"
 	OpPrincipal       = "x-principal"
@@ -76,8 +73,8 @@ func Operations() []string {
 	return []string{
 		OpCreateTable, OpRegisterTable, OpUpdateTable, OpRenameTable, OpDropTable, OpCreateView, OpUpdateView,
 		OpRenameView, OpDropView, OpCreateNamespace, OpUpdateNamespace, OpDropNamespace, OpCreateWarehouse,
-		OpChangeWarehouse, OpDropWarehouse, OpUndrop, OpUnregister, OpPurge, OpEnd, OpForget, OpLabels, OpProtect,
-		OpPolicy, OpGrants, OpPrincipal, OpRole, OpUnreadable,
+		OpChangeWarehouse, OpDropWarehouse, OpUnregister, OpPurge, OpEnd, OpLabels, OpPolicy, OpGrants,
+		OpPrincipal, OpRole, OpUnreadable,
 	}
 }
 
@@ -155,14 +152,8 @@ func onlyOperation(verb string) (word string, only bool) {
 		return OpPurge, true
 	case gate.EndWindow:
 		return OpEnd, true
-	case "undrop":
-		return OpUndrop, true
-	case "forget":
-		return OpForget, true
-	case "put-labels":
+	case gate.PutLabels:
 		return OpLabels, true
-	case "protect":
-		return OpProtect, true
 	}
 	return "", false
 }
