@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"crypto/subtle"
 	"sync/atomic"
 	"time"
 
@@ -65,22 +66,5 @@ func (a *Authenticator) authorizeOn(ctx context.Context, header, address string)
 // isEqual compares two headers. The time that it takes does not depend on where they differ,
 // because a proxy may send requests of several clients on one connection.
 func isEqual(known, header string) bool {
-	if len(known) != len(header) {
-		return false
-	}
-	differs := uint64(0)
-	for ; len(known) >= 8 && len(header) >= 8; known, header = known[8:], header[8:] {
-		differs |= first8(known) ^ first8(header)
-	}
-	for i := range len(known) {
-		differs |= uint64(known[i] ^ header[i])
-	}
-	return differs == 0
-}
-
-// first8 returns the first 8 bytes of text, which the compiler reads at once.
-func first8(text string) uint64 {
-	_ = text[7]
-	return uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
-		uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
+	return subtle.ConstantTimeCompare([]byte(known), []byte(header)) == 1
 }

@@ -179,21 +179,3 @@ func TestConnectionOfManyClients(t *testing.T) {
 		t.Errorf("a header of the same length: %v", err)
 	}
 }
-
-func TestIsEqual(t *testing.T) {
-	t.Parallel()
-	const text = "Bearer mrg_0123456789ab_"
-	for length := range len(text) {
-		header := text[:length]
-		if !isEqual(header, string([]byte(header))) || isEqual(header, header+"x") || isEqual(header+"x", header) {
-			t.Errorf("%q", header)
-		}
-		for i := range length {
-			other := []byte(header)
-			other[i] ^= 0x80
-			if isEqual(header, string(other)) {
-				t.Errorf("%q and %q", header, other)
-			}
-		}
-	}
-}

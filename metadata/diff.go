@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"moorage/internal/jsontext"
 	"moorage/metadata/schema"
 )
 
@@ -360,103 +359,4 @@ func (d *Document) headTotals() headTotals {
 		return err
 	})
 	return totals
-}
-
-// ViewDifference is what differs between two versions of one view. Members that do not differ are
-// absent.
-type ViewDifference struct {
-	Location   *Pair[string]            `json:"location,omitempty"`
-	SQL        map[string]Pair[*string] `json:"sql,omitempty"` // by dialect; nil without that dialect
-	Schema     *schema.Difference       `json:"schema,omitempty"`
-	Properties *PropertiesDifference    `json:"properties,omitempty"`
-	// Namespace is the default namespace of the names in the SQL, and Catalog their default
-	// catalog.
-	Namespace *Pair[[]string] `json:"default-namespace,omitempty"`
-	Catalog   *Pair[string]   `json:"default-catalog,omitempty"`
-}
-
-// DiffViews returns what differs from the version from of a view to its version to.
-func DiffViews(from, to *ViewDocument) (ViewDifference, error) {
-	d := ViewDifference{
-		Location: pairOf(from.location, to.location), Properties: diffProperties(from.properties, to.properties),
-	}
-	was, err := from.current()
-	if err != nil {
-		return d, err
-	}
-	is, err := to.current()
-	if err != nil {
-		return d, err
-	}
-	for dialect, sql := range is.sql {
-		switch before, had := was.sql[dialect]; {
-		case !had:
-			d.addSQL(dialect, nil, &sql)
-		case before != sql:
-			d.addSQL(dialect, &before, &sql)
-		}
-	}
-	for dialect, sql := range was.sql {
-		if _, has := is.sql[dialect]; !has {
-			d.addSQL(dialect, &sql, nil)
-		}
-	}
-	if found := schema.Diff(was.schema, is.schema); !found.IsEmpty() {
-		d.Schema = &found
-	}
-	if !slices.Equal(was.namespace, is.namespace) {
-		d.Namespace = &Pair[[]string]{was.namespace, is.namespace}
-	}
-	d.Catalog = pairOf(was.catalog, is.catalog)
-	return d, nil
-}
-
-func (d *ViewDifference) addSQL(dialect string, was, is *string) {
-	if d.SQL == nil {
-		d.SQL = make(map[string]Pair[*string])
-	}
-	d.SQL[dialect] = Pair[*string]{was, is}
-}
-
-// viewForm is what readers of a view get.
-type viewForm struct {
-	sql       map[string]string // by dialect
-	schema    *schema.Schema
-	namespace []string
-	catalog   string
-}
-
-// current returns the form of the current version.
-func (d *ViewDocument) current() (form viewForm, err error) {
-	var raw []byte
-	for _, e := range d.arrays[viewVersions].all(0) {
-		if e.id == int64(d.currentVersionID) {
-			raw = d.value(viewArrayKeys[viewVersions])[e.start:e.end]
-		}
-	}
-	var version struct {
-		SchemaID        int64    `json:"schema-id"`
-		Namespace       []string `json:"default-namespace"`
-		Catalog         string   `json:"default-catalog"`
-		Representations []struct {
-			Type    string `json:"type"`
-			SQL     string `json:"sql"`
-			Dialect string `json:"dialect"`
-		} `json:"representations"`
-	}
-	if err := json.Unmarshal(raw, &version); err != nil {
-		return form, illegal("Cannot parse view version: %s", jsontext.Clip(err.Error()))
-	}
-	form.namespace, form.catalog, form.sql = version.Namespace, version.Catalog, make(map[string]string)
-	for _, r := range version.Representations {
-		if r.Type == "sql" {
-			form.sql[r.Dialect] = r.SQL
-		}
-	}
-	for _, e := range d.arrays[viewSchemas].all(0) {
-		if e.id == version.SchemaID {
-			form.schema, err = schema.Parse(d.value(viewArrayKeys[viewSchemas])[e.start:e.end])
-		}
-	}
-	return form, err
 }

@@ -145,39 +145,6 @@ func TestDiffIsComplete(t *testing.T) {
 	}
 }
 
-// TestDiffOfViews: the SQL of each dialect, and the rest of what a reader of the view gets.
-func TestDiffOfViews(t *testing.T) {
-	t.Parallel()
-	view := func(version string, properties string) *metadata.ViewDocument {
-		d, err := metadata.ParseView([]byte(`{"view-uuid":"` + testUUID + `","format-version":1,"location":"file:///tmp/v",
-			"schemas":[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"a","required":false,"type":"int"}]},
-			{"type":"struct","schema-id":1,"fields":[{"id":1,"name":"a","required":false,"type":"long"}]}],
-			"current-version-id":1,"versions":[` + version + `],"version-log":[{"version-id":1,"timestamp-ms":1}],
-			"properties":` + properties + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	was := view(`{"version-id":1,"timestamp-ms":1,"schema-id":0,"summary":{},"default-namespace":["a"],
-		"representations":[{"type":"sql","sql":"select 1","dialect":"spark"},{"type":"sql","sql":"select 2","dialect":"trino"}]}`, `{}`)
-	is := view(`{"version-id":1,"timestamp-ms":1,"schema-id":1,"summary":{},"default-namespace":["b"],"default-catalog":"c",
-		"representations":[{"type":"sql","sql":"select 3","dialect":"spark"},{"type":"sql","sql":"select 4","dialect":"duckdb"}]}`, `{"x":"y"}`)
-	d, err := metadata.DiffViews(was, is)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"sql":{"duckdb":[null,"select 4"],"spark":["select 1","select 3"],"trino":["select 2",null]},` +
-		`"schema":{"changed":[{"id":1,"path":"a","was":{"type":"int"},"is":{"type":"long"}}]},` +
-		`"properties":{"set":{"x":[null,"y"]}},"default-namespace":[["a"],["b"]],"default-catalog":["","c"]}`
-	if got := jsonOf(t, d); got != want {
-		t.Errorf("\n got %s\nwant %s", got, want)
-	}
-	if d, err = metadata.DiffViews(is, is); err != nil || jsonOf(t, d) != "{}" {
-		t.Errorf("of equal views: %s, %v", jsonOf(t, d), err)
-	}
-}
-
 // TestDiffOfManyRefs: the refs of a difference share a bound of steps.
 func TestDiffOfManyRefs(t *testing.T) {
 	t.Parallel()
