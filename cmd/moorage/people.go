@@ -236,11 +236,11 @@ type row struct {
 
 // object is an object that a name was found to mean.
 type object struct {
-	kind      string // "warehouse", "namespace", "table" or "view"
-	warehouse string
-	namespace []string
-	name      string // of a table or view
-	loaded    client.Loaded
+	kind       string // "warehouse", "namespace", "table" or "view"
+	warehouse  string
+	namespace  []string
+	name       string // of a table or view
+	loaded     client.Loaded
 	properties map[string]string // of a namespace
 }
 
