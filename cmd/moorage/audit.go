@@ -99,10 +99,10 @@ func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
 // meterAudit registers the counters of an audit log.
 func meterAudit(metrics prometheus.Registerer, stats func() audit.Stats) {
 	metrics.MustRegister(
-		counterOf(stats, "moorage_audit_lines_total", "Lines of the audit log that were written.",
+		counterOf(stats, "moorage_audit_lines_total", "Lines written to the audit log.",
 			func(s audit.Stats) int64 { return int64(s.Written) }),
 		counterOf(stats, "moorage_audit_dropped_total",
-			"Lines of the audit log that its buffer had no room for; reads that were let in go first.",
+			"Lines of the audit log that were lost because its buffer was full. Lines of allowed reads are dropped first.",
 			func(s audit.Stats) int64 { return int64(s.DroppedReads + s.DroppedLines) }))
 }
 

@@ -182,8 +182,7 @@ func (p *peers) restRouter() rest.Router {
 func (p *peers) raceLost(metrics prometheus.Registerer) func(registry.ID) {
 	lost := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "moorage_commit_races_lost_total",
-		Help: "Attempts to commit to one table or view that another commit, nearly always on another node, " +
-			"was faster than.",
+		Help: "Attempts to commit to a table or view that lost against another commit, usually of another node.",
 	})
 	metrics.MustRegister(lost)
 	return func(pointer registry.ID) {
@@ -249,8 +248,8 @@ func (p *peers) abandon() error {
 func meterForwards(metrics prometheus.Registerer) func(cluster.Result) {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_forwarded_total",
-		Help: "Commits meant for the owner of their table, by result; after all but answered this node carried " +
-			"them out.",
+		Help: "Commits sent to the owner of their table, by result. Except for the result answered, this node " +
+			"carried the commit out.",
 	}, []string{"result"})
 	metrics.MustRegister(counter)
 	for _, result := range cluster.Results() {
@@ -264,11 +263,11 @@ func meterMembers(metrics prometheus.Registerer, membership *cluster.Membership)
 	metrics.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "moorage_cluster_members",
-			Help: "Nodes that answer other nodes, as this one sees them.",
+			Help: "Nodes that have announced a peer listener, as this node sees them.",
 		}, func() float64 { return float64(len(membership.View().Members)) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "moorage_cluster_view",
-			Help: "Number of the view of the members that this node has; nodes with one number agree.",
+			Help: "Number of this node's view of the members. Nodes with the same number agree.",
 		}, func() float64 { return float64(membership.View().Number) }),
 	)
 }

@@ -339,7 +339,7 @@ func (e *expiries) Describe(chan<- *prometheus.Desc) {}
 func (e *expiries) Collect(to chan<- prometheus.Metric) {
 	certificates := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "moorage_certificate_expiry_seconds",
-		Help: "Time until the certificate of a setting ends; negative: since it has.",
+		Help: "Time until the certificate of a setting expires. Negative after it has expired.",
 	}, []string{"setting"})
 	for name := range e.certificates {
 		if ends, err := e.certificateEnd(name); err == nil {
@@ -355,7 +355,7 @@ func (e *expiries) Collect(to chan<- prometheus.Metric) {
 	}
 	left := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "moorage_key_expiry_seconds",
-		Help: "Time until an API key ends, of the 1,000 that end first; negative: since it has.",
+		Help: "Time until an API key expires, of the 1,000 that expire first. Negative after it has expired.",
 	}, []string{"principal", "key"})
 	for _, key := range keys[:min(len(keys), keysMeteredMax)] {
 		left.WithLabelValues(key.Principal, key.ID).Set(key.Ends.Sub(e.now()).Seconds())

@@ -360,7 +360,7 @@ func unlessGone(handler http.Handler) http.Handler {
 func meterConnections(metrics prometheus.Registerer, listener *boundedListener) {
 	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "moorage_http_connections",
-		Help: "Connections that are open; above --connection-limit a new one is told to come back.",
+		Help: "Open connections. Above --connection-limit a new connection is answered with 429.",
 	}, func() float64 { return float64(listener.count()) }))
 }
 

@@ -178,7 +178,7 @@ var jobBuckets = []float64{
 func newMaintenanceMetrics(on *prometheus.Registry) maintenanceMetrics {
 	m := maintenanceMetrics{prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "moorage_maintenance_job_seconds",
-		Help:    "Time from the beginning of a maintenance job to its end, with the time that it waited.",
+		Help:    "Time from the beginning of a maintenance job to its end, waits included.",
 		Buckets: jobBuckets,
 	}, []string{"kind", "outcome"})}
 	on.MustRegister(m.jobSeconds)
@@ -195,41 +195,40 @@ type maintenanceCounts struct{ maintenance *maintenance }
 
 var (
 	lagSeconds = gaugeDesc("moorage_maintenance_lag_seconds",
-		"Age of the last change that was read for maintenance, while there are more.")
-	walksNow       = gaugeDesc("moorage_maintenance_walks", "Walks over tables that are under way on this node.")
+		"Age of the last change that was read for maintenance, while more changes wait.")
+	walksNow       = gaugeDesc("moorage_maintenance_walks", "Walks over tables that are running on this node.")
 	overdueSeconds = gaugeDesc("moorage_maintenance_overdue_seconds",
-		"How long the table is due that is due for longest, in the shards of this node.")
+		"How long the most overdue table in the shards of this node has been due.")
 	dueNow = gaugeDesc("moorage_maintenance_due",
-		"Tables that were due in the last looks of this node, by kind.", "kind")
-	shardsHeld = gaugeDesc("moorage_maintenance_shards", "Shards of the due index that this node works on, of 16.")
+		"Tables that are due, as this node last counted them, by kind.", "kind")
+	shardsHeld = gaugeDesc("moorage_maintenance_shards", "Shards of the index of due tables, of 16, on this node.")
 	jobsNow    = gaugeDesc("moorage_maintenance_jobs",
-		"Maintenance jobs of the store in the last look of this node, by kind and state.", "kind", "state")
+		"Maintenance jobs of the store, as this node last counted them, by kind and state.", "kind", "state")
 	blockedNow = gaugeDesc("moorage_maintenance_blocked",
-		"What is blocked until an operator looks, in the last look of this node; see moorage doctor.")
+		"Tables, jobs and records that wait for an operator, as this node last counted them. See moorage doctor.")
 	changesTotal = counterDesc("moorage_maintenance_changes_total", "Changes that were read for maintenance.")
-	madeDueTotal = counterDesc("moorage_maintenance_made_due_total", "Tables that were made due by changes and walks.")
+	madeDueTotal = counterDesc("moorage_maintenance_made_due_total", "Tables that changes and walks made due.")
 	missedTotal  = counterDesc("moorage_maintenance_missed_total",
-		"Tables that should have been due and were not, found by random checks. It stays 0.")
+		"Tables that random checks found due although no change had made them due. It stays 0.")
 	checksTotal = counterDesc("moorage_maintenance_checks_total",
-		"Checks of tables that were due, by outcome.", "outcome")
+		"Checks of due tables, by outcome.", "outcome")
 	jobsBegun = counterDesc("moorage_maintenance_jobs_begun_total",
-		"Maintenance jobs that were begun because they were due, by kind.", "kind")
+		"Maintenance jobs begun because their table was due, by kind.", "kind")
 	commitsTotal = counterDesc("moorage_maintenance_commits_total",
 		"Attempts to expire snapshots, by kind and outcome.", "kind", "outcome")
 	filesDeletedTotal = counterDesc("moorage_maintenance_files_deleted_total",
 		"Files that maintenance jobs of this node deleted.")
 	bytesDeletedTotal = counterDesc("moorage_maintenance_bytes_deleted_total",
-		"Bytes of the orphans that maintenance jobs of this node deleted; nothing says how long an expired file was.")
+		"Bytes of the orphans that maintenance jobs of this node deleted. The sizes of expired files are not known.")
 	keptTotal = counterDesc("moorage_maintenance_kept_total",
-		"Files that maintenance jobs of this node kept although only expired snapshots or nobody "+
-			"reached them, by reason.",
+		"Files that jobs of this node kept although no snapshot that stays refers to them, by reason.",
 		"reason")
 	readBytesTotal = counterDesc("moorage_maintenance_read_bytes_total",
-		"Bytes of manifests and their lists that maintenance jobs of this node read.")
+		"Bytes of manifests and manifest lists that maintenance jobs of this node read.")
 	waitedSecondsTotal = counterDesc("moorage_maintenance_waited_seconds_total",
-		"Time that maintenance jobs of this node waited for their budget, all together.")
+		"Total time that maintenance jobs of this node waited for their budget.")
 	slowedTotal = counterDesc("moorage_maintenance_slowed_total",
-		"How often a storage that asked for fewer requests got half of what it got from maintenance jobs.")
+		"How often a storage asked for fewer requests. Each time the rate of maintenance requests was halved.")
 )
 
 // described is a metric with the function that shows its values.

@@ -93,7 +93,7 @@ type meteredStore struct {
 // meterStore returns store with its calls measured in metrics.
 func meterStore(store registry.Store, metrics prometheus.Registerer) *meteredStore {
 	calls := callMetrics{histogram(metrics, "moorage_store_call_duration_seconds",
-		"Duration of calls to the store, by call and by how it ended.", "call", "outcome")}
+		"Duration of calls to the store, by call and outcome.", "call", "outcome")}
 	return &meteredStore{
 		Store: store, get: calls.of("get"), list: calls.of("list"), listKeys: calls.of("list-keys"),
 		apply: calls.of("apply"), changes: calls.of("changes"), time: calls.of("time"),
@@ -166,7 +166,7 @@ func (m *meteredStore) Healthy(ctx context.Context) error {
 func meterGroups(metrics prometheus.Registerer) func(commits int) {
 	members := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "moorage_commit_group_members",
-		Help:    "Commits of one table that a new version of it carried out together.",
+		Help:    "Commits that one new version of a table carried out together.",
 		Buckets: []float64{1, 2, 4, 8, 16, 32, 64},
 	})
 	metrics.MustRegister(members)
@@ -178,7 +178,7 @@ func meterGroups(metrics prometheus.Registerer) func(commits int) {
 func meterRebased(metrics prometheus.Registerer) func(appends int) {
 	rebased := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "moorage_commit_rebased_total",
-		Help: "Appends that were put on top of another snapshot than they were sent for.",
+		Help: "Appends that were moved to the current snapshot from the one they were sent for.",
 	})
 	metrics.MustRegister(rebased)
 	return func(appends int) { rebased.Add(float64(appends)) }
@@ -189,7 +189,7 @@ func meterRebased(metrics prometheus.Registerer) func(appends int) {
 func meterNotRebased(metrics prometheus.Registerer) func(why metadata.Misfit) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_commit_not_rebased_total",
-		Help: "Appends that were to be put on top of another snapshot and did not fit there, by reason.",
+		Help: "Appends that could not be moved to the current snapshot, by reason.",
 	}, []string{"reason"})
 	metrics.MustRegister(refused)
 	return func(why metadata.Misfit) { refused.WithLabelValues(string(why)).Inc() }
@@ -236,7 +236,7 @@ type meteredLeases struct {
 // meterLeases returns leases with their calls measured in metrics.
 func meterLeases(leases locks.Leases, metrics prometheus.Registerer) *meteredLeases {
 	return &meteredLeases{Leases: leases, calls: callMetrics{histogram(metrics, "moorage_lease_call_duration_seconds",
-		"Duration of calls for the leases of locks that nodes share, by call and by how it ended.", "call", "outcome")}}
+		"Duration of calls for the leases of locks that nodes share, by call and outcome.", "call", "outcome")}}
 }
 
 // Open is locks.Leases.Open, measured.
@@ -311,15 +311,15 @@ type lockMetrics struct {
 func newLockMetrics(metrics prometheus.Registerer) *lockMetrics {
 	return &lockMetrics{
 		conflicts: counter(metrics, "moorage_lock_conflicts_total",
-			"Locks that could not be had at once, by level.", "level"),
+			"Locks that were not free at once, by level.", "level"),
 		waits: histogram(metrics, "moorage_lock_wait_duration_seconds",
-			"Time waited for locks that could not be had at once, by level and by how it ended.", "level", "outcome"),
+			"Time spent waiting for locks that were not free at once, by level and outcome.", "level", "outcome"),
 		holds: histogram(metrics, "moorage_lock_hold_duration_seconds",
-			"Time that locks on subtrees were held, by level.", "level"),
+			"Time for which locks on subtrees were held, by level.", "level"),
 		losses: counter(metrics, "moorage_locks_lost_total",
 			"Locks on subtrees that were lost while they were held, by level.", "level"),
 		sessions: counter(metrics, "moorage_lock_sessions_lost_total",
-			"Sessions of this node that ended before it did, and all its locks with them.").WithLabelValues(),
+			"Sessions of this node that ended while it was running. All its locks ended with them.").WithLabelValues(),
 	}
 }
 
@@ -357,19 +357,18 @@ func (m *lockMetrics) SessionLost() { m.sessions.Inc() }
 func meterRecovery(metrics prometheus.Registerer, stats func() recovery.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_transactions_unfinished",
-			"Transactions with something left to do, those under way among them, when this node last looked.",
+			"Transactions that are not finished, running ones included, as this node last counted them.",
 			func(s recovery.Stats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_transactions_blocked",
-			"Transactions that the recovery gave up or cannot read, until an operator looks, "+
-				"when this node last looked; see moorage doctor.",
+			"Transactions that recovery gave up or cannot read, as this node last counted them. See moorage doctor.",
 			func(s recovery.Stats) int { return s.Blocked }),
 		counterOf(stats, "moorage_recovery_attempts_total",
-			"Attempts of this node to end a transaction whose coordinator did not.",
+			"Attempts of this node to finish a transaction whose coordinator did not.",
 			func(s recovery.Stats) int64 { return s.Attempts }),
-		counterOf(stats, "moorage_recovery_failures_total", "Attempts of this node to end a transaction that failed.",
+		counterOf(stats, "moorage_recovery_failures_total", "Failed attempts of this node to finish a transaction.",
 			func(s recovery.Stats) int64 { return s.Failures }),
 		counterOf(stats, "moorage_transactions_recovered_total",
-			"Transactions that this node ended because their coordinator did not.",
+			"Transactions that this node finished because their coordinator did not.",
 			func(s recovery.Stats) int64 { return s.Recovered }))
 }
 
@@ -377,21 +376,19 @@ func meterRecovery(metrics prometheus.Registerer, stats func() recovery.Stats) {
 func meterPurges(metrics prometheus.Registerer, stats func() purge.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_purges_unfinished",
-			"Dropped tables whose files are still to be deleted, those that wait for their time among them, "+
-				"when this node last looked.",
+			"Dropped tables whose files are not deleted yet, waiting ones included, as this node last counted them.",
 			func(s purge.Stats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_purges_blocked",
-			"Purges of dropped tables that were given up and are tried once an hour, and tasks that cannot be read, "+
-				"when this node last looked; see moorage doctor.",
+			"Purges that are now tried once an hour, and unreadable tasks, as last counted. See moorage doctor.",
 			func(s purge.Stats) int { return s.Blocked }),
 		gaugeOf(stats, "moorage_purges_waiting",
 			"Dropped tables that can come back until their purges begin, as this node counts them every five minutes.",
 			func(s purge.Stats) int { return s.Waiting }),
 		gaugeOf(stats, "moorage_purges_waiting_bytes",
-			"Bytes of the files that those purges will delete, as far as the tables' snapshots say it.",
+			"Bytes of the files that the waiting purges will delete, from the summaries of the snapshots.",
 			func(s purge.Stats) int { return int(s.WaitingBytes) }),
 		counterOf(stats, "moorage_purge_failures_total",
-			"Attempts of this node to delete a dropped table's files that failed.",
+			"Failed attempts of this node to delete the files of a dropped table.",
 			func(s purge.Stats) int64 { return s.Failures }))
 }
 

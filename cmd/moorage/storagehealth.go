@@ -53,11 +53,11 @@ type freeSpace struct {
 // disk of the data folder.
 func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) *storageHealth {
 	ended := counter(metrics, "moorage_storage_calls_total",
-		"Calls of the storages of warehouses, by warehouse (30 by name), call and outcome.",
+		"Calls to the storages of warehouses, by warehouse (at most 30 names), call and outcome.",
 		"warehouse", "call", "outcome")
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "moorage_storage_call_duration_seconds",
-		Help:    "Duration of calls of the storages of warehouses, by warehouse (30 by name) and call.",
+		Help:    "Duration of calls to the storages of warehouses, by warehouse (at most 30 names) and call.",
 		Buckets: []float64{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60},
 	}, []string{"warehouse", "call"})
 	h := &storageHealth{
@@ -198,7 +198,7 @@ func (h *storageHealth) Describe(chan<- *prometheus.Desc) {}
 func (h *storageHealth) Collect(to chan<- prometheus.Metric) {
 	failing := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "moorage_storage_failing_seconds",
-		Help: "How long the storage of a warehouse fails; there is no value while it does not.",
+		Help: "How long the storage of a warehouse has been failing. Absent while it works.",
 	}, []string{"warehouse", "calls"})
 	longest := make(map[[2]string]float64)
 	for _, each := range h.watch.Failures() {
@@ -211,7 +211,7 @@ func (h *storageHealth) Collect(to chan<- prometheus.Metric) {
 	failing.Collect(to)
 	free := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "moorage_disk_free_bytes",
-		Help: "What fits yet on the disk of a local folder: that of --data, and those of 30 warehouses in files.",
+		Help: "Free space on the disk of a local folder: that of --data, and those of at most 30 warehouses.",
 	}, []string{"folder"})
 	for folder, bytes := range h.freeOf() {
 		free.WithLabelValues(folder).Set(float64(bytes))

@@ -319,7 +319,7 @@ func watchHorizon(store registry.Store, metrics prometheus.Registerer, logger *s
 	var oldest atomic.Int64
 	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "moorage_database_oldest_transaction_seconds",
-		Help: "How long the oldest open transaction or slot has kept PostgreSQL from clearing away old rows.",
+		Help: "How long the oldest open transaction or replication slot has kept PostgreSQL from vacuuming old rows.",
 	}, func() float64 { return time.Duration(oldest.Load()).Seconds() }))
 	warned := horizonAge // the next line is logged at this age
 	return worker.New(worker.Config{

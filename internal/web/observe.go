@@ -34,11 +34,11 @@ func newMetrics(registry *prometheus.Registry) metrics {
 	m := metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "moorage_http_requests_total",
-			Help: "Requests answered, by operation of the REST specification and status; 499: the client hung up.",
+			Help: "Answered requests, by operation of the REST specification and status. 499: the client hung up.",
 		}, []string{"operation", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "moorage_http_request_duration_seconds",
-			Help:    "Time from the arrival of a request's header to the end of its answer.",
+			Help:    "Time from the arrival of a request's header to the end of the response.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"operation"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
