@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,9 @@ func TestCrashEveryCall(t *testing.T) {
 				if scale.Every() {
 					step = 1
 				}
-				for k := int(action) % step; crash(t, open, k, action); k += step {
+				for k, met := int(action)%step, true; met; k += step {
+					met = false
+					t.Run(strconv.Itoa(k), func(t *testing.T) { met = crash(t, open, k, action) }) // closes its store
 				}
 			})
 		}
