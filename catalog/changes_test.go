@@ -51,7 +51,7 @@ func TestChangeRecords(t *testing.T) {
 				records, err := f.Store.Get(f.Ctx, registry.Key{Table: registry.TableDropped, ID: cmp.Or(ended, "none")})
 				testkit.Must(t, err)
 				gone, err := registry.Decode[registry.Dropped](records[0])
-				if err != nil || records[0].State != registry.StateEnded || gone.How != how || gone.EndedBy != caller || gone.ID != last.Items[0].ID {
+				if err != nil || records[0].State != registry.StateEnded || gone.How != how || gone.EndedBy != caller || gone.EndedChange != last.ID || gone.ID != last.Items[0].ID {
 					t.Errorf("%s ended as %+v, %v", ended, gone, err)
 				}
 			}

@@ -322,7 +322,8 @@ func planUnregister(attempt *commit.Attempt, l leaving) (*commit.Plan, error) {
 	item := registry.PointerItem(l.pointer.Pointer, registry.Pointer{})
 	item.Ended = l.gone.DroppedKey(registry.StateDropped).ID
 	ended := l.gone.AsDropped(registry.StateDropped, attempt.Change)
-	ended.Ended, ended.How, ended.EndedBy = l.gone.Dropped, registry.EndedUnregister, attempt.Change.Principal
+	ended.Ended, ended.How = l.gone.Dropped, registry.EndedUnregister
+	ended.EndedBy, ended.EndedChange = attempt.Change.Principal, attempt.Change.ID
 	writes, err := ledger.Encode(ledger.Put(l.gone.DroppedKey(registry.StateDropped), registry.StateEnded, ended))
 	return &commit.Plan{
 		Conditions: slices.Concat(l.conditions(), l.released, l.policy.Conditions),

@@ -23,7 +23,7 @@ const droppedPathMax = 2400
 // record. The Apply that ends an object writes the record as ended, and the change names it
 // (Item.Ended). The sweep deletes the record together with that change. The record is a hint, as
 // the record of WindowKey is: the pointer is authoritative. A daily walk adds the records of
-// pointers that a node of version 0.1.0 dropped.
+// pointers that a node of version 0.1.0 dropped, and deletes those that such a node left.
 type Dropped struct {
 	Unknown
 	ID    ID                 `json:"id"`         // of the pointer or namespace
@@ -36,10 +36,11 @@ type Dropped struct {
 	By     string    `json:"by,omitempty"`
 	Change ID        `json:"change,omitzero"`
 	// Ended is when the object ended for good, by the store's clock. How is one of the constants
-	// for Tombstone.How, or EndedDrop. EndedBy is the caller.
-	Ended   time.Time `json:"ended,omitzero"`
-	How     string    `json:"how,omitempty"`
-	EndedBy string    `json:"ended-by,omitempty"`
+	// for Tombstone.How, or EndedDrop. EndedBy is the caller, and EndedChange the change.
+	Ended       time.Time `json:"ended,omitzero"`
+	How         string    `json:"how,omitempty"`
+	EndedBy     string    `json:"ended-by,omitempty"`
+	EndedChange ID        `json:"ended-change,omitzero"`
 }
 
 // EndedDrop is Dropped.How of a namespace: it ends with its drop.

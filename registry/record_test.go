@@ -88,6 +88,7 @@ func goldenValues() map[string][2]registry.Value {
 		"dropped": {registry.Dropped{
 			ID: someID, Kind: registry.ItemTable, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
 			UUID: "u", At: someTime, By: "ann", Change: otherID, Ended: someTime, How: registry.EndedPurge, EndedBy: "system:purge",
+			EndedChange: otherID,
 		}, registry.Dropped{}},
 		"pointer-dropped": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Since: someTime, Dropped: someTime,

@@ -138,7 +138,7 @@ func (c *Container) ended(change registry.Change) ([]registry.Write, error) {
 	return ledger.Encode(ledger.Put(key, registry.StateEnded, registry.Dropped{
 		ID: c.ID, Kind: registry.ItemNamespace, Ident: c.Ident,
 		At: value.Since, By: change.Principal, Change: change.ID,
-		Ended: value.Since, How: registry.EndedDrop, EndedBy: change.Principal,
+		Ended: value.Since, How: registry.EndedDrop, EndedBy: change.Principal, EndedChange: change.ID,
 	}))
 }
 

@@ -41,12 +41,15 @@ type windows struct {
 	drops    scan // the records of drops
 	pointers scan
 	walk     time.Time // when the next walk begins, by the store's clock
+
+	leftovers leftovers
 }
 
 func newWindows(config Config, records *ledger.Ledger) *windows {
 	w := &windows{
 		ledger: records, claims: claims.New(records), window: config.UndropWindow,
 		drops: newScan(records, registry.TableDue), pointers: newScan(records, registry.TablePointer),
+		leftovers: newLeftovers(records),
 	}
 	w.drops.prefix = registry.WindowPrefix()
 	return w
@@ -63,7 +66,7 @@ func (w *windows) run(ctx context.Context) error {
 	if unread != nil && !isUnread(unread) {
 		return unread
 	}
-	return cmp.Or(w.walkOn(ctx, now, limit), unread)
+	return cmp.Or(w.walkOn(ctx, now, limit), unread, w.leftovers.run(ctx, now))
 }
 
 // isOver reports whether the undrop window of a pointer is over, because it began before limit.
