@@ -74,6 +74,9 @@ func removeObject(ctx context.Context, p *person) error {
 	if err != nil {
 		return err
 	}
+	if found.row, err = p.rowOf(ctx, found); err != nil {
+		return err
+	}
 	victims := []object{found}
 	if found.kind == kindNamespace && p.Recursive {
 		if victims, err = p.below(ctx, found); err != nil {
@@ -114,58 +117,49 @@ func removeObject(ctx context.Context, p *person) error {
 	return nil
 }
 
-// unchanged returns a conflict if another table or view has the name of one that was loaded before
-// the question. What was not loaded is not looked at.
+// unchanged returns a conflict if another object has the name of one that was found before the
+// question.
 func (p *person) unchanged(ctx context.Context, shown object) error {
-	if shown.loaded.Metadata == nil {
+	if shown.row.ID == "" { // the caller may see no more than the name
 		return nil
 	}
-	var now client.Loaded
-	if err := p.get(ctx, shown.path(), nil, &now); err != nil {
-		return err
-	}
-	was, err := uuidOf(shown.loaded.Metadata)
-	if err != nil {
-		return err
-	}
-	is, err := uuidOf(now.Metadata)
-	if err == nil && is != was {
-		err = cli.Conflict("it is another %s since the question: %s, not %s", shown.kind, is, was)
+	now, err := p.rowOf(ctx, shown)
+	if err == nil && (now.ID != shown.row.ID || now.UUID != shown.row.UUID) {
+		err = cli.Conflict("it is another %s since the question: %s, not %s", now.Kind, cmp.Or(now.UUID, now.ID),
+			cmp.Or(shown.row.UUID, shown.row.ID))
 	}
 	return err
 }
 
-// uuidOf returns the uuid in the metadata of a table or view.
-func uuidOf(metadata json.RawMessage) (string, error) {
-	var document struct {
-		Table string `json:"table-uuid"`
-		View  string `json:"view-uuid"`
-	}
-	if err := json.Unmarshal(metadata, &document); err != nil {
-		return "", fmt.Errorf("read the metadata: %w", err)
-	}
-	return document.Table + document.View, nil
+// rowOf returns what has the name of an object now. A table or view with the name of a namespace
+// wins over it.
+func (p *person) rowOf(ctx context.Context, o object) (client.Row, error) {
+	var found client.ObjectDetails
+	query := url.Values{"warehouse": {o.warehouse}, "path": {client.JoinLevels(o.levels())}}
+	err := p.server.Do(ctx, client.Request{Method: http.MethodGet, Path: client.Path("object"), Query: query}, &found)
+	return found.Row, err
 }
 
-// below returns a namespace and all that is in it. What is in a namespace comes before it.
+// below returns a namespace and all that is in it. What is in a namespace comes before it, and a
+// table or view before a namespace with its name.
 func (p *person) below(ctx context.Context, of object) (all []object, err error) {
-	var inner []listed
-	err = p.walk(ctx, of.warehouse, of.namespace, func(o listed) bool {
-		inner = append(inner, o)
+	query := url.Values{
+		"warehouse": {of.warehouse}, "namespace": {client.JoinLevels(of.namespace)}, "recursive": {"true"},
+	}
+	asked := client.Request{Method: http.MethodGet, Path: client.Path("objects"), Query: query}
+	err = client.Pages(ctx, p.server, asked, func(page client.ObjectsPage) bool {
+		for _, row := range page.Objects {
+			o := object{kind: row.Kind, warehouse: of.warehouse, namespace: row.Namespace, name: row.Name, row: row}
+			if row.Kind == kindNamespace {
+				o.namespace, o.name = row.Levels(), ""
+			}
+			all = append(all, o)
+		}
 		return true
 	})
-	if err != nil {
-		return nil, err
-	}
-	// A namespace stands before its content in inner, so backwards it comes after that.
-	for _, each := range slices.Backward(inner) {
-		o := object{kind: each.Kind, warehouse: of.warehouse, namespace: each.Namespace, name: each.Name}
-		if each.Kind == kindNamespace {
-			o.namespace, o.name = each.levels(), ""
-		}
-		all = append(all, o)
-	}
-	return append(all, of), nil
+	// In the list, what is in a namespace follows it, and tables and views follow namespaces.
+	slices.Reverse(all)
+	return append(all, of), err
 }
 
 // costOf describes what a drop costs.

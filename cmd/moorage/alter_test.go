@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +106,47 @@ func TestRemoveOnlyWhatWasShown(t *testing.T) {
 	}
 	if code, _ := s.request(t, http.MethodGet, "/v1/namespaces/harbour/tables/ports", ""); code != http.StatusOK {
 		t.Errorf("the other table answers %d", code)
+	}
+}
+
+// An object that was made again after the question stays, and so does what was made in a namespace.
+func TestRemoveBelowOnlyWhatWasShown(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		again  []string // the commands that are typed while the question waits
+		stderr string
+		left   []string // what is there in the end
+	}{
+		{
+			[]string{"rm harbour.ships --yes", "mv harbour.ports harbour.ships"}, "it is another table since the question",
+			[]string{"harbour.", "harbour.ships"},
+		},
+		{
+			[]string{"rm harbour -R --yes", "mk harbour"}, "it is another namespace since the question", []string{"harbour."},
+		},
+		{[]string{"mk harbour.new"}, "not empty", []string{"harbour.", "harbour.new."}},
+		{[]string{"rm harbour.ships --yes"}, "Go on?", nil},
+	} {
+		s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
+		got := s.atTerminal(t.Context(), &answering{do: func() {
+			for _, line := range c.again {
+				if got := s.atTerminal(t.Context(), nil, strings.Fields(line)...); got.code != cli.ExitDone {
+					t.Errorf("%s: %+v", line, got)
+				}
+			}
+		}}, "rm", "-R", "harbour.")
+		if isDone := got.code == cli.ExitDone; isDone != (c.left == nil) || !strings.Contains(got.stderr, c.stderr) {
+			t.Errorf("%q: %+v", c.again, got)
+		}
+		list := s.atTerminal(t.Context(), nil, "ls", "-R", "-o", "name")
+		for _, name := range c.left {
+			if !slices.Contains(strings.Fields(list.stdout), name) {
+				t.Errorf("%q: %s is gone: %q", c.again, name, list.stdout)
+			}
+		}
+		if c.left == nil && list.stdout != "" {
+			t.Errorf("%q: there is %q", c.again, list.stdout)
+		}
 	}
 }
 

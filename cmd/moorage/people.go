@@ -242,6 +242,7 @@ type object struct {
 	name       string // of a table or view
 	loaded     client.Loaded
 	properties map[string]string // of a namespace
+	row        client.Row        // what a list has of it; only of objects that may be dropped
 }
 
 // The kinds of objects.
