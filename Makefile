@@ -71,9 +71,9 @@ rck: ## the Iceberg project's REST compatibility kit
 torture: ## kill -9 under load, of tables and views, amid transactions and appends, KILLS=1000 times each
 	go test -v -timeout 4h ./interop/torture/... -kills $(KILLS)
 
-cluster-history: ## three servers over one database, disturbed for DURATION=10m
+cluster-history: ## three servers over one database, disturbed for DURATION=10m; and a program that reads their feed of changes
 	scripts/packages.sh go postgres
-	go test -v -timeout 4h ./interop/cluster/... -run TestHistory -duration $(DURATION)
+	go test -v -timeout 4h ./interop/cluster/... -run 'TestHistory|TestFeed' -duration $(DURATION) -feed $(DURATION)
 
 cluster-transfers: ## the same amid transactions, for DURATION=10m
 	scripts/packages.sh go postgres

@@ -22,6 +22,11 @@
 // the same kinds of faults. Every acknowledged version must be in its view's log once, and the
 // order of the log must agree with all answers.
 //
+// TestFeed lets writers change tables while servers are killed, and reads the feed of changes by
+// `moorage changes --follow`, which is killed too. The program must see every acknowledged change
+// once and in order. If changes are deleted that it has not read, it must be told where to go on. A
+// request that waits for a change must be answered soon after it, on every server.
+//
 // TestTakeover kills a server while clients work through it, and measures how long clients of other
 // servers wait for the locks that it held. TestTakeoverByAddress also starts the killed server
 // again at its address. TestPausedServer pauses a server until other servers have taken its locks,
@@ -43,7 +48,7 @@
 // reachable. They check its answers, and that it ends when it gets the signal to stop.
 //
 // The tests are `go test ./interop/cluster`. -duration is how long TestHistory runs its clients (60
-// s). -transfers is the same for TestTransfers (20 s), and -views for TestViews (15 s). -revokes is
+// s). -transfers is the same for TestTransfers (20 s), and -views for TestViews (15 s), and -feed for TestFeed (5 s). -revokes is
 // how many times TestRevokes revokes a privilege (100). -seed repeats the random choices of a run.
 // MOORAGE_BINARY names a binary to test instead of a new build.
 package cluster

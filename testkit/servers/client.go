@@ -89,6 +89,9 @@ func (c *Client) As(token string) *Client {
 	return &as
 }
 
+// URI returns the address of the server.
+func (c *Client) URI() string { return c.uri }
+
 // CloseIdle closes idle connections.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 

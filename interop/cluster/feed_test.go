@@ -1,0 +1,464 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"moorage/ledger"
+	"moorage/management/client"
+	"moorage/registry"
+	"moorage/registry/pebble"
+	"moorage/registry/postgres"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/servers"
+)
+
+const (
+	feedWriters   = 16
+	feedTables    = 4 // on which all writers work
+	feedNamespace = "fed"
+	// feedMin is how many changes must have been acknowledged for the feed to show anything, and
+	// feedLivesMin how often the reader must have been killed. On a machine that is too slow for
+	// them the writers go on for up to feedMore.
+	feedMin      = 100
+	feedLivesMin = 3
+	feedMore     = 3 * time.Minute
+	// readerMin and readerMax bound how long the reader lives.
+	readerMin, readerMax = 100 * time.Millisecond, time.Second
+	// wakeMax bounds the time from the acknowledgement of a change to the answer of a request that
+	// waits on the same server, and wakeOtherMax on another one: the median of wakesCounted changes
+	// in a row. If the machine is busy then, the test goes on, for at most wakesMax changes.
+	wakeMax, wakeOtherMax  = 100 * time.Millisecond, 500 * time.Millisecond
+	wakesCounted, wakesMax = 5, 60
+	// wakeBegins is how long the request waits before the change.
+	wakeBegins = 100 * time.Millisecond
+)
+
+// madeChange is a change that a server acknowledged, by what its event must have.
+type madeChange struct {
+	operation string
+	name      string
+	previous  string // before a rename
+	location  string // of the version that a create or a commit made
+}
+
+// isOf reports whether e is the event of the change.
+func (c madeChange) isOf(e client.Event) bool {
+	previous := ""
+	if e.Previous != nil {
+		previous = e.Previous.Name
+	}
+	return e.Operation == c.operation && e.Name == c.name && previous == c.previous &&
+		(c.location == "" || e.MetadataLocation == c.location)
+}
+
+// feedWriter changes tables through servers that come and go.
+type feedWriter struct {
+	cluster *cluster
+	number  int
+	random  *rand.Rand
+	calls   int
+	made    []madeChange // what was acknowledged, in this order
+}
+
+// work makes one commit to a table that all writers share, or makes, renames and drops a table.
+func (w *feedWriter) work(ctx context.Context) {
+	w.calls++
+	ask := w.cluster.nodes[w.random.IntN(len(w.cluster.nodes))].client.Load()
+	note := func(a servers.Answer, c madeChange) bool {
+		if a.Outcome == servers.Acknowledged {
+			w.made = append(w.made, c)
+		}
+		return a.Outcome == servers.Acknowledged
+	}
+	if w.random.IntN(4) > 0 {
+		table := fmt.Sprint("shared", w.random.IntN(feedTables))
+		a := ask.Set(ctx, feedNamespace, table, map[string]string{fmt.Sprint("writer-", w.number): fmt.Sprint(w.calls)})
+		note(a, madeChange{operation: "update-table", name: table, location: a.Table.Location})
+		return
+	}
+	first := fmt.Sprintf("own%d-%d", w.number, w.calls)
+	second := first + "-renamed"
+	a := ask.Create(ctx, feedNamespace, first, nil)
+	if note(a, madeChange{operation: "create-table", name: first, location: a.Table.Location}) &&
+		note(ask.Rename(ctx, feedNamespace, first, second), madeChange{operation: "rename-table", name: second, previous: first}) {
+		note(ask.Drop(ctx, feedNamespace, second, w.random.IntN(2) == 0), madeChange{operation: "drop-table", name: second})
+	}
+}
+
+// feedReader is a program that reads the feed, through all its lives: `moorage changes --follow`
+// with a file for its position.
+type feedReader struct {
+	cluster *cluster
+	state   string
+	random  *rand.Rand
+
+	lives    int
+	repeated int            // events that it was given again
+	events   []client.Event // without those
+	seen     map[string]bool
+}
+
+func newFeedReader(t *testing.T, c *cluster, seed uint64) *feedReader {
+	return &feedReader{
+		cluster: c, state: filepath.Join(t.TempDir(), "position"), random: rand.New(rand.NewPCG(seed, 1)),
+		seen: make(map[string]bool),
+	}
+}
+
+// command returns the program, which reads from one of the servers.
+func (r *feedReader) command(ctx context.Context, more ...string) *exec.Cmd {
+	uri := r.cluster.nodes[r.random.IntN(len(r.cluster.nodes))].client.Load().URI()
+	args := append([]string{"changes", "--state", r.state, "-o", "jsonl", "--uri", uri}, more...)
+	command := exec.CommandContext(ctx, r.cluster.binary, args...)
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return command
+}
+
+// take takes the events from what the program prints. The last line of a killed program may be a
+// part of one.
+func (r *feedReader) take(from io.Reader) error {
+	lines := bufio.NewReader(from)
+	for line, ended := lines.ReadBytes('\n'); ended == nil; line, ended = lines.ReadBytes('\n') {
+		var event client.Event
+		if err := json.Unmarshal(line, &event); err != nil {
+			return fmt.Errorf("the reader printed %s: %w", line, err)
+		}
+		if r.seen[event.ID] {
+			r.repeated++
+			continue
+		}
+		r.seen[event.ID] = true
+		r.events = append(r.events, event)
+	}
+	return nil
+}
+
+// live runs the program, and kills it after a random time.
+func (r *feedReader) live(ctx context.Context) error {
+	r.lives++
+	command := r.command(ctx, "--follow")
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	span := readerMin + time.Duration(r.random.Int64N(int64(readerMax-readerMin)))
+	end := time.AfterFunc(span, func() { _ = command.Process.Kill() })
+	defer end.Stop()
+	err = r.take(out)
+	_ = command.Wait() // it was killed
+	return err
+}
+
+// end reads the rest.
+func (r *feedReader) end(ctx context.Context) error {
+	command := r.command(ctx)
+	var out, faults strings.Builder
+	command.Stdout, command.Stderr = &out, &faults
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("changes: %w: %s", err, &faults)
+	}
+	return r.take(strings.NewReader(out.String()))
+}
+
+// TestFeed lets writers change tables while servers are killed, and a program read the feed of
+// changes. The program is killed again and again, and goes on from the position that it kept. It
+// must see every acknowledged change once, in the order in which one reader sees all of them. When
+// changes were deleted that it has not read, it is told so, and where to go on.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	t.Run("pebble", func(t *testing.T) {
+		t.Parallel()
+		seed := newSeed(t)
+		c := &cluster{binary: servers.Build(t), data: newFolder(t)}
+		node := &node{args: []string{"--data", c.data}}
+		if err := node.start(t.Context(), c.binary); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { node.process.Kill() })
+		c.nodes = append(c.nodes, node)
+		random := rand.New(rand.NewPCG(seed, 2))
+		c.feed(t, seed, func(ctx context.Context) error {
+			for began := time.Now(); time.Since(began) < *feedFlag; {
+				_ = pause(ctx, 300*time.Millisecond+time.Duration(random.Int64N(int64(time.Second))))
+				if err := c.suffer(ctx, step{fault: faultKill, span: 50 * time.Millisecond}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, func(forget func(registry.Store)) {
+			report(t, node.process.Stop())
+			store, err := pebble.Open(filepath.Join(c.data, "registry"), pebble.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			forget(store)
+			report(t, store.Close())
+			if err := node.start(t.Context(), c.binary); err != nil {
+				t.Fatal(err)
+			}
+		})
+		report(t, node.process.Stop())
+		report(t, servers.Check(t.Context(), c.binary, "--data", c.data))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		seed := newSeed(t)
+		c := newCluster(t, nodesCount)
+		script := newScript(rand.New(rand.NewPCG(seed, 0)), *feedFlag, []fault{faultKill, faultCut}, 2*time.Second)
+		c.feed(t, seed, func(ctx context.Context) error { return c.play(ctx, script) }, func(forget func(registry.Store)) {
+			store, err := postgres.Open(t.Context(), c.store, postgres.Options{AcquireTimeout: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			forget(store)
+			report(t, store.Close())
+		})
+		c.wantWoken(t)
+		c.stop(t)
+	})
+}
+
+// feed lets writers and a reader work while disturb disturbs the servers, and judges what the
+// reader saw. open calls its argument with the store of the servers.
+func (c *cluster) feed(t *testing.T, seed uint64, disturb func(context.Context) error, open func(func(registry.Store))) {
+	t.Helper()
+	ask := patientClient(c.nodes[0])
+	mustDo(t, "create the namespace", ask.CreateNamespace(t.Context(), feedNamespace))
+	for n := range feedTables {
+		mustDo(t, "create a table", ask.Create(t.Context(), feedNamespace, fmt.Sprint("shared", n), nil))
+	}
+	began := time.Now()
+	disturbed := make(chan error, 1)
+	quiet := make(chan struct{})
+	go func() {
+		defer close(quiet)
+		disturbed <- disturb(t.Context())
+	}()
+	writers := make([]*feedWriter, feedWriters)
+	reader := newFeedReader(t, c, seed)
+	isOver := func() bool {
+		select {
+		case <-quiet:
+			return time.Since(began) >= *feedFlag
+		default:
+			return false
+		}
+	}
+	var writing, reading sync.WaitGroup
+	for n := range writers {
+		w := &feedWriter{cluster: c, number: n, random: rand.New(rand.NewPCG(seed, uint64(n)+10))}
+		writers[n] = w
+		writing.Go(func() {
+			goesOn := func() bool { return len(w.made) < feedMin/feedWriters+1 && time.Since(began) < *feedFlag+feedMore }
+			for t.Context().Err() == nil && (!isOver() || goesOn()) {
+				w.work(t.Context())
+			}
+		})
+	}
+	ended := make(chan struct{})
+	reading.Go(func() {
+		for {
+			report(t, reader.live(t.Context()))
+			select {
+			case <-ended:
+				if reader.lives >= feedLivesMin {
+					return
+				}
+			case <-t.Context().Done():
+				return
+			default:
+			}
+		}
+	})
+	writing.Wait()
+	close(ended)
+	reading.Wait()
+	if err := <-disturbed; err != nil {
+		t.Fatal(err)
+	}
+	if err := c.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.end(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := c.allEvents(t)
+	reader.judge(t, writers, all)
+	t.Logf("%d events; the reader lived %d times and was given %d events again", len(all), reader.lives, reader.repeated)
+	if reader.lives < feedLivesMin {
+		t.Error("that shows nothing")
+	}
+	c.forget(t, all, open)
+}
+
+// allEvents reads the feed from its beginning, without a pause.
+func (c *cluster) allEvents(t *testing.T) (all []client.Event) {
+	t.Helper()
+	query := url.Values{"limit": {"1000"}}
+	for {
+		page, err := c.askChanges(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Events...)
+		if page.AtEnd {
+			return all
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// askChanges asks the first server for a page of the feed.
+func (c *cluster) askChanges(ctx context.Context, query url.Values) (page client.ChangesPage, err error) {
+	asked := client.Request{Method: http.MethodGet, Path: client.Path("changes"), Query: query}
+	err = client.New(c.nodes[0].process.URI, "").Do(ctx, asked, &page)
+	return page, err
+}
+
+// judge compares what the reader saw with all events, and with what the writers were answered.
+func (r *feedReader) judge(t *testing.T, writers []*feedWriter, all []client.Event) {
+	t.Helper()
+	if !slices.EqualFunc(r.events, all, func(a, b client.Event) bool { return a.ID == b.ID }) {
+		t.Errorf("the killed reader saw %d events, and %d happened", len(r.events), len(all))
+		for i := range min(len(r.events), len(all)) {
+			if r.events[i].ID != all[i].ID {
+				t.Fatalf("event %d is %+v, want %+v", i, r.events[i], all[i])
+			}
+		}
+	}
+	byName := make(map[string][]int) // the places of the events of a name
+	last := make(map[string]string)  // the versions of the tables, by their ids
+	for i, e := range r.events {
+		byName[e.Name] = append(byName[e.Name], i)
+		if e.Kind != registry.ItemTable || strings.HasPrefix(e.Operation, "x-") {
+			continue
+		}
+		if e.PreviousMetadataLocation != last[e.ObjectID] {
+			t.Errorf("%s of %s goes on from %q, not from %q", e.Operation, e.Name, e.PreviousMetadataLocation, last[e.ObjectID])
+		}
+		last[e.ObjectID] = e.MetadataLocation
+	}
+	acknowledged := 0
+	for _, w := range writers {
+		acknowledged += len(w.made)
+		before := -1 // several commits of others may have one event, but not two of one writer
+		for _, c := range w.made {
+			var at []int
+			for _, place := range byName[c.name] {
+				if c.isOf(r.events[place]) {
+					at = append(at, place)
+				}
+			}
+			if len(at) != 1 || at[0] <= before {
+				t.Fatalf("writer %d: %+v is at the places %d, behind %d", w.number, c, at, before)
+			}
+			before = at[0]
+		}
+	}
+	if acknowledged < feedMin {
+		t.Errorf("%d changes were acknowledged, want %d", acknowledged, feedMin)
+	}
+}
+
+// forget deletes changes, as age does, and has a reader go on that had not read them.
+func (c *cluster) forget(t *testing.T, all []client.Event, open func(func(registry.Store))) {
+	t.Helper()
+	early, horizon := all[0].Position, all[len(all)/2].Position
+	var position registry.Position
+	if _, err := fmt.Sscan(horizon[strings.IndexByte(horizon, '.')+1:], &position); err != nil {
+		t.Fatal(err)
+	}
+	open(func(store registry.Store) {
+		records, err := store.Get(t.Context(), registry.HorizonKey())
+		if err != nil || records[0].Exists() {
+			t.Fatalf("changes were deleted before: %v", err)
+		}
+		writes, err := ledger.Encode(ledger.Put(registry.HorizonKey(), registry.StateNone, registry.Horizon{Position: position}))
+		if err == nil {
+			_, err = registrytest.Ledger(store).Step(t.Context(), registry.Batch{Writes: writes})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	_, err := c.askChanges(t.Context(), url.Values{"after": {early}})
+	if refused, ok := err.(*client.Error); !ok || refused.Code != http.StatusGone || !strings.HasSuffix(refused.Message, "go on with after="+horizon) {
+		t.Fatalf("from a position before changes that were deleted: %v", err)
+	}
+	reader := newFeedReader(t, c, 1)
+	mustSay(t, os.WriteFile(reader.state, []byte(early+"\n"), 0o600))
+	refusal := reader.end(t.Context())
+	_, on, _ := strings.Cut(fmt.Sprint(refusal), "go on with after=")
+	if on = strings.TrimSpace(on); on != horizon {
+		t.Fatalf("the program is told %v", refusal)
+	}
+	mustSay(t, os.WriteFile(reader.state, []byte(on+"\n"), 0o600))
+	mustSay(t, reader.end(t.Context()))
+	want := slices.DeleteFunc(slices.Clone(all), func(e client.Event) bool { return positionOf(e) <= position })
+	if !slices.EqualFunc(reader.events, want, func(a, b client.Event) bool { return a.ID == b.ID }) {
+		t.Errorf("from where it was told to go on it sees %d events, want %d", len(reader.events), len(want))
+	}
+}
+
+func positionOf(e client.Event) (position registry.Position) {
+	_, _ = fmt.Sscan(e.Position[strings.IndexByte(e.Position, '.')+1:], &position)
+	return position
+}
+
+// wantWoken fails the test unless requests that wait for a change are answered soon after it.
+func (c *cluster) wantWoken(t *testing.T) {
+	t.Helper()
+	for through, most := range []time.Duration{wakeMax, wakeOtherMax} {
+		var took []time.Duration
+		for soon := false; !soon; {
+			took = append(took, c.wake(t, through))
+			if last := len(took) - wakesCounted; last >= 0 {
+				soon = slices.Sorted(slices.Values(took[last:]))[wakesCounted/2] <= most
+			}
+			if len(took) == wakesMax && !soon {
+				t.Errorf("changes through node %d are seen through node 0 after %s, want %s", through, took, most)
+				break
+			}
+		}
+		t.Logf("changes through node %d are seen through node 0 after %s", through, took)
+	}
+}
+
+// wake lets a request wait on the first server, and makes a change through a server. It returns how
+// long after the acknowledgement of the change the request was answered.
+func (c *cluster) wake(t *testing.T, through int) time.Duration {
+	t.Helper()
+	page, err := c.askChanges(t.Context(), url.Values{"after": {"end"}})
+	mustSay(t, err)
+	woken := make(chan time.Time, 1)
+	go func() {
+		got, err := c.askChanges(t.Context(), url.Values{"after": {page.Next}, "wait": {"60s"}})
+		if err != nil || len(got.Events) != 1 {
+			t.Errorf("the request that waits is answered %+v, %v", got, err)
+		}
+		woken <- time.Now()
+	}()
+	mustSay(t, pause(t.Context(), wakeBegins))
+	mustDo(t, "commit", patientClient(c.nodes[through]).Set(t.Context(), feedNamespace, "shared0", map[string]string{"woken": "yes"}))
+	acknowledged := time.Now()
+	return (<-woken).Sub(acknowledged)
+}
