@@ -59,25 +59,78 @@ func Start(settings ...string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{folder: folder, binary: binary, extra: settings}
-	err = s.begin(func() *exec.Cmd {
-		return s.command("initdb", "--pgdata", s.data(), "--auth=trust", "--username=moorage", "--encoding=UTF8",
-			"--locale=C", "--no-sync")
-	})
-	if err != nil {
+	if err := s.begin(s.fill); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
+// fill creates the files of an empty database. initdb takes a second of a processor. So fill keeps
+// what it made below .cache of the repository, if the test is in one, and copies that for other
+// servers.
+func (s *Server) fill() error {
+	kept := s.keptFiles()
+	if kept != "" && run(exec.Command("cp", "-a", kept, s.data())) == nil {
+		return nil
+	}
+	if err := os.RemoveAll(s.data()); err != nil {
+		return err
+	}
+	err := run(s.command("initdb", "--pgdata", s.data(), "--auth=trust", "--username=moorage", "--encoding=UTF8",
+		"--locale=C", "--no-sync"))
+	if err != nil || kept == "" {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(kept), 0o777); err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(filepath.Dir(kept), "making-")
+	if err != nil {
+		return err
+	}
+	whole := filepath.Join(made, "data")
+	err = run(exec.Command("cp", "-a", s.data(), whole))
+	if err == nil {
+		_ = os.Rename(whole, kept) // it fails if another process was faster
+	}
+	return errors.Join(err, os.RemoveAll(made))
+}
+
+// keptFiles returns the folder for what this initdb makes for this user, or an empty string outside
+// of a repository.
+func (s *Server) keptFiles() string {
+	program, err := os.Stat(filepath.Join(s.binary, "initdb"))
+	if err != nil {
+		return ""
+	}
+	name := fmt.Sprintf("%d-%d", program.ModTime().Unix(), os.Geteuid())
+	folder, err := os.Getwd()
+	for ; err == nil && folder != "/"; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return filepath.Join(folder, ".cache", "initdb", name)
+		}
+	}
+	return ""
+}
+
+// run runs a command, whose output is in the error.
+func run(command *exec.Cmd) error {
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(command.Path), err, out)
+	}
+	return nil
+}
+
 // begin prepares the folder, makes fill create the server's files, and starts the server. After an
 // error it leaves nothing behind.
-func (s *Server) begin(fill func() *exec.Cmd) error {
-	if err := s.prepare(); err != nil {
-		return errors.Join(err, os.RemoveAll(s.folder))
+func (s *Server) begin(fill func() error) error {
+	err := s.prepare()
+	if err == nil {
+		err = fill()
 	}
-	command := fill()
-	if out, err := command.CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w: %s", filepath.Base(command.Path), err, out), os.RemoveAll(s.folder))
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(s.folder))
 	}
 	if err := launch(&s.port, s); err != nil {
 		return errors.Join(err, s.Stop())

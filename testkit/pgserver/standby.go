@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,9 +24,9 @@ func (s *Server) Standby(dsn string) (*Server, error) {
 		return nil, err
 	}
 	standby := &Server{folder: folder, binary: s.binary, extra: []string{"cluster_name=" + standbyName}}
-	err = standby.begin(func() *exec.Cmd {
-		return standby.command("pg_basebackup", "--pgdata", standby.data(), "--dbname", dsn, "--write-recovery-conf",
-			"--checkpoint=fast", "--no-sync")
+	err = standby.begin(func() error {
+		return run(standby.command("pg_basebackup", "--pgdata", standby.data(), "--dbname", dsn, "--write-recovery-conf",
+			"--checkpoint=fast", "--no-sync"))
 	})
 	if err != nil {
 		return nil, err
