@@ -26,11 +26,15 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules build go plain processes cases make_cluster rck pyiceberg spark trino flink duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules build go plain processes spark cases make_cluster rck pyiceberg trino flink duckdb cluster cluster_s3)
+# Spark takes as long as all steps behind it, and mostly one processor: they run beside it.
+readonly beside=spark
 readonly quick_steps=(format vet lint rules build unraced rck pyiceberg duckdb)
 
-# All builds share one cache.
+# All builds share one cache. Only the race detector needs cgo, so that what is built without it is built
+# once: for the analyses, the tests and the binary.
 export GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
+export CGO_ENABLED=0
 
 step_format() {
   local files
@@ -45,11 +49,14 @@ step_vet() { go vet ./...; }
 
 step_lint() { go tool staticcheck ./...; }
 
-step_rules() { go test ./internal/archtest/...; }
+step_rules() { go test -vet=off ./internal/archtest/...; }
 
 # gotest FLAG... PACKAGE...: runs tests. Nothing comes from Go's cache of results: it does not know that
-# some tests run the server as a process.
-gotest() { go test -json -count=1 -timeout 60m "$@" | python3 scripts/gotest.py; }
+# some tests run the server as a process. The step vet has looked at all packages.
+gotest() { go test -json -count=1 -timeout 60m -vet=off "$@" | python3 scripts/gotest.py; }
+
+# gotest_race FLAG... PACKAGE...: runs tests with the race detector.
+gotest_race() { CGO_ENABLED=1 gotest -race "$@"; }
 
 # Suites of server processes, which hold them to times: they have the machine to themselves.
 readonly processes='^moorage/interop/(chaos|cluster|soak|torture)$'
@@ -64,7 +71,7 @@ go_packages() { go list ./... | grep -Ev "$processes|^moorage/internal/archtest$
 # With the corpora of the fuzz targets.
 step_go() {
   # shellcheck disable=SC2046 # import paths hold no spaces
-  gotest -race $(go_packages)
+  gotest_race $(go_packages)
 }
 
 # What step_go does by halves.
@@ -84,7 +91,7 @@ step_processes() {
   local packages
   packages=$(go list ./interop/... | grep -E "$processes")
   # shellcheck disable=SC2086 # import paths hold no spaces
-  gotest -race -p 1 $packages
+  gotest_race -p 1 $packages
 }
 
 # The binary as it is released: static, and without the tables of debuggers. Stack traces keep
@@ -125,9 +132,10 @@ step_cluster_s3() { clients_smoke interop/pyiceberg interop/duckdb --server clus
 passed=0
 failed=0
 failed_steps=()
-step_pid=
+declare -A running # the process of each step that runs, which is also its process group
+declare -A began
 setup_pid=
-trap '[[ -z $step_pid ]] || kill -- "-$step_pid"; [[ -z $setup_pid ]] || kill "$setup_pid"' EXIT
+trap 'for pid in "${running[@]}"; do kill -- "-$pid"; done; [[ -z $setup_pid ]] || kill "$setup_pid"' EXIT
 trap 'exit 130' INT TERM
 
 # count LOG STATUS: adds a step's tests to the totals. A step that prints no number
@@ -142,20 +150,25 @@ count() {
   failed=$((failed + ${last_failed:-0}))
 }
 
-# run_step NAME: runs a step and prints how it went.
-run_step() {
-  local name=$1 log=$logs/$1.log start=$SECONDS status=0
-  timeout "$step_limit" bash "$0" --step "$name" >"$log" 2>&1 </dev/null &
-  step_pid=$! # also its process group
-  wait "$step_pid" || status=$?
-  step_pid=
+# start_step NAME: starts a step.
+start_step() {
+  began[$1]=$SECONDS
+  timeout "$step_limit" bash "$0" --step "$1" >"$logs/$1.log" 2>&1 </dev/null &
+  running[$1]=$!
+}
+
+# end_step NAME: waits for a step that was started, and prints how it went.
+end_step() {
+  local name=$1 log=$logs/$1.log status=0
+  wait "${running[$name]}" || status=$?
+  unset "running[$name]"
   count "$log" "$status"
   if [[ $status -eq 0 ]]; then
     grep -E '^ok\s' "$log" || true
-    printf -- '--- pass %-10s %4d s\n' "$name" $((SECONDS - start))
+    printf -- '--- pass %-10s %4d s\n' "$name" $((SECONDS - began[$name]))
   else
     tail -n "$tail_lines" "$log"
-    printf -- '--- FAIL %-10s %4d s (status %d, all of it in %s)\n' "$name" $((SECONDS - start)) "$status" "$log"
+    printf -- '--- FAIL %-10s %4d s (status %d, all of it in %s)\n' "$name" $((SECONDS - began[$name])) "$status" "$log"
     failed_steps+=("$name")
   fi
 }
@@ -240,10 +253,12 @@ fi
 
 for name in "${selected[@]}"; do
   case $name in processes | cases | make_cluster | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
-  run_step "$name"
+  start_step "$name"
+  [[ $name == "$beside" ]] || end_step "$name"
   # Suites that run the server take this one. Otherwise each of them links one, or several.
   if [[ $name == build && " ${failed_steps[*]} " != *" build "* ]]; then export MOORAGE_BINARY=$PWD/bin/moorage; fi
 done
+[[ -z ${running[$beside]:-} ]] || end_step "$beside"
 
 printf 'all steps: %d s\n' "$SECONDS"
 [[ ${#failed_steps[@]} -eq 0 ]] || echo "failed: ${failed_steps[*]}"

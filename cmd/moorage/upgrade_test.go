@@ -58,7 +58,7 @@ func buildCommit(t testing.TB, commit string) string {
 		exec.CommandContext(t.Context(), "go", "build", "-o", built, "./cmd/moorage"),
 	} {
 		if command.Dir = root; strings.HasSuffix(command.Path, "/go") {
-			command.Dir = source
+			command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 		}
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("build the binary of %s, for which the history of this repository is needed: %v\n%s", commit, err, output)

@@ -159,8 +159,9 @@ func buildMutant(t *testing.T, edits []edit) (binary string) {
 	list := filepath.Join(folder, "overlay.json")
 	must(t, os.WriteFile(list, encoded, 0o600))
 	binary = filepath.Join(folder, "mutant.test")
-	said, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w",
-		"-overlay", list, "-o", binary, ".").CombinedOutput()
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-overlay", list, "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	said, err := build.CombinedOutput()
 	if err != nil {
 		t.Fatalf("build without the check: %v\n%s", err, said)
 	}
