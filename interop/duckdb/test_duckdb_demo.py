@@ -1,10 +1,14 @@
 """The demo, read by DuckDB with the lines that the demo and `moorage connect` print."""
 
+import time
+
 import pytest
-from harness import clients
+from harness import clients, offline
 from harness.demo import Demo
 
-pytestmark = [pytest.mark.smoke, pytest.mark.moorage_only]
+pytestmark = pytest.mark.moorage_only
+
+COUNTED_SECONDS_MAX = 10
 
 
 def paste(connection, lines: str) -> list[tuple]:
@@ -15,6 +19,7 @@ def paste(connection, lines: str) -> list[tuple]:
     return connection.fetchall()
 
 
+@pytest.mark.smoke
 def test_printed_lines():
     with Demo() as demo:
         with clients.duckdb_with_extensions() as connection:
@@ -23,3 +28,15 @@ def test_printed_lines():
             assert connection.execute("SELECT count(*) FROM demo.harbour.ports").fetchall() == [(13,)]
         with clients.duckdb_with_extensions() as connection:
             assert len(paste(connection, demo.connect("duckdb", "harbour.voyages"))) == 10
+
+
+def count_in_time() -> None:
+    began = time.monotonic()
+    with Demo() as demo, clients.duckdb_with_extensions() as connection:
+        assert paste(connection, demo.block("DuckDB")) == [(50_000,)]
+        assert time.monotonic() - began < COUNTED_SECONDS_MAX
+
+
+def test_without_a_network():
+    """A fresh folder, filled and counted within seconds by what is installed."""
+    offline.call("test_duckdb_demo", "count_in_time")
