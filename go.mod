@@ -130,6 +130,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	honnef.co/go/tools v0.8.2 // indirect
+	maragu.dev/gomponents v1.2.0 // indirect
 )
 
 tool honnef.co/go/tools/cmd/staticcheck

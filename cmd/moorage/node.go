@@ -24,6 +24,7 @@ import (
 	"moorage/catalog/gate"
 	"moorage/catalog/vending"
 	"moorage/check"
+	"moorage/console"
 	"moorage/identity"
 	"moorage/internal/cli"
 	"moorage/internal/web"
@@ -261,7 +262,7 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 			return gate.Pass(ctx, n.gate, request, func() error { return nil })
 		},
 		Hosts: c.HostNames(),
-		Home:  n.homePage,
+		Home:  n.homePage, HomePath: homePath(c),
 	})
 	if c.Maintenance != cli.MaintenanceOnly {
 		faces := rest.Config{
@@ -275,6 +276,9 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 	}
 	n.managed = n.manage(stopping)
 	management.Mount(handler, n.managed)
+	if hasConsole(c) {
+		console.Mount(handler, n.consoleConfig())
+	}
 	n.peers.attach(n.catalog, handler)
 	n.handler, n.probes = handler, handler.Probes()
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 
@@ -46,7 +44,7 @@ func withStore(ctx context.Context, c cli.Config, env cli.Environment,
 	}
 	defer func() { err = errors.Join(err, node.close()) }()
 	node.tellOperator(ctx, logger)
-	return do(client.Over(inProcess{node.operatorHandler(ctx, c, env)}))
+	return do(client.Over(web.InProcess{Handler: node.operatorHandler(ctx, c, env)}))
 }
 
 // serverOf returns a client of the server at c.URI.
@@ -98,40 +96,6 @@ func (n *node) operatorHandler(ctx context.Context, c cli.Config, env cli.Enviro
 	})
 	return handler
 }
-
-// inProcess sends requests to a handler of this process.
-type inProcess struct{ handler http.Handler }
-
-// RoundTrip implements http.RoundTripper.
-func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	asked := r.Clone(r.Context())
-	asked.RequestURI, asked.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
-	if asked.Body == nil {
-		asked.Body = http.NoBody
-	}
-	answer := &answerWriter{header: make(http.Header), status: http.StatusOK}
-	p.handler.ServeHTTP(answer, asked)
-	return &http.Response{
-		Status:     fmt.Sprintf("%d %s", answer.status, http.StatusText(answer.status)),
-		StatusCode: answer.status, Header: answer.header, Body: io.NopCloser(&answer.body), Request: r,
-	}, nil
-}
-
-// answerWriter keeps an answer in memory.
-type answerWriter struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements http.ResponseWriter.
-func (w *answerWriter) Header() http.Header { return w.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *answerWriter) WriteHeader(status int) { w.status = status }
-
-// Write implements http.ResponseWriter.
-func (w *answerWriter) Write(part []byte) (int, error) { return w.body.Write(part) }
 
 // migrate migrates the tables of a database to the version of this binary.
 func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {

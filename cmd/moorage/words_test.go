@@ -36,6 +36,14 @@ func TestWordsOfTheServer(t *testing.T) {
 		}
 	}
 	code, page := s.request(t, "GET", "/", "", "Accept", "text/html")
+	if code != http.StatusOK || !strings.Contains(page, "console.css") {
+		t.Errorf("a browser at the root does not come to the console: %d\n%s", code, page)
+	}
+	s = startServe(t, "--store", "memory", "--data", t.TempDir(), "--console=false")
+	if code, page = s.request(t, "GET", "/console", ""); code != http.StatusNotFound {
+		t.Errorf("the console is not off: %d\n%s", code, page)
+	}
+	code, page = s.request(t, "GET", "/", "", "Accept", "text/html")
 	if code != http.StatusOK || len(page) > homePageMax || strings.Contains(page, "<script") {
 		t.Errorf("a browser gets %d and %d bytes:\n%s", code, len(page), page)
 	}

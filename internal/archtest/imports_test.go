@@ -72,6 +72,7 @@ func importTable() map[string][]string {
 			"secrets/keyservice", "storage/adls", "storage/gcs", "storage/s3"},
 		"management":        {"access", "audit", "catalog", "catalog/browse", "catalog/vending", "catalog/warehouses", "catalog/gate", "catalog/grants", "catalog/history", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/due", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
 		"management/client": {},
+		"console":           {"internal/term", "internal/web", "management/client"},
 		"cmd/moorage":       {everything},
 		// Kits of tests.
 		"testkit":         {},
@@ -173,8 +174,9 @@ func drivers() []driver {
 			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
 			"storage/adls", "storage/gcs", "storage/cloud", "testkit/fakecloud", "testkit/answers", "interop/answers", "testkit/sealers",
 			"testkit/servers", "testkit/transfers", "identity",
-			"secrets/keyservice",
+			"secrets/keyservice", "console",
 		}},
+		{"maragu.dev/gomponents", []string{"console"}},
 		{"github.com/twmb/avro", []string{"manifests"}},
 		{"go.yaml.in/", []string{"internal/cli", "testkit/answers"}},
 		{"github.com/go-jose/", []string{"identity"}},

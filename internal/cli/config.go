@@ -32,6 +32,7 @@ type Config struct {
 	Migrate       bool          // first migrate the database's tables to this version
 	Listen        string        // host:port; port 0 means any free port
 	DebugListen   string        // host:port for probes and metrics without a key; empty if there is none
+	Console       bool          // serve the console below /console
 	Hosts         []string      // host names that clients may use for a server on loopback
 	APIKeys       bool          // accept the API keys of the store, and issue tokens for them
 	Admins        []string      // principals that are always administrators

@@ -65,6 +65,9 @@ func accessSettings() []setting {
 				}
 				return nil
 			}},
+		{name: "console", preset: "true", set: toggle(func(c *Config) *bool { return &c.Console }),
+			usage: "Serve the console, which people open in a browser, below /console. " +
+				"--console=false switches it off."},
 		{name: "migrate", set: toggle(func(c *Config) *bool { return &c.Migrate }),
 			usage: "First bring the tables of a PostgreSQL database to this version, as moorage migrate does."},
 		{name: "default-location", value: "URI", set: place(func(c *Config) *string { return &c.DefaultLocation }),

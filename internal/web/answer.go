@@ -25,21 +25,27 @@ func (s *Server) AnswerJSON(w http.ResponseWriter, r *http.Request, value any) e
 }
 
 // AnswerText is like AnswerJSON, for a body that is already JSON. It does not keep body.
-func (s *Server) AnswerText(w http.ResponseWriter, r *http.Request, body []byte) (err error) {
+func (s *Server) AnswerText(w http.ResponseWriter, r *http.Request, body []byte) error {
 	if err := s.HoldAnswer(w, r, nil, int64(len(body))); err != nil {
 		return err
 	}
+	w.Header()["Content-Type"] = HeaderJSON
+	return s.AnswerBody(w, r, http.StatusOK, body)
+}
+
+// AnswerBody answers status with body, compressed if the client requests that. The caller has set
+// the other headers. It does not keep body.
+func (s *Server) AnswerBody(w http.ResponseWriter, r *http.Request, status int, body []byte) (err error) {
 	header := w.Header()
-	header["Content-Type"] = HeaderJSON
 	header["Vary"] = HeaderVary
 	if len(body) >= CompressBytesMin && AcceptsGzip(r) {
 		if body, err = s.gzipped(body); err != nil {
-			return moorage.E("web.AnswerText", "", moorage.KindInternal, err)
+			return moorage.E("web.AnswerBody", "", moorage.KindInternal, err)
 		}
 		header["Content-Encoding"] = HeaderGzip
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // if this fails, the client has disconnected
 	}

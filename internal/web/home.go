@@ -42,8 +42,14 @@ func (s *Server) routeHome() {
 	others := s.authenticated(s.noRoute)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		s.HandleOpen(operationHome, method, "/", func(w http.ResponseWriter, r *http.Request) error {
-			if s.config.Home == nil || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+			hasPage := s.config.Home != nil || s.config.HomePath != ""
+			if !hasPage || !strings.Contains(r.Header.Get("Accept"), "text/html") {
 				return others(w, r)
+			}
+			if s.config.HomePath != "" {
+				w.Header().Set("Location", s.config.HomePath)
+				w.WriteHeader(http.StatusSeeOther)
+				return nil
 			}
 			page := s.config.Home(r.Context(), baseURI(r))
 			header := w.Header()

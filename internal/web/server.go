@@ -72,6 +72,9 @@ type Config struct {
 	// Home returns the page that a browser gets at the root. uri is the address that the browser
 	// used. Every caller gets the page. By default there is none.
 	Home func(ctx context.Context, uri string) []byte
+	// HomePath is the path to which the server sends a browser at the root, instead of Home. By
+	// default there is none.
+	HomePath string
 	// Hosts are the host names that clients may use for the server, in addition to localhost and
 	// loopback addresses. Nil means any name. A server that trusts every caller must refuse all
 	// other names: the author of a page in a browser can point a domain name at the server's

@@ -1,0 +1,342 @@
+package console
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"moorage/internal/web"
+	"moorage/management/client"
+)
+
+// fakeAPI answers with what a test tells it, by path, and keeps the requests.
+type fakeAPI struct {
+	answers map[string]any
+
+	mu    sync.Mutex // guards the field below; leaf
+	asked []asked
+}
+
+// asked is a request that reached the API.
+type asked struct {
+	method, path, query, body string
+	header                    http.Header
+	remote                    string
+}
+
+// newServer returns a server with the console over a fake API.
+func newServer(answers map[string]any) (*web.Server, *fakeAPI) {
+	api := &fakeAPI{answers: answers}
+	server := web.New(web.Config{HomePath: Root})
+	answer := func(w http.ResponseWriter, r *http.Request) error {
+		body, _ := io.ReadAll(r.Body)
+		api.mu.Lock()
+		api.asked = append(api.asked, asked{r.Method, web.EscapedPath(r.URL), r.URL.RawQuery, string(body), r.Header, r.RemoteAddr})
+		api.mu.Unlock()
+		for path, value := range api.answers {
+			if !strings.HasPrefix(r.URL.Path, path) {
+				continue
+			}
+			if refused, isError := value.(*client.Error); isError {
+				w.WriteHeader(refused.Code)
+				value = map[string]any{"error": refused}
+			}
+			return json.NewEncoder(w).Encode(value)
+		}
+		w.WriteHeader(http.StatusNotFound)
+		return json.NewEncoder(w).Encode(map[string]any{"error": client.Error{Code: 404, Type: "NoSuchTableException", Message: "Table does not exist"}})
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		for _, path := range []string{"/management/v1/*", "/v1/*"} {
+			server.HandleOpen("fake", method, path, answer)
+		}
+	}
+	Mount(server, Config{Version: "v1"})
+	return server, api
+}
+
+// send sends a request to a server. pairs are headers.
+func send(server http.Handler, method, target, body string, pairs ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i+1 < len(pairs); i += 2 {
+		r.Header.Set(pairs[i], pairs[i+1])
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, r)
+	return w
+}
+
+// answersOf returns the answers of an API whose every name is name.
+func answersOf(name string) map[string]any {
+	o := client.Object{Warehouse: "default", Namespace: []string{"harbour"}, Table: name}
+	details := head(o).details
+	view := *details
+	view.Kind = client.KindView
+	return map[string]any{
+		"/management/v1/object?view": view,
+		"/management/v1/objects":     client.ObjectsPage{Objects: rows(name)},
+		"/management/v1/warehouses":  client.WarehousesPage{Warehouses: []client.WarehouseSummary{{Name: name, Location: name}}},
+		"/management/v1/changes":     client.ChangesPage{Events: events(o)},
+		"/management/v1/search":      client.Found{Objects: rows(name)},
+		"/management/v1/doctor":      client.FindingsPage{Findings: []client.Finding{{ID: "1", Level: "bad", What: name, Fact: name, Remedy: name}}},
+		"/management/v1/metadata":    documentOf(name),
+		"/management/v1/rollback": client.RolledBack{
+			Requirements: []byte("[]"), Updates: []byte(`[{"action":"set-snapshot-ref","ref-name":"main","snapshot-id":1}]`), Warnings: []string{name},
+		},
+		"/management/v1/diff":        client.TableDifference{Location: &[2]string{name, name}},
+		"/management/v1/maintenance": client.MaintenanceStatus{Pauses: []client.MaintenancePause{{Object: o, Reason: name}}},
+		"/management/v1/access":      client.Access{On: true},
+		"/management/v1/grants":      client.GrantsPage{Grants: []client.ObjectGrants{{Object: o, Owner: name}}},
+		"/management/v1/principals":  client.PrincipalsPage{Principals: []client.Principal{{Name: name, Description: name}}},
+		"/management/v1/roles":       client.RolesPage{Roles: []client.Role{{Name: name}}},
+		"/management/v1/leases":      client.LeasesPage{Leases: []client.Lease{{Holder: name}}},
+	}
+}
+
+// addresses returns an address of every page, about a table called name.
+func addresses(name string) map[place]string {
+	o := client.Object{Warehouse: "default", Namespace: []string{"harbour"}, Table: name}
+	made := map[place]string{}
+	for p := range pages() {
+		made[p] = to(p, o, "q", name, "to", name, "from", name, "caller", name, "privilege", "read", "snapshot", "3", "ref", name, "type", "tag",
+			"change", "run", "kind", name, "id", name, "what", name, "grantee", name, "privileges", name, "prefix", name).href()
+	}
+	made[placeGrant] = to(placeGrant, o, "change", client.ChangeGrant, "grantee", name, "privileges", "read").href()
+	made[placeUnfinished] = to(placeUnfinished, o, "change", "abort", "id", name, "what", name).href()
+	made[placeView] = to(placeView, client.Object{Warehouse: "default", Namespace: []string{"harbour"}, View: name}).href()
+	return made
+}
+
+// TestPages asks for every page, with names that are markup and control characters, over an API
+// that has them everywhere. No page fails, none runs a name, and none changes anything.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ships", hostile, strings.Repeat("ß", 1000), "../..", "a/b?c#d&e=f;+%2F"} {
+		for p, address := range addresses(name) {
+			answers := answersOf(name)
+			if p == placeView {
+				answers["/management/v1/object"] = answers["/management/v1/object?view"]
+				answers["/v1/"] = map[string]any{"metadata": viewDocument{Current: 1, Versions: []viewVersion{{ID: 1, Representations: []representation{{name, name}}}}}}
+			} else {
+				answers["/management/v1/object"] = head(client.Object{Warehouse: "default", Namespace: []string{"harbour"}, Table: name}).details
+			}
+			delete(answers, "/management/v1/object?view")
+			answers["/management/v1/openapi.yaml"] = "paths:"
+			objects := answers["/management/v1/objects"]
+			delete(answers, "/management/v1/objects")
+			if p == placeBrowse || p == placeHome {
+				answers["/management/v1/objects"] = objects
+			}
+			server, api := newServer(answers)
+			w := send(server, http.MethodGet, address, "")
+			if w.Code != http.StatusOK && !(p == placeGrants && w.Code == http.StatusOK) {
+				t.Errorf("%s: %d\n%s", address, w.Code, w.Body)
+			}
+			checkHarmless(t, w.Body.String())
+			for _, each := range api.asked {
+				isQuestion := strings.HasSuffix(each.path, "/access/explain") || strings.HasSuffix(each.path, "/rollback") && strings.Contains(each.body, `"dry-run":true`)
+				if each.method != http.MethodGet && !isQuestion {
+					t.Errorf("%s sends %s %s", address, each.method, each.path)
+				}
+			}
+		}
+	}
+}
+
+// TestFailures shows the page of each failure of the API.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{400, 401, 403, 404, 409, 429, 500, 503} {
+		server, _ := newServer(map[string]any{"/": &client.Error{Code: code, Type: "X", Message: "because " + hostile, RequestID: "r-1"}})
+		w := send(server, http.MethodGet, to(placeTable, ships).href(), "")
+		if w.Code != code || !strings.Contains(w.Body.String(), "because ") {
+			t.Errorf("%d: %d\n%s", code, w.Code, w.Body)
+		}
+		checkHarmless(t, w.Body.String())
+	}
+	server, _ := newServer(nil)
+	for _, path := range []string{"/console/nothing", "/console/table/", "/console/do"} {
+		if w := send(server, http.MethodGet, path, ""); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+// TestHeaders compares the headers that keep foreign code and foreign pages away, and the ETags of
+// files.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	server, _ := newServer(answersOf("ships"))
+	file := fileAddress("console.css", staticFiles()["console.css"].version)
+	for _, path := range []string{"/console", "/console/nothing", file} {
+		got := send(server, http.MethodGet, path, "").Header()
+		if csp := got.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; script-src 'self'; style-src 'self';") {
+			t.Errorf("%s: %s", path, csp)
+		}
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "Referrer-Policy": "same-origin",
+		} {
+			if got.Get(name) != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got.Get(name), want)
+			}
+		}
+	}
+	kept := send(server, http.MethodGet, file, "")
+	if kept.Code != http.StatusOK || !strings.Contains(kept.Header().Get("Cache-Control"), "immutable") {
+		t.Errorf("%d %v", kept.Code, kept.Header())
+	}
+	if again := send(server, http.MethodGet, file, "", "If-None-Match", kept.Header().Get("ETag")); again.Code != http.StatusNotModified {
+		t.Errorf("the file again: %d", again.Code)
+	}
+	if root := send(server, http.MethodGet, "/", "", "Accept", "text/html"); root.Code != http.StatusSeeOther || root.Header().Get("Location") != Root {
+		t.Errorf("the root: %d %v", root.Code, root.Header())
+	}
+}
+
+// TestChange sends a prepared change: the API gets it once, with its key, the visitor's address and
+// the console's name. A page of another origin cannot send it.
+func TestChange(t *testing.T) {
+	t.Parallel()
+	const key = "7d1d3c9c-6e0b-4f4e-9d4c-0f2b7c9f7a10"
+	form := func(pairs ...string) string {
+		fields := url.Values{
+			fieldPath: {"/v1/default/namespaces/a%1Fb/tables/s%2Fx"}, fieldBody: {`{"updates":[]}`}, fieldKey: {key},
+			fieldBack: {to(placeHistory, ships).href()},
+		}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			fields.Set(pairs[i], pairs[i+1])
+		}
+		return fields.Encode()
+	}
+	server, api := newServer(map[string]any{"/v1/": struct{}{}, "/management/v1/": struct{}{}})
+	w := send(server, http.MethodPost, "/console/do", form(), "Sec-Fetch-Site", "same-origin", "X-Forwarded-For", "192.0.2.7")
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != to(placeHistory, ships, doneParam, "yes").href() || len(api.asked) != 1 {
+		t.Fatalf("%d %v %v", w.Code, w.Header(), api.asked)
+	}
+	got := api.asked[0]
+	if got.method != "POST" || got.path != "/v1/default/namespaces/a%1Fb/tables/s%2Fx" || got.body != `{"updates":[]}` ||
+		got.header.Get("Idempotency-Key") != key || got.header.Get("X-Forwarded-For") != "192.0.2.7" || got.remote != "192.0.2.1:1234" ||
+		got.header.Get("X-Client-Version") != clientName || !strings.HasPrefix(got.header.Get("X-Request-Id"), requestIDPrefix) {
+		t.Errorf("the API got %+v", got)
+	}
+	for name, row := range map[string]struct {
+		body    string
+		headers []string
+		want    int
+	}{
+		"another site":       {form(), []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+		"another origin":     {form(), []string{"Origin", "https://evil.example"}, http.StatusForbidden},
+		"no JSON":            {form(fieldBody, "{"), nil, http.StatusBadRequest},
+		"another operation":  {form(fieldPath, "/management/v1/access/enable"), nil, http.StatusBadRequest},
+		"another server":     {form(fieldPath, "http://evil.example/v1/a/namespaces/b/tables/c"), nil, http.StatusBadRequest},
+		"a path with a turn": {form(fieldPath, "/v1/a/namespaces/b/tables/c/../d"), nil, http.StatusBadRequest},
+	} {
+		if w := send(server, http.MethodPost, "/console/do", row.body, row.headers...); w.Code != row.want || len(api.asked) != 1 {
+			t.Errorf("%s: %d, and %d requests", name, w.Code, len(api.asked))
+		}
+	}
+	elsewhere := send(server, http.MethodPost, "/console/do", form(fieldBack, "//evil.example/console/changes"))
+	if location := elsewhere.Header().Get("Location"); location != "/console?done=yes" {
+		t.Errorf("the browser goes to %s", location)
+	}
+}
+
+// TestTheme keeps the choice of a theme in a cookie, and shows it.
+func TestTheme(t *testing.T) {
+	t.Parallel()
+	server, _ := newServer(answersOf("ships"))
+	w := send(server, http.MethodPost, "/console/theme", url.Values{"theme": {themeDark}, fieldBack: {"/console/changes?kind=table"}}.Encode())
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console/changes?kind=table" {
+		t.Fatalf("%d %v", w.Code, w.Header())
+	}
+	page := send(server, http.MethodGet, "/console/changes", "", "Cookie", strings.Split(w.Header().Get("Set-Cookie"), ";")[0])
+	if !strings.Contains(page.Body.String(), `data-theme="dark"`) {
+		t.Error(page.Body)
+	}
+}
+
+// TestTargets reads back the object of addresses and forms, whatever is in its names.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a", hostile, "a b+c%20/..", "\r\n", "名"} {
+		o := client.Object{Warehouse: name, Namespace: []string{name, "x"}, Table: name}
+		read, err := url.Parse(to(placeTable, o, "more", name).href())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := objectIn(unescaped(read.Query())); !isSame(got, o) {
+			t.Errorf("%q becomes %+v", name, got)
+		}
+	}
+	fields := unescaped(url.Values{fieldEscaped: {"namespace=a%0Ab&table=t"}, "warehouse": {"w"}})
+	if got := objectIn(fields); got.Table != "t" || got.Namespace[0] != "a\nb" || got.Warehouse != "w" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestGraph arranges branches in lanes.
+func TestGraph(t *testing.T) {
+	t.Parallel()
+	rows, lanes := graphOf(documentOf("audit").Snapshots)
+	if lanes != 2 || rows[0].lane != 0 || rows[1].lane != 1 || rows[2].lane != 0 || !slices.Equal(rows[2].joins, []int{1}) || !slices.Equal(rows[1].passes, []int{0}) {
+		t.Errorf("%d lanes: %+v", lanes, rows)
+	}
+	// A parent that has expired ends the line; a cycle in a hostile file ends too.
+	rows, lanes = graphOf([]snapshot{{ID: 2, Parent: point(int64(1))}, {ID: 3, Parent: point(int64(4))}, {ID: 4, Parent: point(int64(3))}})
+	if len(rows) != 3 || lanes != 1 {
+		t.Errorf("%d lanes: %+v", lanes, rows)
+	}
+}
+
+// TestOnlyOneFileIsRaw finds code that writes HTML without escaping outside html.go, and code
+// outside link.go and layout.go that makes an address.
+func TestOnlyOneFileIsRaw(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	owners := map[string][]string{
+		"Raw": {"html.go"}, "Rawf": {"html.go"}, "NodeFunc": {"html.go"}, "Style": nil, "StyleAttr": nil, "StyleEl": nil,
+		"Href": {"link.go", "layout.go"}, "Action": {"link.go"}, "FormAction": nil, "Src": {"layout.go"},
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, content, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			selected, ok := node.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			of, isName := selected.X.(*ast.Ident)
+			allowed, isWatched := owners[selected.Sel.Name]
+			if isName && (of.Name == "g" || of.Name == "h") && isWatched && !slices.Contains(allowed, file) {
+				t.Errorf("%s uses %s.%s", file, of.Name, selected.Sel.Name)
+			}
+			return true
+		})
+	}
+}

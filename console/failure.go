@@ -1,0 +1,74 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"moorage/management/client"
+)
+
+// notFound returns the page for an address without a page.
+func notFound() *page {
+	return problem{status: http.StatusNotFound, title: "No such page",
+		message: "The console has no page at this address."}.page()
+}
+
+// problem is a request that could not be answered.
+type problem struct {
+	status    int
+	title     string
+	message   string
+	help      string
+	requestID string
+	object    client.Object // what the request was about; the page links what contains it
+}
+
+// failed returns the page for an error of the API.
+func failed(v *visit, err error) *page {
+	shown := problem{
+		status: http.StatusBadGateway, title: "The server did not answer",
+		message: "The page could not be made. Try again.",
+		object:  v.object(),
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		shown.status, shown.message = refused.Code, refused.Message
+		shown.help, shown.requestID = refused.Help, refused.RequestID
+		shown.title = titles[refused.Code]
+		if shown.title == "" {
+			shown.title = http.StatusText(refused.Code)
+		}
+	}
+	return shown.page()
+}
+
+// titles are what pages say about the statuses of errors.
+var titles = map[int]string{
+	http.StatusBadRequest:         "This request is not valid",
+	http.StatusUnauthorized:       "Sign in first",
+	http.StatusForbidden:          "You may not do this",
+	http.StatusNotFound:           "There is no such object",
+	http.StatusConflict:           "This conflicts with the present state",
+	http.StatusPreconditionFailed: "Something changed meanwhile",
+	http.StatusTooManyRequests:    "Too many requests",
+	http.StatusServiceUnavailable: "The server cannot do this now",
+}
+
+// page returns the page that says what happened and what to do.
+func (p problem) page() *page {
+	crumbs := crumbsOf(p.object)
+	return &page{
+		title: p.title, status: p.status, section: placeWarehouses, crumbs: crumbs,
+		body: h.Div(h.Class("problem"),
+			h.H1(g.Text(p.title)),
+			h.P(text(p.message)),
+			g.If(p.help != "", h.P(h.Class("faint"), text(p.help))),
+			g.Iff(p.requestID != "", func() g.Node {
+				return h.P(h.Class("faint"), g.Text("Request "), copied(p.requestID))
+			}),
+			h.P(link(to(placeWarehouses, client.Object{}), g.Text("All warehouses"))),
+		),
+	}
+}

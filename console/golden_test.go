@@ -1,0 +1,265 @@
+package console
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/management/client"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// now is the time of all golden pages.
+var now = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+
+// hostile is a name that tries everything: markup, a mark that turns the direction of text round, a
+// control character, and length.
+const hostile = `"><script>alert(1)</script>` + "\u202e\x07&'" + "<b>"
+
+func point[T any](value T) *T { return &value }
+
+func at(ago time.Duration) *time.Time { return point(now.Add(-ago)) }
+
+var ships = client.Object{Warehouse: "default", Namespace: []string{"harbour"}, Table: "ships"}
+
+// head returns the head of a table's pages.
+func head(o client.Object) tableHead {
+	return tableHead{now: now, object: o, details: &client.ObjectDetails{
+		Row: client.Row{
+			Kind: client.KindTable, Warehouse: o.Warehouse, Namespace: o.Namespace, Name: o.Table, UUID: "0b1", By: "key:etl",
+			Summary: &client.ObjectSummary{
+				Format: 2, At: at(22 * time.Minute), Rows: point(int64(50_100_000)), Bytes: point(int64(81e9)), Files: point(int64(812)),
+				Deletes: point(int64(3)), Snapshots: point(int64(120)), Operation: "append", Engine: "spark 4.1",
+			},
+		},
+		Owner: "analysts", Location: "s3://lake/" + o.Table, Properties: map[string]string{"comment": o.Table, "owner": o.Table},
+		Columns: []client.Column{
+			{ID: 1, Path: "id", Type: "long", Required: true}, {ID: 2, Path: o.Table, Type: "struct", Doc: o.Table},
+			{ID: 3, Path: o.Table + ".city", Type: "string"},
+		},
+		Labels: &client.Labels{
+			ObjectLabels: map[string]string{"team": o.Table},
+			Fields:       []client.FieldLabels{{FieldID: 3, Labels: map[string]string{"classification": "pii"}}},
+		},
+	}}
+}
+
+// documentOf returns the metadata of a table with three snapshots. Two of them have the same parent.
+func documentOf(name string) *document {
+	return &document{
+		Format: 2, Schemas: []schema{{ID: 0, Fields: []schemaField{
+			{ID: 1, Name: "id", Type: []byte(`"long"`)}, {ID: 2, Name: name, Type: []byte(`"string"`), Write: []byte(`"x"`)},
+		}, Identifier: []int{1}}},
+		Specs: []spec{{Fields: []specField{{Source: 2, Transform: "month"}}}}, Current: point(int64(3)),
+		Orders: []sortOrder{{Fields: []sortField{{Source: 1, Transform: "identity", Direction: "desc", Nulls: "nulls-last"}}}},
+		Snapshots: []snapshot{
+			{ID: 1, Sequence: 1, MS: now.Add(-3 * time.Hour).UnixMilli(), Summary: map[string]string{"operation": "append", "added-records": "5", "total-records": "5"}},
+			{ID: 2, Parent: point(int64(1)), Sequence: 2, MS: now.Add(-2 * time.Hour).UnixMilli(), Summary: map[string]string{"operation": name}},
+			{ID: 3, Parent: point(int64(1)), Sequence: 3, MS: now.Add(-time.Hour).UnixMilli(), Summary: map[string]string{"operation": "overwrite", "total-records": "12"}, Manifest: "s3://lake/list.avro"},
+		},
+		Refs: map[string]ref{"main": {Snapshot: 3, Type: "branch"}, name: {Snapshot: 2, Type: "branch"}, "eod": {Snapshot: 1, Type: "tag"}},
+	}
+}
+
+// events returns what happened to a table, the newest first.
+func events(o client.Object) []client.Event {
+	made := []client.Event{
+		{Time: now.Add(-time.Minute), Operation: "drop-table", Purge: true, Caller: "bob@corp", Client: "Apache Iceberg 1.12.0", RequestID: "U34MA46H7O-5"},
+		{Time: now.Add(-time.Hour), Operation: "update-table", Caller: "key:etl", Actions: []string{"add-snapshot", "set-snapshot-ref main"},
+			MetadataLocation: "s3://lake/m/00002-" + o.Table + ".metadata.json",
+			Summary:          &client.EventSummary{Operation: "append", Rows: point(int64(12)), Files: point(int64(3))}},
+		{Time: now.Add(-2 * time.Hour), Operation: "rename-table", Previous: &client.EventName{Namespace: []string{"old"}, Name: o.Table}},
+		{Time: now.Add(-3 * time.Hour), Operation: "create-table", MetadataLocation: "s3://lake/m/00001-1.metadata.json",
+			Summary: &client.EventSummary{Rows: point(int64(5)), Files: point(int64(1))}},
+	}
+	for i := range made {
+		made[i].Kind, made[i].Warehouse, made[i].Namespace, made[i].Name = client.KindTable, o.Warehouse, o.Namespace, o.Table
+	}
+	return made
+}
+
+// rows returns a namespace, a table and a view.
+func rows(name string) []client.Row {
+	return []client.Row{
+		{Kind: client.KindNamespace, Warehouse: "default", Namespace: []string{"harbour"}, Name: "archive"},
+		{Kind: client.KindTable, Warehouse: "default", Namespace: []string{"harbour"}, Name: name, By: name, Summary: &client.ObjectSummary{
+			At: at(48 * time.Hour), Rows: point(int64(7)), Bytes: point(int64(1234)), Files: point(int64(1)), Operation: "append", Comment: name,
+		}},
+		{Kind: client.KindView, Warehouse: "default", Namespace: []string{"harbour"}, Name: "daily"},
+	}
+}
+
+// goldenPages returns every page in its states.
+func goldenPages() map[string]*page {
+	strange := client.Object{Warehouse: hostile, Namespace: []string{hostile, "b/c.."}, Table: hostile}
+	browse := func(m browsePage) *page {
+		return &page{title: "harbour", crumbs: crumbsOf(m.object), body: m.node()}
+	}
+	within := client.Object{Warehouse: "default", Namespace: []string{"harbour"}}
+	beside := &tree{object: ships, branches: []branch{
+		{of: client.Object{Warehouse: "default"}, rows: []client.Row{
+			{Kind: client.KindNamespace, Warehouse: "default", Name: "harbour"}, {Kind: client.KindNamespace, Warehouse: "default", Name: "other"},
+		}},
+		{of: within, rows: rows("ships"), more: true},
+	}}
+	table := func(o client.Object, d *document, why string) *page {
+		h := head(o)
+		h.aside = beside.node()
+		return h.page(placeTable, tablePage{tableHead: h, document: d, why: why, recipes: []Recipe{
+			{Title: "DuckDB", Lines: []string{"ATTACH 'default';", o.Table}}, {Title: "Flink SQL", Note: "with jars", Lines: []string{"x"}},
+		}}.node())
+	}
+	history := func(o client.Object, all []client.Event, log []metadataFile) *page {
+		h := head(o)
+		return h.page(placeHistory, historyPage{tableHead: h, events: all, log: log}.node())
+	}
+	diff := func(o client.Object, d client.TableDifference) *page {
+		h := head(o)
+		return h.page(placeHistory, diffPage{tableHead: h, from: "now~1", to: "now", differs: d}.node())
+	}
+	snapshots := func(o client.Object, d *document, chosen int64) *page {
+		m := snapshotsPage{tableHead: head(o), document: d, chosen: d.snapshot(chosen)}
+		m.rows, m.lanes = graphOf(d.Snapshots)
+		return m.tableHead.page(placeSnapshots, m.node())
+	}
+	bare := head(ships)
+	bare.details.Summary, bare.details.Columns, bare.details.Properties, bare.details.Labels = nil, nil, nil, nil
+	return map[string]*page{
+		"warehouses-empty": {title: "Warehouses", body: warehousesPage{}.list()},
+		"warehouses-many": {title: "Warehouses", body: warehousesPage{isCounted: true, more: true, warehouses: []warehouseRow{
+			{client.WarehouseSummary{Name: "default", Location: "file:///lake"}, &client.Stats{Tables: 3, Rows: 50_000, Bytes: 362_000}},
+			{client.WarehouseSummary{Name: hostile, Location: hostile}, nil},
+		}}.list()},
+		"browse-empty":     browse(browsePage{now: now, object: within, isFirst: true}),
+		"browse-no-rights": browse(browsePage{now: now, object: client.Object{Warehouse: "default"}, isFirst: true}),
+		"browse-many": browse(browsePage{now: now, object: within, prefix: "s", page: client.ObjectsPage{
+			Objects: rows("ships"), NextPage: client.NextPage{NextPageToken: point("next")},
+		}, details: &client.ObjectDetails{Owner: "ann", Properties: map[string]string{"comment": "ships and ports"}}}),
+		"browse-hostile":   browse(browsePage{now: now, object: client.Object{Warehouse: hostile, Namespace: []string{hostile}}, page: client.ObjectsPage{Objects: rows(hostile)}}),
+		"table":            table(ships, documentOf("ordered_at"), ""),
+		"table-hostile":    table(strange, documentOf(hostile), ""),
+		"table-no-rights":  table(ships, nil, "Needs read on harbour.ships"),
+		"table-empty":      bare.page(placeTable, tablePage{tableHead: bare, document: &document{}}.node()),
+		"history":          history(ships, events(ships), []metadataFile{{File: "s3://lake/m/00000-0.metadata.json", MS: now.Add(-4 * time.Hour).UnixMilli()}}),
+		"history-empty":    history(ships, nil, nil),
+		"history-hostile":  history(strange, events(strange), nil),
+		"snapshots":        snapshots(ships, documentOf("audit"), 3),
+		"snapshots-empty":  snapshots(ships, &document{}, 0),
+		"snapshots-hostil": snapshots(strange, documentOf(hostile), 2),
+		"diff-empty":       diff(ships, client.TableDifference{}),
+		"diff": diff(ships, client.TableDifference{
+			FormatVersion: &[2]int{1, 2}, Location: &[2]string{"a", hostile}, PartitionSpec: &[2]any{nil, hostile},
+			Schema: &client.SchemaDifference{
+				Added:   []client.ColumnShown{{ID: 15, Path: "discount", Type: "double", Required: true}},
+				Removed: []client.ColumnShown{{ID: 2, Path: hostile, Type: "int"}},
+				Changed: []client.ColumnChange{{ID: 4, Path: "amount", Was: map[string]any{"type": "decimal(10,2)"}, Is: map[string]any{"type": "decimal(12,2)"}}},
+			},
+			Properties: &client.PropertyChanges{
+				Set: map[string][2]*string{"a": {nil, point("1")}, "b": {point("1"), point(hostile)}}, Removed: map[string]string{hostile: "x"},
+			},
+			Refs:      &client.RefsDifference{Added: []client.RefShown{{Name: hostile, Type: "tag", SnapshotID: 7}}},
+			Snapshots: &client.SnapshotsAdded{Removed: []int64{1, 2}},
+			Totals:    map[string][]int64{"rows": {5, 12}, "bytes": {5000, 100}, "files": {-1, 3}},
+		}),
+		"changes":        {title: "Changes", body: changesPage{now: now, events: events(ships)}.node()},
+		"changes-empty":  {title: "Changes", body: changesPage{now: now}.node()},
+		"changes-hostil": {title: "Changes", body: changesPage{now: now, events: events(strange)}.node()},
+		"search":         {title: "Search", body: searchPage{words: hostile, found: client.Found{Objects: rows(hostile), More: true}}.node()},
+		"search-empty":   {title: "Search", body: searchPage{words: "x"}.node()},
+		"home": {title: "Overview", body: homePage{now: now, isOperator: true, events: events(ships), findings: []client.Finding{
+			{Level: client.LevelBad, What: "purge of tmp.x", Fact: hostile, Remedy: "moorage doctor retry 7c1e90aa"},
+		}}.node()},
+		"home-no-rights": {title: "Overview", body: homePage{now: now, noEvents: "Needs describe on the server"}.node()},
+		"failure": problem{status: 404, title: "There is no such object", message: hostile, help: "List the existing objects.",
+			requestID: "console:X-1", object: strange}.page(),
+		"maintenance": head(ships).page(placeMaintain, maintenancePage{tableHead: head(ships), status: client.MaintenanceStatus{
+			Pauses: []client.MaintenancePause{{Object: ships, Reason: hostile, By: "ann", Since: now}},
+			Kinds: []client.MaintenanceKind{{Kind: "snapshots", State: "Blocked", Why: hostile, From: "warehouse default", Due: now.Add(time.Hour),
+				Settings: map[string]client.MaintenanceValue{"max-age": {Value: "5d", From: "default"}}}},
+			Jobs: []client.MaintenanceJob{{Kind: "orphans", State: "delete", Principal: hostile, Created: now, LastError: hostile}},
+			Runs: []client.MaintenanceRun{{Kind: "snapshots", Outcome: "done", Began: now, Ended: now.Add(time.Second), Files: 3, Error: hostile,
+				Kept: []client.MaintenanceKept{{Reason: "outside", Files: 2}}}},
+		}}.node()),
+		"maintenance-empty": head(ships).page(placeMaintain, maintenancePage{tableHead: head(ships)}.node()),
+		"grants": {title: "Access", body: grantsPage{
+			now: now, object: ships, asked: question{hostile, "drop"}, onPath: []client.ObjectGrants{
+				{Object: ships, Owner: hostile, Grants: []client.Grant{{Grantee: hostile, Privileges: []string{"read"}, By: "ann", At: now}}},
+			}, explain: &client.Explanation{Decision: "forbid", Missing: []string{"drop"}, Grantors: []string{hostile}, Steps: []client.Step{
+				{Kind: "table", Name: "harbour.ships", Owner: "ann", Grants: []client.Counted{{Grantee: "r", Privileges: []string{"read"}, Via: []string{hostile}}}},
+				{Kind: "server", Owns: true},
+			}},
+		}.node()},
+		"grants-off":       {title: "Access", body: grantsPage{isOff: true}.node()},
+		"principals-empty": {title: "Access", body: principalsPage{now: now}.node()},
+		"principals": {title: "Access", body: principalsPage{
+			now: now, principals: client.PrincipalsPage{
+				Principals: []client.Principal{{Name: hostile, Disabled: true, Description: hostile, Created: now, Keys: []client.Key{{Ends: now.Add(time.Hour)}}}},
+				NextPage:   client.NextPage{NextPageToken: point("x")},
+			}, roles: client.RolesPage{Roles: []client.Role{{Name: "analysts", Members: []string{hostile}}}},
+		}.node()},
+		"operations-empty": {title: "Operations", body: operationsPage{now: now}.node()},
+		"operations": {title: "Operations", body: operationsPage{
+			now: now, isDeep: true, findings: client.FindingsPage{Findings: []client.Finding{{ID: "7c1e", Level: client.LevelWarn, What: hostile, Fact: hostile}}},
+			jobs:   client.MaintenanceJobsPage{Jobs: []client.MaintenanceJob{{Kind: "orphans", Object: &strange, LastError: hostile}, {}}},
+			leases: client.LeasesPage{Leases: []client.Lease{{Holder: hostile, Principal: hostile, Scope: hostile, Since: now, Expires: now}}},
+		}.node()},
+		"api": {title: "API", body: apiPage{uri: "http://127.0.0.1:8181", hasKeys: true, operations: []apiOperation{
+			{method: "GET", path: "/management/v1/changes", summary: "Follow what changes", parameters: []string{"after"}},
+			{method: "POST", path: "/management/v1/undrop", summary: hostile, description: hostile},
+		}}.node()},
+		"prepared": {title: "Roll back", body: prepared{
+			title: "Roll back", path: "/v1/default/namespaces/harbour/tables/ships", body: []byte(`{"updates":[]}`), key: "k", button: "Roll back " + hostile,
+			command: "moorage rollback harbour.ships now~1", back: to(placeHistory, ships), warnings: []string{hostile},
+		}.node()},
+		"view": {title: "busiest", body: viewPage{
+			now: now, object: client.Object{Warehouse: "default", Namespace: []string{"harbour"}, View: hostile},
+			details: &client.ObjectDetails{Location: hostile, Columns: []client.Column{{ID: 1, Path: hostile, Type: "int"}}, Properties: map[string]string{hostile: hostile}},
+			document: viewDocument{Current: 2, Versions: []viewVersion{
+				{ID: 1, Representations: []representation{{SQL: "SELECT 1", Dialect: "spark"}}},
+				{ID: 2, MS: now.UnixMilli(), Namespace: []string{"a.b"}, Representations: []representation{{SQL: "SELECT\r\n\t2 -- " + hostile, Dialect: hostile}}},
+			}},
+		}.node()},
+	}
+}
+
+// TestGolden compares each page in each state with a file.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	f := frame{version: "v1", style: "/console/static/console.css?v=1", script: "/console/static/console.js?v=1", mark: "/m", theme: themeDark, here: "/console"}
+	for name, p := range goldenPages() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var made bytes.Buffer
+			if err := f.document(p).Render(&made); err != nil {
+				t.Fatal(err)
+			}
+			checkHarmless(t, made.String())
+			got := strings.ReplaceAll(made.String(), "><", ">\n<") + "\n"
+			path := filepath.Join("testdata", name+".html")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil || got != string(want) {
+				t.Errorf("the page differs from %s (%v); -update writes it:\n%s", path, err, got)
+			}
+		})
+	}
+}
+
+// checkHarmless fails if the hostile name had an effect on a page.
+func checkHarmless(t *testing.T, page string) {
+	t.Helper()
+	for _, bad := range []string{"<script>alert", "\u202e", "\x07", "<b>", ` style="`, "<style", "javascript:", " onclick"} {
+		if i := strings.Index(page, bad); i >= 0 {
+			t.Errorf("the page has %q: %s", bad, page[max(0, i-100):min(len(page), i+100)])
+		}
+	}
+}

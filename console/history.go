@@ -1,0 +1,400 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"moorage/internal/term"
+	"moorage/management/client"
+)
+
+// historyPage is the versions of a table, the newest first.
+type historyPage struct {
+	tableHead
+	events []client.Event
+	log    []metadataFile // versions before the events, without callers; the oldest first
+}
+
+// historyEvents is how many events the page shows.
+const historyEvents = "200"
+
+// loadHistory loads the versions of a table.
+func loadHistory(ctx context.Context, v *visit) (*page, error) {
+	head, err := loadTableHead(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	query := feedQuery(head.object)
+	query.Set("tail", historyEvents)
+	query.Set("kind", client.KindTable)
+	feed, err := loadFeed(ctx, v, query)
+	if err != nil {
+		return nil, err
+	}
+	model := historyPage{tableHead: head}
+	known := map[string]bool{}
+	for _, e := range feed.Events {
+		if e.UUID == "" || e.UUID == head.details.UUID {
+			model.events = append(model.events, e)
+			known[e.MetadataLocation] = true
+		}
+	}
+	d, err := loadDocument(ctx, v, head.object, "now")
+	if optional(err) != nil {
+		return nil, err
+	}
+	if d != nil {
+		for _, each := range d.Log {
+			if !known[each.File] {
+				model.log = append(model.log, each)
+			}
+		}
+	}
+	return head.page(placeHistory, model.node()), nil
+}
+
+// versionName returns the name of a metadata file, by which operations know a version.
+func versionName(location string) string { return location[strings.LastIndexByte(location, '/')+1:] }
+
+// node returns the page.
+func (m historyPage) node() g.Node {
+	if len(m.events)+len(m.log) == 0 {
+		return empty("The log of changes has nothing about this table any more.",
+			"moorage serve --change-retention 30d")
+	}
+	list := grid{label: "Versions", plain: true, columns: []column{
+		{"From", "pick"}, {"To", "pick"}, {"When", ""}, {"By", ""}, {"What", "wide"}, {"Rows", "num"},
+		{"Files", "num"}, {"", "next"},
+	}}
+	seen := 0
+	for i, e := range m.events {
+		version := versionName(e.MetadataLocation)
+		row := []cell{plain(nil), plain(nil)}
+		if version != "" {
+			row = []cell{plain(pick("from", version, seen == 1)), plain(pick("to", version, seen == 0))}
+			seen++
+		}
+		var rows, files g.Node = dash(), dash()
+		if e.Summary != nil {
+			rows = counted(e.Summary.Rows, before(m.events, i, func(s *client.EventSummary) *int64 { return s.Rows }))
+			files = counted(e.Summary.Files,
+				before(m.events, i, func(s *client.EventSummary) *int64 { return s.Files }))
+		}
+		list.rows = append(list.rows,
+			append(row, cell{g.Group{ago(m.now, e.Time), g.If(i == 0, g.Group{g.Text(" "), badge("good", "now")})}, ""},
+				plain(g.Group{caller(e.Caller), g.If(e.Client != "", h.Div(eventClient(e)))}),
+				plain(g.Group{eventWord(e), eventMore(e)}),
+				plain(rows), plain(files), plain(m.next(version, i == 0))))
+	}
+	for i := len(m.log) - 1; i >= 0; i-- {
+		version := versionName(m.log[i].File)
+		at := time.UnixMilli(m.log[i].MS)
+		list.rows = append(list.rows, []cell{
+			plain(pick("from", version, seen == 1)), plain(pick("to", version, seen == 0)), timed(m.now, &at),
+			plain(dash()),
+			plain(h.Span(h.Class("faint"), g.Text("from the table's own log: the caller is not known"))),
+			plain(dash()), plain(dash()),
+			plain(m.next(version, seen == 0)),
+		})
+		seen++
+	}
+	return g.Group{
+		ask(to(placeDiff, m.object),
+			h.Div(h.Class("tools"), h.Button(g.Text("Compare From and To")),
+				h.Span(h.Class("faint"), g.Text("Choose two versions, or follow a link at the right."))),
+			list.node()),
+	}
+}
+
+// pick returns the button that chooses a version of a comparison.
+func pick(param, version string, chosen bool) g.Node {
+	return h.Input(h.Type("radio"), h.Name(param), h.Value(term.Clean(version)),
+		h.Aria("label", param+" "+term.Clean(version)),
+		g.If(chosen, h.Checked()))
+}
+
+// before returns a number of the version before the one at i, or nil.
+func before(events []client.Event, i int, of func(*client.EventSummary) *int64) *int64 {
+	for _, e := range events[i+1:] {
+		if e.Summary != nil {
+			return of(e.Summary)
+		}
+	}
+	return nil
+}
+
+// counted returns a number, with its change since the version before.
+func counted(is, was *int64) g.Node {
+	if is == nil || was == nil || *is == *was {
+		return number(is)
+	}
+	return g.Group{number(is), h.Div(delta(*was, *is, grouped))}
+}
+
+// delta returns a change as a signed number.
+func delta(was, is int64, format func(int64) string) g.Node {
+	if is < was {
+		return h.Span(h.Class("minus"), g.Text("−"+format(was-is)))
+	}
+	return h.Span(h.Class("plus"), g.Text("+"+format(is-was)))
+}
+
+// next returns what a visitor can do with a version.
+func (m historyPage) next(version string, isNow bool) g.Node {
+	if version == "" {
+		return nil
+	}
+	return h.Span(h.Class("actions"),
+		g.Iff(!isNow, func() g.Node {
+			return g.Group{
+				link(to(placeDiff, m.object, "from", version, "to", "now"), g.Text("compare")),
+				link(to(placeRollback, m.object, "to", version), g.Text("roll back …")),
+			}
+		}),
+		link(to(placeMetadata, m.object, "version", version), g.Text("metadata")))
+}
+
+// diffPage is what differs between two versions of a table.
+type diffPage struct {
+	tableHead
+	from, to string
+	differs  client.TableDifference
+}
+
+// loadDiff loads what differs between two versions.
+func loadDiff(ctx context.Context, v *visit) (*page, error) {
+	head, err := loadTableHead(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	model := diffPage{tableHead: head, from: v.text("from"), to: v.text("to")}
+	if model.from == "" {
+		model.from = "now~1"
+	}
+	if model.to == "" {
+		model.to = "now"
+	}
+	query := head.object.Query()
+	query.Set("from", model.from)
+	query.Set("to", model.to)
+	if err := v.get(ctx, "/diff", query, &model.differs); err != nil {
+		return nil, err
+	}
+	return head.page(placeHistory, model.node()), nil
+}
+
+// node returns the page.
+func (m diffPage) node() g.Node {
+	version := func(title, asked string, is client.TableVersion) g.Node {
+		at := time.UnixMilli(is.TimestampMS)
+		return h.Div(h.Class("version"), h.Strong(g.Text(title)), g.Text(" "), ago(m.now, at), g.Text(" "),
+			link(to(placeMetadata, m.object, "version", asked), mono(versionName(is.MetadataLocation))))
+	}
+	body := g.Group{
+		h.Div(h.Class("versions"), version("From", m.from, m.differs.From), version("To", m.to, m.differs.To)),
+		h.Div(h.Class("tools"),
+			link(to(placeDiff, m.object, "from", m.to, "to", m.from), h.Class("button"), g.Text("The other way round")),
+			link(to(placeRollback, m.object, "to", m.from), h.Class("button"), g.Text("Roll back to From …")),
+			link(to(placeHistory, m.object), h.Class("button"), g.Text("All versions"))),
+	}
+	parts := differences(m.differs)
+	if len(parts) == 0 {
+		return append(body, empty("These versions do not differ in anything that the table has.", ""))
+	}
+	for _, part := range parts {
+		body = append(body, panel(part.title, h.Ul(h.Class("diff"), g.Map(part.lines, func(line diffLine) g.Node {
+			return h.Li(h.Class(line.class()), h.Span(h.Class("sign"), g.Text(line.sign)), line.node)
+		}))))
+	}
+	return body
+}
+
+// difference is a part of a table that differs.
+type difference struct {
+	title string
+	lines []diffLine
+}
+
+// diffLine is one thing that differs. The sign is + − or ~.
+type diffLine struct {
+	sign string
+	node g.Node
+}
+
+// class returns the look of the line.
+func (l diffLine) class() string {
+	switch l.sign {
+	case "+":
+		return "plus"
+	case "−":
+		return "minus"
+	}
+	return "changed"
+}
+
+// was returns a former and a present value.
+func was(former, present string) g.Node {
+	return g.Group{h.Del(mono(former)), g.Text(" → "), h.Ins(mono(present))}
+}
+
+// differences returns the parts that differ, in the order in which they matter.
+func differences(d client.TableDifference) (parts []difference) {
+	add := func(title string, lines []diffLine) {
+		if len(lines) > 0 {
+			parts = append(parts, difference{title, lines})
+		}
+	}
+	add("Content", contentLines(d))
+	if d.Schema != nil {
+		add("Columns", columnLines(*d.Schema))
+	}
+	var layout []diffLine
+	if d.PartitionSpec != nil {
+		layout = append(layout, diffLine{"~",
+			g.Group{g.Text("partitioning "), was(compact(d.PartitionSpec[0]), compact(d.PartitionSpec[1]))}})
+	}
+	if d.SortOrder != nil {
+		layout = append(layout, diffLine{"~",
+			g.Group{g.Text("sort order "), was(compact(d.SortOrder[0]), compact(d.SortOrder[1]))}})
+	}
+	if d.Location != nil {
+		layout = append(layout, diffLine{"~", g.Group{g.Text("location "), was(d.Location[0], d.Location[1])}})
+	}
+	if d.FormatVersion != nil {
+		layout = append(layout, diffLine{"~", g.Group{g.Text("format version "),
+			was(strconv.Itoa(d.FormatVersion[0]), strconv.Itoa(d.FormatVersion[1]))}})
+	}
+	add("Layout", layout)
+	if d.Refs != nil {
+		add("Branches and tags", refLines(*d.Refs))
+	}
+	if d.Properties != nil {
+		add("Properties", propertyLines(*d.Properties))
+	}
+	return parts
+}
+
+// contentLines returns the changes of numbers and of the list of snapshots.
+func contentLines(d client.TableDifference) (lines []diffLine) {
+	for _, total := range []struct{ key, word string }{
+		{"rows", "rows"}, {"files", "data files"}, {"deletes", "delete files"}, {"bytes", "bytes"},
+	} {
+		pair := d.Totals[total.key]
+		if len(pair) != 2 || pair[0] == pair[1] || pair[0] < 0 || pair[1] < 0 {
+			continue
+		}
+		format := grouped
+		if total.key == "bytes" {
+			format = term.Size
+		}
+		sign := "+"
+		if pair[1] < pair[0] {
+			sign = "−"
+		}
+		lines = append(lines, diffLine{sign, g.Group{delta(pair[0], pair[1], format), g.Text(" " + total.word),
+			h.Span(h.Class("faint"), g.Text(fmt.Sprintf(" (%s → %s)", format(pair[0]), format(pair[1]))))}})
+	}
+	if d.Snapshots == nil {
+		return lines
+	}
+	if n := len(d.Snapshots.Added); n > 0 {
+		lines = append(lines, diffLine{"+", g.Text(countedWord(n, "snapshot"))})
+	}
+	if n := len(d.Snapshots.Removed); n > 0 {
+		lines = append(lines, diffLine{"−", g.Text(countedWord(n, "snapshot"))})
+	}
+	return lines
+}
+
+// columnLines returns the columns that differ.
+func columnLines(d client.SchemaDifference) (lines []diffLine) {
+	column := func(c client.ColumnShown) g.Node {
+		required := g.Node(nil)
+		if c.Required {
+			required = g.Group{g.Text(" "), badge("", "required")}
+		}
+		return g.Group{h.Strong(mono(c.Path)), g.Text(" "), mono(c.Type), required,
+			h.Span(h.Class("faint"), g.Text(fmt.Sprintf(" id %d", c.ID)))}
+	}
+	for _, c := range d.Added {
+		lines = append(lines, diffLine{"+", column(c)})
+	}
+	for _, c := range d.Removed {
+		lines = append(lines, diffLine{"−", column(c)})
+	}
+	for _, c := range d.Changed {
+		for _, trait := range sortedKeys(c.Is) {
+			lines = append(lines, diffLine{"~", g.Group{h.Strong(mono(c.Path)), text(" " + trait + " "),
+				was(fmt.Sprint(c.Was[trait]), fmt.Sprint(c.Is[trait]))}})
+		}
+	}
+	return lines
+}
+
+// refLines returns the branches and tags that differ.
+func refLines(d client.RefsDifference) (lines []diffLine) {
+	for _, moved := range d.Moved {
+		where := g.Node(g.Text(" went back to another snapshot "))
+		if moved.Ahead != nil {
+			where = g.Text(" is " + countedWord(*moved.Ahead, "snapshot") + " further ")
+		}
+		lines = append(lines, diffLine{"~", g.Group{h.Strong(name(moved.Name)), where,
+			was(strconv.FormatInt(moved.Was, 10), strconv.FormatInt(moved.Is, 10))}})
+	}
+	for _, added := range d.Added {
+		lines = append(lines, diffLine{"+", g.Group{text(added.Type + " "), h.Strong(name(added.Name)),
+			g.Text(" at " + strconv.FormatInt(added.SnapshotID, 10))}})
+	}
+	for _, removed := range d.Removed {
+		lines = append(lines, diffLine{"−", g.Group{text(removed.Type + " "), h.Strong(name(removed.Name)),
+			g.Text(" at " + strconv.FormatInt(removed.SnapshotID, 10))}})
+	}
+	for _, changed := range d.Changed {
+		lines = append(lines, diffLine{"~",
+			g.Group{h.Strong(name(changed.Name)), g.Text(" "), was(string(changed.Was), string(changed.Is))}})
+	}
+	return lines
+}
+
+// propertyLines returns the properties that differ.
+func propertyLines(d client.PropertyChanges) (lines []diffLine) {
+	for _, key := range sortedKeys(d.Set) {
+		pair := d.Set[key]
+		switch {
+		case pair[1] == nil:
+			continue
+		case pair[0] == nil:
+			lines = append(lines, diffLine{"+", g.Group{h.Strong(mono(key)), g.Text(" "), mono(*pair[1])}})
+		default:
+			lines = append(lines, diffLine{"~", g.Group{h.Strong(mono(key)), g.Text(" "), was(*pair[0], *pair[1])}})
+		}
+	}
+	for _, key := range sortedKeys(d.Removed) {
+		lines = append(lines, diffLine{"−", g.Group{h.Strong(mono(key)), g.Text(" "), mono(d.Removed[key])}})
+	}
+	return lines
+}
+
+// compact returns a value as JSON in one line.
+func compact(value any) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(encoded)
+}
+
+// countedWord returns a number with its noun.
+func countedWord(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(int64(n)) + " " + noun + "s"
+}

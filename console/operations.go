@@ -1,0 +1,136 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"moorage/management/client"
+)
+
+// operationsPage is what the servers do beside requests, and what needs an operator.
+type operationsPage struct {
+	now      time.Time
+	findings client.FindingsPage
+	jobs     client.MaintenanceJobsPage
+	leases   client.LeasesPage
+	isDeep   bool
+}
+
+// loadOperations loads what an operator needs.
+func loadOperations(ctx context.Context, v *visit) (*page, error) {
+	model := operationsPage{now: v.now, isDeep: v.query.Has("deep")}
+	query := url.Values{}
+	if model.isDeep {
+		query.Set("deep", "true")
+	}
+	if err := v.get(ctx, "/doctor", query, &model.findings); err != nil {
+		return nil, err
+	}
+	if err := v.get(ctx, "/maintenance/jobs", nil, &model.jobs); optional(err) != nil {
+		return nil, err
+	}
+	if err := v.get(ctx, "/leases", nil, &model.leases); optional(err) != nil {
+		return nil, err
+	}
+	return &page{title: "Operations", section: placeOperations, body: model.node()}, nil
+}
+
+// node returns the page.
+func (m operationsPage) node() g.Node {
+	check := link(to(placeOperations, client.Object{}, "deep", "yes"), h.Class("button"),
+		g.Text("Check every record and file"))
+	if m.isDeep {
+		check = link(to(placeOperations, client.Object{}), h.Class("button"),
+			g.Text("Without the check of all records"))
+	}
+	return g.Group{
+		h.Div(h.Class("title"), h.H1(g.Text("Operations"))),
+		h.Div(h.Class("tools"), check),
+		h.Div(h.ID("live"), g.If(!m.isDeep, h.Data("poll", "10")), h.Aria("live", "polite"),
+			panel("Findings", m.list()), m.work(), m.held()),
+		panel("Backup", h.P(h.Class("faint"), g.Text("A backup is made on the server's own machine: ")),
+			listing([]string{"moorage backup FOLDER"})),
+	}
+}
+
+// list returns the findings, with what a visitor can do about each.
+func (m operationsPage) list() g.Node {
+	if len(m.findings.Findings) == 0 {
+		return empty("There is nothing to do: no transaction, purge or job waits for an operator.",
+			"moorage doctor --deep")
+	}
+	return h.Ul(h.Class("findings"), g.Map(m.findings.Findings, func(f client.Finding) g.Node {
+		look := map[string]string{client.LevelBad: "bad", client.LevelWarn: "warn", client.LevelOK: "good"}[f.Level]
+		return h.Li(badge(look, f.Level), h.Div(h.Strong(text(f.What)), h.Div(text(f.Fact)),
+			g.If(f.Remedy != "", h.Div(copied(f.Remedy))),
+			g.Iff(f.ID != "", func() g.Node {
+				return h.Div(link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "retry", "what", f.What),
+					g.Text("retry …")), g.Text("  "),
+					link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "abort", "what", f.What),
+						g.Text("abort …")))
+			})))
+	}))
+}
+
+// work returns the maintenance jobs of the server.
+func (m operationsPage) work() g.Node {
+	list := grid{label: "Maintenance jobs", columns: []column{
+		{"Table", ""}, {"Kind", ""}, {"State", ""}, {"Begun", ""}, {"Deleted", "num"}, {"Files", "num"},
+		{"Error", "wide"},
+	}}
+	for _, j := range m.jobs.Jobs {
+		table := dash()
+		if j.Object != nil {
+			table = link(to(placeMaintain, *j.Object),
+				name(strings.Join(append(append([]string{}, j.Object.Namespace...), j.Object.Table), ".")))
+		}
+		list.rows = append(list.rows, []cell{
+			plain(table), plain(text(j.Kind)), plain(text(j.State)), timed(m.now, &j.Created),
+			numeric(number(&j.Deleted), &j.Deleted),
+			numeric(number(&j.Files), &j.Files), plain(text(j.LastError)),
+		})
+	}
+	return panel("Maintenance in progress", filled(list, "No maintenance job is in progress.", ""))
+}
+
+// held returns the leases that programs hold.
+func (m operationsPage) held() g.Node {
+	list := grid{label: "Leases",
+		columns: []column{{"Holder", ""}, {"Caller", ""}, {"Scope", "wide"}, {"Since", ""}, {"Ends", ""}}}
+	for _, l := range m.leases.Leases {
+		list.rows = append(list.rows, []cell{
+			plain(name(l.Holder)), plain(caller(l.Principal)), plain(text(l.Scope)), timed(m.now, &l.Since),
+			timed(m.now, &l.Expires),
+		})
+	}
+	return panel("Leases", filled(list, "No program holds a lease on a table.", ""))
+}
+
+// loadUnfinished prepares the retry or the abort of unfinished work.
+func loadUnfinished(_ context.Context, v *visit) (*page, error) {
+	id, change := v.text("id"), v.text("change")
+	made := prepared{
+		key: newKey(), back: to(placeOperations, client.Object{}), body: []byte("{}"),
+		path:    client.RootManagement + client.Path("doctor", id, change),
+		command: "moorage doctor " + change + " " + id,
+	}
+	switch {
+	case id == "":
+		return nil, &client.Error{Code: http.StatusBadRequest, Message: "The address has no id."}
+	case change == "retry":
+		made.title, made.button = "Try again", "Try again"
+		made.says = []g.Node{text(v.text("what") + ": the server tries once more, now.")}
+	case change == "abort":
+		made.title, made.button = "Abort", "Abort"
+		made.says = []g.Node{text(v.text("what") + ": it ends without its result. Files that it wrote may stay.")}
+	default:
+		return nil, &client.Error{Code: http.StatusBadRequest, Message: "There is no such change."}
+	}
+	return &page{title: made.title, section: placeOperations, body: made.node()}, nil
+}

@@ -1,0 +1,123 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"moorage"
+	"moorage/internal/web"
+	"moorage/management/client"
+)
+
+// visit is one request of a browser.
+type visit struct {
+	api     needs
+	now     time.Time
+	query   url.Values
+	form    url.Values    // of a change
+	uri     string        // base address of the server
+	about   client.Object // of a change: the object of the page that prepared it
+	theme   string        // empty: as the browser prefers
+	here    string        // address of the page, for the way back
+	recipes func(Reach) []Recipe
+	// authenticates reports that callers of the API must authenticate.
+	authenticates bool
+	cookies       []*http.Cookie // to set with the answer
+	key           string         // Idempotency-Key of changes; empty: the client draws one
+}
+
+// visitOf returns the visit of r.
+func (c *console) visitOf(r *http.Request) *visit {
+	v := &visit{
+		now: c.config.Now(), query: unescaped(r.URL.Query()), uri: baseURI(r),
+		here: r.URL.RequestURI(), recipes: c.config.Recipes,
+		authenticates: c.config.Authenticates,
+	}
+	v.api = client.Over(c.transport(r, v))
+	if cookie, err := r.Cookie(themeCookie); err == nil && isTheme(cookie.Value) {
+		v.theme = cookie.Value
+	}
+	return v
+}
+
+// baseURI returns the address that the browser of r used for the server.
+func baseURI(r *http.Request) string {
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// clientName is the program that the log of changes has for changes by the console.
+const clientName = "Moorage console"
+
+// requestIDPrefix marks the ids of requests that the console makes. The rest is the id of the
+// visitor's request.
+const requestIDPrefix = "console:"
+
+// transport returns the way to the API on behalf of the visitor that sent r.
+func (c *console) transport(r *http.Request, v *visit) http.RoundTripper {
+	return web.InProcess{Handler: c.server, Prepare: func(asked *http.Request) {
+		asked.RemoteAddr, asked.Host, asked.TLS = r.RemoteAddr, r.Host, r.TLS
+		for _, header := range []string{"Forwarded", "X-Forwarded-For", "Via"} {
+			if values := r.Header.Values(header); values != nil {
+				asked.Header[header] = values
+			}
+		}
+		if v.key != "" && asked.Header.Get("Idempotency-Key") != "" {
+			asked.Header.Set("Idempotency-Key", v.key)
+		}
+		asked.Header.Set("X-Client-Version", clientName)
+		asked.Header.Set("User-Agent", r.UserAgent())
+		asked.Header.Set("X-Request-Id", requestIDPrefix+moorage.RequestID(r.Context()))
+	}}
+}
+
+// object returns the object that the address of the page names. For a change it is the object of
+// the page that prepared it.
+func (v *visit) object() client.Object {
+	if v.query.Has(paramWarehouse) {
+		return objectIn(v.query)
+	}
+	return v.about
+}
+
+// get asks for an operation of the management API.
+func (v *visit) get(ctx context.Context, path string, query url.Values, answer any) error {
+	return v.api.Do(ctx, client.Request{Method: http.MethodGet, Path: path, Query: query}, answer)
+}
+
+// statusOf returns the HTTP status of an error of the API; 0 for other errors.
+func statusOf(err error) int {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return refused.Code
+	}
+	return 0
+}
+
+// optional returns nil for an error that only means that the visitor gets less: the operation is
+// not there, or not for this visitor.
+func optional(err error) error {
+	switch statusOf(err) {
+	case http.StatusNotFound, http.StatusForbidden, http.StatusNotAcceptable, http.StatusMethodNotAllowed:
+		return nil
+	}
+	return err
+}
+
+// text returns a parameter of the page, without spaces around it.
+func (v *visit) text(name string) string { return strings.TrimSpace(v.query.Get(name)) }
+
+// setKey makes key the Idempotency-Key of the changes of this visit. The client draws a key of its
+// own otherwise.
+func (v *visit) setKey(key string) {
+	if _, err := uuid.Parse(key); err == nil {
+		v.key = key
+	}
+}
