@@ -6,6 +6,7 @@ import (
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
 	"moorage/metadata"
+	"moorage/registry"
 	"moorage/storage"
 )
 
@@ -29,6 +30,14 @@ var (
 		list: gate.ListViews,
 	}
 )
+
+// kindOf returns the kind of a pointer.
+func kindOf(pointer registry.Pointer) *kind {
+	if pointer.View {
+		return viewKind
+	}
+	return tableKind
+}
 
 // document is a metadata document of a table or a view.
 type document = documents.Document

@@ -91,6 +91,7 @@ type newNamespace struct {
 	missing    []string      // the names of the new namespaces below parent
 	ids        []registry.ID // one for each new namespace
 	properties map[string]string
+	parents    []map[string]string // the properties of the other new namespaces; nil: they have none
 	creator    string
 	folder     string            // where its tables live if properties have no location
 	makers     gate.MakerRecords // let creator see the path to the namespaces
@@ -148,6 +149,8 @@ func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error
 		}
 		if i == len(n.missing)-1 {
 			maps.Copy(value.Properties, n.properties)
+		} else if len(n.parents) > 0 {
+			maps.Copy(value.Properties, n.parents[i])
 		}
 		value.Last = value.Written(registry.StateLive, attempt.Change)
 		key := registry.NamespaceKey(n.parent.warehouse.ID, parentID, name)

@@ -85,6 +85,7 @@ func races(t testing.TB) []race {
 	races := append(namespaceRaces(), nameRaces()...)
 	races = append(races, commitRaces(t)...)
 	races = append(races, viewRaces(t)...)
+	races = append(races, undropRaces()...)
 	return append(races, registerRaces()...)
 }
 

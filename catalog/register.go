@@ -98,13 +98,17 @@ func (p *parts) lookAtRegistered(ctx context.Context, by directory.Asker, k *kin
 const uuidBytesMax = 256
 
 // registration is a metadata file that will become a table or view, with the records that the
-// registration affects.
+// registration affects. An undrop is one too: the file is the one that the dropped pointer names.
 type registration struct {
 	kind     *kind
 	ident    moorage.Identifier
 	location string // of the metadata file
 	document document
+	undrops  bool // the pointer keeps its file, its claims and its Registration
 	parent   parent
+	// made is the namespace that gets ident, with its missing parents, if the registration also
+	// makes the namespace. It is nil if the namespace exists.
+	made     *newNamespace
 	entry    directory.Entry // zero if the name is free
 	occupant registry.Record // the pointer that entry names
 	claim    registry.Record // the record of the table-uuid
@@ -250,7 +254,7 @@ func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kin
 	if r.owning.grants {
 		r.pointer.Granted = true
 	} else if r.pointer.NamespaceID != path.ID() {
-		if r.policy, err = p.moveGrants(ctx, r.pointer, path); err != nil {
+		if r.policy, err = p.moveGrants(ctx, r.pointer, path.Above()); err != nil {
 			return nil, err
 		}
 	}
@@ -355,8 +359,14 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		return nil, err
 	}
 	entryKey, uuidKey := registry.EntryKey(r.parent.id, r.ident.Name), registry.UUIDKey(r.document.UUID())
-	conditions = append(conditions, r.parent.unchanged(), r.unchanged,
+	conditions = append(conditions, r.unchanged,
 		ledger.AsRead(r.entry.Record, entryKey), ledger.AsRead(r.claim, uuidKey))
+	container := &commit.Plan{Conditions: []registry.Condition{r.parent.unchanged()}}
+	if r.made != nil {
+		if container, err = planNamespace(attempt, *r.made); err != nil {
+			return nil, err
+		}
+	}
 	pointer, err := r.registered(attempt)
 	if err != nil {
 		return nil, err
@@ -377,10 +387,10 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 			registry.Delete(r.pointer.DroppedKey(r.holder.State)))
 	}
 	return &commit.Plan{
-		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.makers.Conditions,
-			r.owning.conditions),
-		Writes: slices.Concat(writes, r.policy.Writes, r.makers.Writes, r.owning.writes),
-		Items: slices.Concat(items,
+		Conditions: slices.Concat(container.Conditions, conditions, r.claimed.Conditions, r.policy.Conditions,
+			r.makers.Conditions, r.owning.conditions),
+		Writes: slices.Concat(container.Writes, writes, r.policy.Writes, r.makers.Writes, r.owning.writes),
+		Items: slices.Concat(container.Items, items,
 			[]registry.Item{registry.PointerItem(r.pointer, pointer)}, r.owning.items),
 		// If the owner has rewritten the file, its cached content is outdated.
 		Outdated: commit.Kept{
@@ -388,12 +398,12 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 			Version: documents.FileVersion(r.pointer.MetadataLocation, r.pointer.Registration),
 		},
 		Read: commit.Kept{
-			Pointer: pointer.ID, Version: documents.FileVersion(r.location, attempt.Change.ID), Document: r.document,
+			Pointer: pointer.ID, Version: documents.FileVersion(r.location, pointer.Registration), Document: r.document,
 		},
 		Told: r.told(),
 		Answer: commit.Outcome{Version: &commit.Version{
 			Ident: r.ident, Pointer: pointer.ID, Location: r.location, Document: r.document,
-			Storage: r.parent.storage, Registration: attempt.Change.ID, Labels: pointer.Labels,
+			Storage: r.parent.storage, Registration: pointer.Registration, Labels: pointer.Labels,
 		}},
 	}, err
 }
@@ -408,11 +418,17 @@ func (r *registration) told() commit.Told {
 	}
 	switch {
 	case !r.who.Replaces.IsZero():
+		message := "replaced by a register: what had the name is dropped, and its files stay"
+		if r.undrops {
+			message = "undropped: what had the name is dropped, and its files stay"
+		}
 		return commit.Told{
-			Message: "replaced by a register: what had the name is dropped, and its files stay",
+			Message: message,
 			Attrs: append(attrs, slog.String("dropped", r.who.Replaces.String()),
 				slog.Time("until", r.now.Add(r.undropWindow))),
 		}
+	case r.undrops:
+		return commit.Told{Message: "undropped", Attrs: attrs}
 	case r.holder.State.IsDropped():
 		return commit.Told{Message: "taken back: a dropped table or view was registered again", Attrs: attrs}
 	}
@@ -442,13 +458,22 @@ func (r *registration) replace(attempt *commit.Attempt) ([]registry.Condition, [
 // registered returns the pointer of r after the registration.
 func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, error) {
 	pointer := r.pointer
-	pointer.ReplayableUntil, pointer.Registration = attempt.Until(pointer.ReplayableUntil), attempt.Change.ID
+	pointer.ReplayableUntil = attempt.Until(pointer.ReplayableUntil)
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.parent.id, r.document.UUID(), r.location
 	pointer.Since, pointer.Task, pointer.PurgeDelay = attempt.Now, registry.ID{}, 0
 	pointer.Storage, pointer.WarehouseID, pointer.ReachableUntil = nil, registry.ID{}, time.Time{}
 	pointer.Dropped = time.Time{}
 	pointer.Secret = registry.ID{}
+	if r.undrops {
+		summary := r.pointer.LastIn(r.holder.State).Summary
+		if summary == nil { // a node of version 0.1.0 dropped it
+			summary = commit.SummaryOf(r.document)
+		}
+		pointer.Last = pointer.Written(registry.StateLive, attempt.Change, summary)
+		return pointer, nil
+	}
+	pointer.Registration = attempt.Change.ID
 	pointer.Last = pointer.Written(registry.StateLive, attempt.Change, commit.SummaryOf(r.document))
 	var err error
 	pointer.Claims, err = claims.With(pointer.Claims, r.claimed.Normalised)

@@ -86,7 +86,7 @@ func (p *parts) readRenaming(ctx context.Context, by directory.Asker, asked acce
 	}
 	r.target = parentAt(path)
 	if pointer := r.source.pointer.Pointer; pointer.NamespaceID != path.ID() {
-		if r.policy, err = p.moveGrants(ctx, pointer, path); err != nil {
+		if r.policy, err = p.moveGrants(ctx, pointer, path.Above()); err != nil {
 			return r, err
 		}
 		if r.makers, err = p.guard.MakerRecords(ctx, pointer.Creator, path.Above()); err != nil {
@@ -138,8 +138,8 @@ func planRename(attempt *commit.Attempt, r renaming) (*commit.Plan, error) {
 	}, err
 }
 
-// moveGrants plans that the grants of a pointer move to the namespace of path.
-func (p *parts) moveGrants(ctx context.Context, pointer registry.Pointer, path *directory.Path) (
+// moveGrants plans that the grants of a pointer move to the innermost container of above.
+func (p *parts) moveGrants(ctx context.Context, pointer registry.Pointer, above []access.Object) (
 	ledger.Policy, error) {
 	if !pointer.Granted {
 		return ledger.Policy{}, nil
@@ -153,7 +153,7 @@ func (p *parts) moveGrants(ctx context.Context, pointer registry.Pointer, path *
 	if err != nil {
 		return ledger.Policy{}, err
 	}
-	grants.Ancestors = gate.IDs(path.Above())
+	grants.Ancestors = gate.IDs(above)
 	policy, err := p.ledger.ChangePolicy(ctx, ledger.Put(key, registry.StateNone, grants))
 	policy.Conditions = append(policy.Conditions, ledger.Unchanged(records[0]))
 	return policy, err

@@ -58,9 +58,10 @@ func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, locatio
 }
 
 // taking returns the function Claimant.MayTake for a new table or view at location. If location is
-// empty, the server chooses a location, and takes over no claims if there is a guard.
+// empty, the server chooses a location, and takes over no claims: the dropped table could not come
+// back.
 func (p *parts) taking(by directory.Asker, location string) func(context.Context, registry.Pointer) error {
-	if location == "" && p.guarded {
+	if location == "" {
 		return func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
 	}
 	return p.directory.Taking(by)

@@ -143,6 +143,7 @@ func configOf(f *fake) Config {
 		Warehouses: func(caller moorage.Caller) Warehouses { return fakeWarehouses{f, caller} },
 		Browse:     func(moorage.Caller) Browse { return fakeBrowse{f} },
 		Labels:     func(caller moorage.Caller, key *catalog.Key) Labels { return fakeLabels{f, caller, key} },
+		Dropped:    func(_ moorage.Caller, key *catalog.Key) Dropped { return fakeDropped{f, key} },
 		RotateSecrets: func(_ context.Context, caller moorage.Caller, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, fakeWarehouses{f, caller}.note("Rotate %v", rotation)
 		},

@@ -60,6 +60,8 @@ type Config struct {
 	// Labels returns the verbs on labels with the rights of a caller. key is the key of the
 	// caller's request, or nil.
 	Labels func(caller moorage.Caller, key *catalog.Key) Labels
+	// Dropped returns the verbs on dropped objects in the same way.
+	Dropped func(caller moorage.Caller, key *catalog.Key) Dropped
 	// Health returns this node's view of the storage of a warehouse. Default: there is no view.
 	Health func(warehouse, location string) *client.StorageHealth
 	// RotateSecrets reseals all secrets for a caller. Default: KindUnsupported.
@@ -213,7 +215,7 @@ func (s *server) operations() []operation {
 		{"claimWork", post, "/work", s.changeThatWaits(s.claimWork)},
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
-	}, s.labelOperations(), s.browseOperations(), s.versionOperations())
+	}, s.labelOperations(), s.browseOperations(), s.versionOperations(), s.droppedOperations())
 }
 
 //go:embed openapi.yaml

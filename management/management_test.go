@@ -222,7 +222,7 @@ func TestExamples(t *testing.T) {
 		switch op.id {
 		case "loadObject":
 			target += "?warehouse=default&path=sales%1Forders"
-		case "listObjects":
+		case "listObjects", "listDropped":
 			target += "?warehouse=default"
 		case "searchObjects":
 			target += "?q=orders"

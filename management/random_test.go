@@ -113,6 +113,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		Warehouses: func(caller moorage.Caller) Warehouses { return made.As(caller).Warehouses() },
 		Browse:     func(caller moorage.Caller) Browse { return made.As(caller).Browse() },
 		Labels:     func(caller moorage.Caller, key *catalog.Key) Labels { return made.As(caller).Keyed(key).Labels() },
+		Dropped:    func(caller moorage.Caller, key *catalog.Key) Dropped { return made.As(caller).Keyed(key).Dropped() },
 		DrawKey: func(id string) (Drawn, error) {
 			if drawn++; id == "" {
 				id = fmt.Sprint("drawn", drawn)

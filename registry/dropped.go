@@ -57,10 +57,16 @@ func DroppedPrefix(warehouse ID, namespace moorage.Namespace) string {
 	return prefix.String()
 }
 
+// DroppedNamesPrefix is the prefix of the IDs of the dropped records directly in a namespace, without
+// those whose path is too long for a key.
+func DroppedNamesPrefix(warehouse ID, namespace moorage.Namespace) string {
+	return DroppedPrefix(warehouse, namespace) + "\x01"
+}
+
 // DroppedNamePrefix is the prefix of the IDs of all dropped records with a name, the latest drop
 // first. Names contain no NUL. A name with a path that is too long for a key is there as a hash.
 func DroppedNamePrefix(warehouse ID, namespace moorage.Namespace, name string) string {
-	path := DroppedPrefix(warehouse, namespace) + "\x01" + name + "\x00"
+	path := DroppedNamesPrefix(warehouse, namespace) + name + "\x00"
 	if len(path) <= droppedPathMax {
 		return path
 	}

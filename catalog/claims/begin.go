@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"time"
 
 	"moorage"
 	"moorage/ledger"
@@ -37,28 +38,43 @@ func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operatio
 			return err
 		}
 		change.Items = []registry.Item{registry.PointerItem(pointer, registry.Pointer{})}
-		task := registry.Task{
-			ID: pointer.Task, Kind: registry.TaskPurge, Pointer: id, Created: now, NotBefore: pointer.ReplayableUntil,
-		}
+		notBefore := pointer.ReplayableUntil
 		if atOnce {
-			task.NotBefore = now
+			notBefore = now
 		}
-		waiting := registry.Delete(pointer.EndKey())
-		pointer.Dropped = pointer.DroppedAt(records[0].State)
-		pointer.Since, pointer.PurgeDelay = now, 0
-		pointer.Last = pointer.Written(registry.StatePurging, change, pointer.LastIn(records[0].State).Summary)
-		writes, err := ledger.Encode(
-			ledger.Replace(records[0], registry.StatePurging, pointer),
-			ledger.Put(pointer.EndKey(), registry.StateNone, task))
+		writes, err := PurgeWrites(records[0], pointer, change, now, notBefore)
 		if err != nil {
 			return err
 		}
 		_, err = c.ledger.Apply(ctx, ledger.Mutation{
-			Change: change, Conditions: []registry.Condition{ledger.Unchanged(records[0])},
-			Writes: append(writes, waiting),
+			Change: change, Conditions: []registry.Condition{ledger.Unchanged(records[0])}, Writes: writes,
 		})
 		begun = err == nil
 		return ledger.RetryOnConflict(err)
 	})
 	return begun, err
+}
+
+// PurgeWrites returns the writes of an Apply that begins the purge of a dropped table, whose pointer
+// is in record and which change ends. pointer.Task is the id of the task of the purge. now is the
+// present time by the store's clock. A worker carries the purge out, after notBefore.
+func PurgeWrites(record registry.Record, pointer registry.Pointer, change registry.Change,
+	now, notBefore time.Time) ([]registry.Write, error) {
+	was, err := ledger.Decode[registry.Pointer](record)
+	if err != nil {
+		return nil, err
+	}
+	task := registry.Task{
+		ID: pointer.Task, Kind: registry.TaskPurge, Pointer: pointer.ID, Created: now, NotBefore: notBefore,
+	}
+	pointer.Dropped = was.DroppedAt(record.State)
+	pointer.Since, pointer.PurgeDelay = now, 0
+	pointer.Last = pointer.Written(registry.StatePurging, change, was.LastIn(record.State).Summary)
+	writes, err := ledger.Encode(
+		ledger.Replace(record, registry.StatePurging, pointer),
+		ledger.Put(pointer.EndKey(), registry.StateNone, task))
+	if was.EndKey() != pointer.EndKey() {
+		writes = append(writes, registry.Delete(was.EndKey()))
+	}
+	return writes, err
 }

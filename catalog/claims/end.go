@@ -19,8 +19,7 @@ import (
 func (c *Claims) End(ctx context.Context, operation string, id registry.ID, ending Ending,
 	over func(registry.State, registry.Pointer) bool) error {
 	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		records, err := c.ledger.Get(ctx, registry.PointerKey(id), registry.ScheduleKey(id),
-			registry.MaintenancePolicyKey(registry.TableScope(id)))
+		records, err := c.ledger.Get(ctx, registry.PointerKey(id))
 		if err != nil || !records[0].Exists() {
 			return err
 		}
@@ -28,55 +27,69 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 		if err != nil || !over(records[0].State, pointer) {
 			return err
 		}
-		if ending.Now, err = c.ledger.Time(ctx); err != nil {
-			return err
-		}
-		ending.ReachableUntil = pointer.ReachableUntil
-		if records[0].State == registry.StatePurging && pointer.Task.IsZero() { // its purge was cancelled
-			ending.How = registry.EndedForget
-		}
-		claimed, err := c.ledger.Get(ctx, append(claimKeys(pointer), pointer.DroppedKey(records[0].State))...)
-		if err != nil {
-			return err
-		}
-		dropped := claimed[len(claimed)-1]
-		conditions, deletes, err := c.release(ctx, pointer, ending, claimed[:len(claimed)-1])
-		if err != nil {
-			return err
-		}
-		policy, err := c.ledger.EndGrants(ctx, pointer.Granted, pointer.ID)
-		if err != nil {
-			return err
-		}
-		conditions, deletes = append(conditions, policy.Conditions...), append(deletes, policy.Writes...)
-		required, kept, err := c.endMaintenance(ctx, id, records[1], records[2])
-		if err != nil {
-			return err
-		}
-		conditions, deletes = append(conditions, required...), append(deletes, kept...)
-		if !pointer.Labels.IsZero() {
-			deletes = append(deletes, registry.Delete(registry.LabelKey(id)))
-		}
 		change, err := c.ledger.NewChange(ctx, moorage.System(operation), operation, pointer.Identifier())
 		if err != nil {
 			return err
 		}
-		ended, err := endedRecord(records[0].State, pointer, dropped, ending, change)
+		end, err := c.PlanEnd(ctx, records[0], pointer, ending, change)
 		if err != nil {
 			return err
 		}
-		item := registry.PointerItem(pointer, registry.Pointer{})
-		item.Ended = ended[0].Key.ID
-		change.Items = []registry.Item{item}
-		_, err = c.ledger.Apply(ctx, ledger.Mutation{
-			Change:     change,
-			Conditions: append(conditions, ledger.Unchanged(records[0])),
-			// No lease on the table can be taken any more, and no other pointer gets its id.
-			Writes: append(slices.Concat(deletes, ended), ledger.Delete(records[0]),
-				registry.Delete(registry.LeaseKey(id)), registry.Delete(pointer.EndKey())),
-		})
+		change.Items = []registry.Item{end.Item}
+		_, err = c.ledger.Apply(ctx, ledger.Mutation{Change: change, Conditions: end.Conditions, Writes: end.Writes})
 		return ledger.RetryOnConflict(err)
 	})
+}
+
+// PlannedEnd has the conditions and writes of an Apply that ends a dropped pointer, and the item of
+// its change.
+type PlannedEnd struct {
+	Conditions []registry.Condition
+	Writes     []registry.Write
+	Item       registry.Item
+}
+
+// PlanEnd plans that change ends a dropped pointer, which is in record: see End.
+func (c *Claims) PlanEnd(ctx context.Context, record registry.Record, pointer registry.Pointer, ending Ending,
+	change registry.Change) (end PlannedEnd, err error) {
+	if ending.Now, err = c.ledger.Time(ctx); err != nil {
+		return end, err
+	}
+	ending.ReachableUntil = pointer.ReachableUntil
+	if record.State == registry.StatePurging && pointer.Task.IsZero() { // its purge was cancelled
+		ending.How = registry.EndedForget
+	}
+	claimed, err := c.ledger.Get(ctx, append(claimKeys(pointer), pointer.DroppedKey(record.State))...)
+	if err != nil {
+		return end, err
+	}
+	dropped := claimed[len(claimed)-1]
+	conditions, deletes, err := c.release(ctx, pointer, ending, claimed[:len(claimed)-1])
+	if err != nil {
+		return end, err
+	}
+	policy, err := c.ledger.EndGrants(ctx, pointer.Granted, pointer.ID)
+	if err != nil {
+		return end, err
+	}
+	required, kept, err := c.EndMaintenance(ctx, pointer.ID)
+	if err != nil {
+		return end, err
+	}
+	if !pointer.Labels.IsZero() {
+		deletes = append(deletes, registry.Delete(registry.LabelKey(pointer.ID)))
+	}
+	ended, err := endedRecord(record.State, pointer, dropped, ending, change)
+	if err != nil {
+		return end, err
+	}
+	end.Item = registry.PointerItem(pointer, registry.Pointer{})
+	end.Item.Ended = ended[0].Key.ID
+	end.Conditions = append(slices.Concat(conditions, policy.Conditions, required), ledger.Unchanged(record))
+	// No lease on the table can be taken any more, and no other pointer gets its id.
+	end.Writes = append(slices.Concat(deletes, policy.Writes, kept, ended), ledger.Delete(record),
+		registry.Delete(registry.LeaseKey(pointer.ID)), registry.Delete(pointer.EndKey()))
+	return end, nil
 }
 
 // endedRecord returns the write of the dropped record of pointer, which has this state and which

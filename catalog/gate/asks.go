@@ -29,8 +29,8 @@ const (
 	OfContainer
 	// OfDestination is the destination namespace of a rename.
 	OfDestination
-	// OfDropped is a dropped table or view. The request restores it by a register, or takes over
-	// its location.
+	// OfDropped is a dropped table or view. The request restores or ends it, or takes over its
+	// location.
 	OfDropped
 	// OfView is each view through which the caller reaches the object.
 	OfView
@@ -43,7 +43,7 @@ const (
 
 // When is the condition of a privilege check. It is a set of bits: the request must meet all of
 // them.
-type When uint16
+type When uint32
 
 // Always is the empty condition, which every request meets.
 const Always When = 0
@@ -55,7 +55,7 @@ const (
 	IfLocated When = 1 << iota
 	// IfPurging: the request also deletes the files.
 	IfPurging
-	// IfMoving: the destination of a rename is in another namespace.
+	// IfMoving: the destination of a rename or an undrop is in another namespace.
 	IfMoving
 	// IfTakingBack: the metadata file of a register belongs to a dropped table or view.
 	IfTakingBack
@@ -85,6 +85,8 @@ const (
 	IfForwarding
 	// Instead: a caller with For passes all unconditional checks of the same subject.
 	Instead
+	// IfReplacing: a dropped table or view takes the name of a live one, which is dropped.
+	IfReplacing
 )
 
 // pathProperties are the properties of tables and views that determine where files are.
@@ -248,5 +250,6 @@ func asks() map[Verb][]Ask {
 	maps.Copy(all, maintainingAsks())
 	maps.Copy(all, browsingAsks())
 	maps.Copy(all, versioningAsks())
+	maps.Copy(all, undoingAsks())
 	return all
 }

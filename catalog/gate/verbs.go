@@ -137,7 +137,7 @@ func table() []Row {
 	shard := []locks.Level{locks.LevelShard}
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
-	return append(slices.Concat(administering(), maintaining(), browsing(), versioning()), []Row{
+	return append(slices.Concat(administering(), maintaining(), browsing(), versioning(), undoing()), []Row{
 		{Verb: CreateWarehouse, On: access.Warehouse, Locks: []locks.Level{locks.LevelWarehouse},
 			Management: []string{"createWarehouse"}},
 		{Verb: DropWarehouse, On: access.Warehouse, Locks: []locks.Level{locks.LevelWarehouse},

@@ -58,8 +58,10 @@ const (
 	OpChangeWarehouse = "x-change-warehouse"
 	OpDropWarehouse   = "x-drop-warehouse"
 	OpUnregister      = "x-unregister"
-	OpPurge           = "x-purge" // the files are deleted
-	OpEnd             = "x-end"   // a dropped object can no longer come back
+	OpUndrop          = "x-undrop" // a dropped object is back
+	OpPurge           = "x-purge"  // the files are deleted, or a caller made that begin before its time
+	OpEnd             = "x-end"    // a dropped object can no longer come back
+	OpForget          = "x-forget" // the same, because a caller asked for it
 	OpLabels          = "x-labels"
 	OpPolicy          = "x-policy" // maintenance
 	OpGrants          = "x-grants"
@@ -73,7 +75,7 @@ func Operations() []string {
 	return []string{
 		OpCreateTable, OpRegisterTable, OpUpdateTable, OpRenameTable, OpDropTable, OpCreateView, OpUpdateView,
 		OpRenameView, OpDropView, OpCreateNamespace, OpUpdateNamespace, OpDropNamespace, OpCreateWarehouse,
-		OpChangeWarehouse, OpDropWarehouse, OpUnregister, OpPurge, OpEnd, OpLabels, OpPolicy, OpGrants,
+		OpChangeWarehouse, OpDropWarehouse, OpUnregister, OpUndrop, OpPurge, OpEnd, OpForget, OpLabels, OpPolicy, OpGrants,
 		OpPrincipal, OpRole, OpUnreadable,
 	}
 }
@@ -115,6 +117,9 @@ func operationOf(verb string, item registry.Item) string {
 		}
 		return OpChangeWarehouse
 	case registry.ItemNamespace:
+		if gate.Verb(verb) == gate.Undrop { // it made the namespace again
+			return OpCreateNamespace
+		}
 		return verb // create-namespace, update-namespace-properties or drop-namespace
 	}
 	return operationOnPointer(verb, item)
@@ -128,8 +133,10 @@ func operationOnPointer(verb string, item registry.Item) string {
 	switch v := gate.Verb(verb); {
 	case v == gate.Rename, v == gate.RenameView:
 		return word("rename")
-	case ended: // dropped, or replaced by a register
+	case ended: // dropped, or replaced by a register or an undrop
 		return word("drop")
+	case v == gate.Undrop:
+		return OpUndrop
 	case (v == gate.Register || v == gate.RegisterOver) && item.Kind == registry.ItemTable:
 		return OpRegisterTable
 	case item.PreviousMetadataLocation == "" && item.MetadataLocation != "", v == gate.RegisterView:
@@ -148,10 +155,12 @@ func onlyOperation(verb string) (word string, only bool) {
 		return OpPolicy, true
 	case gate.Unregister:
 		return OpUnregister, true
-	case gate.Purge:
+	case gate.Purge, gate.PurgeDropped:
 		return OpPurge, true
 	case gate.EndWindow:
 		return OpEnd, true
+	case gate.Forget:
+		return OpForget, true
 	case gate.PutLabels:
 		return OpLabels, true
 	}

@@ -313,6 +313,9 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 		Labels: func(caller moorage.Caller, key *catalog.Key) management.Labels {
 			return n.catalog.As(caller).Keyed(key).Labels()
 		},
+		Dropped: func(caller moorage.Caller, key *catalog.Key) management.Dropped {
+			return n.catalog.As(caller).Keyed(key).Dropped()
+		},
 		Health: n.health.of, RotateSecrets: rotations(n.catalog, n.sealer),
 		Versions: func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) management.Versions {
 			return n.catalog.For(caller, key, lease).(*catalog.Catalog)

@@ -1,0 +1,386 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/directory"
+	"moorage/catalog/gate"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Bounds of one page of dropped objects.
+const (
+	// droppedLookedMin and droppedLookedTimes bound the records that a page looks at, of which it may
+	// leave out some: droppedLookedTimes for each row, and at least droppedLookedMin.
+	droppedLookedMin, droppedLookedTimes = 1000, 10
+	// droppedStatsMax bounds the metadata files of which a list by name checks that they exist.
+	droppedStatsMax = 10
+	// droppedStatPatience bounds how long a list waits for one such check.
+	droppedStatPatience = 2 * time.Second
+)
+
+// The words for what a drop asked of the files.
+const (
+	PurgeNone    = "none"
+	PurgeWaiting = "waiting"
+	PurgeBegun   = "begun"
+)
+
+// UndropYes is DroppedRow.Undrop of an object that can come back.
+const UndropYes = "yes"
+
+// DroppedListing selects dropped objects.
+type DroppedListing struct {
+	Warehouse string
+	Namespace moorage.Namespace // empty for the whole warehouse
+	Recursive bool              // also what was in namespaces below Namespace
+	Name      string            // the last name; empty for all. It needs a Namespace
+	Ended     bool              // also what has ended for good, as long as the log has it
+}
+
+// DroppedRow is a dropped object in a list.
+type DroppedRow struct {
+	ID    registry.ID
+	Kind  string // registry.ItemTable, ItemView, or ItemNamespace of a namespace, which has ended
+	Ident moorage.Identifier
+	UUID  string
+	State registry.State // StateDropped, StatePurging or StateEnded
+	At    time.Time      // of the drop, by the store's clock
+	By    string         // the caller of the drop; empty if it is not known
+	// Change is the change that dropped it. It is zero if it is not known.
+	Change registry.ID
+	// EndsAt is when the object can no longer come back, by the store's clock. It is zero for an
+	// object that cannot come back now.
+	EndsAt           time.Time
+	Purge            string // PurgeNone, PurgeWaiting or PurgeBegun
+	MetadataLocation string // empty for an object that has ended
+	Summary          *registry.Summary
+	// Undrop is UndropYes, or one sentence with the reason why the object cannot come back.
+	Undrop string
+	// Ended, How and EndedBy are as in registry.Dropped.
+	Ended        time.Time
+	How, EndedBy string
+}
+
+// List returns a page of the dropped objects that the caller may describe, by namespace and name,
+// the latest drop of a name first. A page can be short, or empty, and not the last. next is the
+// After of the next page, empty if this is the last one. A list by name also checks that the
+// metadata files exist.
+//
+// Errors: KindBadRequest, KindNoSuchWarehouse, KindUnavailable.
+func (d Dropped) List(ctx context.Context, of DroppedListing, page moorage.Page) (
+	rows []DroppedRow, next string, err error) {
+	rows, next, err = d.catalog.listDropped(ctx, of, page)
+	return rows, next, moorage.Annotate("catalog.List", of.Warehouse, err)
+}
+
+func (c *Catalog) listDropped(ctx context.Context, of DroppedListing, page moorage.Page) (
+	rows []DroppedRow, next string, err error) {
+	if err := moorage.ValidateWarehouse(of.Warehouse); err != nil {
+		return nil, "", err
+	}
+	if len(of.Namespace) > 0 {
+		if err := of.Namespace.Validate(); err != nil {
+			return nil, "", err
+		}
+	} else if of.Name != "" {
+		return nil, "", moorage.Errorf(moorage.KindBadRequest, "The name of a dropped object needs its namespace")
+	}
+	by, on := c.asker(gate.ListDropped), moorage.Identifier{Warehouse: of.Warehouse}
+	path, err := c.directory.PathFor(ctx, by, access.See, on)
+	if err != nil {
+		return nil, "", err
+	}
+	err = c.directory.RecheckAt(ctx, by, access.See, path, on, func(ctx context.Context) (err error) {
+		rows, next, err = c.pageOfDropped(ctx, path.Warehouse, of, page)
+		return err
+	})
+	return rows, next, err
+}
+
+// droppedPage makes one page of a list of dropped objects.
+type droppedPage struct {
+	*parts
+	of   DroppedListing
+	who  *access.Who        // nil if the caller sees everything
+	made map[access.ID]bool // the containers in which the caller created an object
+	// paths caches the namespaces that the page has met, as far as they exist.
+	paths map[string]*directory.Path
+	rows  []DroppedRow
+}
+
+// prefix returns the prefix of the records that a list selects.
+func (l DroppedListing) prefix(warehouse registry.ID) string {
+	switch {
+	case l.Name != "":
+		return registry.DroppedNamePrefix(warehouse, l.Namespace, l.Name)
+	case l.Recursive || len(l.Namespace) == 0:
+		return registry.DroppedPrefix(warehouse, l.Namespace)
+	}
+	return registry.DroppedNamesPrefix(warehouse, l.Namespace)
+}
+
+// pageOfDropped returns the page of a list that begins at page.After. It reads records until the
+// page is full, or until it has looked at as many as it may.
+func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehouse, of DroppedListing,
+	page moorage.Page) (rows []DroppedRow, next string, err error) {
+	p := &droppedPage{parts: c.parts, of: of, paths: make(map[string]*directory.Path)}
+	if p.who, err = c.guard.ForLists(ctx, c.caller); err != nil {
+		return nil, "", err
+	}
+	if p.who != nil {
+		if p.made, err = c.guard.MadeIn(ctx, c.caller); err != nil {
+			return nil, "", err
+		}
+	}
+	prefix, list := of.prefix(warehouse.ID), "dropped "+warehouse.ID.String()
+	after, err := c.guard.UnsealPage(ctx, list, page.After)
+	if err != nil {
+		return nil, "", err
+	}
+	if after != "" {
+		after = prefix + after
+	}
+	if page.Limit <= 0 {
+		page.Limit = registry.ListLimitMax
+	}
+	lookedMax := max(droppedLookedMin, droppedLookedTimes*page.Limit)
+	for looked := 0; ; {
+		limit := min(page.Limit-len(p.rows), lookedMax-looked, registry.ListLimitMax)
+		records, err := c.ledger.List(ctx, registry.TableDropped, prefix, after, limit)
+		if err != nil {
+			return nil, "", err
+		}
+		if err := p.add(ctx, records); err != nil {
+			return nil, "", err
+		}
+		if registry.IsLastPage(records, limit) {
+			return p.rows, "", nil
+		}
+		after = records[len(records)-1].Key.ID
+		if looked += len(records); len(p.rows) < page.Limit && looked < lookedMax {
+			continue
+		}
+		next, err := c.guard.SealPage(ctx, c.random, list, strings.TrimPrefix(after, prefix))
+		return p.rows, next, err
+	}
+}
+
+// add adds the rows of records. A record whose pointer is not dropped, or was dropped at another
+// time, has none: a node of version 0.1.0 left it.
+func (p *droppedPage) add(ctx context.Context, records []registry.Record) error {
+	var values []registry.Dropped
+	var kept []registry.Record
+	var keys []registry.Key
+	for _, record := range records {
+		value, err := registry.Decode[registry.Dropped](record)
+		if err != nil || record.State != registry.StateDropped && !p.of.Ended {
+			continue // moorage doctor --deep reports damaged records
+		}
+		values, kept = append(values, value), append(kept, record)
+		keys = append(keys, registry.PointerKey(value.ID))
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	pointers, err := p.ledger.Get(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	var dropped []droppedPointer
+	var rows []int // the index in p.rows of each element of dropped
+	for i, value := range values {
+		if kept[i].State == registry.StateEnded {
+			err = p.addEnded(ctx, value)
+		} else {
+			var d droppedPointer
+			var shown bool
+			if d, shown, err = p.dropped(ctx, kept[i].Key, pointers[i]); shown {
+				dropped, rows = append(dropped, d), append(rows, len(p.rows))
+				p.rows = append(p.rows, p.rowOf(value, d))
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	why, err := p.whyNot(ctx, dropped)
+	for i, text := range why {
+		p.rows[rows[i]].Undrop = text
+	}
+	return err
+}
+
+// addEnded adds the row of an object that has ended, if the caller may describe it. The nearest
+// container that is left decides.
+func (p *droppedPage) addEnded(ctx context.Context, value registry.Dropped) error {
+	if p.who != nil {
+		above, err := p.aboveEnded(ctx, value)
+		if err != nil || !p.describes(above) {
+			return err
+		}
+	}
+	row := p.rowOf(value, droppedPointer{})
+	row.State, row.Undrop = registry.StateEnded, "It "+endedHow(value)+"."
+	if value.Kind == registry.ItemNamespace {
+		row.Undrop = "A namespace does not come back itself: make it again."
+	}
+	p.rows = append(p.rows, row)
+	return nil
+}
+
+// dropped returns the dropped object of a pointer record. shown is false if the dropped record with
+// this key is not the pointer's, or if the caller may not describe the object.
+func (p *droppedPage) dropped(ctx context.Context, key registry.Key, record registry.Record) (
+	d droppedPointer, shown bool, err error) {
+	d.record = record
+	if d.pointer, err = registry.Decode[registry.Pointer](record); err != nil ||
+		!record.State.IsDropped() || d.pointer.DroppedKey(record.State) != key {
+		return d, false, nil
+	}
+	path, err := p.path(ctx, d.pointer.Warehouse, d.pointer.Namespace)
+	if err != nil {
+		return d, false, err
+	}
+	if d.above = path.Above(); path.ID() != d.pointer.NamespaceID { // as directory.AboveOf
+		d.above = d.above[len(d.above)-1:]
+	}
+	return d, p.describes(append([]access.Object{directory.ObjectOf(d.pointer)}, d.above...)), nil
+}
+
+// describes reports whether the caller may describe an object, which comes with its containers.
+func (p *droppedPage) describes(path []access.Object) bool {
+	if p.who == nil {
+		return true
+	}
+	for i := range path {
+		path[i].OwnsInside = p.made[path[i].ID]
+	}
+	asked := gate.ListDropped.Needs(gate.OfDropped, gate.Always)
+	return p.who.Decide(path, asked).Outcome == access.Allow
+}
+
+// path returns the path to a namespace as far as it exists.
+func (p *droppedPage) path(ctx context.Context, warehouse string, namespace moorage.Namespace) (
+	*directory.Path, error) {
+	key := strings.Join(namespace, "\x00")
+	if path, known := p.paths[key]; known {
+		return path, nil
+	}
+	path, err := p.directory.Path(ctx, warehouse, namespace)
+	if err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
+		return nil, err
+	}
+	p.paths[key] = path
+	return path, nil
+}
+
+// rowOf returns the row of a dropped object. d is zero for an object that has ended.
+func (p *droppedPage) rowOf(value registry.Dropped, d droppedPointer) DroppedRow {
+	row := DroppedRow{
+		ID: value.ID, Kind: value.Kind, Ident: value.Ident, UUID: value.UUID, State: d.record.State, At: value.At,
+		By: value.By, Change: value.Change, Purge: PurgeNone, Ended: value.Ended, How: value.How,
+		EndedBy: value.EndedBy, MetadataLocation: d.pointer.MetadataLocation,
+	}
+	if d.pointer.ID.IsZero() {
+		return row
+	}
+	row.Summary = d.pointer.LastIn(d.record.State).Summary
+	switch {
+	case d.record.State == registry.StatePurging:
+		row.Purge = PurgeBegun
+	case d.pointer.Task.IsZero():
+		row.EndsAt = d.pointer.Since.Add(p.undropWindow)
+	default:
+		row.Purge, row.EndsAt = PurgeWaiting, d.pointer.PurgeAt()
+	}
+	return row
+}
+
+// whyNot returns, for each dropped object, UndropYes or why it cannot come back.
+func (p *droppedPage) whyNot(ctx context.Context, dropped []droppedPointer) ([]string, error) {
+	why := make([]string, len(dropped))
+	var keys []registry.Key
+	var of []int // the index in dropped of each key
+	for i, d := range dropped {
+		why[i] = UndropYes
+		path, err := p.path(ctx, d.pointer.Warehouse, d.pointer.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case d.record.State == registry.StatePurging && d.pointer.Task.IsZero():
+			why[i] = "Its purge had begun when it was called off, so some of its files may be gone."
+			continue
+		case d.record.State == registry.StatePurging:
+			why[i] = fmt.Sprintf("Its purge began at %s.", d.pointer.Since.UTC().Format(time.RFC3339))
+			continue
+		case path.Depth() < len(d.pointer.Namespace):
+			why[i] = "Its namespace is gone: make the namespace, or choose another name."
+		default:
+			keys, of = append(keys, registry.EntryKey(path.ID(), d.pointer.Name)), append(of, i)
+		}
+		claimed := d.pointer.Claims
+		if p.of.Name == "" { // many rows: look only at the present location
+			claimed = claimed[max(0, len(claimed)-1):]
+		}
+		for _, location := range claimed {
+			keys, of = append(keys, registry.LocationKey(location)), append(of, i)
+		}
+	}
+	if len(keys) > 0 {
+		records, err := p.ledger.Get(ctx, keys...)
+		if err != nil {
+			return nil, err
+		}
+		for i, record := range records {
+			if text := whyTaken(record, dropped[of[i]].pointer.ID); text != "" {
+				why[of[i]] = text
+			}
+		}
+	}
+	if p.of.Name == "" {
+		return why, nil
+	}
+	for i, d := range dropped[:min(len(dropped), droppedStatsMax)] {
+		if d.record.State == registry.StateDropped && p.isFileGone(ctx, d.pointer) {
+			why[i] = "Its metadata file is gone, so an engine has deleted its files."
+		}
+	}
+	return why, nil
+}
+
+// whyTaken returns why the dropped pointer with an id cannot come back, by the record of its name or
+// of one of its locations. It is empty if the record is no reason.
+func whyTaken(record registry.Record, id registry.ID) string {
+	switch {
+	case !record.Exists():
+	case record.Key.Table == registry.TableEntry:
+		return "A live table or view has its name: choose another name, or replace that one."
+	case record.State == registry.StateOwner:
+		claim, err := registry.Decode[registry.LocationClaim](record)
+		if err == nil && claim.Pointer != id {
+			return "Another table or view has its location."
+		}
+	}
+	return ""
+}
+
+// isFileGone reports whether the metadata file of a dropped object certainly does not exist.
+func (p *droppedPage) isFileGone(ctx context.Context, pointer registry.Pointer) bool {
+	path, err := p.path(ctx, pointer.Warehouse, pointer.Namespace)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, droppedStatPatience)
+	defer cancel()
+	_, err = path.Storage.Stat(ctx, pointer.MetadataLocation)
+	return errors.Is(err, storage.ErrNotFound)
+}

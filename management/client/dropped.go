@@ -1,0 +1,79 @@
+package client
+
+import "time"
+
+// The states of dropped objects, and what a drop asked of the files.
+const (
+	StateDropped = "dropped"
+	StatePurging = "purging"
+	StateEnded   = "ended"
+
+	PurgeNone    = "none"
+	PurgeWaiting = "waiting"
+	PurgeBegun   = "begun"
+
+	// UndropYes is Dropped.Undrop of an object that can come back.
+	UndropYes = "yes"
+)
+
+// Dropped is a table or view that was dropped, or an object that ended for good.
+type Dropped struct {
+	ID        string     `json:"id"`
+	Kind      string     `json:"kind"`
+	Warehouse string     `json:"warehouse"`
+	Namespace []string   `json:"namespace"` // of a namespace: the namespaces around it
+	Name      string     `json:"name"`      // the last one
+	UUID      string     `json:"uuid,omitempty"`
+	State     string     `json:"state"`
+	At        time.Time  `json:"at"`                // of the drop
+	By        string     `json:"by,omitempty"`      // the caller of the drop; empty if it is not known
+	Change    string     `json:"change,omitempty"`  // the id of the change
+	EndsAt    *time.Time `json:"ends-at,omitempty"` // when it can no longer come back
+	Purge     string     `json:"purge"`
+
+	MetadataLocation string         `json:"metadata-location,omitempty"`
+	Summary          *ObjectSummary `json:"summary,omitempty"`
+	// Undrop is UndropYes, or one sentence with the reason why the object cannot come back.
+	Undrop string `json:"undrop"`
+	// Ended is when the object ended for good, and EndedBy who ended it.
+	Ended   *time.Time `json:"ended,omitempty"`
+	EndedBy string     `json:"ended-by,omitempty"`
+}
+
+// Levels are the namespace and the name.
+func (d Dropped) Levels() []string {
+	return append(d.Namespace[:len(d.Namespace):len(d.Namespace)], d.Name)
+}
+
+// DroppedPage is a page of dropped objects.
+type DroppedPage struct {
+	Dropped []Dropped `json:"dropped"`
+	NextPage
+}
+
+// UndropRequest names a dropped table or view, and what becomes of it.
+type UndropRequest struct {
+	ID        string   `json:"id,omitempty"` // empty: by its last name
+	Warehouse string   `json:"warehouse,omitempty"`
+	Namespace []string `json:"namespace,omitempty"`
+	Name      string   `json:"name,omitempty"`
+	Kind      string   `json:"kind,omitempty"` // empty: a table or a view
+	// As is another name for it, in the same warehouse.
+	As            *Identifier `json:"as,omitempty"`
+	Replace       bool        `json:"replace,omitempty"`
+	MakeNamespace bool        `json:"make-namespace,omitempty"`
+}
+
+// Undropped is a table or view that is back.
+type Undropped struct {
+	Kind             string         `json:"kind"`
+	Warehouse        string         `json:"warehouse"`
+	Namespace        []string       `json:"namespace"`
+	Name             string         `json:"name"`
+	ID               string         `json:"id"`
+	UUID             string         `json:"uuid"`
+	MetadataLocation string         `json:"metadata-location"`
+	Summary          *ObjectSummary `json:"summary,omitempty"`
+	// Warnings are what did not come back.
+	Warnings []string `json:"warnings"`
+}
