@@ -437,13 +437,6 @@ func TestUndropBesideOldNodes(t *testing.T) {
 	must(t, f.RenameTable(f.Ctx, ident("t"), ident("u")))
 	_, err = f.Dropped().Undrop(f.Ctx, called("t"))
 	catalogkit.WantKind(t, err, moorage.KindNotFound)
-	must(t, f.EndWindows(f.Ctx))
-	records, err := f.Ledger.Get(f.Ctx, stale.Key)
-	must(t, err)
-	if records[0].Exists() {
-		t.Error("the walk leaves the record")
-	}
-	f.WantClean()
 }
 
 // TestPurgeDropped purges a table before its time: at once if no client may repeat a request, and
