@@ -34,6 +34,15 @@ func (s Schemes) Open(ctx context.Context, location string) (io.ReadCloser, Info
 	return store.Open(ctx, location)
 }
 
+// ReadRange returns a part of a file.
+func (s Schemes) ReadRange(ctx context.Context, location string, offset, length int64) ([]byte, error) {
+	store, err := s.storeOf(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	return store.ReadRange(ctx, location, offset, length)
+}
+
 // Stat describes a file.
 func (s Schemes) Stat(ctx context.Context, location string) (Info, error) {
 	store, err := s.storeOf(ctx, location)

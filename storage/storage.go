@@ -34,6 +34,11 @@ type Store interface {
 	// there is no file.
 	Open(ctx context.Context, location string) (io.ReadCloser, Info, error)
 
+	// ReadRange returns length bytes of a file, from offset on. It sends one request, unless the
+	// answer breaks off. It returns ErrNotFound if there is no file, and io.ErrUnexpectedEOF if the
+	// file has fewer bytes. offset must not be negative, and length must be above 0.
+	ReadRange(ctx context.Context, location string, offset, length int64) ([]byte, error)
+
 	// Stat describes a file without reading it. It returns ErrNotFound if there is no file.
 	Stat(ctx context.Context, location string) (Info, error)
 

@@ -93,6 +93,12 @@ func (w watched[S]) Open(ctx context.Context, location string) (io.ReadCloser, I
 	return read, info, nil
 }
 
+// ReadRange implements Store.
+func (w watched[S]) ReadRange(ctx context.Context, location string, offset, length int64) (_ []byte, err error) {
+	defer w.begin(ctx, callGet)(&err)
+	return w.store.ReadRange(ctx, location, offset, length)
+}
+
 // Stat implements Store.
 func (w watched[S]) Stat(ctx context.Context, location string) (_ Info, err error) {
 	defer w.begin(ctx, callHead)(&err)

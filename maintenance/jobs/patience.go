@@ -62,6 +62,15 @@ func (p *patientFiles) Create(ctx context.Context, location string, body []byte)
 	return CallWithin(ctx, p.limit, func(ctx context.Context) error { return p.files.Create(ctx, location, body) })
 }
 
+// ReadRange implements storage.Store.
+func (p *patientFiles) ReadRange(ctx context.Context, location string, offset, length int64) (part []byte, err error) {
+	err = CallWithin(ctx, p.limit, func(ctx context.Context) (err error) {
+		part, err = p.files.ReadRange(ctx, location, offset, length)
+		return err
+	})
+	return part, err
+}
+
 // Stat implements storage.Store.
 func (p *patientFiles) Stat(ctx context.Context, location string) (info storage.Info, err error) {
 	err = CallWithin(ctx, p.limit, func(ctx context.Context) (err error) {

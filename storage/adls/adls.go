@@ -2,6 +2,7 @@ package adls
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -114,6 +115,31 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 		return nil, storage.Info{}, translate(b, err)
 	}
 	return opened, info, nil
+}
+
+// ReadRange returns a part of a blob.
+func (s *Store) ReadRange(ctx context.Context, location string, offset, length int64) ([]byte, error) {
+	b, err := s.locate(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	part, err := cloud.ReadRange(location, offset, length, func(offset, length int64) (io.ReadCloser, string, error) {
+		answer, err := b.client().DownloadStream(ctx, &blob.DownloadStreamOptions{
+			Range: blob.HTTPRange{Offset: offset, Count: length},
+		})
+		if err != nil {
+			err = shorten(err)
+			return nil, "", cloud.OrShort(err, statusOf(err))
+		}
+		if isFolder(answer.Metadata) {
+			return nil, "", errors.Join(b.errFolder(), answer.Body.Close())
+		}
+		return answer.Body, value(answer.ContentRange), nil
+	})
+	if err != nil {
+		return nil, translate(b, err)
+	}
+	return part, nil
 }
 
 // Stat describes a blob.

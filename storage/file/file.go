@@ -247,6 +247,33 @@ func (r *root) open(location, name string) (handle, storage.Info, error) {
 	return file, info(found), nil
 }
 
+// ReadRange returns a part of a file.
+func (s *Store) ReadRange(ctx context.Context, location string, offset, length int64) ([]byte, error) {
+	root, name, err := s.locate(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	looking, cancel := context.WithTimeout(ctx, answerMax)
+	defer cancel()
+	part, err := ask(looking, s.calls, aLook(), func() ([]byte, error) {
+		content, found, err := root.open(location, name)
+		if err != nil {
+			return nil, err
+		}
+		defer content.Close()
+		if offset > found.Bytes || length > found.Bytes-offset {
+			return nil, io.ErrUnexpectedEOF
+		}
+		part := make([]byte, length)
+		_, err = io.ReadFull(io.NewSectionReader(content, offset, length), part)
+		return part, err
+	}, nil)
+	if err != nil {
+		return nil, atLocation(location, err)
+	}
+	return part, nil
+}
+
 // Stat describes a file.
 func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error) {
 	root, name, err := s.locate(ctx, location)

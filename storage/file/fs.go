@@ -39,6 +39,7 @@ type folderFS interface {
 // handle is an open file or folder.
 type handle interface {
 	io.ReadWriteCloser
+	io.ReaderAt
 	Stat() (fs.FileInfo, error)
 	// Readdirnames returns up to n more names in the folder, in no order. It returns io.EOF if
 	// there are no more.

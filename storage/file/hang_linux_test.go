@@ -323,6 +323,7 @@ func (c hangingContent) Read(p []byte) (int, error) {
 	return c.Reader.Read(p)
 }
 func (hangingContent) Write([]byte) (int, error)          { panic("not called") }
+func (hangingContent) ReadAt([]byte, int64) (int, error)  { panic("not called") }
 func (hangingContent) Stat() (fs.FileInfo, error)         { panic("not called") }
 func (hangingContent) Readdirnames(int) ([]string, error) { panic("not called") }
 func (hangingContent) Sync() error                        { panic("not called") }

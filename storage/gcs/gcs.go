@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"regexp"
 
 	"moorage/storage"
@@ -60,6 +61,32 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 		return nil, storage.Info{}, s.client.translate(ctx, object, err)
 	}
 	return body, info, nil
+}
+
+// ReadRange returns a part of an object.
+func (s *Store) ReadRange(ctx context.Context, location string, offset, length int64) ([]byte, error) {
+	object, err := s.locate(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	part, err := cloud.ReadRange(location, offset, length, func(offset, length int64) (io.ReadCloser, string, error) {
+		var opened *http.Response
+		err := s.client.do(ctx, request{
+			method: http.MethodGet, path: object.path() + "?alt=media",
+			header: map[string]string{"Accept-Encoding": "gzip", "Range": cloud.RangeHeader(offset, length)},
+		}, func(answer *http.Response) error {
+			opened = answer
+			return nil
+		})
+		if err != nil {
+			return nil, "", cloud.OrShort(err, statusOf(err))
+		}
+		return opened.Body, opened.Header.Get("Content-Range"), nil
+	})
+	if err != nil {
+		return nil, s.client.translate(ctx, object, err)
+	}
+	return part, nil
 }
 
 // Stat describes an object.

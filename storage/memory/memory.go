@@ -102,6 +102,18 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	return io.NopCloser(bytes.NewReader(found.body)), found.info(), nil
 }
 
+// ReadRange returns a part of a file.
+func (s *Store) ReadRange(ctx context.Context, location string, offset, length int64) ([]byte, error) {
+	found, err := s.find(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	if size := int64(len(found.body)); offset > size || length > size-offset {
+		return nil, fmt.Errorf("read %s: %w", location, io.ErrUnexpectedEOF)
+	}
+	return bytes.Clone(found.body[offset : offset+length]), nil
+}
+
 // Stat describes a file.
 func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error) {
 	found, err := s.find(ctx, location)

@@ -62,6 +62,27 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	return body, info, nil
 }
 
+// ReadRange returns a part of an object.
+func (s *Store) ReadRange(ctx context.Context, location string, offset, length int64) ([]byte, error) {
+	object, err := s.locate(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	part, err := cloud.ReadRange(location, offset, length, func(offset, length int64) (io.ReadCloser, string, error) {
+		answer, err := s.client.open(ctx, &s3.GetObjectInput{
+			Bucket: &object.bucket, Key: &object.key, Range: aws.String(cloud.RangeHeader(offset, length)),
+		})
+		if err != nil {
+			return nil, "", cloud.OrShort(err, statusOf(err))
+		}
+		return answer.Body, aws.ToString(answer.ContentRange), nil
+	})
+	if err != nil {
+		return nil, translate(object, err)
+	}
+	return part, nil
+}
+
 // Stat describes an object.
 func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error) {
 	object, err := s.locate(ctx, location)

@@ -128,6 +128,7 @@ func everyMethod(ctx context.Context, store storage.Store, location string) map[
 		err = body.Close()
 	}
 	errs[MethodOpen] = err
+	_, errs[MethodReadRange] = store.ReadRange(ctx, location, 1, 2)
 	_, errs[MethodStat] = store.Stat(ctx, location)
 	errs[MethodDelete] = store.Delete(ctx, location)
 	if folders, ok := store.(storage.Folders); ok {

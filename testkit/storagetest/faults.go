@@ -91,6 +91,7 @@ func calls() []call {
 	return []call{
 		{name: "Create", after: true, make: createContent},
 		{name: "Open", before: true, after: true, reads: true, make: readContent},
+		{name: "ReadRange", before: true, after: true, reads: true, make: rangeContent},
 		{name: "Stat", before: true, after: true, make: statContent},
 		{name: "List", before: true, after: true, reads: true, make: listContent},
 		{name: "Delete", before: true, make: func(ctx context.Context, store storage.Store, location string) error {
@@ -129,6 +130,15 @@ func readContent(ctx context.Context, store storage.Store, location string) erro
 	body, err := storage.ReadAll(ctx, store, location, 2*contentBytes)
 	if err == nil && !bytes.Equal(body, content()) {
 		err = fmt.Errorf("read %d bytes that are not those of the file", len(body))
+	}
+	return err
+}
+
+// rangeContent reads most of a file, which must have the content of the suite's files.
+func rangeContent(ctx context.Context, store storage.Store, location string) error {
+	part, err := store.ReadRange(ctx, location, 5, contentBytes-8)
+	if err == nil && !bytes.Equal(part, content()[5:contentBytes-3]) {
+		err = fmt.Errorf("read %d bytes that are not those of the file", len(part))
 	}
 	return err
 }

@@ -29,6 +29,7 @@ const (
 const (
 	MethodCreate            = "Create"
 	MethodOpen              = "Open"
+	MethodReadRange         = "ReadRange"
 	MethodStat              = "Stat"
 	MethodDelete            = "Delete"
 	MethodMakeFolder        = "MakeFolder"
@@ -120,6 +121,18 @@ func (f *FaultyStore) Open(ctx context.Context, location string) (io.ReadCloser,
 		return nil, storage.Info{}, errors.Join(err, body.Close())
 	}
 	return body, info, err
+}
+
+// ReadRange implements storage.Store.
+func (f *FaultyStore) ReadRange(ctx context.Context, location string, offset, length int64) (part []byte, err error) {
+	err = f.do(MethodReadRange, func() (err error) {
+		part, err = f.store.ReadRange(ctx, location, offset, length)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return part, nil
 }
 
 // Stat implements storage.Store.

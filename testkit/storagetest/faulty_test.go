@@ -58,6 +58,10 @@ func calls() map[string]call {
 			_, err := s.Stat(ctx, location)
 			return err
 		}, nil},
+		storagetest.MethodReadRange: {func(ctx context.Context, s *storagetest.FaultyStore) error {
+			_, err := s.ReadRange(ctx, location, 1, 2)
+			return err
+		}, nil},
 		storagetest.MethodOpen: {func(ctx context.Context, s *storagetest.FaultyStore) error {
 			body, _, err := s.Open(ctx, location)
 			if err == nil {

@@ -154,6 +154,26 @@ func testBodies(t *testing.T, store storage.Store, root string) {
 }
 
 // testNames creates files whose names differ only in ways that a store might not distinguish.
+// testReadRange reads parts of a file, from its first to its last byte and beyond.
+func testReadRange(t *testing.T, store storage.Store, root string) {
+	location, body := storage.Join(root, "folder", "parts"), "0123456789"
+	mustCreate(t, store, location, body)
+	for _, part := range [][2]int64{{0, 1}, {0, 10}, {3, 4}, {9, 1}} {
+		got, err := store.ReadRange(t.Context(), location, part[0], part[1])
+		if want := body[part[0] : part[0]+part[1]]; err != nil || string(got) != want {
+			t.Errorf("ReadRange(%d, %d) = %q, %v; want %q", part[0], part[1], got, err, want)
+		}
+	}
+	for _, part := range [][2]int64{{0, 11}, {9, 2}, {10, 1}, {100, 1}} {
+		if got, err := store.ReadRange(t.Context(), location, part[0], part[1]); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("ReadRange(%d, %d) = %q, %v; want io.ErrUnexpectedEOF", part[0], part[1], got, err)
+		}
+	}
+	if got, err := store.ReadRange(t.Context(), location+".missing", 0, 1); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("a missing file: %q, %v; want ErrNotFound", got, err)
+	}
+}
+
 func testNames(t *testing.T, store storage.Store, root string) {
 	names := []string{
 		"a b", "a%20b", "a+b", "a%2Fb", "a%2fb", "100%", "%", "%%", "é", "e\u0301", "日本語", "🦆", "a:b", "a=b", "a&b",

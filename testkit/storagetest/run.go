@@ -25,6 +25,7 @@ func Run(t *testing.T, open Open) {
 		{"CreateInOneNewFolder", testCreateInOneNewFolder},
 		{"CreateLeavesTheBody", testCreateLeavesTheBody},
 		{"Bodies", testBodies},
+		{"ReadRange", testReadRange},
 		{"Names", testNames},
 		{"Spellings", testSpellings},
 		{"Missing", testMissing},
