@@ -14,9 +14,15 @@ const (
 	idEntrySequence     = 3
 	idEntryFileSequence = 4
 	idFilePath          = 100
+	idFileFormat        = 101
 	idRecordCount       = 103
+	idFileBytes         = 104
+	idFileKey           = 131
 	idFileContent       = 134
 	idFileFirstRowID    = 142
+	idReferencedFile    = 143
+	idContentOffset     = 144
+	idContentBytes      = 145
 )
 
 // Status is what a manifest did to a file.
@@ -39,6 +45,13 @@ type File struct {
 	Path                               string
 	FirstRowID                         Number // format version 3
 	Rows                               int64
+	Format                             string // as written: PARQUET, AVRO, ORC, PUFFIN
+	Bytes                              int64  // length of the file
+	Encrypted                          bool   // the file has an encryption key
+	// ReferencedFile is the data file of a deletion vector, and of some position deletes. It is
+	// empty if there is none. The vector is in the file from ContentOffset on.
+	ReferencedFile              string
+	ContentOffset, ContentBytes Number
 }
 
 // Files yields the files that the manifest of e names, in the manifest's order. raw is the content
@@ -115,6 +128,20 @@ func (f *File) setData(id int, v value) (err error) {
 		err = v.atMost(math.MaxInt64, &f.Rows)
 	case idFileFirstRowID:
 		f.FirstRowID, err = v.optional()
+	case idFileFormat:
+		f.Format = v.text
+	case idFileBytes:
+		err = v.atMost(math.MaxInt64, &f.Bytes)
+	case idFileKey:
+		f.Encrypted = v.kind != kindNull
+	case idReferencedFile:
+		if v.kind != kindNull {
+			f.ReferencedFile, err = v.path()
+		}
+	case idContentOffset:
+		f.ContentOffset, err = v.optional()
+	case idContentBytes:
+		f.ContentBytes, err = v.optional()
 	}
 	if err != nil {
 		return fmt.Errorf("field %d: %w", id, err)

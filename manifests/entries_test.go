@@ -27,19 +27,19 @@ func TestFilesOfIcebergGo(t *testing.T) {
 	old := number(sequence - 1)
 	for version, want := range map[int][]manifests.File{
 		1: {
-			{Status: manifests.Existing, SnapshotID: number(before), Path: "s3://b/existing", Rows: 5},
-			{Status: manifests.Added, SnapshotID: number(snapshotID), Path: "s3://b/added", Rows: 15},
-			{Status: manifests.Deleted, SnapshotID: number(snapshotID), Path: "s3://b/deleted", Rows: 25},
+			{Status: manifests.Existing, SnapshotID: number(before), Path: "s3://b/existing", Rows: 5, Format: "PARQUET", Bytes: 4000},
+			{Status: manifests.Added, SnapshotID: number(snapshotID), Path: "s3://b/added", Rows: 15, Format: "PARQUET", Bytes: 4000},
+			{Status: manifests.Deleted, SnapshotID: number(snapshotID), Path: "s3://b/deleted", Rows: 25, Format: "PARQUET", Bytes: 4000},
 		},
 		2: {
-			{Status: manifests.Existing, SnapshotID: number(before), SequenceNumber: old, FileSequenceNumber: old, Path: "s3://b/existing", Rows: 5},
-			{Status: manifests.Added, SnapshotID: number(snapshotID), SequenceNumber: old, Path: "s3://b/added", Rows: 15},
-			{Status: manifests.Deleted, SnapshotID: number(snapshotID), SequenceNumber: old, FileSequenceNumber: old, Path: "s3://b/deleted", Rows: 25},
+			{Status: manifests.Existing, SnapshotID: number(before), SequenceNumber: old, FileSequenceNumber: old, Path: "s3://b/existing", Rows: 5, Format: "PARQUET", Bytes: 4000},
+			{Status: manifests.Added, SnapshotID: number(snapshotID), SequenceNumber: old, Path: "s3://b/added", Rows: 15, Format: "PARQUET", Bytes: 4000},
+			{Status: manifests.Deleted, SnapshotID: number(snapshotID), SequenceNumber: old, FileSequenceNumber: old, Path: "s3://b/deleted", Rows: 25, Format: "PARQUET", Bytes: 4000},
 		},
 		3: {
-			{Status: manifests.Existing, SnapshotID: number(before), SequenceNumber: old, FileSequenceNumber: old, Path: "s3://b/existing", FirstRowID: number(firstRow), Rows: 5},
-			{Status: manifests.Added, SnapshotID: number(snapshotID), SequenceNumber: old, Path: "s3://b/added", Rows: 15},
-			{Status: manifests.Deleted, SnapshotID: number(snapshotID), SequenceNumber: old, FileSequenceNumber: old, Path: "s3://b/deleted", Rows: 25},
+			{Status: manifests.Existing, SnapshotID: number(before), SequenceNumber: old, FileSequenceNumber: old, Path: "s3://b/existing", FirstRowID: number(firstRow), Rows: 5, Format: "PARQUET", Bytes: 4000},
+			{Status: manifests.Added, SnapshotID: number(snapshotID), SequenceNumber: old, Path: "s3://b/added", Rows: 15, Format: "PARQUET", Bytes: 4000},
+			{Status: manifests.Deleted, SnapshotID: number(snapshotID), SequenceNumber: old, FileSequenceNumber: old, Path: "s3://b/deleted", Rows: 25, Format: "PARQUET", Bytes: 4000},
 		},
 	} {
 		t.Run(fmt.Sprint("v", version), func(t *testing.T) {

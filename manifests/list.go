@@ -24,6 +24,7 @@ const (
 	idSequenceNumber    = 515
 	idMinSequenceNumber = 516
 	idContent           = 517
+	idKey               = 519
 	idFirstRowID        = 520
 )
 
@@ -127,6 +128,9 @@ func (l *List) take(e *Entry, shared bool, bytesMax int) error {
 	l.entries = append(l.entries, e)
 	return nil
 }
+
+// IsEncrypted reports whether the list has an encryption key for the manifest.
+func (e *Entry) IsEncrypted() bool { return e.found&(1<<(idKey-idPath)) != 0 }
 
 // bytes returns the memory of e, without its place in a list.
 func (e *Entry) bytes() int { return len(e.Raw) + entryBytes }
