@@ -35,6 +35,7 @@ const (
 	KindCommitUnknown                  // CommitStateUnknownException: the commit may have been applied
 	KindPreconditionFailed             // PreconditionFailedException: If-Match names another version
 	KindGone                           // ChangesGoneException: the changes after a position are no longer known
+	KindNotShown                       // RowsNotShownException: the server cannot show the rows of a table as they are
 )
 
 var kindNames = [...]string{
@@ -47,6 +48,7 @@ var kindNames = [...]string{
 	KindUnprocessable: "unprocessable", KindTooLarge: "too large",
 	KindTooManyRequests: "too many requests", KindUnavailable: "unavailable",
 	KindCommitUnknown: "commit state unknown", KindPreconditionFailed: "precondition failed",
+	KindNotShown: "not shown",
 }
 
 // Kinds returns every kind, in order.

@@ -40,6 +40,7 @@ var failures = map[moorage.Kind]Failure{
 	moorage.KindNoSuchView:      {http.StatusNotFound, "NoSuchViewException", "View does not exist"},
 	moorage.KindNotFound:        {http.StatusNotFound, "NotFoundException", "File does not exist"},
 	moorage.KindGone:            {http.StatusGone, "ChangesGoneException", "The changes are no longer known"},
+	moorage.KindNotShown:        {http.StatusConflict, "RowsNotShownException", "The rows of the table are not shown"},
 	moorage.KindUnsupported: {http.StatusNotAcceptable, "UnsupportedOperationException",
 		"Operation is not supported"},
 	moorage.KindAlreadyExists:     {http.StatusConflict, "AlreadyExistsException", "Already exists"},

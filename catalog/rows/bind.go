@@ -1,0 +1,221 @@
+package rows
+
+import (
+	"fmt"
+	"slices"
+
+	"moorage/catalog/rows/parquet"
+	"moorage/metadata/schema"
+)
+
+// binder connects the fields of a schema with the columns of one data file.
+type binder struct {
+	file     dataFile
+	opened   *parquet.File
+	ids      map[*parquet.Node]int // of the nodes that have an id
+	identity []int                 // columns whose values can be in the partition only
+}
+
+// bind returns the reader of the rows of a file.
+func (s *scan) bind(opened *parquet.File, file dataFile) (*rowCell, error) {
+	b := &binder{file: file, opened: opened, ids: make(map[*parquet.Node]int)}
+	var known bool
+	if b.identity, known = s.table.Identity[file.spec]; !known {
+		return nil, notShown("the file %s has the partition spec %d, which the table lacks", file.Path, file.spec)
+	}
+	switch {
+	case opened.HasIDs:
+		b.collectIDs(opened.Root)
+	case s.table.NameMapping == "":
+		return nil, notShown("the columns of the file %s have no field ids, and the table has no "+
+			"schema.name-mapping.default", file.Path)
+	default:
+		mapping, err := parseMapping(s.table.NameMapping)
+		if err != nil {
+			return nil, err
+		}
+		b.mapIDs(opened.Root, mapping)
+	}
+	row := &rowCell{}
+	for _, f := range s.fields {
+		c, err := b.field(f, opened.Root)
+		if err != nil {
+			return nil, err
+		}
+		row.cells = append(row.cells, c)
+		row.columns = append(row.columns, c.columnsOf()...)
+	}
+	return row, nil
+}
+
+// collectIDs takes over the ids in the file.
+func (b *binder) collectIDs(n *parquet.Node) {
+	if n.HasID {
+		b.ids[n] = n.ID
+	}
+	for _, child := range n.Children {
+		b.collectIDs(child)
+	}
+}
+
+// refuse returns the error of a field that cannot be shown.
+func (b *binder) refuse(f schema.Field, format string, arguments ...any) error {
+	return notShown("the column %.100q of the file %s %s", f.Name, b.file.Path, fmt.Sprintf(format, arguments...))
+}
+
+// field returns the reader of a field that is in the group.
+func (b *binder) field(f schema.Field, group *parquet.Node) (cell, error) {
+	var found *parquet.Node
+	hasAll := true
+	for _, n := range group.Children {
+		id, hasID := b.ids[n]
+		switch {
+		case !hasID:
+			hasAll = false
+		case id == f.ID && found != nil:
+			return nil, b.refuse(f, "is there twice")
+		case id == f.ID:
+			found = n
+		}
+	}
+	switch {
+	case found != nil:
+		return b.at(f, found)
+	case !hasAll && b.opened.HasIDs:
+		return nil, b.refuse(f, "cannot be told from columns without field ids")
+	}
+	return b.missing(f)
+}
+
+// missing returns the reader of a field that the file lacks.
+//
+// Source: table specification, "Column Projection".
+func (b *binder) missing(f schema.Field) (cell, error) {
+	switch {
+	case slices.Contains(b.identity, f.ID):
+		return nil, b.refuse(f, "has its value in the partition only, which this server does not read")
+	case f.Default != "" && (f.Type.Fields != nil || !f.IsDefault):
+		return nil, b.refuse(f, "is missing, and its initial-default is not a value of its type")
+	case f.Default != "":
+		return constantCell(f.Default), nil
+	case f.Required:
+		return nil, b.refuse(f, "is required, and missing")
+	}
+	return constantCell("null"), nil
+}
+
+// at returns the reader of a field whose values are at n.
+func (b *binder) at(f schema.Field, n *parquet.Node) (cell, error) {
+	switch f.Type.Name {
+	case "struct":
+		return b.structAt(f, n)
+	case "list":
+		return b.listAt(f, n)
+	case "map":
+		return b.mapAt(f, n)
+	}
+	if n.Repetition == parquet.Repeated {
+		return nil, b.refuse(f, "has an old form of lists")
+	}
+	if !n.IsColumn() {
+		return nil, b.refuse(f, "is a group of columns, and has the type %s in the table", f.Type.Name)
+	}
+	show, err := showerOf(f.Type, n)
+	if err != nil {
+		return nil, b.refuse(f, "%v", err)
+	}
+	return &valueCell{column: b.opened.Column(n), show: show}, nil
+}
+
+func (b *binder) structAt(f schema.Field, n *parquet.Node) (cell, error) {
+	if n.IsColumn() || n.Repetition == parquet.Repeated || n.Annotation != parquet.None {
+		return nil, b.refuse(f, "is no struct")
+	}
+	s := &structCell{node: n}
+	for _, inner := range f.Type.Fields {
+		c, err := b.field(inner, n)
+		if err != nil {
+			return nil, err
+		}
+		s.fields = append(s.fields, namedCell{inner.Name, c})
+		s.columns = append(s.columns, c.columnsOf()...)
+	}
+	if len(s.columns) > 0 {
+		return s, nil
+	}
+	// Another column in the group has which structs are null.
+	marker := firstColumn(n)
+	if marker == nil {
+		return nil, b.refuse(f, "is a group without columns")
+	}
+	s.marker = b.opened.Column(marker)
+	s.columns = []*parquet.Column{s.marker}
+	return s, nil
+}
+
+// firstColumn returns the first column in a group, or nil.
+func firstColumn(n *parquet.Node) *parquet.Node {
+	if n.IsColumn() {
+		return n
+	}
+	for _, child := range n.Children {
+		if found := firstColumn(child); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// listAt returns the reader of a list, which has the form
+//
+//	group name (LIST) { repeated group { element } }
+//
+// Source: LogicalTypes.md, "Lists". The older forms with two levels are refused.
+func (b *binder) listAt(f schema.Field, n *parquet.Node) (cell, error) {
+	if n.IsColumn() || n.Annotation != parquet.List || n.Repetition == parquet.Repeated || len(n.Children) != 1 {
+		return nil, b.refuse(f, "is no list")
+	}
+	repeated := n.Children[0]
+	if repeated.Repetition != parquet.Repeated || repeated.IsColumn() || len(repeated.Children) != 1 ||
+		repeated.Name == "array" || repeated.Name == n.Name+"_tuple" {
+		return nil, b.refuse(f, "has an old form of lists")
+	}
+	element, err := b.inside(f.Type.Fields[0], repeated.Children[0])
+	if err != nil {
+		return nil, err
+	}
+	return &listCell{node: n, repeated: repeated, element: element, columns: element.columnsOf()}, nil
+}
+
+// mapAt returns the reader of a map, which has the form
+//
+//	group name (MAP) { repeated group { key, value } }
+//
+// Source: LogicalTypes.md, "Maps".
+func (b *binder) mapAt(f schema.Field, n *parquet.Node) (cell, error) {
+	if n.IsColumn() || n.Annotation != parquet.Map || n.Repetition == parquet.Repeated || len(n.Children) != 1 {
+		return nil, b.refuse(f, "is no map")
+	}
+	repeated := n.Children[0]
+	if repeated.Repetition != parquet.Repeated || len(repeated.Children) != 2 {
+		return nil, b.refuse(f, "is no map with keys and values")
+	}
+	key, err := b.inside(f.Type.Fields[0], repeated.Children[0])
+	if err != nil {
+		return nil, err
+	}
+	value, err := b.inside(f.Type.Fields[1], repeated.Children[1])
+	if err != nil {
+		return nil, err
+	}
+	columns := slices.Concat(key.columnsOf(), value.columnsOf())
+	return &mapCell{listCell{node: n, repeated: repeated, element: key, columns: columns}, value}, nil
+}
+
+// inside returns the reader of an element, a key or a value at n.
+func (b *binder) inside(f schema.Field, n *parquet.Node) (cell, error) {
+	if id, hasID := b.ids[n]; !hasID || id != f.ID {
+		return nil, b.refuse(f, "has the id %d in the table, and another or none in the file", f.ID)
+	}
+	return b.at(f, n)
+}
