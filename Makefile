@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check browse-million quick crash-all lint build release interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures
+.PHONY: help check browse-million quick crash-all lint build release interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -118,6 +118,13 @@ mutants: ## builds maintenance/jobs without each of its checks in turn; the chec
 browse-million: ## pages and searches over a million tables, on Pebble and PostgreSQL, within their bounds
 	scripts/packages.sh go postgres
 	go test -v -timeout 1h ./catalog/browse -run TestBrowseMany -tables 1000000 -bounds
+
+random-rows: ## the rows that the management API shows of TABLES=200 random tables, against PyIceberg's
+random-rows: TABLES ?= 200
+random-rows:
+	scripts/packages.sh python
+	interop/setup.sh python
+	MOORAGE_RANDOM_TABLES=$(TABLES) .cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop/pyiceberg/test_pyiceberg_rows.py
 
 hostile: ## lists of four million manifests, manifests and folders of millions of files: what reading them takes
 	go test -v -timeout 1h ./maintenance/purge ./maintenance/jobs ./storage/file -run 'Millions|AMillion|ManyFiles' -long

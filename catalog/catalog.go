@@ -18,6 +18,7 @@ import (
 	"moorage/catalog/grants"
 	"moorage/catalog/history"
 	"moorage/catalog/rebase"
+	"moorage/catalog/rows"
 	"moorage/catalog/vending"
 	"moorage/catalog/warehouses"
 	"moorage/ledger"
@@ -147,6 +148,7 @@ type parts struct {
 	grants     *grants.Grants
 	warehouses *warehouses.Warehouses
 	history    *history.Feed
+	rows       *rows.Reader
 	vending    *vending.Vending
 	labels     *labelTexts
 	browse     *browse.Browse // has no caller
@@ -186,7 +188,7 @@ func New(config Config) (*Catalog, error) {
 		log:     config.Logger, undropWindow: config.UndropWindow, purgeDelay: config.PurgeDelay,
 		kickPurge: config.KickPurge,
 	}
-	p.labels = newLabelTexts(records, config.Logger)
+	p.labels, p.rows = newLabelTexts(records, config.Logger), rows.New()
 	p.browse = browse.New(browse.Config{
 		Ledger: records, Directory: names, Documents: p.documents, Guard: config.Guard, Store: config.Store,
 		Now: config.Now, Random: config.Random,

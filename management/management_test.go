@@ -233,7 +233,7 @@ func TestExamples(t *testing.T) {
 		if op.id == "releaseLeases" {
 			target += "?holder=spark"
 		}
-		if slices.Contains([]string{"loadMetadata", "diffVersions", "rollbackTable"}, op.id) {
+		if slices.Contains([]string{"loadMetadata", "diffVersions", "readRows", "rollbackTable"}, op.id) {
 			target += "?warehouse=w&namespace=a&table=t"
 		}
 		f := &fake{}

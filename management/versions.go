@@ -17,6 +17,7 @@ type Versions interface {
 	LoadVersion(ctx context.Context, ident moorage.Identifier, name catalog.VersionName) (catalog.TableVersion, error)
 	Diff(ctx context.Context, ident moorage.Identifier, from, to catalog.VersionName) (catalog.Difference, error)
 	Rollback(ctx context.Context, ident moorage.Identifier, asked catalog.RollbackRequest) (catalog.RolledBack, error)
+	Rows(ctx context.Context, ident moorage.Identifier, asked catalog.RowsRequest) (catalog.FirstRows, error)
 }
 
 // versionOperations returns the operations on the versions of tables.
@@ -24,6 +25,7 @@ func (s *server) versionOperations() []operation {
 	return []operation{
 		{"loadMetadata", http.MethodGet, "/metadata", s.loadMetadata},
 		{"diffVersions", http.MethodGet, "/diff", s.diffVersions},
+		{"readRows", http.MethodGet, "/rows", s.readRows},
 		{"rollbackTable", http.MethodPost, "/rollback", s.rollbackTable},
 	}
 }

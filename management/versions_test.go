@@ -2,12 +2,15 @@ package management
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/rows"
 	"moorage/metadata"
 )
 
@@ -65,6 +68,12 @@ func (f fakeVersions) Rollback(_ context.Context, ident moorage.Identifier, aske
 	return done, err
 }
 
+func (f fakeVersions) Rows(_ context.Context, ident moorage.Identifier, asked catalog.RowsRequest) (read catalog.FirstRows, err error) {
+	read.SnapshotID, read.Width, read.Rows = 7, 2, []json.RawMessage{json.RawMessage(`[1,{"a":null}]`)}
+	read.Columns = []rows.Column{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "s", Type: "struct<a: int>"}}
+	return read, f.call("Rows " + ident.Warehouse + "." + ident.String() + " " + fmt.Sprint(asked.Of, asked.Limit, asked.Columns))
+}
+
 // The operations on versions call the catalog with what the request names, and answer what the file
 // describes. A difference is answered with every part.
 func TestVersions(t *testing.T) {
@@ -75,6 +84,9 @@ func TestVersions(t *testing.T) {
 		{"GET", "/metadata?version=now~3&" + of, "", "LoadVersion w.a.b.t now~3", `"table-uuid"`},
 		{"GET", "/diff?" + of, "", "Diff w.a.b.t now~1 now", `"format-version":[2,3]`},
 		{"GET", "/diff?from=2h&to=7.metadata.json&" + of, "", "Diff w.a.b.t 2h 7.metadata.json", `"removed":{"a":"1"}`},
+		{"GET", "/rows?" + of, "", "Rows w.a.b.t 20 []", `"rows":[[1,{"a":null}]]`},
+		{"GET", "/rows?ref=eod&limit=3&columns=a,b&" + of, "", "Rows w.a.b.t eod3 [a b]", `"columns-in-all":2`},
+		{"GET", "/rows?snapshot=-7&columns=a,b%1Fc&" + of, "", "Rows w.a.b.t -720 [a,b c]", `"complete":false`},
 		{"POST", "/rollback?" + of, `{"to":"eod","ref":"audit","parts":["all"]}`, "Rollback w.a.b.t eod", `"updates":[]`},
 	} {
 		f := &fake{}
@@ -87,6 +99,8 @@ func TestVersions(t *testing.T) {
 		{"GET", "/metadata", ""}, {"GET", "/metadata?warehouse=w&namespace=a", ""}, {"GET", "/metadata?version=&" + of, ""},
 		{"GET", "/metadata?version=now~x&" + of, ""}, {"GET", "/metadata?version=a%2Fb.metadata.json&" + of, ""},
 		{"GET", "/diff?from=now~-1&" + of, ""}, {"GET", "/diff?warehouse=w&namespace=&table=t", ""},
+		{"GET", "/rows", ""}, {"GET", "/rows?limit=x&" + of, ""}, {"GET", "/rows?ref=a&snapshot=1&" + of, ""},
+		{"GET", "/rows?snapshot=main&" + of, ""},
 		{"POST", "/rollback?" + of, `{}`}, {"POST", "/rollback?" + of, `{"to":"now","parts":["rows"]}`}, {"POST", "/rollback", `{"to":"now"}`},
 		{"POST", "/rollback?" + of, `{"to":7}`},
 	} {

@@ -230,6 +230,7 @@ func managementCells() []managementCell {
 		{operation: "takeLease", method: "POST", path: "/leases", body: `{"warehouse":"w","namespace":["a"],"name":"t","holder":"h","ttl-seconds":60}`, object: "w/a/t"},
 		{operation: "loadMetadata", method: "GET", path: "/metadata?warehouse=w&namespace=a&table=t", object: "w/a/t"},
 		{operation: "diffVersions", method: "GET", path: "/diff?warehouse=w&namespace=a&table=t&from=now", object: "w/a/t"},
+		{operation: "readRows", method: "GET", path: "/rows?warehouse=w&namespace=a&table=t", object: "w/a/t"},
 		{operation: "rollbackTable", method: "POST", path: "/rollback?warehouse=w&namespace=a&table=t", body: `{"to":"now","dry-run":true}`, object: "w/a/t"},
 		{operation: "renewLeases", method: "PUT", path: "/leases", body: `{"leases":[]}`},
 		{operation: "listLeases", method: "GET", path: "/leases"},

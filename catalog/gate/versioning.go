@@ -7,6 +7,7 @@ const (
 	LoadVersion  Verb = "load-version"
 	DiffVersions Verb = "diff-versions"
 	Rollback     Verb = "rollback-table"
+	ReadRows     Verb = "read-rows"
 )
 
 // versioning returns the rows of the verbs on the versions of tables.
@@ -14,6 +15,7 @@ func versioning() []Row {
 	return []Row{
 		{Verb: LoadVersion, On: access.Table, Reads: true, Management: []string{"loadMetadata"}},
 		{Verb: DiffVersions, On: access.Table, Reads: true, Management: []string{"diffVersions"}},
+		{Verb: ReadRows, On: access.Table, Reads: true, Management: []string{"readRows"}},
 		{Verb: Rollback, On: access.Table, Keyed: true, Management: []string{"rollbackTable"}},
 	}
 }
@@ -22,5 +24,8 @@ func versioning() []Row {
 // makes has the checks of Commit.
 func versioningAsks() map[Verb][]Ask {
 	describe := []Ask{{Of: OfObject, For: access.Describe}}
-	return map[Verb][]Ask{LoadVersion: describe, DiffVersions: describe, Rollback: describe}
+	return map[Verb][]Ask{
+		LoadVersion: describe, DiffVersions: describe, Rollback: describe,
+		ReadRows: {{Of: OfObject, For: access.Read}},
+	}
 }

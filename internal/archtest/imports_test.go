@@ -54,9 +54,11 @@ func importTable() map[string][]string {
 		"catalog/grants":        {"access", "catalog/commit", "catalog/directory", "catalog/gate", "ledger", "registry"},
 		"catalog/history":       {"access", "catalog/directory", "catalog/gate", "ledger", "registry"},
 		"catalog/vending":       {"catalog/claims", "catalog/directory", "catalog/documents", "catalog/gate", "metadata", "registry", "storage"},
+		"catalog/rows/parquet":  {},
+		"catalog/rows":          {"catalog/rows/parquet", "internal/jsontext", "manifests", "metadata", "metadata/schema", "storage"},
 		"catalog/browse":        {"access", "catalog/directory", "catalog/documents", "catalog/gate", "ledger", "metadata", "registry"},
 		"catalog/warehouses":    {"access", "catalog/claims", "catalog/commit", "catalog/directory", "catalog/documents", "catalog/gate", "catalog/rebase", "catalog/vending", "ledger", "metadata", "registry", "secrets", "storage"},
-		"catalog":               {"access", "catalog/browse", "catalog/gate", "catalog/grants", "catalog/history", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "catalog/vending", "catalog/warehouses", "ledger", "txlog", "registry", "locks", "secrets", "storage", "metadata"},
+		"catalog":               {"access", "catalog/browse", "catalog/gate", "catalog/grants", "catalog/history", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "catalog/rows", "catalog/vending", "catalog/warehouses", "ledger", "txlog", "registry", "locks", "secrets", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "maintenance/jobs", "txlog", "registry", "storage", "metadata", "manifests"},
 		"maintenance/jobs":      {"catalog", "catalog/documents", "catalog/gate", "ledger", "manifests", "metadata", "registry", "storage", "txlog"},
 		"maintenance/leases":    {"catalog", "ledger", "maintenance/due", "maintenance/jobs", "maintenance/policy", "metadata", "registry"},
@@ -210,9 +212,9 @@ type forbidden struct {
 }
 
 func forbiddenImports() []forbidden {
-	const pure = "packages metadata and manifests are pure: no I/O, no context"
+	const pure = "packages metadata, manifests and parquet are pure: no I/O, no context"
 	var rows []forbidden
-	for _, dir := range []string{"metadata", "metadata/schema", "manifests"} {
+	for _, dir := range []string{"metadata", "metadata/schema", "manifests", "catalog/rows/parquet"} {
 		for _, prefix := range []string{"os", "io/fs", "net", "context", "log"} {
 			rows = append(rows, forbidden{dir, prefix, pure})
 		}
@@ -266,11 +268,15 @@ func checkTestHelpers(m *module) (found []violation) {
 // unwantedDependencies are packages that must not be in the binary, by the path that they start
 // with.
 func unwantedDependencies() []string {
-	const iceberg = "github.com/apache/iceberg-go/"
+	const iceberg, arrow = "github.com/apache/iceberg-go/", "github.com/apache/arrow-go/v18/"
 	return []string{
 		iceberg + "table", iceberg + "view", iceberg + "catalog", // four times the size of the binary
 		"cloud.google.com/go/storage", // 12 MB and more
 		"cel.dev/cel-go",              // tests only
+		// Rows are read by catalog/rows/parquet. These readers trust the sizes that files declare.
+		arrow + "arrow/compute", arrow + "arrow/ipc", arrow + "parquet/file", arrow + "parquet/pqarrow",
+		arrow + "parquet/metadata", arrow + "parquet/internal/encoding", arrow + "parquet/compress",
+		"github.com/parquet-go/",
 		"testing",
 	}
 }

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import pytest
+from harness import server, shown
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_hidden_partitioning_and_overwrite(sql, namespace):
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("version", [2, 3])
-def test_row_changes(sql, namespace, mode, version):
+def test_row_changes(sql, catalog_server, namespace, mode, version):
     table = f"{namespace}.events"
     modes = ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("delete", "update", "merge"))
     sql(f"CREATE TABLE {table} (id INT, note STRING) USING iceberg TBLPROPERTIES ('format-version' = '{version}', {modes})")
@@ -84,6 +85,9 @@ def test_row_changes(sql, namespace, mode, version):
     assert sql(f"SELECT * FROM {table}") == expected
     deletes = sql(f"SELECT count(*) FROM {table}.delete_files")
     assert (deletes != [(0,)]) == (mode == "merge-on-read")
+    if catalog_server.name != server.Reference.name:
+        found = shown.answer(catalog_server, table)
+        assert sorted(map(tuple, found["rows"])) == expected and found["complete"]
     assert sql(f"SELECT count(*) FROM {table}.snapshots") == [(4,)]
 
 

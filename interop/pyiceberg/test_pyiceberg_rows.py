@@ -1,0 +1,245 @@
+"""The first rows that the management API shows equal PyIceberg's, for random tables.
+
+Each table has a seed. PyIceberg writes it and changes its schema in between. MOORAGE_RANDOM_TABLES asks for more tables
+than the short form has (make random-rows).
+"""
+
+import datetime
+import decimal
+import math
+import os
+import random
+import uuid
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from harness import shown
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+pytestmark = [pytest.mark.smoke, pytest.mark.moorage_only]
+
+TABLES = int(os.environ.get("MOORAGE_RANDOM_TABLES", "12"))
+CODECS = ["zstd", "gzip", "snappy", "uncompressed", "lz4"]
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+class Drawn:
+    """A table that grows by chance."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.id = 1
+
+    def next_id(self) -> int:
+        self.id += 1
+        return self.id
+
+    def primitive(self):
+        precision = self.random.randint(1, 38)
+        return self.random.choice(
+            [
+                BooleanType(), IntegerType(), LongType(), FloatType(), DoubleType(), DateType(), TimeType(), TimestampType(),
+                TimestamptzType(), StringType(), UUIDType(), BinaryType(), FixedType(self.random.randint(1, 20)),
+                DecimalType(precision, self.random.randint(0, precision)),
+            ]
+        )  # fmt: skip
+
+    def kind(self, depth: int = 0):
+        drawn = self.random.random()
+        if depth == 3 or drawn < 0.7:
+            return self.primitive()
+        if drawn < 0.8:
+            return StructType(*self.fields(self.random.randint(1, 3), depth + 1))
+        if drawn < 0.9:
+            return ListType(self.next_id(), self.kind(depth + 1), element_required=self.random.random() < 0.3)
+        key, value = self.next_id(), self.next_id()
+        keys = self.random.choice([StringType(), LongType(), DateType()])
+        return MapType(key, keys, value, self.kind(depth + 1), value_required=self.random.random() < 0.3)
+
+    def fields(self, count: int, depth: int = 0) -> list[NestedField]:
+        return [
+            NestedField(self.next_id(), f"c{self.id}", self.kind(depth), required=self.random.random() < 0.2) for _ in range(count)
+        ]
+
+    def value(self, kind, required: bool):
+        draw = self.random
+        if not required and draw.random() < 0.2:
+            return None
+        match kind:
+            case BooleanType():
+                return draw.random() < 0.5
+            case IntegerType():
+                return draw.choice([-(2**31), 2**31 - 1, draw.randint(-9, 9)])
+            case LongType():
+                return draw.choice([-(2**63), 2**63 - 1, draw.randint(-9, 9)])
+            case FloatType() | DoubleType():
+                return draw.choice([math.nan, math.inf, -math.inf, 0.1, -0.0, draw.uniform(-1e6, 1e6)])
+            case DecimalType():
+                digits = draw.randint(1, kind.precision)
+                unscaled = draw.choice([-1, 1]) * draw.randint(0, 10**digits - 1)
+                with decimal.localcontext(prec=60):
+                    return decimal.Decimal(unscaled).scaleb(-kind.scale)
+            case DateType():
+                return datetime.date(draw.randint(1, 9999), draw.randint(1, 12), draw.randint(1, 28))
+            case TimeType():
+                return datetime.time(draw.randint(0, 23), draw.randint(0, 59), draw.randint(0, 59), draw.randint(0, 999999))
+            case TimestampType() | TimestamptzType():
+                moment = EPOCH + datetime.timedelta(days=draw.randint(-300000, 300000), microseconds=draw.randint(0, 10**11))
+                return moment.replace(tzinfo=datetime.UTC) if isinstance(kind, TimestamptzType) else moment
+            case StringType():
+                return draw.choice(["", "ü\n\"\\\u2028", "same", "x" * draw.randint(0, 300), "💧"])
+            case UUIDType():
+                return uuid.UUID(int=draw.getrandbits(128)).bytes
+            case FixedType():
+                return draw.randbytes(len(kind))
+            case BinaryType():
+                return draw.randbytes(draw.randint(0, 30))
+            case StructType():
+                return {field.name: self.value(field.field_type, field.required) for field in kind.fields}
+            case ListType():
+                return [self.value(kind.element_type, kind.element_required) for _ in range(draw.randint(0, 4))]
+            case MapType():
+                keys = {self.value(kind.key_type, True) for _ in range(draw.randint(0, 3))}
+                return [(key, self.value(kind.value_type, kind.value_required)) for key in keys]
+        raise AssertionError(kind)
+
+    def rows(self, schema: Schema, count: int) -> pa.Table:
+        columns = {field.name: [self.value(field.field_type, field.required) for _ in range(count)] for field in schema.fields}
+        arrow = schema.as_arrow()
+        return pa.table([pa.array(columns[field.name], field.type) for field in arrow], schema=arrow)
+
+
+def evolve(drawn: Drawn, table, version: int) -> None:
+    """Renames, promotes, moves, drops or adds a column."""
+    fields = list(table.schema().fields)
+    field = drawn.random.choice(fields)
+    with table.update_schema() as update:
+        match drawn.random.randint(0, 4):
+            case 0:
+                update.rename_column(field.name, f"{field.name}r")
+            case 1:
+                wider = {
+                    IntegerType: lambda _: LongType(),
+                    FloatType: lambda _: DoubleType(),
+                    DecimalType: lambda kind: DecimalType(min(38, kind.precision + 3), kind.scale),
+                }.get(type(field.field_type))
+                if wider and field.name != "k":
+                    update.update_column(field.name, wider(field.field_type))
+            case 2:
+                update.move_first(field.name)
+            case 3:
+                if len(fields) > 2 and field.name != "k":
+                    update.delete_column(field.name)
+            case 4:
+                defaults = {LongType(): 7, StringType(): "filled", DoubleType(): 0.5, BooleanType(): True}
+                kind = drawn.random.choice(list(defaults))
+                name = f"a{drawn.random.getrandbits(30)}"
+                if version == 3:
+                    update.add_column(name, kind, default_value=defaults[kind])
+                else:
+                    update.add_column(name, kind)
+    structs = [f for f in table.schema().fields if isinstance(f.field_type, StructType)]
+    if structs and drawn.random.random() < 0.5:
+        outer = drawn.random.choice(structs)
+        inner = drawn.random.choice(outer.field_type.fields)
+        with table.update_schema() as update:
+            update.rename_column((outer.name, inner.name), f"{inner.name}r")
+            update.add_column((outer.name, f"n{drawn.random.getrandbits(30)}"), StringType())
+
+
+@pytest.mark.parametrize("seed", range(TABLES))
+def test_random_table(iceberg, catalog_server, namespace, seed):
+    drawn = Drawn(seed)
+    version = drawn.random.choice([1, 2, 2, 3])
+    fields = [NestedField(1, "k", LongType(), required=False), *drawn.fields(drawn.random.randint(1, 7))]
+    spec = drawn.random.choice(
+        [
+            UNPARTITIONED_PARTITION_SPEC,
+            PartitionSpec(PartitionField(1, 1000, BucketTransform(2), "bucket")),
+            PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "same")),
+        ]
+    )
+    name = f"{namespace}.t"
+    properties = {"format-version": str(version), "write.parquet.compression-codec": drawn.random.choice(CODECS)}
+    table = iceberg.create_table(name, schema=Schema(*fields), partition_spec=spec, properties=properties)
+    assert shown.assert_as_pyiceberg(catalog_server, table, name) == 0
+    for _ in range(drawn.random.randint(1, 2)):
+        rows = drawn.rows(table.schema(), drawn.random.randint(1, 30))
+        keys = pa.array([drawn.random.randint(0, 1) for _ in range(rows.num_rows)], pa.int64())
+        at = rows.schema.get_field_index("k") if "k" in rows.schema.names else -1
+        if at >= 0:
+            rows = rows.set_column(at, rows.schema.field(at), keys)
+        table.append(rows)
+        shown.assert_as_pyiceberg(catalog_server, table, name)
+        for _ in range(drawn.random.randint(0, 2)):
+            evolve(drawn, table, version)
+            shown.assert_as_pyiceberg(catalog_server, table, name)
+    for snapshot in table.snapshots():
+        shown.assert_as_pyiceberg(catalog_server, table, name, snapshot=snapshot.snapshot_id)
+
+
+def test_position_deletes(iceberg, catalog_server, query, namespace):
+    """DuckDB deletes by position. What it deleted is not shown, but in the snapshot before."""
+    table = iceberg.create_table(
+        f"{namespace}.t",
+        schema=Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType())),
+        properties={"format-version": "2"},
+    )
+    table.append(pa.table({"id": range(150), "name": [f"n{i % 7}" for i in range(150)]}))
+    query(f"DELETE FROM ice.{namespace}.t WHERE id % 3 = 1")
+    query(f"DELETE FROM ice.{namespace}.t WHERE id < 10")
+    table = iceberg.load_table(f"{namespace}.t")
+    assert table.inspect.delete_files().num_rows > 0
+    assert shown.assert_as_pyiceberg(catalog_server, table, f"{namespace}.t") == 94
+    assert shown.assert_as_pyiceberg(catalog_server, table, f"{namespace}.t", snapshot=table.snapshots()[0].snapshot_id) == 150
+
+
+def test_files_of_another_writer(iceberg, catalog_server, namespace, tmp_path):
+    """Files without field ids, of many encodings, that were added to a table: they are read by its name mapping."""
+    schema = Schema(
+        NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), NestedField(3, "x", DoubleType()),
+        NestedField(4, "tags", ListType(5, LongType(), element_required=False), required=False),
+    )  # fmt: skip
+    table = iceberg.create_table(f"{namespace}.t", schema=schema)
+    rows = pa.table(
+        {
+            "id": pa.array([*range(40), None], pa.int64()),
+            "name": [f"prefix {i}" for i in range(40)] + [None],
+            "x": [i / 3 for i in range(41)],
+            "tags": pa.array([[i, None] for i in range(40)] + [None], pa.list_(pa.int64())),
+        }
+    )
+    for number, options in enumerate(
+        [
+            {"use_dictionary": False, "column_encoding": {"id": "DELTA_BINARY_PACKED", "name": "DELTA_BYTE_ARRAY", "x": "BYTE_STREAM_SPLIT"}},
+            {"use_dictionary": False, "column_encoding": {"name": "DELTA_LENGTH_BYTE_ARRAY"}, "data_page_version": "2.0"},
+            {"row_group_size": 7, "data_page_size": 64, "write_page_checksum": True, "data_page_version": "2.0"},
+        ]
+    ):
+        path = f"{table.location().removeprefix('file://').removeprefix('file:')}/added-{number}.parquet"
+        pq.write_table(rows, path, **options)
+        table.add_files([path if table.location().startswith("/") else f"file://{path}"])
+    assert shown.assert_as_pyiceberg(catalog_server, table, f"{namespace}.t") == 123

@@ -1,0 +1,24 @@
+package client
+
+import "encoding/json"
+
+// Rows are the first rows of a table.
+type Rows struct {
+	SnapshotID int64       `json:"snapshot-id,omitempty"` // 0 if the table has no snapshot
+	Columns    []RowColumn `json:"columns"`
+	// ColumnsInAll is the number of columns of the table.
+	ColumnsInAll int `json:"columns-in-all"`
+	// Rows has a JSON array for each row, with the values in the order of Columns.
+	Rows []json.RawMessage `json:"rows"`
+	// Complete means that these are all rows of the table.
+	Complete bool `json:"complete"`
+	// Stopped is why fewer rows than requested are here. It is empty if there is no such reason.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// RowColumn is a column of rows.
+type RowColumn struct {
+	ID   int    `json:"id"`
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
