@@ -137,7 +137,7 @@ maintenance-chaos: ## ENGINES=pyiceberg,spark write for DURATION=30m while every
 	go test -v -timeout 12h ./interop/chaos -artifacts -outputdir $(CURDIR)/bin -run TestChaos -duration $(CHAOS) -engines $(ENGINES)
 
 soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
-soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less
+soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less. ./test.sh draws some of the faults
 	scripts/packages.sh go python postgres
 	interop/setup.sh s3
 	go test -v -timeout 12h ./interop/soak/... -run TestSoak -soak $(SOAK)

@@ -57,7 +57,7 @@ func newFeed(t *testing.T, f *catalogkit.Fixture) *history.Feed {
 func TestKilledReader(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
-		const writers, commits = 4, 15
+		const writers, commits = 16, 5
 		f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
 		for n := range writers {
 			f.Create(fmt.Sprint("t", n))
@@ -212,7 +212,7 @@ func (c *counted) Changes(ctx context.Context, after registry.Position, limit in
 // more than the bound is refused, and closing the feed ends all waits.
 func TestWaits(t *testing.T) {
 	t.Parallel()
-	const waiting = 100
+	const waiting = history.WaitsMax
 	store := &counted{Store: memory.New(testkit.NewBits(1))}
 	f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
 	feed := f.History()

@@ -19,8 +19,8 @@ import (
 
 var (
 	durationFlag  = flag.Duration("duration", 30*time.Second, "how long the history of the cluster is")
-	transfersFlag = flag.Duration("transfers", 20*time.Second, "how long amounts are moved between tables")
-	viewsFlag     = flag.Duration("views", 15*time.Second, "how long views are replaced")
+	transfersFlag = flag.Duration("transfers", 12*time.Second, "how long amounts are moved between tables")
+	viewsFlag     = flag.Duration("views", 10*time.Second, "how long views are replaced")
 	feedFlag      = flag.Duration("feed", 5*time.Second, "how long tables are changed while a program reads the feed")
 	seedFlag      = flag.Uint64("seed", 0, "seed of everything that is random; 0: a new one each time")
 )

@@ -47,8 +47,8 @@
 // TestStoreAway, TestCommitUnknown and TestStopWithoutStore check one server whose database is not
 // reachable. They check its answers, and that it ends when it gets the signal to stop.
 //
-// The tests are `go test ./interop/cluster`. -duration is how long TestHistory runs its clients (60
-// s). -transfers is the same for TestTransfers (20 s), and -views for TestViews (15 s), and -feed for TestFeed (5 s). -revokes is
-// how many times TestRevokes revokes a privilege (100). -seed repeats the random choices of a run.
-// MOORAGE_BINARY names a binary to test instead of a new build.
+// The tests are `go test ./interop/cluster`. -duration is how long TestHistory runs its clients (30
+// s). -transfers is the same for TestTransfers (12 s), -views for TestViews (10 s), and -feed for
+// TestFeed (5 s). -revokes is how many times TestRevokes revokes a privilege (100). -seed repeats
+// the random choices of a run. MOORAGE_BINARY names a binary to test instead of a new build.
 package cluster

@@ -17,7 +17,7 @@ import (
 const (
 	failoverAfter    = 4 * time.Second
 	failoverTakes    = 3 * time.Second
-	failoverDuration = 20 * time.Second
+	failoverDuration = 14 * time.Second
 )
 
 // TestFailover kills the database under load and promotes its synchronous standby. The servers know

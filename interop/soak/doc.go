@@ -1,8 +1,8 @@
 // Package soak runs three nodes over PostgreSQL, and one over an embedded store, for a long time
 // under a load with a fixed rate. Meanwhile it injects, one after the other, every fault that a
-// node must survive.
+// node must survive. A run of a few minutes draws some of the faults.
 //
-// TestSoak runs for -soak (60 s; `make soak` runs an hour) and prints its seed. The load consists
+// TestSoak runs for -soak (30 s; `make soak` runs an hour) and prints its seed. The load consists
 // of commits, transactions, creates, renames, drops with a purge, loads, and lists. Half of the
 // changes have an Idempotency-Key, and clients send them until they get an answer. Afterwards every
 // acknowledged change must have happened, and no refused change. `moorage doctor --deep` must find

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	soakFlag = flag.Duration("soak", time.Minute, "how long the nodes work")
-	onlyFlag = flag.String("only", "", "numbers of the faults to inject, with commas between; empty: all of them")
+	soakFlag = flag.Duration("soak", 30*time.Second, "how long the nodes work at least")
+	onlyFlag = flag.String("only", "", "numbers of the faults to inject, with commas between; empty: all of them, and some in a short run")
 	seedFlag = flag.Uint64("seed", 0, "seed of everything that is random; 0: a new one each time")
 )
 
@@ -26,6 +26,8 @@ const (
 	// kept: then chance would decide whether the changes of two or of three rounds are there at
 	// once.
 	cycleMin = 8 * time.Minute
+	// faultsDrawn is how many of the faults a run shorter than cycleMin draws.
+	faultsDrawn = 9
 	// sampleEvery is the time between two samples of a short run, and sampleEveryLong of a long
 	// one.
 	sampleEvery     = time.Second
@@ -41,10 +43,16 @@ type fault struct {
 	inject func(context.Context, *world) (later func(context.Context) error, err error)
 }
 
-// faults returns the faults to inject: all of them, or those that -only names, in its order.
-func faults() (named []fault) {
+// faults returns the faults to inject: those that -only names, in its order, or all of them in any
+// order. A short run injects some of them.
+func faults(random *rand.Rand) (named []fault) {
 	if *onlyFlag == "" {
-		return allFaults()
+		named = allFaults()
+		random.Shuffle(len(named), func(i, j int) { named[i], named[j] = named[j], named[i] })
+		if *soakFlag < cycleMin {
+			named = named[:faultsDrawn]
+		}
+		return named
 	}
 	for _, number := range strings.Split(*onlyFlag, ",") {
 		for _, f := range allFaults() {
@@ -76,7 +84,7 @@ func allFaults() []fault {
 	}
 }
 
-// TestSoak lets all nodes work under load while every fault happens to them.
+// TestSoak lets all nodes work under load while faults happen to them.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	seed := *seedFlag
@@ -99,7 +107,9 @@ func TestSoak(t *testing.T) {
 	sampled := make(chan error, 1)
 	go func() { sampled <- watched.run(t.Context(), every, stopped) }()
 
-	injected := disturb(t, w, watched, rand.New(rand.NewPCG(seed, 2)))
+	random := rand.New(rand.NewPCG(seed, 2))
+	deck := faults(random)
+	injected := disturb(t, w, watched, deck, random)
 
 	duration := time.Since(watched.began)
 	close(done)
@@ -108,18 +118,21 @@ func TestSoak(t *testing.T) {
 	report(t, <-sampled)
 	judge(t, l.tally, watched, duration)
 	w.stop(t)
-	listFaults(t, injected)
+	listFaults(t, deck, injected)
 }
 
-// disturb injects all faults, round after round, with a calm before the first and after the last,
+// disturb injects the faults of the deck, round after round, with a calm before the first and after the last,
 // and returns how often each was.
-func disturb(t *testing.T, w *world, watched *watch, random *rand.Rand) map[string]int {
+func disturb(t *testing.T, w *world, watched *watch, deck []fault, random *rand.Rand) map[string]int {
 	t.Helper()
 	injected := map[string]int{}
 	_ = pause(t.Context(), calm) // what follows looks at the context
 	for round := 0; round == 0 || time.Since(watched.began) < *soakFlag-calm; round++ {
 		began := time.Now()
-		injectAll(t, w, watched, random, injected)
+		if round > 0 && *onlyFlag == "" {
+			random.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+		}
+		injectAll(t, w, watched, deck, injected)
 		rest := min(cycleMin-time.Since(began), *soakFlag-calm-time.Since(watched.began))
 		_ = pause(t.Context(), rest)
 	}
@@ -127,14 +140,10 @@ func disturb(t *testing.T, w *world, watched *watch, random *rand.Rand) map[stri
 	return injected
 }
 
-// injectAll injects each fault once, in any order unless -only gives one.
-func injectAll(t *testing.T, w *world, watched *watch, random *rand.Rand, injected map[string]int) {
+// injectAll injects each fault of the deck once, in its order.
+func injectAll(t *testing.T, w *world, watched *watch, deck []fault, injected map[string]int) {
 	t.Helper()
 	var after sync.WaitGroup
-	deck := faults()
-	if *onlyFlag == "" {
-		random.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
-	}
 	for _, f := range deck {
 		from := time.Since(watched.began)
 		later, err := f.inject(t.Context(), w)
@@ -181,10 +190,10 @@ func judge(t *testing.T, seen *tally, watched *watch, duration time.Duration) {
 }
 
 // listFaults prints how often each fault was injected, and fails the test for one that was not.
-func listFaults(t *testing.T, injected map[string]int) {
+func listFaults(t *testing.T, deck []fault, injected map[string]int) {
 	t.Helper()
 	var lines []string
-	for _, f := range faults() {
+	for _, f := range deck {
 		lines = append(lines, fmt.Sprintf("fault %-16s %d times: %s", f.number, injected[f.number], f.name))
 		if injected[f.number] == 0 {
 			t.Errorf("fault %s was not injected: %s", f.number, f.name)

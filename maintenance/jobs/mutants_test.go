@@ -20,7 +20,7 @@ import (
 var mutantSeed = flag.Uint64("mutant-seed", 0, "draws the checks that are switched off; 0: a new seed")
 
 // mutantsDrawn is small because each mutant compiles the package and links its tests.
-const mutantsDrawn = 2
+const mutantsDrawn = 1
 
 // edit replaces text that a source file of this package contains exactly once.
 type edit struct{ file, old, new string }

@@ -9,7 +9,7 @@ import (
 )
 
 // Sample returns a function that reports whether a test runs the next case of an enumeration. With
-// the race detector the test runs one case in Factor, chosen at random. The seed is in the
+// the race detector the test runs one case in sampled, chosen at random. The seed is in the
 // environment variable MOORAGE_SEED, or new; Sample logs it. Otherwise, and with -every, the test
 // runs all cases. The names of the tests that call Sample or Steps are in test.sh, so that its step
 // "plain" runs all their cases.
@@ -19,8 +19,11 @@ func Sample(tb testing.TB) (drawn func() bool) {
 		return func() bool { return true }
 	}
 	chance := newChance(tb)
-	return func() bool { return chance.IntN(Factor) == 0 }
+	return func() bool { return chance.IntN(sampled) == 0 }
 }
+
+// sampled is how many cases of an enumeration there are for each that Sample runs.
+const sampled = 2 * Factor
 
 // Steps returns which calls meet a fault in an enumeration: the first of them, and the distance
 // between two of them. Without the race detector these are 0 and 1. With it the first call is drawn

@@ -13,22 +13,24 @@ var every = flag.Bool("every", false, "let each call over every store meet each 
 // Every reports whether -every requires complete enumerations.
 func Every() bool { return *every }
 
-// The distances between calls with faults, by store.
+// The distances between calls with faults, by store. Over Pebble and PostgreSQL, each of the two
+// runs of the suite draws its own sample.
 const (
-	memoryStride = 5 // with the race detector; 1 without
-	pebbleStride = 7
+	memoryStride   = 10 // with the race detector; 1 without
+	pebbleStride   = 14
+	postgresFactor = 2
 )
 
 // Stride returns the distance between the calls of an enumeration with faults: 1 means every call.
 // store is "memory", "pebble" or "postgres". For PostgreSQL, where each call is slow, the result is
-// drawn, which the caller computes from the number of calls. Callers choose the first call by a
-// seed that they print.
+// postgresFactor times drawn, which the caller computes from the number of calls. Callers choose the
+// first call by a seed that they print.
 func Stride(store string, drawn int) int {
 	switch {
 	case *every:
 		return 1
 	case store == "postgres":
-		return drawn
+		return postgresFactor * drawn
 	case store == "pebble":
 		return pebbleStride
 	case On:
