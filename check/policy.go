@@ -47,6 +47,8 @@ func (l *look) access(record registry.Record) {
 		readRecord[registry.Recent](l, record, registry.StateNone)
 	case record.Key == registry.AccessStoreKey():
 		readRecord[registry.AccessStore](l, record, registry.StateNone)
+	case record.Key == registry.ConsoleKeyKey():
+		readRecord[registry.ConsoleKey](l, record, registry.StateNone)
 	case registry.IsMakerKey(record.Key):
 		readRecord[registry.Maker](l, record, registry.StateNone)
 	case strings.HasPrefix(record.Key.ID, registry.PublicKeyPrefix):

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -23,6 +24,12 @@ type Config struct {
 	Recipes func(reach Reach) []Recipe
 	// Authenticates reports that callers of the API must authenticate.
 	Authenticates bool
+	// SessionKey returns the key that encrypts the sessions of visitors: 32 bytes, the same on all
+	// nodes. Required if Authenticates is set.
+	SessionKey func(ctx context.Context) ([]byte, error)
+	// IsEncrypted reports whether a proxy that the server trusts received a request over TLS.
+	// Default: there is no such proxy.
+	IsEncrypted func(r *http.Request) bool
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
 }
@@ -71,6 +78,9 @@ func Mount(on *web.Server, config Config) {
 	if config.Recipes == nil {
 		config.Recipes = func(Reach) []Recipe { return nil }
 	}
+	if config.IsEncrypted == nil {
+		config.IsEncrypted = func(*http.Request) bool { return false }
+	}
 	c := &console{config: config, server: on, origins: http.NewCrossOriginProtection(), files: staticFiles()}
 	for _, path := range []string{Root, Root + "/*"} {
 		on.HandleOpen(operationPage, http.MethodGet, path, c.get)
@@ -109,14 +119,17 @@ func pages() map[place]loader {
 		placeOperations: loadOperations,
 		placeUnfinished: loadUnfinished,
 		placeAPI:        loadAPI,
+		placeLogin:      loadLogin,
 	}
 }
 
 // changes returns the changes by the place that their forms are sent to.
 func changes() map[place]changer {
 	return map[place]changer{
-		placeTheme: changeTheme,
-		placeDo:    changePrepared,
+		placeTheme:  changeTheme,
+		placeLogin:  changeLogin,
+		placeLogout: changeLogout,
+		placeDo:     changePrepared,
 	}
 }
 
@@ -127,6 +140,9 @@ func (c *console) get(w http.ResponseWriter, r *http.Request) error {
 		return c.serveFile(w, r, name)
 	}
 	v := c.visitOf(r)
+	if err := c.resume(r, v); err != nil {
+		return c.answer(w, r, v, failed(v, err))
+	}
 	if place(path) == placeRaw {
 		return c.serveRaw(w, r, v)
 	}
@@ -135,6 +151,9 @@ func (c *console) get(w http.ResponseWriter, r *http.Request) error {
 		return c.answer(w, r, v, notFound())
 	}
 	shown, err := load(r.Context(), v)
+	if c.config.Authenticates && statusOf(err) == http.StatusUnauthorized {
+		return v.sendTo(w, to(placeLogin, client.Object{}, fieldBack, v.here))
+	}
 	if err != nil {
 		shown = failed(v, err)
 	}
@@ -151,6 +170,9 @@ func (c *console) post(w http.ResponseWriter, r *http.Request) error {
 		return moorage.Errorf(moorage.KindForbidden, "A page from another origin may not change anything here")
 	}
 	v := c.visitOf(r)
+	if err := c.resume(r, v); err != nil {
+		return c.answer(w, r, v, failed(v, err))
+	}
 	change, found := changes()[place(strings.TrimPrefix(r.URL.Path, Root))]
 	if !found {
 		return c.answer(w, r, v, notFound())
@@ -161,13 +183,27 @@ func (c *console) post(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.form = unescaped(r.PostForm)
 	next, err := change(r.Context(), v)
+	if again, ok := errors.AsType[*refusedLogin](err); ok {
+		shown := again.form.page()
+		shown.status = http.StatusUnauthorized
+		return c.answer(w, r, v, shown)
+	}
+	if c.config.Authenticates && statusOf(err) == http.StatusUnauthorized {
+		return v.sendTo(w, to(placeLogin, client.Object{}, fieldBack, v.form.Get(fieldBack)))
+	}
 	if err != nil {
 		return c.answer(w, r, v, failed(v, err))
 	}
+	return v.sendTo(w, next)
+}
+
+// sendTo sends the browser to another page, with the cookies of the visit.
+func (v *visit) sendTo(w http.ResponseWriter, next target) error {
 	for _, cookie := range v.cookies {
 		http.SetCookie(w, cookie)
 	}
 	w.Header().Set("Location", next.href())
+	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
 }

@@ -23,6 +23,9 @@ import (
 // fakeAPI answers with what a test tells it, by path, and keeps the requests.
 type fakeAPI struct {
 	answers map[string]any
+	// admit returns the answer to a request, or nil for the one by its path. Nil: every request is
+	// admitted.
+	admit func(r *http.Request, body string) any
 
 	mu    sync.Mutex // guards the field below; leaf
 	asked []asked
@@ -37,6 +40,10 @@ type asked struct {
 
 // newServer returns a server with the console over a fake API.
 func newServer(answers map[string]any) (*web.Server, *fakeAPI) {
+	return newServerWith(Config{Version: "v1"}, answers)
+}
+
+func newServerWith(config Config, answers map[string]any) (*web.Server, *fakeAPI) {
 	api := &fakeAPI{answers: answers}
 	server := web.New(web.Config{HomePath: Root})
 	answer := func(w http.ResponseWriter, r *http.Request) error {
@@ -44,6 +51,16 @@ func newServer(answers map[string]any) (*web.Server, *fakeAPI) {
 		api.mu.Lock()
 		api.asked = append(api.asked, asked{r.Method, web.EscapedPath(r.URL), r.URL.RawQuery, string(body), r.Header, r.RemoteAddr})
 		api.mu.Unlock()
+		if api.admit != nil {
+			answer := api.admit(r, string(body))
+			if refused, isError := answer.(*client.Error); isError {
+				w.WriteHeader(refused.Code)
+				answer = map[string]any{"error": refused}
+			}
+			if answer != nil {
+				return json.NewEncoder(w).Encode(answer)
+			}
+		}
 		for path, value := range api.answers {
 			if !strings.HasPrefix(r.URL.Path, path) {
 				continue
@@ -62,7 +79,7 @@ func newServer(answers map[string]any) (*web.Server, *fakeAPI) {
 			server.HandleOpen("fake", method, path, answer)
 		}
 	}
-	Mount(server, Config{Version: "v1"})
+	Mount(server, config)
 	return server, api
 }
 

@@ -20,6 +20,7 @@ type page struct {
 	crumbs []crumb
 	aside  g.Node // beside the content: the tree; nil for none
 	body   g.Node
+	isBare bool // without navigation, for visitors that are not signed in
 }
 
 // crumb is a link to something that contains a page.
@@ -71,6 +72,7 @@ type frame struct {
 	mark          string // address of the icon
 	theme         string
 	here          string // address of the page
+	who           string // name of the visitor; empty without a session
 	isDone        bool   // the visitor has just made a change
 }
 
@@ -110,21 +112,25 @@ func anchorOnly(id, words string) g.Node {
 
 // header returns the top of a page.
 func (f frame) header(p *page) g.Node {
+	brand := h.Div(h.Class("brand"), link(to(placeHome, client.Object{}), mark(), h.Span(g.Text("Moorage"))))
+	theme := h.Div(h.Class("theme"), act(to(placeTheme, client.Object{}, fieldBack, f.here),
+		h.Button(h.Name("theme"), h.Value(otherTheme(f.theme)), h.Title("Light or dark"),
+			h.Aria("label", "Switch between light and dark"), icon("theme"))))
+	if p.isBare {
+		return h.Header(h.Class("top bare"), brand, theme)
+	}
 	return h.Header(h.Class("top"),
-		h.Div(h.Class("brand"), link(to(placeHome, client.Object{}), mark(), h.Span(g.Text("Moorage")))),
+		brand,
 		h.Nav(h.Aria("label", "Sections"), h.Ul(g.Map(sections(), func(s section) g.Node {
 			return h.Li(g.If(s.place == p.section, h.Class("here")), link(to(s.place, client.Object{}), g.Text(s.word)))
 		}))),
 		h.Div(h.Class("find"), h.Role("search"), ask(to(placeSearch, client.Object{}),
 			icon("search"),
 			h.Input(h.Type("search"), h.Name("q"), h.ID("find"), h.Placeholder("Search names"),
-				h.Aria("label", "Search names"),
-				h.AutoComplete("off"), h.MaxLength(strconv.Itoa(searchBytesMax))),
+				h.Aria("label", "Search names"), h.AutoComplete("off"), h.MaxLength(strconv.Itoa(searchBytesMax))),
 			h.Kbd(h.Aria("hidden", "true"), g.Text("/")))),
-		h.Div(h.Class("theme"), act(to(placeTheme, client.Object{}, "back", f.here),
-			h.Button(h.Name("theme"), h.Value(otherTheme(f.theme)), h.Title("Light or dark"),
-				h.Aria("label", "Switch between light and dark"),
-				icon("theme")))),
+		f.visitor(),
+		theme,
 	)
 }
 
@@ -173,7 +179,7 @@ func otherTheme(now string) string {
 // answer sends a page.
 func (c *console) answer(w http.ResponseWriter, r *http.Request, v *visit, p *page) error {
 	made := frame{
-		version: c.config.Version, theme: v.theme, here: v.here, isDone: v.query.Has(doneParam),
+		version: c.config.Version, theme: v.theme, here: v.here, isDone: v.query.Has(doneParam), who: claimsOf(v.token).Subject,
 		style:  fileAddress("console.css", c.files["console.css"].version),
 		script: fileAddress("console.js", c.files["console.js"].version),
 		mark:   fileAddress("mark.svg", c.files["mark.svg"].version),

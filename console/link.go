@@ -31,6 +31,8 @@ const (
 	placeRaw        place = "/table/metadata.json"
 	placeView       place = "/view"
 	placeTheme      place = "/theme"
+	placeLogin      place = "/login"
+	placeLogout     place = "/logout"
 	placeDo         place = "/do"
 	placeSnapshots  place = "/table/snapshots"
 	placeRef        place = "/table/ref"

@@ -29,14 +29,18 @@ type visit struct {
 	// authenticates reports that callers of the API must authenticate.
 	authenticates bool
 	cookies       []*http.Cookie // to set with the answer
-	key           string         // Idempotency-Key of changes; empty: the client draws one
+	token         string         // of the session; empty: there is none
+	channel       channel
+	// sessionKey returns the key of sessions.
+	sessionKey func(ctx context.Context) ([]byte, error)
+	key        string // Idempotency-Key of changes; empty: the client draws one
 }
 
 // visitOf returns the visit of r.
 func (c *console) visitOf(r *http.Request) *visit {
 	v := &visit{
-		now: c.config.Now(), query: unescaped(r.URL.Query()), uri: baseURI(r),
-		here: r.URL.RequestURI(), recipes: c.config.Recipes,
+		now: c.config.Now(), query: unescaped(r.URL.Query()), uri: c.baseURI(r),
+		here: r.URL.RequestURI(), recipes: c.config.Recipes, sessionKey: c.config.SessionKey,
 		authenticates: c.config.Authenticates,
 	}
 	v.api = client.Over(c.transport(r, v))
@@ -47,8 +51,8 @@ func (c *console) visitOf(r *http.Request) *visit {
 }
 
 // baseURI returns the address that the browser of r used for the server.
-func baseURI(r *http.Request) string {
-	if r.TLS != nil {
+func (c *console) baseURI(r *http.Request) string {
+	if r.TLS != nil || c.config.IsEncrypted(r) {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
@@ -69,6 +73,9 @@ func (c *console) transport(r *http.Request, v *visit) http.RoundTripper {
 			if values := r.Header.Values(header); values != nil {
 				asked.Header[header] = values
 			}
+		}
+		if v.token != "" {
+			asked.Header.Set("Authorization", "Bearer "+v.token)
 		}
 		if v.key != "" && asked.Header.Get("Idempotency-Key") != "" {
 			asked.Header.Set("Idempotency-Key", v.key)

@@ -32,7 +32,7 @@ const (
 	TableGrants      Table = 14 // id of the object, or "server"
 	TablePolicy      Table = 15 // name; not written yet
 	TableSecret      Table = 16 // id, or "store"
-	TableAccess      Table = 17 // "epoch", "recent", "store", "key/" and "maker/" with ids
+	TableAccess      Table = 17 // "epoch", "recent", "store", "console", "key/" and "maker/" with ids
 	TableCursor      Table = 18 // name of a reader of the order of changes, such as "horizon"
 	TableSchedule    Table = 19 // pointer id
 	TableDue         Table = 20 // shard / time / pointer id / kind, or DueBlockedKey, WindowKey, WaitingKey

@@ -46,6 +46,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.RecentKey(), 17, "recent"},
 		{registry.AccessStoreKey(), 17, "store"},
 		{registry.PublicKeyKey("k1"), 17, "key/k1"},
+		{registry.ConsoleKeyKey(), 17, "console"},
 		{registry.MakerKey("corp:ann", someID), 17, "maker/" + sumOfAnn + "/" + some},
 		{registry.ScheduleKey(someID), 19, some},
 		{registry.DueKey(someID, "snapshots", time.Unix(0x6943a1f0, 0)), 20, "a/06943a1f0/" + some + "/snapshots"},

@@ -26,6 +26,7 @@ var (
 	accessStoreMembers   = MembersOf[AccessStore]()
 	publicKeyMembers     = MembersOf[PublicKey]()
 	makerMembers         = MembersOf[Maker]()
+	consoleKeyMembers    = MembersOf[ConsoleKey]()
 )
 
 // Members implements Value.
@@ -99,3 +100,6 @@ func (PublicKey) Members() *Members { return publicKeyMembers }
 
 // Members implements Value.
 func (Maker) Members() *Members { return makerMembers }
+
+// Members implements Value.
+func (ConsoleKey) Members() *Members { return consoleKeyMembers }

@@ -174,6 +174,18 @@ type PublicKey struct {
 	Ends      time.Time `json:"ends"` // when the last token signed with it expires
 }
 
+// ConsoleKey is the value of the record of ConsoleKeyKey: the key with which all nodes encrypt the
+// sessions of people in browsers.
+type ConsoleKey struct {
+	Unknown
+	Key   string    `json:"key"`    // in the alphabet of base64url, without padding
+	Seal  bool      `json:"sealed"` // Key is sealed with the secrets key of the server
+	Drawn time.Time `json:"drawn"`
+}
+
+// ConsoleKeyKey is the key of the record of the console's key.
+func ConsoleKeyKey() Key { return Key{TableAccess, "console"} }
+
 // PrincipalKey is the key of the record of a principal.
 func PrincipalKey(name string) Key { return Key{TablePrincipal, name} }
 

@@ -186,6 +186,7 @@ func goldenValues() map[string][2]registry.Value {
 		}}, registry.Recent{}},
 		"access-store": {registry.AccessStore{ID: someID, PageKey: registry.Hash{31: 1}, Since: someTime}, registry.AccessStore{}},
 		"maker":        {registry.Maker{Name: "corp:ann"}, registry.Maker{}},
+		"console-key":  {registry.ConsoleKey{Key: "AQID", Seal: true, Drawn: someTime}, registry.ConsoleKey{}},
 		"public-key":   {registry.PublicKey{Algorithm: "EdDSA", Key: "AQID", Ends: someTime}, registry.PublicKey{}},
 		"warehouse-secret": {registry.Warehouse{
 			ID: someID, Location: "s3://bucket/w", Since: someTime, Secret: registry.SecretRef{ID: otherID, Version: 2, Names: []string{"server"}},
@@ -350,6 +351,7 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("access-store", registrytest.KeepsUnknown[registry.AccessStore])
 	t.Run("maker", registrytest.KeepsUnknown[registry.Maker])
 	t.Run("public-key", registrytest.KeepsUnknown[registry.PublicKey])
+	t.Run("console-key", registrytest.KeepsUnknown[registry.ConsoleKey])
 }
 
 // TestUnknownMembersOfLists: an object keeps its members when others of its list go and come, and
@@ -407,6 +409,7 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.AccessStore](decoders)
 	addDecoder[registry.Maker](decoders)
 	addDecoder[registry.PublicKey](decoders)
+	addDecoder[registry.ConsoleKey](decoders)
 	return decoders
 }
 

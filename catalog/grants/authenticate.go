@@ -214,3 +214,40 @@ func (g *Grants) PublicKey(ctx context.Context, id string) (key PublicKey, found
 	key = PublicKey{id, value.Algorithm, value.Key, value.Ends}
 	return key, err == nil, moorage.Annotate("grants.PublicKey", id, err)
 }
+
+// ConsoleKey returns the record of the key with which all nodes encrypt the sessions of people in
+// browsers. If the store has none, it stores what draw returns. If another node was faster, it
+// returns the record of that node.
+func (g *Grants) ConsoleKey(ctx context.Context, draw func() (registry.ConsoleKey, error)) (registry.ConsoleKey, error) {
+	const op = "grants.ConsoleKey"
+	for range consoleKeyTries {
+		records, err := g.ledger.Get(ctx, registry.ConsoleKeyKey())
+		if err != nil {
+			return registry.ConsoleKey{}, moorage.Annotate(op, "", err)
+		}
+		if records[0].Exists() {
+			found, err := ledger.Decode[registry.ConsoleKey](records[0])
+			return found, moorage.Annotate(op, "", err)
+		}
+		made, err := draw()
+		if err != nil {
+			return registry.ConsoleKey{}, moorage.Annotate(op, "", err)
+		}
+		made.Drawn = g.now().UTC()
+		writes, err := ledger.Encode(ledger.Put(registry.ConsoleKeyKey(), registry.StateNone, made))
+		if err != nil {
+			return registry.ConsoleKey{}, moorage.Annotate(op, "", err)
+		}
+		absent := []registry.Condition{registry.Absent(registry.ConsoleKeyKey())}
+		_, err = g.ledger.Step(ctx, registry.Batch{Conditions: absent, Writes: writes})
+		if _, lost := registry.FailedCondition(err); lost {
+			continue
+		}
+		return made, moorage.Annotate(op, "", ledger.StepError(op, err))
+	}
+	return registry.ConsoleKey{}, moorage.Errorf(moorage.KindUnavailable, "The key of sessions is being drawn; try again")
+}
+
+// consoleKeyTries is how often ConsoleKey reads the record. The second read finds the record of
+// another node.
+const consoleKeyTries = 3

@@ -1,0 +1,322 @@
+package console
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"moorage/internal/term"
+	"moorage/management/client"
+)
+
+// session is what a cookie has, encrypted: the token of a visitor, and when it ends.
+type session struct {
+	Token   string    `json:"token"`
+	Renew   time.Time `json:"renew,omitzero"`   // when to ask for another token; zero: never
+	Expires time.Time `json:"expires,omitzero"` // of the token; zero: not known
+	Ends    time.Time `json:"ends"`             // of the session
+}
+
+const (
+	// sessionLife is how long a session lasts, unless its token or key ends before.
+	sessionLife = 8 * time.Hour
+	// cookieBytesMax is the longest cookie that every browser keeps.
+	cookieBytesMax = 4000
+	// The names of the cookie. Browsers accept the first only over TLS. The second is for
+	// connections on one machine.
+	cookieSecure, cookieLocal = "__Host-moorage", "moorage"
+)
+
+// seal encrypts a session for a cookie called name. key has 32 bytes.
+func (s session) seal(key []byte, name string) (string, error) {
+	plain, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	box, err := boxOf(key)
+	if err != nil {
+		return "", err
+	}
+	nonce := make([]byte, box.NonceSize(), box.NonceSize()+len(plain)+box.Overhead())
+	rand.Read(nonce)
+	sealed := base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, plain, []byte(name)))
+	if len(sealed) > cookieBytesMax {
+		return "", &client.Error{Code: http.StatusBadRequest, Message: "The token is too long for a browser's cookie. Sign in with a key."}
+	}
+	return sealed, nil
+}
+
+// openSession decrypts the cookie called name. ok is false if it was not sealed with key, or has
+// ended.
+func openSession(key []byte, name, sealed string, now time.Time) (s session, ok bool) {
+	content, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		return s, false
+	}
+	box, err := boxOf(key)
+	if err != nil || len(content) < box.NonceSize() {
+		return s, false
+	}
+	plain, err := box.Open(nil, content[:box.NonceSize()], content[box.NonceSize():], []byte(name))
+	if err != nil || json.Unmarshal(plain, &s) != nil {
+		return session{}, false
+	}
+	if !now.Before(s.Ends) || !s.Expires.IsZero() && !now.Before(s.Expires) {
+		return session{}, false
+	}
+	return s, true
+}
+
+func boxOf(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// channel is how a browser reaches the server.
+type channel struct {
+	isTLS   bool // the connection of the browser is encrypted
+	isLocal bool // the browser is on the server's machine, and no proxy is between them
+}
+
+// channelOf returns how the browser that sent r reaches the server.
+func (c *console) channelOf(r *http.Request) channel {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	isLocal := err == nil && remote.Addr().Unmap().IsLoopback()
+	for _, header := range []string{"Forwarded", "X-Forwarded-For", "Via"} {
+		isLocal = isLocal && r.Header[header] == nil
+	}
+	return channel{isTLS: r.TLS != nil || c.config.IsEncrypted(r), isLocal: isLocal}
+}
+
+// cookie returns the name of the session's cookie; empty if the channel must not carry it.
+func (ch channel) cookie() string {
+	switch {
+	case ch.isTLS:
+		return cookieSecure
+	case ch.isLocal:
+		return cookieLocal
+	}
+	return ""
+}
+
+// make returns the session's cookie with a value. An empty value deletes it.
+func (ch channel) make(value string) *http.Cookie {
+	made := &http.Cookie{
+		Name: ch.cookie(), Value: value, Path: "/", HttpOnly: true, Secure: ch.isTLS, SameSite: http.SameSiteLaxMode,
+		MaxAge: int(sessionLife / time.Second),
+	}
+	if value == "" {
+		made.MaxAge = -1
+	}
+	return made
+}
+
+// resume finds the session of the visitor that sent r. It renews a token that ends soon.
+func (c *console) resume(r *http.Request, v *visit) error {
+	v.channel = c.channelOf(r)
+	cookie, err := r.Cookie(v.channel.cookie())
+	if !c.config.Authenticates || err != nil || v.channel.cookie() == "" {
+		return nil
+	}
+	key, err := c.config.SessionKey(r.Context())
+	if err != nil {
+		return err
+	}
+	found, ok := openSession(key, cookie.Name, cookie.Value, v.now)
+	if !ok {
+		v.cookies = append(v.cookies, v.channel.make(""))
+		return nil
+	}
+	v.token = found.Token
+	if found.Renew.IsZero() || v.now.Before(found.Renew) {
+		return nil
+	}
+	renewed, err := exchange(r.Context(), v, url.Values{
+		"grant_type":         {"urn:ietf:params:oauth:grant-type:token-exchange"},
+		"subject_token":      {found.Token},
+		"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"},
+	})
+	if err != nil {
+		return nil // the present token is good until it expires
+	}
+	renewed.Ends = found.Ends
+	return v.keep(key, renewed)
+}
+
+// keep makes s the session of the visitor.
+func (v *visit) keep(key []byte, s session) error {
+	sealed, err := s.seal(key, v.channel.cookie())
+	if err != nil {
+		return err
+	}
+	v.token = s.Token
+	v.cookies = append(v.cookies, v.channel.make(sealed))
+	return nil
+}
+
+// tokenBytesMax bounds the answer of the token endpoint.
+const tokenBytesMax = 64 << 10
+
+// exchange asks the token endpoint for a token.
+func exchange(ctx context.Context, v *visit, form url.Values) (session, error) {
+	headers := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	answer, err := v.api.Send(ctx, http.MethodPost, client.RootIceberg+"/oauth/tokens", headers, strings.NewReader(form.Encode()))
+	if err != nil {
+		return session{}, err
+	}
+	defer answer.Body.Close()
+	var token struct {
+		Token   string `json:"access_token"`
+		Expires int64  `json:"expires_in"` // seconds
+		Why     string `json:"error_description"`
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, tokenBytesMax)).Decode(&token); err != nil {
+		return session{}, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return session{}, &client.Error{Code: answer.StatusCode, Type: "NotAuthorizedException", Message: token.Why}
+	}
+	life := time.Duration(token.Expires) * time.Second
+	return session{
+		Token: token.Token, Renew: v.now.Add(life / 2), Expires: v.now.Add(life), Ends: v.now.Add(sessionLife),
+	}, nil
+}
+
+// loginPage asks for a key.
+type loginPage struct {
+	back    string
+	why     string // why the visitor is asked again
+	isKeys  bool
+	channel channel
+}
+
+// loadLogin loads the page that asks for a key.
+func loadLogin(_ context.Context, v *visit) (*page, error) {
+	return loginPage{back: v.query.Get(fieldBack), channel: v.channel}.page(), nil
+}
+
+func (m loginPage) page() *page {
+	return &page{title: "Sign in", body: m.node(), isBare: true}
+}
+
+// node returns the page.
+func (m loginPage) node() g.Node {
+	title := h.H1(g.Text("Sign in to Moorage"))
+	if m.channel.cookie() == "" {
+		return h.Div(h.Class("login"), title, h.P(h.Class("warning"), g.Text("Signing in needs TLS, or a TLS proxy in front of the server. "+
+			"Without it, others on the network could read your key.")),
+			listing([]string{"moorage serve --tls-cert FILE --tls-key FILE"}))
+	}
+	return h.Div(h.Class("login"), title,
+		g.If(m.why != "", h.P(h.Class("warning"), h.Role("alert"), text(m.why))),
+		act(to(placeLogin, client.Object{}, fieldBack, m.back),
+			h.Label(h.For("key"), g.Text("API key, or a token of your identity provider")),
+			h.Input(h.ID("key"), h.Name("credential"), h.Type("password"), h.Required(), h.AutoComplete("off"), h.AutoFocus(),
+				g.Attr("spellcheck", "false")),
+			h.Button(h.Class("primary"), g.Text("Sign in"))),
+		h.P(h.Class("faint"), g.Text("The browser keeps an encrypted token for at most 8 hours, not the key. An administrator makes a key:")),
+		listing([]string{"moorage key create corp:ann"}))
+}
+
+// changeLogin begins a session with the key or the token in the form.
+func changeLogin(ctx context.Context, v *visit) (target, error) {
+	next := back(v.form.Get(fieldBack))
+	credential := strings.TrimSpace(v.form.Get("credential"))
+	if v.channel.cookie() == "" {
+		return target{}, &client.Error{Code: http.StatusForbidden, Message: "Signing in needs TLS, or a TLS proxy in front of the server."}
+	}
+	begun, err := exchange(ctx, v, url.Values{"grant_type": {"client_credentials"}, "client_secret": {credential}})
+	if statusOf(err) == http.StatusUnauthorized || statusOf(err) == http.StatusBadRequest {
+		begun, err = tokenSession(ctx, v, credential)
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == http.StatusUnauthorized {
+		return target{}, &refusedLogin{loginPage{
+			back: v.form.Get(fieldBack), channel: v.channel, why: "The server does not know this key or token, or it has expired.",
+		}}
+	}
+	if err != nil {
+		return target{}, err
+	}
+	key, err := v.sessionKey(ctx)
+	if err != nil {
+		return target{}, err
+	}
+	return next, v.keep(key, begun)
+}
+
+// tokenSession begins a session with a token of an identity provider, if the API accepts it.
+func tokenSession(ctx context.Context, v *visit, token string) (session, error) {
+	v.token = token
+	var ignored client.Checked
+	asked := client.Request{Method: http.MethodPost, Path: "/access/check", Body: map[string]any{"questions": []any{}}, Reads: true}
+	if err := v.api.Do(ctx, asked, &ignored); statusOf(err) == http.StatusUnauthorized || statusOf(err) == 0 && err != nil {
+		return session{}, err
+	}
+	return session{Token: token, Expires: expiryOf(token), Ends: v.now.Add(sessionLife)}, nil
+}
+
+// refusedLogin is an answer to a form with a wrong key: the form again.
+type refusedLogin struct{ form loginPage }
+
+// Error implements error.
+func (e *refusedLogin) Error() string { return e.form.why }
+
+// claims has what a page shows of a token. The API verifies tokens; these claims decide nothing.
+type claims struct {
+	Subject string `json:"sub"`
+	Expires int64  `json:"exp"`
+}
+
+// claimsOf reads the claims of a token without verifying it.
+func claimsOf(token string) (c claims) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return c
+	}
+	content, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(content, &c) != nil {
+		return claims{}
+	}
+	return c
+}
+
+// expiryOf returns when a token expires, or the zero time if it does not say so.
+func expiryOf(token string) time.Time {
+	if c := claimsOf(token); c.Expires > 0 {
+		return time.Unix(c.Expires, 0)
+	}
+	return time.Time{}
+}
+
+// changeLogout ends the session in the visitor's browser.
+func changeLogout(_ context.Context, v *visit) (target, error) {
+	if v.channel.cookie() != "" {
+		v.cookies = append(v.cookies, v.channel.make(""))
+	}
+	return to(placeLogin, client.Object{}), nil
+}
+
+// visitor returns the name of the visitor for the top of a page, with the way out.
+func (f frame) visitor() g.Node {
+	if f.who == "" {
+		return nil
+	}
+	return h.Div(h.Class("session"), h.Span(h.Class("faint short"), h.Title(term.Clean(f.who)), name(f.who)),
+		act(to(placeLogout, client.Object{}), h.Button(g.Text("Sign out"))))
+}
