@@ -120,6 +120,8 @@ func pages() map[place]loader {
 		placeUnfinished: loadUnfinished,
 		placeAPI:        loadAPI,
 		placeLogin:      loadLogin,
+		placeDropped:    loadDropped,
+		placeUndrop:     loadUndrop,
 	}
 }
 
@@ -155,7 +157,11 @@ func (c *console) get(w http.ResponseWriter, r *http.Request) error {
 		return v.sendTo(w, to(placeLogin, client.Object{}, fieldBack, v.here))
 	}
 	if err != nil {
-		shown = failed(v, err)
+		failure := problemOf(v, err)
+		if failure.status == http.StatusNotFound {
+			failure.now, failure.dropped = v.now, droppedOf(r.Context(), v, v.object())
+		}
+		shown = failure.page()
 	}
 	return c.answer(w, r, v, shown)
 }

@@ -120,6 +120,7 @@ func answersOf(name string) map[string]any {
 		"/management/v1/grants":      client.GrantsPage{Grants: []client.ObjectGrants{{Object: o, Owner: name}}},
 		"/management/v1/principals":  client.PrincipalsPage{Principals: []client.Principal{{Name: name, Description: name}}},
 		"/management/v1/roles":       client.RolesPage{Roles: []client.Role{{Name: name}}},
+		"/management/v1/dropped":     client.DroppedPage{Dropped: dropped(name)},
 		"/management/v1/leases":      client.LeasesPage{Leases: []client.Lease{{Holder: name}}},
 	}
 }
@@ -132,6 +133,7 @@ func addresses(name string) map[place]string {
 		made[p] = to(p, o, "q", name, "to", name, "from", name, "caller", name, "privilege", "read", "snapshot", "3", "ref", name, "type", "tag",
 			"change", "run", "kind", name, "id", name, "what", name, "grantee", name, "privileges", name, "prefix", name).href()
 	}
+	made[placeUndrop] = to(placeUndrop, o, "change", "undrop", "id", name, "name", name, "as", name).href()
 	made[placeGrant] = to(placeGrant, o, "change", client.ChangeGrant, "grantee", name, "privileges", "read").href()
 	made[placeUnfinished] = to(placeUnfinished, o, "change", "abort", "id", name, "what", name).href()
 	made[placeView] = to(placeView, client.Object{Warehouse: "default", Namespace: []string{"harbour"}, View: name}).href()

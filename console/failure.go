@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -23,11 +24,16 @@ type problem struct {
 	message   string
 	help      string
 	requestID string
-	object    client.Object // what the request was about; the page links what contains it
+	dropped   []client.Dropped // dropped objects of this name
+	now       time.Time        // if there are dropped objects
+	object    client.Object    // what the request was about; the page links what contains it
 }
 
 // failed returns the page for an error of the API.
-func failed(v *visit, err error) *page {
+func failed(v *visit, err error) *page { return problemOf(v, err).page() }
+
+// problemOf returns what a page says about an error of the API.
+func problemOf(v *visit, err error) problem {
 	shown := problem{
 		status: http.StatusBadGateway, title: "The server did not answer",
 		message: "The page could not be made. Try again.",
@@ -41,7 +47,7 @@ func failed(v *visit, err error) *page {
 			shown.title = http.StatusText(refused.Code)
 		}
 	}
-	return shown.page()
+	return shown
 }
 
 // titles are what pages say about the statuses of errors.
@@ -67,6 +73,9 @@ func (p problem) page() *page {
 			g.If(p.help != "", h.P(h.Class("faint"), text(p.help))),
 			g.Iff(p.requestID != "", func() g.Node {
 				return h.P(h.Class("faint"), g.Text("Request "), copied(p.requestID))
+			}),
+			g.Iff(len(p.dropped) > 0, func() g.Node {
+				return panel("It was dropped", droppedGrid(p.now, p.dropped))
 			}),
 			h.P(link(to(placeWarehouses, client.Object{}), g.Text("All warehouses"))),
 		),

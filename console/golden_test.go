@@ -49,7 +49,8 @@ func head(o client.Object) tableHead {
 	}}
 }
 
-// documentOf returns the metadata of a table with three snapshots. Two of them have the same parent.
+// documentOf returns the metadata of a table with three snapshots. Two of them have the same
+// parent.
 func documentOf(name string) *document {
 	return &document{
 		Format: 2, Schemas: []schema{{ID: 0, Fields: []schemaField{
@@ -91,6 +92,15 @@ func rows(name string) []client.Row {
 			At: at(48 * time.Hour), Rows: point(int64(7)), Bytes: point(int64(1234)), Files: point(int64(1)), Operation: "append", Comment: name,
 		}},
 		{Kind: client.KindView, Warehouse: "default", Namespace: []string{"harbour"}, Name: "daily"},
+	}
+}
+
+// dropped returns a dropped table that can come back, and a view that cannot.
+func dropped(name string) []client.Dropped {
+	return []client.Dropped{
+		{ID: "a1", Kind: "table", Warehouse: "default", Namespace: []string{"harbour"}, Name: name, State: client.StateDropped, At: now.Add(-22 * time.Minute),
+			By: name, EndsAt: at(-6 * 24 * time.Hour), Purge: client.PurgeWaiting, Undrop: client.UndropYes, Summary: &client.ObjectSummary{Rows: point(int64(7))}},
+		{ID: "a2", Kind: "view", Warehouse: "default", Namespace: []string{"harbour"}, Name: name, State: client.StateEnded, At: now.Add(-time.Hour), Undrop: "Ended: " + name},
 	}
 }
 
@@ -177,6 +187,9 @@ func goldenPages() map[string]*page {
 		"home-no-rights": {title: "Overview", body: homePage{now: now, noEvents: "Needs describe on the server"}.node()},
 		"failure": problem{status: 404, title: "There is no such object", message: hostile, help: "List the existing objects.",
 			requestID: "console:X-1", object: strange}.page(),
+		"failure-dropped": problem{status: 404, title: "There is no such object", object: ships, now: now, dropped: dropped("ships")}.page(),
+		"dropped":         {title: "Dropped", body: droppedPage{now: now, object: within, isEnded: true, page: client.DroppedPage{Dropped: dropped(hostile)}}.node()},
+		"dropped-empty":   {title: "Dropped", body: droppedPage{now: now, object: within}.node()},
 		"maintenance": head(ships).page(placeMaintain, maintenancePage{tableHead: head(ships), status: client.MaintenanceStatus{
 			Pauses: []client.MaintenancePause{{Object: ships, Reason: hostile, By: "ann", Since: now}},
 			Kinds: []client.MaintenanceKind{{Kind: "snapshots", State: "Blocked", Why: hostile, From: "warehouse default", Due: now.Add(time.Hour),

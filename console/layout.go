@@ -179,7 +179,8 @@ func otherTheme(now string) string {
 // answer sends a page.
 func (c *console) answer(w http.ResponseWriter, r *http.Request, v *visit, p *page) error {
 	made := frame{
-		version: c.config.Version, theme: v.theme, here: v.here, isDone: v.query.Has(doneParam), who: claimsOf(v.token).Subject,
+		version: c.config.Version, theme: v.theme, here: v.here, isDone: v.query.Has(doneParam),
+		who:    claimsOf(v.token).Subject,
 		style:  fileAddress("console.css", c.files["console.css"].version),
 		script: fileAddress("console.js", c.files["console.js"].version),
 		mark:   fileAddress("mark.svg", c.files["mark.svg"].version),

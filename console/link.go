@@ -31,6 +31,8 @@ const (
 	placeRaw        place = "/table/metadata.json"
 	placeView       place = "/view"
 	placeTheme      place = "/theme"
+	placeDropped    place = "/dropped"
+	placeUndrop     place = "/dropped/change"
 	placeLogin      place = "/login"
 	placeLogout     place = "/logout"
 	placeDo         place = "/do"

@@ -54,7 +54,8 @@ func (s session) seal(key []byte, name string) (string, error) {
 	rand.Read(nonce)
 	sealed := base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, plain, []byte(name)))
 	if len(sealed) > cookieBytesMax {
-		return "", &client.Error{Code: http.StatusBadRequest, Message: "The token is too long for a browser's cookie. Sign in with a key."}
+		return "", &client.Error{Code: http.StatusBadRequest,
+			Message: "The token is too long for a browser's cookie. Sign in with a key."}
 	}
 	return sealed, nil
 }
@@ -176,7 +177,8 @@ const tokenBytesMax = 64 << 10
 // exchange asks the token endpoint for a token.
 func exchange(ctx context.Context, v *visit, form url.Values) (session, error) {
 	headers := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	answer, err := v.api.Send(ctx, http.MethodPost, client.RootIceberg+"/oauth/tokens", headers, strings.NewReader(form.Encode()))
+	answer, err := v.api.Send(ctx, http.MethodPost, client.RootIceberg+"/oauth/tokens", headers,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		return session{}, err
 	}
@@ -219,18 +221,21 @@ func (m loginPage) page() *page {
 func (m loginPage) node() g.Node {
 	title := h.H1(g.Text("Sign in to Moorage"))
 	if m.channel.cookie() == "" {
-		return h.Div(h.Class("login"), title, h.P(h.Class("warning"), g.Text("Signing in needs TLS, or a TLS proxy in front of the server. "+
-			"Without it, others on the network could read your key.")),
+		return h.Div(h.Class("login"), title,
+			h.P(h.Class("warning"), g.Text("Signing in needs TLS, or a TLS proxy in front of the server. "+
+				"Without it, others on the network could read your key.")),
 			listing([]string{"moorage serve --tls-cert FILE --tls-key FILE"}))
 	}
 	return h.Div(h.Class("login"), title,
 		g.If(m.why != "", h.P(h.Class("warning"), h.Role("alert"), text(m.why))),
 		act(to(placeLogin, client.Object{}, fieldBack, m.back),
 			h.Label(h.For("key"), g.Text("API key, or a token of your identity provider")),
-			h.Input(h.ID("key"), h.Name("credential"), h.Type("password"), h.Required(), h.AutoComplete("off"), h.AutoFocus(),
+			h.Input(h.ID("key"), h.Name("credential"), h.Type("password"), h.Required(), h.AutoComplete("off"),
+				h.AutoFocus(),
 				g.Attr("spellcheck", "false")),
 			h.Button(h.Class("primary"), g.Text("Sign in"))),
-		h.P(h.Class("faint"), g.Text("The browser keeps an encrypted token for at most 8 hours, not the key. An administrator makes a key:")),
+		h.P(h.Class("faint"), g.Text("The browser keeps an encrypted token for at most 8 hours, "+
+			"not the key. An administrator makes a key:")),
 		listing([]string{"moorage key create corp:ann"}))
 }
 
@@ -239,7 +244,8 @@ func changeLogin(ctx context.Context, v *visit) (target, error) {
 	next := back(v.form.Get(fieldBack))
 	credential := strings.TrimSpace(v.form.Get("credential"))
 	if v.channel.cookie() == "" {
-		return target{}, &client.Error{Code: http.StatusForbidden, Message: "Signing in needs TLS, or a TLS proxy in front of the server."}
+		return target{}, &client.Error{Code: http.StatusForbidden,
+			Message: "Signing in needs TLS, or a TLS proxy in front of the server."}
 	}
 	begun, err := exchange(ctx, v, url.Values{"grant_type": {"client_credentials"}, "client_secret": {credential}})
 	if statusOf(err) == http.StatusUnauthorized || statusOf(err) == http.StatusBadRequest {
@@ -247,7 +253,8 @@ func changeLogin(ctx context.Context, v *visit) (target, error) {
 	}
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == http.StatusUnauthorized {
 		return target{}, &refusedLogin{loginPage{
-			back: v.form.Get(fieldBack), channel: v.channel, why: "The server does not know this key or token, or it has expired.",
+			back: v.form.Get(fieldBack), channel: v.channel,
+			why: "The server does not know this key or token, or it has expired.",
 		}}
 	}
 	if err != nil {
@@ -264,8 +271,10 @@ func changeLogin(ctx context.Context, v *visit) (target, error) {
 func tokenSession(ctx context.Context, v *visit, token string) (session, error) {
 	v.token = token
 	var ignored client.Checked
-	asked := client.Request{Method: http.MethodPost, Path: "/access/check", Body: map[string]any{"questions": []any{}}, Reads: true}
-	if err := v.api.Do(ctx, asked, &ignored); statusOf(err) == http.StatusUnauthorized || statusOf(err) == 0 && err != nil {
+	asked := client.Request{Method: http.MethodPost, Path: "/access/check", Body: map[string]any{"questions": []any{}},
+		Reads: true}
+	if err := v.api.Do(ctx, asked,
+		&ignored); statusOf(err) == http.StatusUnauthorized || statusOf(err) == 0 && err != nil {
 		return session{}, err
 	}
 	return session{Token: token, Expires: expiryOf(token), Ends: v.now.Add(sessionLife)}, nil

@@ -84,8 +84,8 @@ func cookieOf(w *httptest.ResponseRecorder) string {
 	return strings.Split(w.Header().Get("Set-Cookie"), ";")[0]
 }
 
-// TestLogin signs in with a key and with a token of an issuer: the browser gets an encrypted cookie,
-// and pages ask the API with the token. A wrong key gets the form again.
+// TestLogin signs in with a key and with a token of an issuer: the browser gets an encrypted
+// cookie, and pages ask the API with the token. A wrong key gets the form again.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	for credential, caller := range map[string]string{" " + goodKey + "\n": "key:ann", tokenOf("corp:bob"): "corp:bob"} {
@@ -118,7 +118,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestSessionEnds asks for a page with cookies that are not good, or no longer: each leads to the form.
+// TestSessionEnds asks for a page with cookies that are not good, or no longer: each leads to the
+// form.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(s *guarded, cookie string) string{

@@ -218,7 +218,8 @@ func (g *Grants) PublicKey(ctx context.Context, id string) (key PublicKey, found
 // ConsoleKey returns the record of the key with which all nodes encrypt the sessions of people in
 // browsers. If the store has none, it stores what draw returns. If another node was faster, it
 // returns the record of that node.
-func (g *Grants) ConsoleKey(ctx context.Context, draw func() (registry.ConsoleKey, error)) (registry.ConsoleKey, error) {
+func (g *Grants) ConsoleKey(ctx context.Context, draw func() (registry.ConsoleKey, error)) (registry.ConsoleKey,
+	error) {
 	const op = "grants.ConsoleKey"
 	for range consoleKeyTries {
 		records, err := g.ledger.Get(ctx, registry.ConsoleKeyKey())
@@ -245,7 +246,8 @@ func (g *Grants) ConsoleKey(ctx context.Context, draw func() (registry.ConsoleKe
 		}
 		return made, moorage.Annotate(op, "", ledger.StepError(op, err))
 	}
-	return registry.ConsoleKey{}, moorage.Errorf(moorage.KindUnavailable, "The key of sessions is being drawn; try again")
+	return registry.ConsoleKey{},
+		moorage.Errorf(moorage.KindUnavailable, "The key of sessions is being drawn; try again")
 }
 
 // consoleKeyTries is how often ConsoleKey reads the record. The second read finds the record of

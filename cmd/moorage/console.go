@@ -101,7 +101,8 @@ func (k *sessionKeys) key(ctx context.Context) ([]byte, error) {
 			"The key of sessions is sealed: start this server with --secrets-key, as the others")
 	}
 	if opened, err = k.sealer.Open(kept, sessionKeyOwner()); err != nil {
-		return nil, moorage.E("moorage.key", "", moorage.KindUnavailable, fmt.Errorf("open the key of sessions: %w", err))
+		return nil, moorage.E("moorage.key", "", moorage.KindUnavailable,
+			fmt.Errorf("open the key of sessions: %w", err))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

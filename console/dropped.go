@@ -1,0 +1,187 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"moorage/management/client"
+)
+
+// droppedPage is the dropped tables and views of a warehouse or namespace.
+type droppedPage struct {
+	now     time.Time
+	object  client.Object
+	isEnded bool // also those that cannot come back
+	page    client.DroppedPage
+}
+
+// loadDropped loads what was dropped in a warehouse or namespace, and below it.
+func loadDropped(ctx context.Context, v *visit) (*page, error) {
+	model := droppedPage{now: v.now, object: v.object(), isEnded: v.query.Has("ended")}
+	model.object.Table, model.object.View = "", ""
+	query := url.Values{"recursive": {"true"}, "pageSize": {browseRows}, "pageToken": {v.query.Get("page")}}
+	if model.isEnded {
+		query.Set("ended", "true")
+	}
+	var err error
+	if model.page, err = listDropped(ctx, v, model.object, query); err != nil {
+		return nil, err
+	}
+	beside, err := loadTree(ctx, v, model.object)
+	if err != nil {
+		return nil, err
+	}
+	return &page{
+		title: "Dropped", section: placeWarehouses, aside: beside.node(), body: model.node(),
+		crumbs: append(crumbsOf(model.object), crumb{name: "Dropped"}),
+	}, nil
+}
+
+// listDropped asks for dropped objects.
+func listDropped(ctx context.Context, v *visit, of client.Object, query url.Values) (page client.DroppedPage,
+	err error) {
+	query.Set("warehouse", of.Warehouse)
+	if len(of.Namespace) > 0 {
+		query.Set("namespace", client.JoinLevels(of.Namespace))
+	}
+	err = v.get(ctx, "/dropped", query, &page)
+	return page, err
+}
+
+// node returns the page.
+func (m droppedPage) node() g.Node {
+	ended := link(to(placeDropped, m.object, "ended", "yes"), h.Class("button"), g.Text("Also what cannot come back"))
+	if m.isEnded {
+		ended = link(to(placeDropped, m.object), h.Class("button"), g.Text("Only what can come back"))
+	}
+	more := g.Node(nil)
+	if next := m.page.Next(); next != "" {
+		asked := to(placeDropped, m.object, "page", next)
+		if m.isEnded {
+			asked.more.Set("ended", "yes")
+		}
+		more = h.Div(h.Class("pager"), link(asked, h.Rel("next"), g.Text("Next page")))
+	}
+	body := g.Group{
+		h.Div(h.Class("title"), h.H1(g.Text("Dropped"))),
+		h.P(h.Class("lead"),
+			g.Text("Tables and views that were dropped here and below. They can come back until their time ends.")),
+		h.Div(h.Class("tools"), ended),
+	}
+	if len(m.page.Dropped) == 0 {
+		return append(body, empty("Nothing that you may see was dropped here.", ""), more)
+	}
+	return append(body, droppedGrid(m.now, m.page.Dropped), more)
+}
+
+// droppedGrid returns dropped objects as a table.
+func droppedGrid(now time.Time, dropped []client.Dropped) g.Node {
+	list := grid{label: "Dropped objects", columns: []column{
+		{"Name", "wide"}, {"Dropped", ""}, {"By", ""}, {"Rows", "num"}, {"Size", "num"}, {"Can come back until", ""},
+		{"", "next"},
+	}}
+	for _, d := range dropped {
+		s := d.Summary
+		if s == nil {
+			s = &client.ObjectSummary{}
+		}
+		until := g.Group{agoOf(now, d.EndsAt)}
+		if d.Purge != client.PurgeNone && d.Purge != "" {
+			until = append(until, g.Text(" "), badge("warn", "purge "+d.Purge))
+		}
+		if d.Undrop != client.UndropYes {
+			until = append(until, h.Div(h.Class("faint"), text(d.Undrop)))
+		}
+		dropped := d.At
+		list.rows = append(list.rows, []cell{
+			{h.Span(h.Class("object"), icon(d.Kind), name(quotedLevels(d.Levels()...))), d.Name},
+			timed(now, &dropped), plain(caller(d.By)), numeric(number(s.Rows), s.Rows), numeric(size(s.Bytes), s.Bytes),
+			{until, timed(now, d.EndsAt).order}, plain(droppedActions(d)),
+		})
+	}
+	return list.node()
+}
+
+// droppedActions returns what a visitor can do with a dropped object.
+func droppedActions(d client.Dropped) g.Node {
+	if d.State != client.StateDropped {
+		return nil
+	}
+	within := client.Object{Warehouse: d.Warehouse, Namespace: d.Namespace}
+	ask := func(change, words string) g.Node {
+		return link(to(placeUndrop, within, "change", change, "id", d.ID, "name", d.Name), g.Text(words))
+	}
+	return h.Span(h.Class("actions"),
+		g.Iff(d.Undrop == client.UndropYes, func() g.Node { return ask("undrop", "bring back …") }),
+		ask("purge", "purge …"), ask("forget", "forget …"))
+}
+
+// loadUndrop prepares what becomes of a dropped object.
+func loadUndrop(_ context.Context, v *visit) (*page, error) {
+	within, id, dropped := v.object(), v.text("id"), v.query.Get("name")
+	shown := client.Object{Warehouse: within.Warehouse, Namespace: within.Namespace, Table: dropped}
+	made := prepared{key: newKey(), back: to(placeDropped, within), body: json.RawMessage("{}")}
+	rename := g.Node(nil)
+	switch change := v.text("change"); change {
+	case "undrop":
+		asked := client.UndropRequest{ID: id}
+		made.title, made.button, made.path = "Bring back", "Bring back "+dropped, client.RootManagement+"/undrop"
+		made.command = "moorage undrop " + wordsOf(shown)
+		if as := v.query.Get("as"); as != "" {
+			asked.As = &client.Identifier{Namespace: within.Namespace, Name: as}
+			made.command += " --as " + wordsOf(client.Object{Warehouse: defaultWarehouse, Namespace: within.Namespace,
+				Table: as})
+		}
+		body, err := json.Marshal(asked)
+		if err != nil {
+			return nil, err
+		}
+		made.body, made.back = body, to(placeBrowse, within)
+		made.says = []g.Node{
+			g.Group{h.Strong(name(dropped)),
+				g.Text(" comes back with its id, its rows, its grants, labels and maintenance.")},
+			g.Text("A purge that was asked for and has not begun is called off."),
+		}
+		rename = ask(to(placeUndrop, within, "change", change, "id", id, "name", dropped), h.Div(h.Class("tools"),
+			h.Label(g.Text("Under another name "), h.Input(h.Name("as"), h.Required())),
+			h.Button(g.Text("Prepare …"))))
+	case "purge":
+		made.title, made.button = "Purge", "Purge "+dropped
+		made.path = client.RootManagement + client.Path("dropped", id, change)
+		made.warnings = []string{"The files are deleted, and nothing brings them back."}
+		made.says = []g.Node{g.Group{g.Text("The purge of "), h.Strong(name(dropped)),
+			g.Text(" begins as soon as no engine may be reading its files.")}}
+	case "forget":
+		made.title, made.button = "Forget", "Forget "+dropped
+		made.path = client.RootManagement + client.Path("dropped", id, change)
+		made.warnings = []string{"It cannot be brought back by name. Its files stay, and can be registered."}
+		made.says = []g.Node{g.Group{g.Text("The server forgets "), h.Strong(name(dropped)), g.Text(" now.")}}
+	default:
+		return nil, &client.Error{Code: http.StatusBadRequest, Message: "There is no such change of a dropped object."}
+	}
+	return &page{
+		title: made.title, section: placeWarehouses, crumbs: append(crumbsOf(within), crumb{name: "Dropped"}),
+		body: g.Group{made.node(), rename},
+	}, nil
+}
+
+// droppedOf returns the dropped objects that had the name of an object, or nil if there are none or
+// the visitor may not see them.
+func droppedOf(ctx context.Context, v *visit, o client.Object) []client.Dropped {
+	leaf := o.Table + o.View
+	if leaf == "" {
+		return nil
+	}
+	within := client.Object{Warehouse: o.Warehouse, Namespace: o.Namespace}
+	page, err := listDropped(ctx, v, within, url.Values{"name": {leaf}, "ended": {"true"}})
+	if err != nil {
+		return nil // the failure that led here is what the visitor must know
+	}
+	return page.Dropped
+}
