@@ -219,6 +219,19 @@ func ShellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
+// CommandName returns the name of an object as commands of operators take it: its levels, from the
+// warehouse on, with dots between them. Levels with a dot, a blank or a quote are quoted.
+func CommandName(levels ...string) string {
+	names := make([]string, len(levels))
+	for i, level := range levels {
+		names[i] = level
+		if level == "" || strings.ContainsAny(level, ". \"") {
+			names[i] = `"` + strings.ReplaceAll(level, `"`, `""`) + `"`
+		}
+	}
+	return strings.Join(names, ".")
+}
+
 // Counted returns a number with its noun: "1 table", "2 tables".
 func Counted(n int, noun string) string {
 	if n == 1 {

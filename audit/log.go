@@ -215,6 +215,9 @@ func (l *Log) why(otherwise string) string {
 // Strict reports whether requests are refused while the log cannot write.
 func (l *Log) Strict() bool { return l.config.Strict }
 
+// LastDenials returns at most limit lines about denied requests of this process, the newest first.
+func (l *Log) LastDenials(limit int) []Line { return l.recent.last(limit) }
+
 // Denials returns the lines about a denied request. It searches the last DenialsMax denials of this
 // node. It returns nil if they contain no such lines.
 func (l *Log) Denials(requestID string) []Line { return l.recent.ofRequest(requestID) }

@@ -23,6 +23,17 @@ func (r *recent) add(line Line) {
 	r.next = (r.next + 1) % DenialsMax
 }
 
+// last returns at most limit lines, the newest first.
+func (r *recent) last(limit int) []Line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := make([]Line, 0, min(limit, len(r.lines)))
+	for i := range cap(found) {
+		found = append(found, r.lines[(r.next+len(r.lines)-1-i)%len(r.lines)])
+	}
+	return found
+}
+
 // ofRequest returns the lines of a request, the oldest first. It searches all lines, because it is
 // called rarely.
 func (r *recent) ofRequest(requestID string) (found []Line) {

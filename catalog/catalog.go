@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/activity"
 	"moorage/catalog/browse"
 	"moorage/catalog/claims"
 	"moorage/catalog/commit"
@@ -152,6 +153,7 @@ type parts struct {
 	vending    *vending.Vending
 	labels     *labelTexts
 	browse     *browse.Browse // has no caller
+	activity   *activity.Activity
 
 	now     func() time.Time
 	random  io.Reader
@@ -188,10 +190,11 @@ func New(config Config) (*Catalog, error) {
 		log:     config.Logger, undropWindow: config.UndropWindow, purgeDelay: config.PurgeDelay,
 		kickPurge: config.KickPurge,
 	}
+	p.activity = activity.New(config.Now())
 	p.labels, p.rows = newLabelTexts(records, config.Logger), rows.New()
 	p.browse = browse.New(browse.Config{
 		Ledger: records, Directory: names, Documents: p.documents, Guard: config.Guard, Store: config.Store,
-		Now: config.Now, Random: config.Random,
+		Now: config.Now, Random: config.Random, Activity: p.activity,
 	})
 	p.rebaser = rebase.New(names, p.documents, rebase.Config{
 		Refused: config.AppendRefused, Now: config.Now,
@@ -206,6 +209,7 @@ func New(config Config) (*Catalog, error) {
 		TransactionWait: min(config.TransactionWait, TransactionWaitMax),
 		KickPurge:       config.KickPurge, KickRecovery: config.KickRecovery, StagedFolder: config.StagedFolder,
 		TransactionBytes: config.TransactionBytes, CommitGroup: config.CommitGroup, Carried: config.CommitsCarried,
+		Activity: p.activity,
 		RaceLost: config.RaceLost, Moved: config.AppendsMoved,
 	})
 	p.vending = vending.New(vending.Config{
@@ -262,6 +266,9 @@ func (c *Catalog) Warehouses() *warehouses.Warehouses { return c.warehouses.As(c
 
 // Browse returns the verbs for looking at objects, for the caller of c.
 func (c *Catalog) Browse() *browse.Browse { return c.browse.As(c.caller) }
+
+// Activity returns what this node remembers of commits and loads.
+func (c *Catalog) Activity() *activity.Activity { return c.activity }
 
 // History returns the feed of the changes of the store.
 func (c *Catalog) History() *history.Feed { return c.history }

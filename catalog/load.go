@@ -3,8 +3,10 @@ package catalog
 import (
 	"context"
 	"errors"
+	"time"
 
 	"moorage"
+	"moorage/catalog/activity"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
@@ -71,6 +73,11 @@ func (c *Catalog) resolve(ctx context.Context, v gate.Verb, on moorage.Identifie
 // with the views through which the caller came.
 func (c *Catalog) load(ctx context.Context, v gate.Verb, ident moorage.Identifier, through []moorage.Identifier) (
 	*commit.Version, directory.Asker, error) {
+	measured := c.activity.Loads()
+	var began time.Time
+	if measured {
+		began = c.now()
+	}
 	resolved, err := c.resolve(ctx, v, ident, through...)
 	if err != nil {
 		return nil, resolved.By, err
@@ -89,6 +96,10 @@ func (c *Catalog) load(ctx context.Context, v gate.Verb, ident moorage.Identifie
 	}
 	if err != nil {
 		return nil, resolved.By, err
+	}
+	if measured {
+		now := c.now()
+		c.activity.Loaded(now, activity.Table{ID: found.Pointer.ID, Ident: ident}, now.Sub(began))
 	}
 	return commit.VersionOf(found, ident, document), resolved.By, nil
 }

@@ -42,5 +42,11 @@
 // once. If an owner did not answer or did not know the outcome, the node does not forward to it for
 // 6 s.
 //
+// # What nodes remember
+//
+// Some answers have what each node remembers. The node that a client asks sends such a request to all
+// other members (AskAll), with the caller, and joins the answers. A node that does not answer within
+// a few seconds is named in the joined answer.
+//
 // It must not know the catalog, SQL, or how requests are read.
 package cluster

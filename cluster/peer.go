@@ -76,7 +76,8 @@ func Arrive(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := decodeCaller(r.Header.Get(headerCaller))
 		from := r.Header.Get(headerForwarded)
-		if err != nil || from == "" || r.Method != http.MethodPost {
+		isKnown := r.Method == http.MethodPost || r.Method == http.MethodGet
+		if err != nil || from == "" || !isKnown {
 			http.Error(w, "not a request that a node forwards", http.StatusMisdirectedRequest)
 			return
 		}

@@ -94,6 +94,9 @@ func TestAPIKeyEnds(t *testing.T) {
 	f.clock.Advance(91 * 24 * time.Hour)
 	_, err = f.ask("Bearer " + key.Text)
 	wantReason(t, f, err, "key:etl "+key.ID+": ended 2026-09-29T12:00:00Z")
+	if text := moorage.MessageOf(err); text != "The credentials expired at 2026-09-29T12:00:00Z: get new ones" {
+		t.Errorf("the owner of a key that ended is told %q", text)
+	}
 	if _, err = f.ask("Bearer " + second.Text); err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
 	"strings"
@@ -116,10 +117,12 @@ func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 	return caller, nil
 }
 
-// Texts for clients. Every fault of a credential has the same text.
+// Texts for clients. Every fault of a credential has the same text, but one: the sender of a genuine
+// credential that has expired learns when it did.
 const (
 	textNone    = "Authentication required: the request has no credentials"
 	textRefused = "Invalid credentials"
+	textEnded   = "The credentials expired at %s: get new ones"
 )
 
 // kindError converts the error of a failed authentication into an error with a kind. If the
@@ -131,10 +134,13 @@ func (a *Authenticator) kindError(address string, err error) error {
 	}
 	a.note(address, refused)
 	text := textRefused
-	if refused.reason == reasonNone {
+	switch {
+	case refused.reason == reasonNone:
 		text = textNone
-	} else if !a.failures.add(address) {
+	case !a.failures.add(address):
 		return errTooMany()
+	case !refused.ended.IsZero():
+		text = fmt.Sprintf(textEnded, refused.ended.UTC().Format(time.RFC3339))
 	}
 	return &moorage.Error{Kind: moorage.KindNotAuthorized, Message: text, Err: refused}
 }

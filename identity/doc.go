@@ -36,7 +36,8 @@
 //
 // # Failures
 //
-// A credential that is not accepted is KindNotAuthorized, with one text for all reasons.
+// A credential that is not accepted is KindNotAuthorized, with one text for all reasons. Only the
+// sender of a genuine credential that has expired gets another one, with the time.
 // Config.Refused gets the reason, in one of a few words. The number of failures from one address is
 // limited. A correct secret is always accepted, so no caller can lock out another.
 package identity

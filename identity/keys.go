@@ -49,7 +49,8 @@ func (k APIKey) refusal(id string, hash [32]byte, now time.Time) error {
 			continue
 		}
 		if !now.Before(known.Ends) {
-			return refuseKey(k.Principal, id, "ended "+known.Ends.UTC().Format(time.RFC3339))
+			reason := k.Principal + " " + id + ": ended " + known.Ends.UTC().Format(time.RFC3339)
+			return &refusal{reason: reason, isKey: true, ended: known.Ends}
 		}
 		return refuseKey(k.Principal, id, "principal is disabled")
 	}

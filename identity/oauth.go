@@ -181,6 +181,9 @@ func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller mo
 			a.note(r.address, refused)
 		}
 		err = oauthErrorf(codeClient, "Invalid credentials")
+		if !refused.ended.IsZero() {
+			err = oauthErrorf(codeClient, textEnded, refused.ended.UTC().Format(time.RFC3339))
+		}
 	}
 	return key.caller, true, err
 }

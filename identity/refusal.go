@@ -1,6 +1,10 @@
 package identity
 
-import "moorage"
+import (
+	"time"
+
+	"moorage"
+)
 
 // Reasons for refusing a credential, as texts for logs.
 const (
@@ -30,6 +34,8 @@ const (
 type refusal struct {
 	reason string
 	isKey  bool // reason names a key of the store, whose secret the sender has or had
+	// ended is when a credential ended that was valid before. It is zero for other reasons.
+	ended time.Time
 }
 
 func refuse(reason string) error { return &refusal{reason: reason} }
@@ -39,6 +45,9 @@ func refuse(reason string) error { return &refusal{reason: reason} }
 func refuseKey(principal, id, why string) error {
 	return &refusal{reason: principal + " " + id + ": " + why, isKey: true}
 }
+
+// refuseExpired returns the refusal of a token that was valid until ended.
+func refuseExpired(ended time.Time) error { return &refusal{reason: reasonExpired, ended: ended} }
 
 // Error returns the reason. Clients must not see it.
 func (r *refusal) Error() string { return "credentials refused: " + r.reason }

@@ -178,7 +178,7 @@ func (c claims) checkTimes(now time.Time, longest, slack time.Duration) (ends ti
 	case isIssued && ends.Sub(issued) > longest, ends.Sub(now) > longest+leeway:
 		return time.Time{}, refuse(reasonLifetime)
 	case !now.Before(ends.Add(slack)):
-		return ends, refuse(reasonExpired)
+		return ends, refuseExpired(ends)
 	}
 	return ends, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"moorage"
 	"moorage/access"
+	"moorage/catalog/activity"
 	"moorage/catalog/browse"
 	"moorage/internal/web"
 	"moorage/management/client"
@@ -21,6 +22,8 @@ type Browse interface {
 	Objects(ctx context.Context, of browse.Listing, page moorage.Page) ([]browse.Row, string, error)
 	Search(ctx context.Context, asked browse.Search) (rows []browse.Row, more bool, err error)
 	Stats(ctx context.Context, warehouse string, maxAge time.Duration) (browse.Stats, error)
+	Health(ctx context.Context, ident moorage.Identifier, deep bool) (browse.Health, error)
+	Refusals(ctx context.Context, kind access.Kind, ident moorage.Identifier, limit int) ([]activity.Refusal, error)
 }
 
 // browseOperations returns the operations that show objects.
@@ -30,6 +33,7 @@ func (s *server) browseOperations() []operation {
 		{"listObjects", http.MethodGet, "/objects", s.listObjects},
 		{"searchObjects", http.MethodGet, "/search", s.searchObjects},
 		{"loadStats", http.MethodGet, "/warehouses/{name}/stats", s.loadStats},
+		{"loadHealth", http.MethodGet, "/health", s.loadHealth},
 	}
 }
 

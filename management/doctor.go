@@ -85,8 +85,8 @@ func findingsOf(ctx context.Context, sources []findingSource, page moorage.Page)
 }
 
 // findNotices returns the findings that the node reports about itself.
-func (s *server) findNotices(context.Context, string, int) ([]client.Finding, string, error) {
-	return s.config.Findings(), "", nil
+func (s *server) findNotices(ctx context.Context, _ string, _ int) ([]client.Finding, string, error) {
+	return s.config.Findings(ctx), "", nil
 }
 
 func (s *server) findTransactions(ctx context.Context, after string, limit int) ([]client.Finding, string, error) {

@@ -22,6 +22,7 @@ import (
 	"moorage"
 	"moorage/audit"
 	"moorage/catalog"
+	"moorage/catalog/activity"
 	"moorage/catalog/gate"
 	"moorage/check"
 	"moorage/internal/web"
@@ -38,7 +39,7 @@ type Config struct {
 	// Check checks the whole store, as check.Checker does.
 	Check func(ctx context.Context) (check.Report, error)
 	// Findings returns the findings that this node reports about itself. Default: no findings.
-	Findings func() []client.Finding
+	Findings func(ctx context.Context) []client.Finding
 	// Backup copies the store to a new folder called name, in a folder that Backup chooses, and
 	// returns when the copy is durable. It checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (client.Backup, error)
@@ -90,6 +91,18 @@ type Config struct {
 	// there is no log.
 	Note    func(line audit.Line)
 	Denials func(requestID string) []audit.Line
+	// LastDenials returns at most limit lines about denied requests, the newest first. Default: there
+	// is no log.
+	LastDenials func(limit int) []audit.Line
+	// Activity is what this node remembers. Default: an Activity of its own.
+	Activity *activity.Activity
+	// Node is the name of this node, and Nodes returns how many nodes this one knows, with itself.
+	// Default: 1.
+	Node  string
+	Nodes func() int
+	// AskPeers sends a request that reads to the other nodes, in the name of caller. Default: there
+	// are no other nodes.
+	AskPeers func(r *http.Request, caller moorage.Caller) []PeerAnswer
 	// Stopping is closed when the server begins to stop. Then the server answers clients that wait
 	// for a lease or for work. Default: never closed.
 	Stopping <-chan struct{}
@@ -115,7 +128,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Findings == nil {
-		c.Findings = func() []client.Finding { return nil }
+		c.Findings = func(context.Context) []client.Finding { return nil }
 	}
 	if c.Health == nil {
 		c.Health = func(string, string) *client.StorageHealth { return nil }
@@ -140,6 +153,18 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.LastDenials == nil {
+		c.LastDenials = func(int) []audit.Line { return nil }
+	}
+	if c.Activity == nil {
+		c.Activity = activity.New(c.Now())
+	}
+	if c.Nodes == nil {
+		c.Nodes = func() int { return 1 }
+	}
+	if c.AskPeers == nil {
+		c.AskPeers = func(*http.Request, moorage.Caller) []PeerAnswer { return nil }
 	}
 	return c
 }
@@ -215,7 +240,8 @@ func (s *server) operations() []operation {
 		{"claimWork", post, "/work", s.changeThatWaits(s.claimWork)},
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
-	}, s.labelOperations(), s.browseOperations(), s.versionOperations(), s.droppedOperations())
+	}, s.labelOperations(), s.browseOperations(), s.activityOperations(), s.versionOperations(),
+		s.droppedOperations())
 }
 
 //go:embed openapi.yaml

@@ -224,6 +224,8 @@ func TestExamples(t *testing.T) {
 			target += "?warehouse=default&path=sales%1Forders"
 		case "listObjects", "listDropped":
 			target += "?warehouse=default"
+		case "listRefusals":
+			target += "?warehouse=default"
 		case "searchObjects":
 			target += "?q=orders"
 		}
@@ -233,7 +235,7 @@ func TestExamples(t *testing.T) {
 		if op.id == "releaseLeases" {
 			target += "?holder=spark"
 		}
-		if slices.Contains([]string{"loadMetadata", "diffVersions", "readRows", "rollbackTable"}, op.id) {
+		if slices.Contains([]string{"loadMetadata", "diffVersions", "readRows", "rollbackTable", "loadHealth"}, op.id) {
 			target += "?warehouse=w&namespace=a&table=t"
 		}
 		f := &fake{}

@@ -53,13 +53,29 @@ type namedEntry struct {
 // content (data or deletes) is not the content that the list has for it.
 func (m Manifest) Entries(body io.Reader) iter.Seq2[NamedFile, error] {
 	return func(yield func(NamedFile, error) bool) {
-		reader, err := openStream(body, namedSchema)
+		for e, err := range decodeEntries[namedEntry](m, body, namedSchema) {
+			if err == nil {
+				err = m.check(e.Status, e.File.Content, e.File.Path)
+			}
+			if !yield(NamedFile{e.File.Path, e.Status == int32(Deleted)}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// decodeEntries yields the entries of a manifest as values of type E. choose returns the schema for
+// reading them. It ends with the first error, which Entries describes.
+func decodeEntries[E any](m Manifest, body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) iter.Seq2[E, error] {
+	return func(yield func(E, error) bool) {
+		var e, none E
+		reader, err := openStream(body, choose)
 		if err == nil {
 			defer reader.Close()
 			err = m.checkHeader(reader.Metadata())
 		}
 		for count := 0; err == nil; count++ {
-			var e namedEntry
+			e = none
 			_, err = guard(func() (struct{}, error) { return struct{}{}, reader.Decode(&e) })
 			if errors.Is(err, io.EOF) {
 				return
@@ -67,31 +83,39 @@ func (m Manifest) Entries(body io.Reader) iter.Seq2[NamedFile, error] {
 			if err == nil && count == EntriesMax {
 				err = tooMuch("over %d files", EntriesMax)
 			}
-			if err == nil {
-				err = m.check(e)
-			}
-			if err == nil && !yield(NamedFile{e.File.Path, e.Status == int32(Deleted)}, nil) {
+			if err == nil && !yield(e, nil) {
 				return
 			}
 		}
-		yield(NamedFile{}, err)
+		yield(none, err)
 	}
 }
 
 // namedSchema returns the schema for reading the entries of a manifest. It is a part of the
 // manifest's own schema.
 func namedSchema(reader *ocf.Reader) (*avro.Schema, error) {
-	root := *reader.Schema().Root()
+	root, _, err := entrySchema(reader, "content", "file_path")
+	if err != nil {
+		return nil, err
+	}
+	return root.Schema()
+}
+
+// entrySchema returns the part of a manifest's own schema that has the status of an entry, and
+// these members of its file. file is the schema of the file, within root.
+func entrySchema(reader *ocf.Reader, members ...string) (root avro.SchemaNode, file *avro.SchemaNode, err error) {
+	root = *reader.Schema().Root()
 	root.Fields = fieldsNamed(root.Fields, "status", "data_file")
 	for i := range root.Fields {
 		if root.Fields[i].Name == "data_file" {
-			root.Fields[i].Type.Fields = fieldsNamed(root.Fields[i].Type.Fields, "content", "file_path")
-			if len(root.Fields) == 2 && len(root.Fields[i].Type.Fields) > 0 {
-				return root.Schema()
+			file = &root.Fields[i].Type
+			file.Fields = fieldsNamed(file.Fields, members...)
+			if len(root.Fields) == 2 && len(file.Fields) > 0 {
+				return root, file, nil
 			}
 		}
 	}
-	return nil, errors.New("it is no manifest: its entries have no status, or no file")
+	return root, nil, errors.New("it is no manifest: its entries have no status, or no file")
 }
 
 // fieldsNamed returns the fields with one of the names, in a new slice.
@@ -125,8 +149,8 @@ func (m Manifest) checkHeader(header map[string][]byte) error {
 }
 
 // check refuses an entry that a manifest of its kind cannot have.
-func (m Manifest) check(e namedEntry) error {
-	switch status, content := e.Status, e.File.Content; {
+func (m Manifest) check(status, content int32, path string) error {
+	switch {
 	case status < int32(Existing) || status > int32(Deleted):
 		return fmt.Errorf("an entry has the status %d, which is not known", status)
 	case content < int32(Data) || content > int32(EqualityDeletes):
@@ -134,7 +158,7 @@ func (m Manifest) check(e namedEntry) error {
 	case (content != int32(Data)) != m.deletes:
 		return fmt.Errorf("a file of the content %d is in a manifest of another one", content)
 	}
-	return checkName(e.File.Path)
+	return checkName(path)
 }
 
 // guard turns a panic of the Avro decoder into an error, because clients write the files that it

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 
 	"moorage/metadata/schema"
@@ -191,6 +192,32 @@ func (d *Document) Snapshots() iter.Seq[Snapshot] {
 			}
 		}
 	}
+}
+
+// Head returns the current snapshot, which is the head of the branch main. has is false if there is
+// none.
+func (d *Document) Head() (head Snapshot, has bool) {
+	at, has := d.snapshotAt.find(d.arrays[snapshots], d.currentSnapshotID)
+	if !has {
+		return head, false
+	}
+	s := d.snapshot(d.arrays[snapshots].at(at))
+	return s.export(), true
+}
+
+// HeadTotal returns the number that the summary of the current snapshot has for key, such as
+// total-position-deletes. It is Unsaid without such a number.
+func (d *Document) HeadTotal(key string) int64 {
+	at, has := d.snapshotAt.find(d.arrays[snapshots], d.currentSnapshotID)
+	if !has {
+		return Unsaid
+	}
+	head := d.snapshot(d.arrays[snapshots].at(at))
+	n, err := strconv.ParseInt(head.summaryValue(key), 10, 64)
+	if err != nil || n < 0 {
+		return Unsaid
+	}
+	return n
 }
 
 func (d *Document) snapshot(e element) snapshot {

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"fmt"
 	"strings"
 
 	"moorage"
@@ -72,8 +73,26 @@ func decodeRequirement(o jsontext.Fields) (r Requirement, err error) {
 // unmet returns the error of a requirement that does not hold. After this error clients refresh and
 // retry.
 func unmet(format string, args ...any) error {
-	return moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: "+format, args...)
+	return unmetBecause(&UnmetError{}, format, args...)
 }
+
+// unmetBecause is unmet with its cause.
+func unmetBecause(cause *UnmetError, format string, args ...any) error {
+	return &moorage.Error{
+		Kind: moorage.KindCommitFailed, Message: "Requirement failed: " + fmt.Sprintf(format, args...), Err: cause,
+	}
+}
+
+// UnmetError is the cause of the error of a requirement that does not hold. Ref is the branch or tag
+// that the requirement names, or empty. Nil for Expected or Found means that there must be, or is, no
+// such ref.
+type UnmetError struct {
+	Ref             string
+	Expected, Found *int64 // snapshots
+}
+
+// Error returns the text of the error. Clients see the text of the requirement's error.
+func (e *UnmetError) Error() string { return "metadata: a requirement does not hold" }
 
 func requireNoTable(d *Document) error {
 	if d == nil {
@@ -113,16 +132,29 @@ func (want refHead) check(d *Document) error {
 	r := d.ref(want.ref)
 	switch {
 	case r == nil && want.snapshot.given:
-		return unmet("branch or tag %s is missing, expected %d", jsontext.Clip(want.ref), want.snapshot.value)
+		return unmetBecause(want.unmet(r), "branch or tag %s is missing, expected %d", jsontext.Clip(want.ref), want.snapshot.value)
 	case r == nil:
 		return nil
 	case !want.snapshot.given:
-		return unmet("%s %s was created concurrently", r.kind(), jsontext.Clip(want.ref))
+		return unmetBecause(want.unmet(r), "%s %s was created concurrently", r.kind(), jsontext.Clip(want.ref))
 	case r.snapshotID != want.snapshot.value:
-		return unmet("%s %s has changed: expected id %d != %d", r.kind(), jsontext.Clip(want.ref),
+		return unmetBecause(want.unmet(r), "%s %s has changed: expected id %d != %d", r.kind(), jsontext.Clip(want.ref),
 			want.snapshot.value, r.snapshotID)
 	}
 	return nil
+}
+
+// unmet returns the cause of the failure of want. r is the ref, or nil.
+func (want refHead) unmet(r *ref) *UnmetError {
+	cause := &UnmetError{Ref: want.ref}
+	if expected := want.snapshot.value; want.snapshot.given {
+		cause.Expected = &expected
+	}
+	if r != nil {
+		found := r.snapshotID
+		cause.Found = &found
+	}
+	return cause
 }
 
 func requireInt(o jsontext.Fields, key, what string, actual func(*Document) int) (func(*Document) error, error) {

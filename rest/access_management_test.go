@@ -91,6 +91,7 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 			return management.Drawn{ID: cmp.Or(id, "drawn"), SHA256: sha256.Sum256([]byte("text")), Text: "text"}, nil
 		},
 		Denials:       func(string) []audit.Line { return make([]audit.Line, 1) },
+		Activity:      w.catalog.Activity(),
 		Authenticates: true,
 	})
 }
@@ -280,6 +281,9 @@ func managementCells() []managementCell {
 		{operation: "listChanges", method: "GET", path: "/changes"},
 		{operation: "searchObjects", method: "GET", path: "/search?q=a"},
 		{operation: "loadStats", method: "GET", path: "/warehouses/w/stats", object: "w"},
+		{operation: "loadHealth", method: "GET", path: "/health?warehouse=w&namespace=a&table=t&deep=true", object: "w/a/t"},
+		{operation: "loadTop", method: "GET", path: "/top"},
+		{operation: "listDenials", method: "GET", path: "/denials"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w", object: "w"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w&path=a", object: "w/a"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w&path=a%1Ft", object: "w/a/t"},
@@ -305,6 +309,7 @@ func managementCells() []managementCell {
 			return fmt.Sprintf(`{"changes":[{"change":%q,"object":%s,"grantee":"staff","privileges":["describe"]}]}`, change, object[0])
 		}
 		cells = append(cells,
+			on("listRefusals", "GET", "/refusals?"+object[1], "", 0),
 			on("listGrants", "GET", "/grants?"+object[1], "", 0),
 			on("changeGrants", "POST", "/grants", change("grant"), access.Describe),
 			on("changeGrants", "POST", "/grants", change("revoke"), access.Describe),

@@ -1,6 +1,6 @@
-// Package browse has the verbs for looking at objects: what a name is, what is in a container, and
-// which names have some words. It reads records, and metadata documents only of single objects. It
-// changes nothing.
+// Package browse has the verbs for looking at objects: what a name is, what is in a container, which
+// names have some words, and in what state a table is. It reads records, and metadata documents and
+// manifests only of single objects. It changes nothing.
 package browse
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	"moorage"
 	"moorage/access"
+	"moorage/catalog/activity"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
@@ -26,6 +27,8 @@ type Config struct {
 	Documents *documents.Documents
 	// Guard decides about requests. If it is nil, every caller sees everything.
 	Guard *gate.Guard
+	// Activity is what this node remembers of commits.
+	Activity *activity.Activity
 	// Store is the store of the ledger, for reading the order of changes.
 	Store  registry.Store
 	Now    func() time.Time
@@ -48,16 +51,19 @@ type parts struct {
 	documents *documents.Documents
 	guard     *gate.Guard
 	random    io.Reader
+	now       func() time.Time
+	activity  *activity.Activity
 	names     *names
 	counts    *counts
+	deep      chan struct{} // has room for the deep looks that run
 }
 
 // New returns a Browse over the parts of config. It has no caller yet: see As.
 func New(config Config) *Browse {
 	return &Browse{parts: &parts{
 		ledger: config.Ledger, directory: config.Directory, documents: config.Documents, guard: config.Guard,
-		random: config.Random, names: newNames(config.Ledger, config.Store),
-		counts: newCounts(config.Ledger, config.Now),
+		random: config.Random, now: config.Now, activity: config.Activity, names: newNames(config.Ledger, config.Store),
+		counts: newCounts(config.Ledger, config.Now), deep: make(chan struct{}, deepAtOnce),
 	}}
 }
 

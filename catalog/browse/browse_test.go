@@ -38,6 +38,7 @@ type world struct {
 	*catalog.Catalog
 	t     *testing.T
 	ctx   context.Context
+	files storage.Store
 	kinds map[string]access.Kind // by name, with slashes: the warehouse first
 }
 
@@ -49,7 +50,7 @@ func newWorld(t *testing.T, store registry.Store) *world {
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	})
 	testkit.Must(t, err)
-	w := &world{made.As(moorage.Anonymous()), t, t.Context(), make(map[string]access.Kind)}
+	w := &world{made.As(moorage.Anonymous()), t, t.Context(), files, make(map[string]access.Kind)}
 	for _, name := range []string{"w", "other"} {
 		_, err := w.Warehouses().Create(w.ctx, warehouses.Spec{Name: name, Location: "file:///" + name})
 		testkit.Must(t, err)

@@ -391,6 +391,9 @@ func CheckFolder(roots []string, folder string) error {
 	return err
 }
 
+// rootsShown is how many allowed locations a refusal names.
+const rootsShown = 5
+
 // claimPath returns the normalised form of location and the folders above it. The nearest folder is
 // first, and the top of the disk or bucket is last. The folders above the root are included because
 // one warehouse's root may lie within another's, and roots can change. The location must be below
@@ -423,8 +426,8 @@ func claimPath(roots []string, location string) (normalised string, folders []st
 	}
 	if !within {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest,
-			"Location is outside the warehouse locations (add one with moorage warehouse change --allow-location): %s",
-			location)
+			"Location is outside the warehouse locations (add one with moorage warehouse change --allow-location): %s; "+
+				"allowed are %s", location, strings.Join(roots[:min(len(roots), rootsShown)], ", "))
 	}
 	for _, folder := range place.Ancestors() { // no table can live in the topmost folder
 		folders = append(folders, folder.String())

@@ -51,8 +51,10 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 		ground = Ground{}
 		base = nil                                                // frees its memory
 		waiting, stop := context.WithTimeout(ctx, RequestTimeout) // also ends if the client disconnects
+		began := p.now()
 		mine, err = p.queue.take(waiting, found.Pointer.ID, e)
 		stop()
+		e.waited = p.now().Sub(began)
 		if err != nil {
 			return Outcome{}, moorage.E("commit.runEdit", e.Ident.String(), moorage.KindUnavailable, err)
 		}

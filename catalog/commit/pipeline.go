@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/activity"
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
@@ -52,6 +53,8 @@ type Config struct {
 	// RaceLost is called with a pointer on which an edit lost the compare-and-set. It must not
 	// block. Default: does nothing.
 	RaceLost func(pointer registry.ID)
+	// Activity remembers how commits ended. Default: an Activity of its own.
+	Activity *activity.Activity
 	// Moved is called with the number of commits in a new version that were moved on top of a newer
 	// base. Default: does nothing.
 	Moved func(commits int)
@@ -81,6 +84,7 @@ type Pipeline struct {
 	raceLost                             func(pointer registry.ID)
 	transactionBytes                     int64
 
+	activity     *activity.Activity
 	transactions *txlog.Log
 	leases       leaseReader
 	queue        *queue
@@ -112,6 +116,9 @@ func New(config Config) *Pipeline {
 	if config.Moved == nil {
 		config.Moved = func(int) {}
 	}
+	if config.Activity == nil {
+		config.Activity = activity.New(config.Now())
+	}
 	return &Pipeline{
 		gate: config.Gate, ledger: config.Ledger, locks: config.Locks, directory: config.Directory,
 		claims: config.Claims, documents: config.Documents, now: config.Now, log: config.Logger,
@@ -121,6 +128,7 @@ func New(config Config) *Pipeline {
 		commitGroup:  config.CommitGroup, carried: config.Carried, moved: config.Moved, raceLost: config.RaceLost,
 		transactionBytes: config.TransactionBytes,
 
+		activity:     config.Activity,
 		transactions: txlog.New(config.Ledger),
 		leases:       leaseReader{config.Ledger},
 		queue:        newQueue(),
@@ -162,6 +170,10 @@ func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, 
 func (p *Pipeline) run(ctx context.Context, w *work) (outcome Outcome, err error) {
 	if w.Silent {
 		defer func() { outcome = Outcome{} }()
+	}
+	if len(w.Edits) > 0 {
+		began := p.now()
+		defer func() { err = p.note(ctx, w, began, err) }()
 	}
 	switch {
 	case len(w.Edits) == 0:

@@ -17,8 +17,9 @@ import (
 type work struct {
 	Intent
 	row     gate.Row
-	key     *ledger.Key // nil if the request has none
-	applied bool        // the intent has an effect, stored with the outcome of its key
+	key     *ledger.Key   // nil if the request has none
+	applied bool          // the intent has an effect, stored with the outcome of its key
+	waited  time.Duration // for other commits of the table or view
 	// happened is the change that had the effect. heads are the snapshots at the head of branch
 	// main after that change, by table id.
 	happened registry.Change

@@ -10,6 +10,10 @@ const (
 	ListObjects   Verb = "list-objects"
 	SearchObjects Verb = "search-objects" // shows what the caller sees
 	LoadStats     Verb = "load-stats"
+	LoadHealth    Verb = "load-health"
+	ListRefusals  Verb = "list-refusals" // of commits
+	ListDenials   Verb = "list-denials"
+	LoadTop       Verb = "load-top"
 )
 
 // browsing returns the rows of the verbs for looking at objects. The Guard admits those on an
@@ -22,6 +26,10 @@ func browsing() []Row {
 		{Verb: LoadObject, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadObject"}},
 		{Verb: ListObjects, On: access.Server, Reads: true, AskedLater: true, Management: []string{"listObjects"}},
 		{Verb: LoadStats, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadStats"}},
+		{Verb: LoadHealth, On: access.Table, Reads: true, Management: []string{"loadHealth"}},
+		{Verb: ListRefusals, On: access.Server, Reads: true, AskedLater: true, Management: []string{"listRefusals"}},
+		{Verb: ListDenials, On: access.Server, Reads: true, Management: []string{"listDenials"}},
+		{Verb: LoadTop, On: access.Server, Reads: true, Management: []string{"loadTop"}},
 		{Verb: SearchObjects, On: access.Server, Reads: true, Management: []string{"searchObjects"}},
 	}
 }
@@ -35,6 +43,10 @@ func browsingAsks() map[Verb][]Ask {
 		LoadObject:    {{Of: OfObject, For: access.Describe}},
 		ListObjects:   {{Of: OfObject, For: access.See}}, // rows have more if the caller has describe
 		LoadStats:     {{Of: OfObject, For: access.Describe}},
+		LoadHealth:    {{Of: OfObject, For: access.Describe}},
+		ListRefusals:  {{Of: OfObject, For: access.Describe}},
+		ListDenials:   {{Of: OfServer, For: access.Audit}},
+		LoadTop:       {{Of: OfServer, For: access.Operate}},
 		SearchObjects: {{Of: OfServer, For: access.See}},
 	}
 }

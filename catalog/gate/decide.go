@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -120,9 +121,11 @@ func (g *Guard) check(v *view, caller moorage.Caller, now time.Time) error {
 	case access.GranteeOf(caller.Name) != access.IsPrincipal:
 		return moorage.Errorf(moorage.KindNotAuthorized, "Not authenticated")
 	case principal.Disabled,
-		caller.KeyID != "" && !v.KeyLives(caller.KeyID, caller.KeyGeneration, now),
-		!caller.Ends.IsZero() && !now.Before(caller.Ends):
+		caller.KeyID != "" && !v.KeyLives(caller.KeyID, caller.KeyGeneration, now):
 		return moorage.Errorf(moorage.KindNotAuthorized, "Invalid credentials")
+	case !caller.Ends.IsZero() && !now.Before(caller.Ends):
+		return moorage.Errorf(moorage.KindNotAuthorized, "The credentials expired at %s: get new ones",
+			caller.Ends.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -146,8 +149,31 @@ func (q Question) Refusal(decision access.Decision) error {
 	return Hide(missing)
 }
 
-// Forbidden returns the error for a caller that sees object but lacks privileges on it.
+// Forbidden returns the error for a caller that sees object but lacks privileges on it. It names the
+// command that shows why.
 func Forbidden(object Object, lacks access.Privileges) error {
+	asked := access.Describe
+	if words := lacks.Words(); len(words) > 0 {
+		asked, _ = access.Parse(words[:1])
+	}
+	return moorage.Errorf(moorage.KindForbidden, "%s; why: moorage explain %s on %s", forbiddenText(object, lacks), asked,
+		commandName(object))
+}
+
+// commandName returns the kind and the name of an object as commands take them.
+func commandName(object Object) string {
+	if object.Kind() == access.Server {
+		return "server"
+	}
+	levels := append([]string{object.Ident.Warehouse}, object.Ident.Namespace...)
+	if object.Ident.Name != "" {
+		levels = append(levels, object.Ident.Name)
+	}
+	return object.Kind().String() + " " + moorage.ShellWord(moorage.CommandName(levels...))
+}
+
+// forbiddenText returns the text for a caller that lacks privileges on object.
+func forbiddenText(object Object, lacks access.Privileges) string {
 	name := object.Kind().String()
 	switch object.Kind() {
 	case access.Server:
@@ -160,9 +186,9 @@ func Forbidden(object Object, lacks access.Privileges) error {
 		name += " " + object.Ident.String()
 	}
 	if lacks == access.See {
-		return moorage.Errorf(moorage.KindForbidden, "Not allowed: see %s", name)
+		return "Not allowed: see " + name
 	}
-	return moorage.Errorf(moorage.KindForbidden, "Not allowed: %s on %s", lacks, name)
+	return fmt.Sprintf("Not allowed: %s on %s", lacks, name)
 }
 
 // Hide returns missing with the mark Hidden, for a caller that must not learn that the object

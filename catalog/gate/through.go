@@ -149,5 +149,5 @@ func forbiddenToOwner(q Question, walk *access.Walk) error {
 		view = q.Through.Views[at-1]
 	}
 	return moorage.Errorf(moorage.KindForbidden, "%s, for the owner of view %s",
-		moorage.MessageOf(Forbidden(q.Object, walk.Missing)), view.Object.Ident)
+		forbiddenText(q.Object, walk.Missing), view.Object.Ident)
 }

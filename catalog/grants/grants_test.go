@@ -42,7 +42,7 @@ func TestAccess(t *testing.T) {
 		catalogkit.WantSame(t, "load of a hidden namespace", err, gate.NoSuchNamespace(moorage.Namespace{"other"}))
 		err = bob.DropTable(ctx, ident("t"), catalog.DropOptions{})
 		catalogkit.WantKind(t, err, moorage.KindForbidden)
-		if text := moorage.MessageOf(err); text != "Not allowed: drop on table ns.t" {
+		if text := moorage.MessageOf(err); text != "Not allowed: drop on table ns.t; why: moorage explain drop on table w.ns.t" {
 			t.Errorf("drop of a table that is only read: %s", text)
 		}
 		_, err = bob.CreateNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{"mine"}, nil)

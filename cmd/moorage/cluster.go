@@ -23,6 +23,7 @@ import (
 	"moorage/cluster"
 	"moorage/internal/cli"
 	"moorage/locks"
+	"moorage/management"
 	"moorage/registry"
 	"moorage/registry/postgres"
 	"moorage/rest"
@@ -176,6 +177,37 @@ func (p *peers) restRouter() rest.Router {
 		return nil
 	}
 	return p.router
+}
+
+// count returns how many nodes this one knows, with itself.
+func (p *peers) count() int {
+	if p == nil {
+		return 1
+	}
+	return max(len(p.membership.View().Members), 1)
+}
+
+// versions returns the version of each node that this one knows, with its own.
+func (p *peers) versions() []string {
+	if p == nil || len(p.membership.View().Members) == 0 {
+		return []string{version()}
+	}
+	var all []string
+	for _, member := range p.membership.View().Members {
+		all = append(all, member.Version)
+	}
+	return all
+}
+
+// ask sends a request that reads to the other nodes, in the name of caller.
+func (p *peers) ask(request *http.Request, caller moorage.Caller) (answers []management.PeerAnswer) {
+	if p == nil {
+		return nil
+	}
+	for _, answer := range p.router.AskAll(request, caller) {
+		answers = append(answers, management.PeerAnswer(answer))
+	}
+	return answers
 }
 
 // raceLost returns the function that the catalog must call when a commit lost a race.

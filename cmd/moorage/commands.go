@@ -25,6 +25,8 @@ func commands() map[string]cli.Action {
 		"tree":     people(tree),
 		"changes":  people(changes),
 		"show":     people(show),
+		"health":   people(health),
+		"top":      people(top),
 		"find":     people(findObjects),
 		"mk":       people(makeNamespace),
 		"mv":       people(renameObject),

@@ -399,7 +399,8 @@ func openPort(ctx context.Context, address, flag string) (net.Listener, error) {
 	listener, err := config.Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s is in use by another process; choose another address with %s", address, flag)
+		return nil, fmt.Errorf("%s is in use by another process%s; choose another address with %s", address,
+			holderOf(address), flag)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}

@@ -323,7 +323,8 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 		Scopes:   func(caller moorage.Caller) policy.Scopes { return n.catalog.As(caller).Scopes() },
 		Policies: n.maintenance.policies, Steering: n.maintenance.steering, Jobs: n.maintenance.jobs,
 		Stopping: stopping,
-		Note:     n.audit.Note, Denials: n.audit.Denials, DrawKey: drawn,
+		Note:     n.audit.Note, Denials: n.audit.Denials, LastDenials: n.audit.LastDenials, DrawKey: drawn,
+		Activity: n.catalog.Activity(), Node: nodeName(), Nodes: n.peers.count, AskPeers: n.peers.ask,
 		Authenticates: c.Authenticates(), Admins: c.Admins,
 		Leases: leased, FindTable: find,
 		Work: leases.NewWork(leases.WorkConfig{
@@ -340,7 +341,11 @@ func (n *node) notices() map[string]string {
 }
 
 // findings returns the findings that the node reports about itself to operators.
-func (n *node) findings() (found []client.Finding) {
+func (n *node) findings(ctx context.Context) (found []client.Finding) {
+	found = n.lookAtNode(ctx).findings()
+	if caller, known := moorage.CallerOf(ctx); known {
+		found = append(found, callerFinding(caller, time.Now()))
+	}
 	notices := n.notices()
 	for _, what := range slices.Sorted(maps.Keys(notices)) {
 		found = append(found, client.Finding{Level: client.LevelWarn, What: what, Fact: notices[what]})

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -74,5 +77,35 @@ func TestWordsOfCommands(t *testing.T) {
 	if got := runToEnd(t, "ls", "--uri", "http://127.0.0.1:1"); !strings.Contains(got.stderr, "no server answers at http://127.0.0.1:1") ||
 		!strings.Contains(got.stderr, "start one with moorage demo or moorage serve, or name one with --uri") {
 		t.Errorf("no server: %+v", got)
+	}
+}
+
+// TestWordsOfStart starts servers that cannot run, and creates warehouses that cannot be used, and
+// compares what is printed.
+func TestWordsOfStart(t *testing.T) {
+	t.Parallel()
+	s := startServe(t, "--store", "memory", "--data", t.TempDir())
+	holder := ""
+	if runtime.GOOS == "linux" {
+		holder = fmt.Sprintf(", %d (", os.Getpid())
+	}
+	address := strings.TrimPrefix(s.uri, "http://")
+	for _, c := range []struct{ line, want string }{
+		{"serve --store memory --data " + t.TempDir() + " --listen " + address, address + " is in use by another process" + holder},
+		{"warehouse create etc --location file:///etc --uri " + s.uri, "Not allowed: the location file:///etc of a warehouse: "},
+		{"warehouse create etc --location file:///etc --uri " + s.uri, "--allow-location"},
+		{"warehouse create odd --location nothing --uri " + s.uri, "Invalid location of a warehouse: nothing"},
+	} {
+		got := runToEnd(t, strings.Fields(c.line)...)
+		if got.code == cli.ExitDone || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%s: %+v, want %s", c.line, got, c.want)
+		}
+	}
+	if code, body := s.request(t, "POST", "/v1/namespaces", `{"namespace":["a"]}`); code != http.StatusOK {
+		t.Fatalf("%d %s", code, body)
+	}
+	code, body := s.request(t, "POST", "/v1/namespaces/a/tables", `{"name":"t","location":"file:///etc/t","schema":{"type":"struct","fields":[]}}`)
+	if code != http.StatusBadRequest || !strings.Contains(body, "add one with moorage warehouse change --allow-location): file:///etc/t; allowed are file:///") {
+		t.Errorf("a location outside: %d %s", code, body)
 	}
 }

@@ -33,9 +33,10 @@ func overview() []helpGroup {
 			row(helpEntry{"connect", "what to type in Spark, Trino, DuckDB, PyIceberg, ..."}),
 		}},
 		{"Look", [][]helpEntry{
-			row(helpEntry{"ls, tree", "what there is"}, helpEntry{"show", "one table or view"}),
-			row(helpEntry{"find", "search all names"}, helpEntry{"diff", "two versions of it"}),
-			row(helpEntry{"changes", "everything, live"}),
+			row(helpEntry{"ls, tree", "what there is"}, helpEntry{"find", "search all names"}),
+			row(helpEntry{"show", "one table or view"}, helpEntry{"health", "is it in good shape?"}),
+			row(helpEntry{"diff", "two versions of it"}),
+			row(helpEntry{"changes", "everything, live"}, helpEntry{"top", "the server at work"}),
 		}},
 		{"Change", [][]helpEntry{
 			row(helpEntry{"mk, mv, rm", "make, rename, drop"}, helpEntry{"register", "a table from a file"}),

@@ -42,6 +42,10 @@ type PeopleWords struct {
 	Long, Recursive, Purge, Replace, Delete, Move, AnyState, All, ExitCode bool
 	Kind, Sort, Only                                                       string
 
+	Deep   bool
+	Every  time.Duration // top; zero to print once
+	FailOn string        // one of FailOnWarn, FailOnBad and FailOnNever
+
 	Follow              bool
 	State, Since        string // changes: --state and --since
 	Operations, Callers []string

@@ -74,6 +74,8 @@ dots, and credentials of the caller as KEY or TOKEN.
 func lookCommands() []command {
 	return []command{
 		changesCommand(),
+		healthCommand(),
+		topCommand(),
 		{
 			operands: []Operand{OperandName},
 			name:     "ls", operand: "[NAME]", words: oneName(true, nil), connects: true,

@@ -162,7 +162,7 @@ func (g *guard) Lock(name string) (io.Closer, error) {
 		return lock, nil
 	case errors.As(err, &path): // the lock file could not be created
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES): // another process has the lock
-		return nil, ErrLocked
+		return nil, lockedBy(name)
 	case !errors.As(err, &code): // this process has the lock: the engine keeps a list of its locks
 		return nil, ErrLocked
 	}

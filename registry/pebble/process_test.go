@@ -93,7 +93,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 	if !holder.out.Scan() {
 		t.Fatalf("the child did not open the store: %s", holder.errors.String())
 	}
-	want := fmt.Sprintf("open store %s: the store is in use by another process", dir)
+	want := fmt.Sprintf("open store %s: the store is in use by another process, %d", dir, holder.Process.Pid)
 	_, err := pebble.Open(dir, pebble.Options{})
 	if !errors.Is(err, pebble.ErrLocked) || err.Error() != want {
 		t.Errorf("open of a store that another process has: %v, want %q", err, want)

@@ -213,3 +213,44 @@ func cleanEnvironment(t *testing.T) {
 		t.Setenv(name, value)
 	}
 }
+
+// TestWordsOfProbe: what a new warehouse is told when its bucket cannot be used names the option
+// that decides about it.
+func TestWordsOfProbe(t *testing.T) {
+	cleanEnvironment(t)
+	var status atomic.Int32
+	var region atomic.Pointer[string]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if of := region.Load(); *of != "" {
+			w.Header().Set("X-Amz-Bucket-Region", *of)
+		}
+		w.WriteHeader(int(status.Load()))
+	}))
+	t.Cleanup(server.Close)
+	store := open(t, s3.Options{Endpoint: server.URL, Region: "us-east-1", AccessKeyID: "a", SecretAccessKey: "b"}, "s3://lake/w")
+	for _, c := range []struct {
+		status int
+		region string
+		want   string
+	}{
+		{404, "", "there is no bucket called lake"},
+		{301, "eu-central-1", "the bucket lake is in the region eu-central-1, and requests go to us-east-1: set the option s3.region=eu-central-1: "},
+		{400, "eu-central-1", "set the option s3.region=eu-central-1: "},
+		{403, "", "the server refuses requests for the bucket lake, with the key and the region us-east-1: check the key, its rights on the bucket, and the option s3.region: "},
+		{403, "us-east-1", "check the key, its rights on the bucket, and the option s3.region: "},
+	} {
+		status.Store(int32(c.status))
+		region.Store(&c.region)
+		if err := store.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d, region %q: %v; want %q", c.status, c.region, err, c.want)
+		}
+	}
+	unknown := &net.DNSError{Err: "no such host", Name: "lake.s3.corp", IsNotFound: true}
+	hosts := open(t, s3.Options{Endpoint: server.URL, Addressing: s3.AddressHost, AccessKeyID: "a", SecretAccessKey: "b"}, "s3://lake/w")
+	if err := hosts.ExplainLook("lake", unknown); !strings.Contains(err.Error(), "set the option s3.path-style-access=true: ") {
+		t.Errorf("a host that is unknown: %v", err)
+	}
+	if err := store.ExplainLook("lake", unknown); strings.Contains(err.Error(), "path-style") {
+		t.Errorf("a host that is unknown, with buckets in paths: %v", err)
+	}
+}

@@ -7,3 +7,6 @@ func (s *Store) AssumeSound() {
 	defer s.client.signing.mu.Unlock()
 	s.client.signing.found = &signFindings{at: s.client.now()}
 }
+
+// ExplainLook returns what is said about the failure of finding a bucket.
+func (s *Store) ExplainLook(bucket string, err error) error { return s.client.explainLook(bucket, err) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync/atomic"
 
@@ -70,19 +71,32 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 	if err == nil {
 		return nil
 	}
+	if none, ok := errors.AsType[noCredentials](err); ok {
+		return none
+	}
+	return c.explainLook(name, err)
+}
+
+// explainLook adds to the failure of finding a bucket which option decides about it.
+func (c *Client) explainLook(name string, err error) error {
+	options := c.sdk.Options()
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) {
 		region := response.Response.Header.Get("X-Amz-Bucket-Region")
-		switch {
-		case response.HTTPStatusCode() == http.StatusNotFound:
+		switch status := response.HTTPStatusCode(); {
+		case status == http.StatusNotFound:
 			return fmt.Errorf("%w: there is no bucket called %s", storage.ErrNotFound, name)
-		case region != "" && region != c.sdk.Options().Region:
-			return fmt.Errorf("the bucket %s is in the region %s, and requests go to %s: %w", name, region,
-				c.sdk.Options().Region, err)
+		case region != "" && region != options.Region:
+			return fmt.Errorf("the bucket %s is in the region %s, and requests go to %s: set the option %s=%s: %w", name,
+				region, options.Region, OptionRegion, region, err)
+		case status == http.StatusForbidden, status == http.StatusUnauthorized:
+			return fmt.Errorf("the server refuses requests for the bucket %s, with the key and the region %s: check the "+
+				"key, its rights on the bucket, and the option %s: %w", name, options.Region, OptionRegion, err)
 		}
 	}
-	if none, ok := errors.AsType[noCredentials](err); ok {
-		return none
+	if _, isUnknown := errors.AsType[*net.DNSError](err); isUnknown && !options.UsePathStyle {
+		return fmt.Errorf("find the bucket %s: its name is in the name of the host; if the server has buckets in the "+
+			"path, set the option %s=true: %w", name, OptionPathStyle, err)
 	}
 	return fmt.Errorf("find the bucket %s: %w", name, err)
 }

@@ -1,0 +1,79 @@
+package browse
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/activity"
+	"moorage/catalog/directory"
+	"moorage/catalog/gate"
+)
+
+// refusalsSlack is how far the clocks of two nodes may differ. Refusals that are older than a
+// namespace, with that slack, may be of an earlier one of the same name.
+const refusalsSlack = time.Minute
+
+// Refusals returns at most limit commits that this node refused, the newest first: of a table or
+// view, or of all that are in a namespace or warehouse. The caller needs access.Describe on it. The
+// reason of another caller's refusal is there only if the commit conflicted with another one: other
+// reasons can name what only that caller may see.
+//
+// Errors: the errors for missing and hidden objects.
+func (b *Browse) Refusals(ctx context.Context, kind access.Kind, ident moorage.Identifier, limit int) (
+	[]activity.Refusal, error) {
+	found, err := b.refusals(ctx, kind, ident, limit)
+	for i := range found {
+		if r := &found[i]; r.Kind != moorage.KindCommitFailed && r.Caller != b.caller.Name {
+			r.Reason = ""
+		}
+	}
+	return found, moorage.Annotate("browse.Refusals", ident.String(), err)
+}
+
+func (b *Browse) refusals(ctx context.Context, kind access.Kind, ident moorage.Identifier, limit int) (
+	[]activity.Refusal, error) {
+	asked, by := gate.ListRefusals.Needs(gate.OfObject, gate.Always), b.asker(gate.ListRefusals)
+	if err := moorage.ValidateWarehouse(ident.Warehouse); err != nil {
+		return nil, err
+	}
+	if kind == access.Table || kind == access.View {
+		if err := ident.Validate(); err != nil {
+			return nil, err
+		}
+		found, err := b.directory.FindFor(ctx, by, asked, ofKind(kind), ident)
+		if err != nil {
+			return nil, err
+		}
+		all := b.activity.RefusalsOf(found.Pointer.ID, b.now())
+		for i := range all {
+			all[i].Of.Ident = ident // the caller may not see the namespace of an earlier name
+		}
+		return all[:min(limit, len(all))], nil
+	}
+	if len(ident.Namespace) > 0 {
+		if err := ident.Namespace.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	path, err := b.directory.PathFor(ctx, by, asked, ident)
+	if err != nil {
+		return nil, err
+	}
+	since := path.Since().Add(refusalsSlack)
+	return b.activity.RefusalsWithin(b.now(), limit, func(r *activity.Refusal) bool {
+		of, depth := r.Of.Ident, len(ident.Namespace)
+		return of.Warehouse == ident.Warehouse && len(of.Namespace) >= depth &&
+			slices.Equal(of.Namespace[:depth], ident.Namespace) && !r.At.Before(since)
+	}), nil
+}
+
+// ofKind returns the kind of a table or view.
+func ofKind(kind access.Kind) *directory.Kind {
+	if kind == access.View {
+		return directory.View()
+	}
+	return directory.Table()
+}

@@ -1,0 +1,80 @@
+package browse_test
+
+import (
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog"
+	"moorage/catalog/warehouses"
+	"moorage/internal/jsontext"
+	"moorage/ledger"
+	"moorage/locks"
+	"moorage/metadata"
+	memoryregistry "moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
+	"moorage/testkit/registrytest"
+)
+
+// Refusals of a container are those of what is in it, since it exists. A refusal that is not about
+// another commit has its reason for its own caller only.
+func TestRefusalsOfContainers(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
+	files, ctx := memorystorage.New(), t.Context()
+	made, err := catalog.New(catalog.Config{
+		Deps:        registrytest.LedgerDeps(ledger.Config{Store: memoryregistry.New(rand.Reader), Now: func() time.Time { return now }}),
+		Locks:       locks.NewLocal(locks.LocalConfig{}),
+		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
+	})
+	testkit.Must(t, err)
+	c := made.As(moorage.Caller{Name: "ann"})
+	_, err = c.Warehouses().Create(ctx, warehouses.Spec{Name: "w", Location: "file:///w"})
+	testkit.Must(t, err)
+	for _, ns := range []moorage.Namespace{{"a"}, {"a", "b"}, {"c"}} {
+		_, err := c.CreateNamespace(ctx, "w", ns, nil)
+		testkit.Must(t, err)
+		_, err = c.CreateTable(ctx, moorage.Identifier{Warehouse: "w", Namespace: ns, Name: "t"}, catalog.CreateTableRequest{Schema: []byte(schemaText)})
+		testkit.Must(t, err)
+	}
+	refused := func(updates string) {
+		t.Helper()
+		checked, err := jsontext.Check([]byte(updates))
+		testkit.Must(t, err)
+		decoded, err := metadata.DecodeUpdates(checked)
+		testkit.Must(t, err)
+		for _, ns := range []moorage.Namespace{{"a"}, {"a", "b"}, {"c"}} {
+			if _, err := c.Commit(ctx, moorage.Identifier{Warehouse: "w", Namespace: ns, Name: "t"}, catalog.CommitRequest{Updates: decoded}); err == nil {
+				t.Fatalf("%s was committed", updates)
+			}
+		}
+	}
+	count := func(kind access.Kind, want int, path ...string) {
+		t.Helper()
+		found, err := c.Browse().Refusals(ctx, kind, moorage.Identifier{Warehouse: "w", Namespace: path}, 100)
+		if err != nil || len(found) != want {
+			t.Errorf("%v has %d refusals, want %d: %v", path, len(found), want, err)
+		}
+	}
+	refused(`[{"action":"set-current-schema","schema-id":77}]`)
+	count(access.Warehouse, 0) // as old as the warehouse: they may be of another one of that name
+	now = now.Add(2 * time.Minute)
+	refused(`[{"action":"set-current-schema","schema-id":78}]`)
+	count(access.Warehouse, 3)
+	count(access.Namespace, 2, "a")
+	count(access.Namespace, 1, "a", "b")
+	count(access.Namespace, 1, "c")
+	of := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"c"}, Name: "t"}
+	for caller, wants := range map[string]bool{"ann": true, "bob": false} {
+		found, err := made.As(moorage.Caller{Name: caller}).Browse().Refusals(ctx, access.Table, of, 100)
+		if err != nil || len(found) != 2 || (found[0].Reason != "") != wants || found[0].Caller != "ann" {
+			t.Errorf("%s sees %+v, %v", caller, found, err)
+		}
+	}
+	now = now.Add(25 * time.Hour)
+	count(access.Warehouse, 0)
+}

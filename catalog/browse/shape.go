@@ -1,0 +1,359 @@
+package browse
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/manifests"
+	"moorage/metadata"
+	"moorage/storage"
+)
+
+// Bounds of reading the files of one table. Clients write manifests, and many callers may ask.
+const (
+	// deepFilesMax and deepTime bound what one deep look reads. What was read until then is the
+	// answer.
+	deepFilesMax = 1_000_000
+	deepTime     = 60 * time.Second
+	// deepBytes is the memory of one deep look, which it takes from the room for metadata. Blocks of
+	// a list and a manifest, with their headers, take up to half of it.
+	deepBytes = 64 << 20
+	// partitionsBytesMax bounds the memory for partitions within deepBytes.
+	partitionsBytesMax = 32 << 20
+	// partitionBytes is the memory for one partition in addition to its name.
+	partitionBytes = 128
+	// deepAtOnce is how many deep looks a node makes at the same time.
+	deepAtOnce = 2
+	// deepPatience is how long a deep look waits for others.
+	deepPatience = 10 * time.Second
+	// listTime bounds reading the manifest list, in addition to deepTime.
+	listTime = 30 * time.Second
+
+	// worstMax is how many partitions a Shape has.
+	worstMax = 10
+	// partitionNameMax bounds the name of a partition in a Shape.
+	partitionNameMax = 200
+)
+
+// Shape is how the files of the current snapshot of a table are distributed. It has numbers of live
+// files.
+type Shape struct {
+	// Stopped is why not all manifests were read; empty if they were. The numbers are then those of
+	// the manifests that were read.
+	Stopped             string
+	Manifests           int64 // that were read
+	Files, Bytes, Rows  int64 // of data files
+	Deletes, DeleteRows int64 // delete files, and the rows in them
+	Small               int64 // data files below 32 MB
+	// Sizes are the data files by size, in ascending order.
+	Sizes []SizeClass
+	// Partitions is how many partitions have data files, and Lone is how many of them have only one,
+	// which is small.
+	Partitions, Lone int
+	// Worst are the partitions with the most small files, at most ten, the worst first.
+	Worst []PartitionShape
+}
+
+// SizeClass has the data files whose size is below Below, and not below the class before. Below is 0
+// in the last class, which has no bound.
+type SizeClass struct{ Below, Files, Bytes int64 }
+
+// PartitionShape has the numbers of one partition. Its name is as in the folders of engines, such as
+// "departed_month=2026-11".
+type PartitionShape struct {
+	Name                      string
+	Files, Bytes, Rows, Small int64 // of data files
+	Deletes                   int64 // delete files
+}
+
+// classBounds are the bounds of the classes of sizes.
+var classBounds = [...]int64{1_000_000, 8_000_000, smallFileBytes, 128_000_000, 512_000_000, 0}
+
+// beginDeep waits until a deep look may begin, and takes its memory. The caller must call done at
+// the end.
+func (b *Browse) beginDeep(ctx context.Context, warehouse string) (done func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, deepPatience)
+	defer cancel()
+	select {
+	case b.deep <- struct{}{}:
+	case <-ctx.Done():
+		return nil, moorage.Errorf(moorage.KindTooManyRequests,
+			"%d deep looks at tables run on this node; try again later", deepAtOnce)
+	}
+	room := b.documents.Room().Enter(warehouse)
+	done = func() {
+		room.GiveBack()
+		<-b.deep
+	}
+	if err := room.Take(ctx, deepBytes); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// factsOf returns the facts about a table. Its error is storage.ErrNotFound if a file is missing;
+// then the facts have that error as unreadable.
+func (b *Browse) factsOf(ctx context.Context, found *directory.Found, document *metadata.Document, deep bool) (
+	facts, error) {
+	f := documentFacts(document)
+	patience := listTime
+	look := &deepLook{found: found, at: make(map[string]*PartitionShape)}
+	if deep {
+		patience += deepTime
+		f.shape = &Shape{}
+		look.shape, look.ends = f.shape, b.now().Add(deepTime)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := f.readHead(ctx, b.now, look, document)
+	if deep {
+		look.finish()
+		if f.shape.Stopped == "" && err == nil {
+			f.files, f.bytes, f.rows = f.shape.Files, f.shape.Bytes, f.shape.Rows
+			f.deletedRows = f.shape.DeleteRows
+		}
+	}
+	var unreadable *unreadableError
+	if errors.As(err, &unreadable) {
+		f.unreadable = err
+		if !errors.Is(err, storage.ErrNotFound) {
+			err = nil
+		}
+	}
+	return f, err
+}
+
+// readHead reads the manifest list of the current snapshot, and with a shape its manifests.
+func (f *facts) readHead(ctx context.Context, now func() time.Time, look *deepLook, document *metadata.Document) error {
+	head, has := document.Head()
+	switch {
+	case !has:
+		return nil
+	case head.Encrypted:
+		f.encrypted++
+		return nil
+	case head.ManifestList == "": // format version 1 allows a snapshot without a list
+		for _, path := range head.Manifests {
+			f.manifests++
+			if err := f.read(ctx, now, look, manifests.Listed{Manifest: manifests.Unlisted(path)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	case !documents.WithinClaims(look.found.Pointer.Claims, head.ManifestList):
+		f.outside++
+		return nil
+	}
+	return stream(ctx, look.found.Storage, head.ManifestList, func(body io.Reader) error {
+		for listed, err := range manifests.EachListed(body) {
+			if err != nil {
+				return err
+			}
+			f.manifests++
+			f.manifestBytes += listed.Bytes
+			if err := f.read(ctx, now, look, listed); err != nil {
+				return &innerError{err}
+			}
+		}
+		return nil
+	})
+}
+
+// read adds the files of a manifest to the shape, unless there is none or a bound is reached.
+func (f *facts) read(ctx context.Context, now func() time.Time, look *deepLook, m manifests.Listed) error {
+	shape := look.shape
+	switch {
+	case shape == nil || shape.Stopped != "":
+		return nil
+	case m.Encrypted:
+		f.encrypted++
+		return nil
+	case !documents.WithinClaims(look.found.Pointer.Claims, m.Path()):
+		f.outside++
+		return nil
+	}
+	left := look.ends.Sub(now())
+	deepCtx, cancel := context.WithTimeout(ctx, max(left, 0))
+	defer cancel()
+	err := stream(deepCtx, look.found.Storage, m.Path(), func(body io.Reader) error {
+		for file, err := range m.Measure(body) {
+			if err != nil {
+				return err
+			}
+			if look.add(file); shape.Stopped != "" {
+				return &innerError{errStopped}
+			}
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		shape.Manifests++
+	case errors.Is(err, errStopped):
+		return nil
+	case deepCtx.Err() != nil && ctx.Err() == nil:
+		shape.Stopped = fmt.Sprintf("the time is over: %s", deepTime)
+		return nil
+	}
+	return err
+}
+
+// errStopped ends the reading of a manifest at a bound.
+var errStopped = errors.New("browse: stopped at a bound")
+
+// deepLook gathers the shape of one table.
+type deepLook struct {
+	found *directory.Found
+	shape *Shape // nil unless the look is deep
+	ends  time.Time
+	at    map[string]*PartitionShape // by name
+	bytes int                        // of at
+	files int
+}
+
+// add counts a file. It sets Stopped at a bound.
+func (l *deepLook) add(file manifests.MeasuredFile) {
+	if l.files == deepFilesMax {
+		l.shape.Stopped = fmt.Sprintf("there are more than %d files", deepFilesMax)
+		return
+	}
+	l.files++
+	part := l.at[file.Partition]
+	if part == nil {
+		if l.bytes+partitionBytes+len(file.Partition) > partitionsBytesMax {
+			l.shape.Stopped = fmt.Sprintf("there are more than %d partitions", len(l.at))
+			return
+		}
+		l.bytes += partitionBytes + len(file.Partition)
+		part = &PartitionShape{}
+		l.at[file.Partition] = part
+	}
+	s := l.shape
+	if file.Content != manifests.Data {
+		s.Deletes++
+		s.DeleteRows += file.Rows
+		part.Deletes++
+		return
+	}
+	s.Files++
+	s.Bytes += file.Bytes
+	s.Rows += file.Rows
+	part.Files++
+	part.Bytes += file.Bytes
+	part.Rows += file.Rows
+	if file.Bytes < smallFileBytes {
+		s.Small++
+		part.Small++
+	}
+	if s.Sizes == nil {
+		for _, bound := range classBounds {
+			s.Sizes = append(s.Sizes, SizeClass{Below: bound})
+		}
+	}
+	for i := range s.Sizes {
+		if class := &s.Sizes[i]; file.Bytes < class.Below || class.Below == 0 {
+			class.Files++
+			class.Bytes += file.Bytes
+			return
+		}
+	}
+}
+
+// finish sets the fields of the shape about partitions.
+func (l *deepLook) finish() {
+	worse := func(a, b *PartitionShape) int {
+		return cmp.Or(cmp.Compare(b.Small, a.Small), cmp.Compare(b.Files, a.Files), cmp.Compare(a.Name, b.Name))
+	}
+	var worst []*PartitionShape // sorted, at most worstMax
+	for name, part := range l.at {
+		if part.Files == 0 {
+			continue // delete files of all partitions can be without one
+		}
+		l.shape.Partitions++
+		if part.Files == 1 && part.Small == 1 {
+			l.shape.Lone++
+		}
+		part.Name = name
+		at, _ := slices.BinarySearchFunc(worst, part, worse)
+		if at < worstMax {
+			worst = slices.Insert(worst, at, part)[:min(len(worst)+1, worstMax)]
+		}
+	}
+	for _, part := range worst {
+		part.Name = moorage.Cut(part.Name, partitionNameMax)
+		l.shape.Worst = append(l.shape.Worst, *part)
+	}
+}
+
+// unreadableError means that a list or manifest is missing or damaged.
+type unreadableError struct {
+	Path string
+	Err  error
+}
+
+// Error returns the text of the error.
+func (e *unreadableError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
+
+// Unwrap returns why the file cannot be read.
+func (e *unreadableError) Unwrap() error { return e.Err }
+
+// innerError is an error of reading another file, while a file is decoded.
+type innerError struct{ error }
+
+// stream opens the file at location for decode, and reads it to its end. It returns an
+// unreadableError for a fault of the file, KindUnavailable if the storage fails, and the error in an
+// innerError of decode.
+func stream(ctx context.Context, files storage.Store, location string, decode func(io.Reader) error) error {
+	body, info, err := files.Open(ctx, location)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrOutside), errors.Is(err, storage.ErrLocation):
+		return &unreadableError{location, err}
+	case err != nil:
+		return documents.FileError(location, err)
+	}
+	defer body.Close()
+	source := &countingReader{from: body}
+	err = decode(source)
+	if inner, ok := errors.AsType[*innerError](err); ok {
+		return inner.error
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, source) // a decoder may stop before the end of a file that was cut
+	}
+	switch {
+	case source.failure != nil:
+		return documents.FileError(location, source.failure)
+	case err == nil && source.bytes != info.Bytes:
+		err = fmt.Errorf("it has %d bytes, and %d were read", info.Bytes, source.bytes)
+	}
+	if err != nil {
+		return &unreadableError{location, err}
+	}
+	return nil
+}
+
+// countingReader counts the bytes of a file, and remembers a failure of its storage.
+type countingReader struct {
+	from    io.Reader
+	bytes   int64
+	failure error
+}
+
+// Read implements io.Reader.
+func (r *countingReader) Read(into []byte) (int, error) {
+	n, err := r.from.Read(into)
+	r.bytes += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.failure = err
+	}
+	return n, err
+}

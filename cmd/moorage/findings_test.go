@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/internal/cli"
+	"moorage/management/client"
+)
+
+// Each finding about a node and its store is produced on purpose, and is ok without its cause.
+func TestFindingsOfNodes(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	sound := nodeFacts{
+		versions: []string{"v1", "v1"}, read: 2 * time.Millisecond, apart: 18 * time.Millisecond, logAge: 9 * day, retention: 7 * day,
+		config: cli.Config{Maintenance: cli.MaintenanceOn},
+	}
+	for _, finding := range sound.findings() {
+		if finding.Level != client.LevelOK || finding.Remedy != "" {
+			t.Errorf("a sound node has %+v", finding)
+		}
+	}
+	for _, c := range []struct {
+		change      func(*nodeFacts)
+		level, what string
+		fact        string
+	}{
+		{func(*nodeFacts) {}, client.LevelOK, "server", ", 2 nodes alike"},
+		{func(*nodeFacts) {}, client.LevelOK, "store", "takes writes; a read took 2ms"},
+		{func(*nodeFacts) {}, client.LevelOK, "clocks", "node and store within 18ms"},
+		{func(*nodeFacts) {}, client.LevelOK, "changes", "kept for 168h0m0s; the oldest is of 216h0m0s ago"},
+		{func(f *nodeFacts) { f.versions = []string{"v2", "v1", "v2"} }, client.LevelWarn, "server", "3 nodes run different versions: v1, v2"},
+		{func(f *nodeFacts) { f.read = time.Second }, client.LevelWarn, "store", "a read took 1s"},
+		{func(f *nodeFacts) { f.unread = errors.New("no answer") }, client.LevelBad, "store", "cannot be read: no answer"},
+		{func(f *nodeFacts) { f.unwritten = errors.New("read only") }, client.LevelBad, "store", "takes no writes: read only"},
+		{func(f *nodeFacts) { f.apart = -time.Minute }, client.LevelWarn, "clocks", "node and store are 1m0s apart"},
+		{func(f *nodeFacts) { f.logAge = 11 * day }, client.LevelWarn, "changes", "the oldest is of 264h0m0s ago"},
+		{func(f *nodeFacts) { f.config.LogLevel = slog.LevelDebug }, client.LevelWarn, "setting --log-level", "each request writes a line"},
+		{func(f *nodeFacts) { f.config.AuditReads = 1 }, client.LevelWarn, "setting --audit-reads", "each read writes a line"},
+		{func(f *nodeFacts) { f.config.Store = cli.StoreMemory }, client.LevelWarn, "setting --store", "the store is in memory"},
+		{func(f *nodeFacts) { f.config.Maintenance = cli.MaintenanceOff }, client.LevelWarn, "setting --maintenance", "runs no maintenance"},
+	} {
+		facts := sound
+		c.change(&facts)
+		all := facts.findings()
+		at := slices.IndexFunc(all, func(f client.Finding) bool { return f.What == c.what })
+		if at < 0 || all[at].Level != c.level || !strings.Contains(all[at].Fact, c.fact) || (all[at].Remedy == "") != (c.level == client.LevelOK) {
+			t.Errorf("want %s %s: %s; got %+v", c.level, c.what, c.fact, all)
+		}
+	}
+}
+
+// A caller whose key ends soon is told how to renew it.
+func TestCallerFinding(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
+	caller := moorage.Caller{Name: "key:etl", KeyID: "abc", Source: moorage.SourceKey, Ends: now.Add(24 * time.Hour)}
+	want := client.Finding{
+		Level: client.LevelWarn, What: "caller", Fact: "key:etl; its credential ends 2026-11-28T03:00:00Z", Remedy: "moorage key rotate key:etl abc",
+	}
+	if got := callerFinding(caller, now); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	caller.Source = moorage.SourceIssuer
+	if got := callerFinding(caller, now); got.Level != client.LevelOK || got.Remedy != "" {
+		t.Errorf("a token: %+v", got)
+	}
+}
+
+// A server says how it is, with its caller and the way to its store.
+func TestFindingsOfServer(t *testing.T) {
+	t.Parallel()
+	s := startServe(t, "--store", "memory", "--data", t.TempDir())
+	got := runToEnd(t, "doctor", "--uri", s.uri)
+	for _, want := range []string{"ok    server: ", "ok    store: takes writes; a read took ", "ok    clocks: node and store within ", "ok    changes: kept for ",
+		"warn  setting --store: "} {
+		if got.code != cli.ExitDone || !strings.Contains(got.stdout, want) {
+			t.Errorf("doctor prints %+v, want %q", got, want)
+		}
+	}
+}
