@@ -158,7 +158,7 @@ func TestProblemsAreFindings(t *testing.T) {
 	t.Parallel()
 	config := configOf(&fake{})
 	config.Recovery = &sick{}
-	config.Findings = func() []client.Finding {
+	config.Findings = func(context.Context) []client.Finding {
 		return []client.Finding{{Level: client.LevelWarn, What: "clock", Fact: "it leapt"}}
 	}
 	body := send(newServer(t, config), "GET", base+"/doctor?deep=true", "").Body.String()
