@@ -110,6 +110,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 	if _, err = pebble.Open(dir, pebble.Options{}); !errors.Is(err, pebble.ErrLocked) {
 		t.Errorf("open of a store that this process has: %v, want ErrLocked", err)
 	}
+	want = fmt.Sprintf("open store %s: the store is in use by another process, %d", dir, os.Getpid())
 	second := start(t, roleHold, dir)
 	if err := second.Wait(); err == nil || strings.TrimSpace(second.errors.String()) != want {
 		t.Errorf("open in a child: %v, %q, want %q", err, second.errors.String(), want)
