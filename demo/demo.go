@@ -173,6 +173,10 @@ func (f *filler) ports(ctx context.Context) error {
 	return t.deleteRows(ctx, "ports 2", "ports.parquet", 13, 14, 15)
 }
 
+// trinoPrefix stands before the tables of views in Trino, which does without the default namespace
+// of a view. The catalog has the name that moorage connect gives it.
+const trinoPrefix = "moorage." + Namespace + "."
+
 func (f *filler) views(ctx context.Context) error {
 	for _, view := range []struct{ name, schema, sql string }{
 		{"arrivals", `{"type":"struct","schema-id":0,"fields":[
@@ -180,17 +184,16 @@ func (f *filler) views(ctx context.Context) error {
 			{"id":2,"name":"ship","required":false,"type":"string"},
 			{"id":3,"name":"destination","required":false,"type":"string"},
 			{"id":4,"name":"tons","required":false,"type":"int"}]}`,
-			`SELECT v.arrived, s.name AS ship, v.destination, v.tons FROM voyages v ` +
-				`JOIN ships s ON s.ship_id = v.ship_id WHERE v.arrived IS NOT NULL`},
+			`SELECT v.arrived, s.name AS ship, v.destination, v.tons FROM %[1]svoyages v ` +
+				`JOIN %[1]sships s ON s.ship_id = v.ship_id WHERE v.arrived IS NOT NULL`},
 		{"busiest", `{"type":"struct","schema-id":0,"fields":[
 			{"id":1,"name":"port","required":false,"type":"string"},
 			{"id":2,"name":"departures","required":false,"type":"long"}]}`,
-			`SELECT origin AS port, count(*) AS departures FROM voyages GROUP BY origin`},
+			`SELECT origin AS port, count(*) AS departures FROM %[1]svoyages GROUP BY origin`},
 	} {
-		representations := make([]map[string]string, 0, 2)
-		for _, dialect := range []string{"spark", "trino"} {
-			representations = append(representations,
-				map[string]string{"type": "sql", "sql": view.sql, "dialect": dialect})
+		representations := []map[string]string{
+			{"type": "sql", "sql": fmt.Sprintf(view.sql, ""), "dialect": "spark"},
+			{"type": "sql", "sql": fmt.Sprintf(view.sql, trinoPrefix), "dialect": "trino"},
 		}
 		version, err := json.Marshal(map[string]any{
 			"version-id": 1, "schema-id": 0, "timestamp-ms": f.Now().UnixMilli(), "summary": map[string]string{},
