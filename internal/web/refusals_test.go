@@ -117,7 +117,7 @@ func TestStrangersInTheLog(t *testing.T) {
 	s.Handle("load", http.MethodGet, "/x/{name}", func(http.ResponseWriter, *http.Request) error { return nil })
 	for i := range 100 {
 		length := 9 << 10
-		if i < 5 {
+		if i < 2 {
 			length = 900 << 10
 		}
 		long := strings.Repeat("y", length)
