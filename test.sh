@@ -26,7 +26,7 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules build go plain processes spark cases make_cluster rck pyiceberg trino flink duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules build go plain processes spark cases make_cluster console rck pyiceberg trino flink duckdb cluster cluster_s3)
 # Spark takes as long as all steps behind it, and mostly one processor: they run beside it.
 readonly beside=spark
 readonly quick_steps=(format vet lint rules build unraced rck pyiceberg duckdb)
@@ -111,6 +111,9 @@ step_cases() { step_build && "$venv_python" scripts/cases.py; }
 
 # The target itself, as a person uses it.
 step_make_cluster() { scripts/trycluster.py; }
+
+# Every page of the console at one width, in both themes.
+step_console() { python3 interop/console/walk.py; }
 
 step_rck() { python3 interop/rck/run.py; }
 
@@ -216,9 +219,10 @@ for name in "${selected[@]}"; do
     processes) packages+=(go python postgres proxy) ;;
     cases | pyiceberg | duckdb) packages+=(python) ;;
     make_cluster) packages+=(go python postgres) ;;
+    console) packages+=(python node chromium) ;;
     rck | spark | trino | flink) packages+=(python java) ;;
     cluster | cluster_s3) packages+=(python postgres) ;;
-    *) packages+=(go java python postgres proxy node) ;;
+    *) packages+=(go java python postgres proxy node chromium) ;;
   esac
 done
 [[ ${#packages[@]} -eq 0 ]] || scripts/packages.sh "${packages[@]}"
@@ -241,6 +245,7 @@ parts=()
 for name in "${selected[@]}"; do
   case $name in
     rck) parts+=(rck) ;;
+    console) parts+=(axe) ;;
     cases | make_cluster | pyiceberg | duckdb | cluster | cluster_s3) parts+=(python) ;;
     spark) parts+=(python spark spark-s3) ;;
     trino) parts+=(python trino) ;;
@@ -253,7 +258,7 @@ if [[ ${#parts[@]} -gt 0 ]]; then
 fi
 
 for name in "${selected[@]}"; do
-  case $name in processes | cases | make_cluster | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
+  case $name in processes | cases | make_cluster | console | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
   start_step "$name"
   [[ $name == "$beside" ]] || end_step "$name"
   # Suites that run the server take this one. Otherwise each of them links one, or several.

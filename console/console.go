@@ -121,6 +121,7 @@ func pages() map[place]loader {
 		placeAPI:        loadAPI,
 		placeLogin:      loadLogin,
 		placeDropped:    loadDropped,
+		placeRows:       loadRows,
 		placeUndrop:     loadUndrop,
 	}
 }

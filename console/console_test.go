@@ -120,6 +120,7 @@ func answersOf(name string) map[string]any {
 		"/management/v1/grants":      client.GrantsPage{Grants: []client.ObjectGrants{{Object: o, Owner: name}}},
 		"/management/v1/principals":  client.PrincipalsPage{Principals: []client.Principal{{Name: name, Description: name}}},
 		"/management/v1/roles":       client.RolesPage{Roles: []client.Role{{Name: name}}},
+		"/management/v1/rows":        client.Rows{Columns: []client.RowColumn{{Name: name, Type: "string"}}, Rows: []json.RawMessage{[]byte("[1]")}},
 		"/management/v1/dropped":     client.DroppedPage{Dropped: dropped(name)},
 		"/management/v1/leases":      client.LeasesPage{Leases: []client.Lease{{Holder: name}}},
 	}

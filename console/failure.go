@@ -65,17 +65,21 @@ var titles = map[int]string{
 // page returns the page that says what happened and what to do.
 func (p problem) page() *page {
 	crumbs := crumbsOf(p.object)
+	if len(p.dropped) > 0 {
+		last := p.dropped[0]
+		p.title, p.help = quotedLevels(last.Levels()...)+" was dropped", ""
+	}
 	return &page{
 		title: p.title, status: p.status, section: placeWarehouses, crumbs: crumbs,
 		body: h.Div(h.Class("problem"),
-			h.H1(g.Text(p.title)),
+			h.H1(text(p.title)),
 			h.P(text(p.message)),
 			g.If(p.help != "", h.P(h.Class("faint"), text(p.help))),
 			g.Iff(p.requestID != "", func() g.Node {
 				return h.P(h.Class("faint"), g.Text("Request "), copied(p.requestID))
 			}),
 			g.Iff(len(p.dropped) > 0, func() g.Node {
-				return panel("It was dropped", droppedGrid(p.now, p.dropped))
+				return panel("When, and by whom", droppedGrid(p.now, p.dropped))
 			}),
 			h.P(link(to(placeWarehouses, client.Object{}), g.Text("All warehouses"))),
 		),

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -188,8 +189,14 @@ func goldenPages() map[string]*page {
 		"failure": problem{status: 404, title: "There is no such object", message: hostile, help: "List the existing objects.",
 			requestID: "console:X-1", object: strange}.page(),
 		"failure-dropped": problem{status: 404, title: "There is no such object", object: ships, now: now, dropped: dropped("ships")}.page(),
-		"dropped":         {title: "Dropped", body: droppedPage{now: now, object: within, isEnded: true, page: client.DroppedPage{Dropped: dropped(hostile)}}.node()},
-		"dropped-empty":   {title: "Dropped", body: droppedPage{now: now, object: within}.node()},
+		"rows": head(ships).page(placeRows, rowsPage{tableHead: head(ships), refs: []string{"main", hostile}, limit: "20", rows: client.Rows{
+			Columns: []client.RowColumn{{Name: "id", Type: "long"}, {Name: hostile, Type: "string"}}, ColumnsInAll: 7, Stopped: "After 5 files",
+			Rows: []json.RawMessage{[]byte(`[1,"` + "\\u202e<script>alert(1)" + `"]`), []byte(`[null,{"a":[1,"<b>"]}]`)},
+		}}.node()),
+		"rows-empty":     head(ships).page(placeRows, rowsPage{tableHead: head(ships)}.node()),
+		"rows-no-rights": head(ships).page(placeRows, rowsPage{tableHead: head(ships), why: "Needs read on harbour.ships"}.node()),
+		"dropped":        {title: "Dropped", body: droppedPage{now: now, object: within, isEnded: true, page: client.DroppedPage{Dropped: dropped(hostile)}}.node()},
+		"dropped-empty":  {title: "Dropped", body: droppedPage{now: now, object: within}.node()},
 		"maintenance": head(ships).page(placeMaintain, maintenancePage{tableHead: head(ships), status: client.MaintenanceStatus{
 			Pauses: []client.MaintenancePause{{Object: ships, Reason: hostile, By: "ann", Since: now}},
 			Kinds: []client.MaintenanceKind{{Kind: "snapshots", State: "Blocked", Why: hostile, From: "warehouse default", Due: now.Add(time.Hour),

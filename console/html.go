@@ -161,7 +161,11 @@ type grid struct {
 // node returns the table.
 func (t grid) node() g.Node {
 	head := g.Map(t.columns, func(c column) g.Node {
-		return h.Th(h.Scope("col"), g.If(c.class != "", h.Class(c.class)), g.Text(c.title))
+		title := text(c.title)
+		if c.title == "" {
+			title = h.Span(h.Class("hidden"), g.Text("Actions"))
+		}
+		return h.Th(h.Scope("col"), g.If(c.class != "", h.Class(c.class)), title)
 	})
 	rows := make(g.Group, len(t.rows))
 	for i, row := range t.rows {

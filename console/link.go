@@ -33,6 +33,7 @@ const (
 	placeTheme      place = "/theme"
 	placeDropped    place = "/dropped"
 	placeUndrop     place = "/dropped/change"
+	placeRows       place = "/table/rows"
 	placeLogin      place = "/login"
 	placeLogout     place = "/logout"
 	placeDo         place = "/do"

@@ -93,7 +93,7 @@ func labelBadges(labels *client.Labels) g.Node {
 // tableTabs returns the pages of a table.
 func tableTabs() []section {
 	return []section{
-		{placeTable, "Overview"}, {placeHistory, "History"}, {placeSnapshots, "Snapshots"},
+		{placeTable, "Overview"}, {placeRows, "Rows"}, {placeHistory, "History"}, {placeSnapshots, "Snapshots"},
 		{placeMaintain, "Maintenance"},
 		{placeGrants, "Access"}, {placeMetadata, "Metadata"},
 	}

@@ -25,6 +25,8 @@
 # gcs     the double of Google Cloud Storage that Go tests start (scripts/gcsserver.py), built likewise
 # azurite the emulator of Azure Storage that Go tests start (scripts/azureserver.py) and the Node.js
 #         that runs it, 300 MB, by the hashes of azurite/package-lock.json
+# axe     the checks of accessibility for the walk through the console, by the hashes of
+#         console/axe/package-lock.json
 # rust    the program of rust/, built from source by the hashes of rust/Cargo.lock, 840 MB, in six minutes of
 #         a processor, for the full forms only
 #
@@ -105,15 +107,16 @@ gobuilt() {
 }
 
 # azurite: no script of a package runs, so nothing is fetched that has no hash.
-azurite() {
-  local key lock=$here/azurite/package-lock.json
+# npm_packages PART FOLDER: installs what FOLDER/package-lock.json pins.
+npm_packages() {
+  local key part=$1 lock=$here/$2/package-lock.json
   key=$(sha256sum <"$lock")
-  fresh azurite "$key" && return
-  rm -rf "$cache/azurite" "$cache/azurite.key"
-  mkdir -p "$cache/azurite"
-  cp "$here/azurite/package.json" "$lock" "$cache/azurite"
-  retry npm ci --prefix "$cache/azurite" --ignore-scripts --no-audit --no-fund --silent
-  echo "$key" >"$cache/azurite.key"
+  fresh "$part" "$key" && return
+  rm -rf "${cache:?}/$part" "$cache/$part.key"
+  mkdir -p "$cache/$part"
+  cp "$here/$2/package.json" "$lock" "$cache/$part"
+  retry npm ci --prefix "$cache/$part" --ignore-scripts --no-audit --no-fund --silent
+  echo "$key" >"$cache/$part.key"
 }
 
 # rust: what was compiled stays, so that a change of the program compiles the program alone.
@@ -146,7 +149,7 @@ keycloak() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs rck-azure spark spark-s3 trino flink flink-s3 keycloak rust s3 minio gcs azurite)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs rck-azure spark spark-s3 trino flink flink-s3 keycloak rust s3 minio gcs azurite axe)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
@@ -154,7 +157,8 @@ for part in "${parts[@]}"; do
     # The last version with a published module.
     minio) gobuilt minio github.com/minio/minio v0.0.0-20260212201848-7aac2a2c5b7c ;;
     gcs) gobuilt gcs github.com/fsouza/fake-gcs-server v1.56.1 ;;
-    azurite) azurite ;;
+    azurite) npm_packages azurite azurite ;;
+    axe) npm_packages axe console/axe ;;
     rck | spark) jars "$part" "$part" ;;
     trino) trino ;;
     keycloak) keycloak ;;

@@ -8,7 +8,8 @@
 # python    Python with virtual environments, for clients and for the S3 server
 # postgres  PostgreSQL
 # proxy     PgBouncer
-# node      npm, for the emulator of Azure Storage
+# node      npm, for the emulator of Azure Storage and for checks of the console
+# chromium  the browser that walks through the console
 #
 # Nothing is installed where the commands are there already, however they came. Needs root
 # or sudo to install; without, it names what is missing and exits 2.
@@ -57,6 +58,7 @@ for part in "${parts[@]}"; do
       ;;
     proxy) have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || want pgbouncer ;;
     node) have npm || want npm ;;
+    chromium) have chromium || want chromium ;;
     *)
       echo "scripts/packages.sh: unknown part: $part" >&2
       exit 2

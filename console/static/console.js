@@ -58,7 +58,7 @@ const sortBy = (table, index) => {
 const addSorting = (root) => {
   for (const table of root.querySelectorAll("table[data-grid]")) {
     [...table.tHead.rows[0].cells].forEach((heading, index) => {
-      if (heading.textContent === "") return;
+      if (heading.classList.contains("next")) return; // the column of actions
       const button = make("button", { type: "button" }, ...heading.childNodes);
       button.addEventListener("click", () => sortBy(table, index));
       heading.append(button);
