@@ -246,6 +246,7 @@ type principalsPage struct {
 	isOff      bool
 	principals client.PrincipalsPage
 	roles      client.RolesPage
+	denied     *client.NodeDenials // nil if the visitor may not see them
 }
 
 // loadPrincipals loads the principals and roles.
@@ -262,6 +263,10 @@ func loadPrincipals(ctx context.Context, v *visit) (*page, error) {
 			return nil, err
 		}
 		if err := v.get(ctx, "/roles", url.Values{"pageSize": {"200"}}, &model.roles); optional(err) != nil {
+			return nil, err
+		}
+		var err error
+		if model.denied, err = loadDenials(ctx, v); err != nil {
 			return nil, err
 		}
 	}
@@ -305,6 +310,7 @@ func (m principalsPage) node() g.Node {
 		h.P(h.Class("lead"), link(to(placeGrants, client.Object{}), g.Text("Who may do what on the whole server"))),
 		panel("Principals", filled(principals, "No principal has a record yet.", "moorage key create key:etl"), more),
 		panel("Roles", filled(roles, "There are no roles.", "moorage role create analysts")),
+		denialPanel(m.now, m.denied),
 	}
 }
 

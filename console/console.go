@@ -121,6 +121,7 @@ func pages() map[place]loader {
 		placeAPI:        loadAPI,
 		placeLogin:      loadLogin,
 		placeDropped:    loadDropped,
+		placeWarehouse:  loadWarehouse,
 		placeRows:       loadRows,
 		placeUndrop:     loadUndrop,
 	}
@@ -180,15 +181,16 @@ func (c *console) post(w http.ResponseWriter, r *http.Request) error {
 	if err := c.resume(r, v); err != nil {
 		return c.answer(w, r, v, failed(v, err))
 	}
+	if place(strings.TrimPrefix(r.URL.Path, Root)) == placeValidate {
+		return c.validate(w, r, v)
+	}
 	change, found := changes()[place(strings.TrimPrefix(r.URL.Path, Root))]
 	if !found {
 		return c.answer(w, r, v, notFound())
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
-	if err := r.ParseForm(); err != nil {
-		return moorage.Errorf(moorage.KindBadRequest, "The form cannot be read")
+	if err := v.readForm(w, r); err != nil {
+		return err
 	}
-	v.form = unescaped(r.PostForm)
 	next, err := change(r.Context(), v)
 	if again, ok := errors.AsType[*refusedLogin](err); ok {
 		shown := again.form.page()
@@ -202,6 +204,29 @@ func (c *console) post(w http.ResponseWriter, r *http.Request) error {
 		return c.answer(w, r, v, failed(v, err))
 	}
 	return v.sendTo(w, next)
+}
+
+// readForm reads the fields of a form.
+func (v *visit) readForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
+	if err := r.ParseForm(); err != nil {
+		return moorage.Errorf(moorage.KindBadRequest, "The form cannot be read")
+	}
+	v.form = unescaped(r.PostForm)
+	return nil
+}
+
+// validate tests the storage of a warehouse and answers with the result. Unlike other changes it
+// has a result that no later page can show.
+func (c *console) validate(w http.ResponseWriter, r *http.Request, v *visit) error {
+	if err := v.readForm(w, r); err != nil {
+		return err
+	}
+	shown, err := showValidation(r.Context(), v)
+	if err != nil {
+		shown = failed(v, err)
+	}
+	return c.answer(w, r, v, shown)
 }
 
 // sendTo sends the browser to another page, with the cookies of the visit.

@@ -61,7 +61,8 @@ func newServerWith(config Config, answers map[string]any) (*web.Server, *fakeAPI
 				return json.NewEncoder(w).Encode(answer)
 			}
 		}
-		for path, value := range api.answers {
+		for _, path := range longestFirst(api.answers) {
+			value := api.answers[path]
 			if !strings.HasPrefix(r.URL.Path, path) {
 				continue
 			}
@@ -106,6 +107,11 @@ func answersOf(name string) map[string]any {
 	return map[string]any{
 		"/management/v1/object?view": view,
 		"/management/v1/objects":     client.ObjectsPage{Objects: rows(name)},
+		"/management/v1/health":      client.Health{Findings: []client.HealthFinding{{Level: "bad", What: name, Fact: name, Limit: name, Command: name}}, Shape: &client.Shape{Worst: []client.PartitionShape{{Partition: name}}}},
+		"/management/v1/refusals":    client.Refusals{Refusals: []client.Refusal{{Caller: name, Type: name, Reason: name, By: name, Client: name}}, Nodes: []client.NodeAsked{{Name: name, Failed: name}}},
+		"/management/v1/denials":     client.NodeDenials{Denials: []client.Denial{{Caller: name, Object: name, Missing: []string{name}}}},
+		"/management/v1/top":         client.Top{Node: name, Tables: []client.BusyTable{{Name: name, LastBy: name}}, Minutes: []client.Minute{{Commits: 1}, {Loads: 2}}},
+		"/management/v1/warehouses/": client.Warehouse{WarehouseSummary: client.WarehouseSummary{Name: name, Location: name}, Storage: map[string]string{name: name}},
 		"/management/v1/warehouses":  client.WarehousesPage{Warehouses: []client.WarehouseSummary{{Name: name, Location: name}}},
 		"/management/v1/changes":     client.ChangesPage{Events: events(o)},
 		"/management/v1/search":      client.Found{Objects: rows(name)},
@@ -359,4 +365,11 @@ func TestOnlyOneFileIsRaw(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// longestFirst returns the paths of answers, the longest first, so that the most exact one wins.
+func longestFirst(answers map[string]any) []string {
+	paths := sortedKeys(answers)
+	slices.SortStableFunc(paths, func(a, b string) int { return len(b) - len(a) })
+	return paths
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	g "maragu.dev/gomponents"
+
 	"moorage/management/client"
 )
 
@@ -195,8 +197,21 @@ func goldenPages() map[string]*page {
 		}}.node()),
 		"rows-empty":     head(ships).page(placeRows, rowsPage{tableHead: head(ships)}.node()),
 		"rows-no-rights": head(ships).page(placeRows, rowsPage{tableHead: head(ships), why: "Needs read on harbour.ships"}.node()),
-		"dropped":        {title: "Dropped", body: droppedPage{now: now, object: within, isEnded: true, page: client.DroppedPage{Dropped: dropped(hostile)}}.node()},
-		"dropped-empty":  {title: "Dropped", body: droppedPage{now: now, object: within}.node()},
+		"health": {title: "x", body: healthPanel(ships, &client.Health{Findings: []client.HealthFinding{
+			{Level: "warn", What: "small files", Fact: hostile, Limit: "25 %", Command: "moorage maintain set harbour.ships compaction on"}, {Level: "ok", What: "snapshots"},
+		}, Shape: &client.Shape{Sizes: []client.SizeClass{{Below: 1 << 20, Files: 3}, {Files: 1}}, Worst: []client.PartitionShape{{Partition: hostile, Files: 4}}, Stopped: hostile}})},
+		"activity": {title: "x", body: g.Group{
+			refusalPanel(now, client.Refusals{Nodes: []client.NodeAsked{{Name: "a", Since: now}, {Name: hostile, Failed: hostile}},
+				Refusals: []client.Refusal{{Time: now, Caller: hostile, Type: "CommitFailedException", Reason: hostile, By: hostile, LastAt: now}}}),
+			topPanel(now, &client.Top{Node: hostile, Since: now, Tables: []client.BusyTable{{Name: hostile, Commits: 1.25}}, Minutes: []client.Minute{{At: now, Commits: 3}, {At: now, Loads: 5}}}),
+			denialPanel(now, &client.NodeDenials{Denials: []client.Denial{{Caller: hostile, Object: hostile, Missing: []string{"read"}}}}),
+		}},
+		"warehouse": {title: "x", body: warehousePage{now: now, warehouse: client.Warehouse{
+			WarehouseSummary: client.WarehouseSummary{Name: hostile, Location: hostile}, Creator: hostile, Secret: &client.WarehouseSecret{Kind: "access-key", Set: now, By: hostile},
+			Health: &client.StorageHealth{Failing: []client.StorageFailure{{Calls: "reads", Error: hostile}}}, Storage: map[string]string{hostile: hostile},
+		}, validated: &client.WarehouseValidation{Trials: []client.WarehouseTrial{{Name: "files", Passed: true}, {Name: "x", Failure: hostile}}, Features: []client.StorageFeature{{Name: hostile, Value: hostile}}}}.node()},
+		"dropped":       {title: "Dropped", body: droppedPage{now: now, object: within, isEnded: true, page: client.DroppedPage{Dropped: dropped(hostile)}}.node()},
+		"dropped-empty": {title: "Dropped", body: droppedPage{now: now, object: within}.node()},
 		"maintenance": head(ships).page(placeMaintain, maintenancePage{tableHead: head(ships), status: client.MaintenanceStatus{
 			Pauses: []client.MaintenancePause{{Object: ships, Reason: hostile, By: "ann", Since: now}},
 			Kinds: []client.MaintenanceKind{{Kind: "snapshots", State: "Blocked", Why: hostile, From: "warehouse default", Due: now.Add(time.Hour),

@@ -18,8 +18,9 @@ import (
 // historyPage is the versions of a table, the newest first.
 type historyPage struct {
 	tableHead
-	events []client.Event
-	log    []metadataFile // versions before the events, without callers; the oldest first
+	events  []client.Event
+	log     []metadataFile // versions before the events, without callers; the oldest first
+	refused client.Refusals
 }
 
 // historyEvents is how many events the page shows.
@@ -56,6 +57,9 @@ func loadHistory(ctx context.Context, v *visit) (*page, error) {
 				model.log = append(model.log, each)
 			}
 		}
+	}
+	if model.refused, err = loadRefusals(ctx, v, head.object); err != nil {
+		return nil, err
 	}
 	return head.page(placeHistory, model.node()), nil
 }
@@ -110,6 +114,7 @@ func (m historyPage) node() g.Node {
 			h.Div(h.Class("tools"), h.Button(g.Text("Compare From and To")),
 				h.Span(h.Class("faint"), g.Text("Choose two versions, or follow a link at the right."))),
 			list.node()),
+		refusalPanel(m.now, m.refused),
 	}
 }
 

@@ -18,7 +18,8 @@ type homePage struct {
 	events     []client.Event
 	noEvents   string // why there are no events; empty if there are
 	findings   []client.Finding
-	isOperator bool // the visitor may see the findings
+	top        *client.Top // nil if the visitor may not see it
+	isOperator bool        // the visitor may see the findings
 }
 
 // homeEvents is how many of the last changes the page shows.
@@ -38,6 +39,9 @@ func loadHome(ctx context.Context, v *visit) (*page, error) {
 	case optional(err) == nil:
 		model.noEvents = err.Error()
 	default:
+		return nil, err
+	}
+	if model.top, err = loadTop(ctx, v); err != nil {
 		return nil, err
 	}
 	var found client.FindingsPage
@@ -62,6 +66,7 @@ func (m homePage) node() g.Node {
 		panel("Warehouses", m.warehouses.list()),
 		panel("Last changes", h.Div(h.ID("live"), h.Data("poll", "5"), h.Aria("live", "polite"), m.changes()),
 			h.P(link(to(placeChanges, client.Object{}), g.Text("All changes")))),
+		topPanel(m.now, m.top),
 	}
 }
 

@@ -34,6 +34,8 @@ const (
 	placeDropped    place = "/dropped"
 	placeUndrop     place = "/dropped/change"
 	placeRows       place = "/table/rows"
+	placeWarehouse  place = "/warehouse"
+	placeValidate   place = "/warehouse/test"
 	placeLogin      place = "/login"
 	placeLogout     place = "/logout"
 	placeDo         place = "/do"

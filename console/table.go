@@ -114,6 +114,7 @@ type tablePage struct {
 	document *document // nil if the visitor may not read it
 	why      string    // why there is no document
 	recipes  []Recipe
+	health   *client.Health // nil if the visitor may not see it
 }
 
 // loadTable loads the overview of a table.
@@ -128,6 +129,9 @@ func loadTable(ctx context.Context, v *visit) (*page, error) {
 		model.why, err = refused.Message, nil
 	}
 	if err != nil {
+		return nil, err
+	}
+	if model.health, err = loadHealth(ctx, v, head.object, v.query.Has("deep")); err != nil {
 		return nil, err
 	}
 	model.recipes = v.recipes(Reach{
@@ -151,7 +155,7 @@ func loadDocument(ctx context.Context, v *visit, o client.Object, version string
 // node returns the page.
 func (m tablePage) node() g.Node {
 	return h.Div(h.Class("split"),
-		h.Div(m.tiles(), m.columns(), m.properties()),
+		h.Div(m.tiles(), healthPanel(m.object, m.health), m.columns(), m.properties()),
 		h.Div(h.Class("beside"), m.about(), m.refs(), m.connect()),
 	)
 }

@@ -115,7 +115,8 @@ npm_packages() {
   rm -rf "${cache:?}/$part" "$cache/$part.key"
   mkdir -p "$cache/$part"
   cp "$here/$2/package.json" "$lock" "$cache/$part"
-  retry npm ci --prefix "$cache/$part" --ignore-scripts --no-audit --no-fund --silent
+  # npm takes no folder behind a link.
+  (cd "$cache/$part" && retry npm ci --ignore-scripts --no-audit --no-fund --silent)
   echo "$key" >"$cache/$part.key"
 }
 

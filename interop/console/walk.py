@@ -27,8 +27,10 @@ OF = "warehouse=default&namespace=harbour"
 PAGES = {
     "overview": "",
     "warehouses": "/warehouses",
+    "warehouse": "/warehouse?warehouse=default",
     "browse": f"/browse?{OF}",
     "table": f"/table?{OF}&table=voyages",
+    "health": f"/table?{OF}&table=voyages&deep=yes",
     "rows": f"/table/rows?{OF}&table=voyages",
     "history": f"/table/history?{OF}&table=ships",
     "diff": f"/table/diff?{OF}&table=ships&from=now~3&to=now",
