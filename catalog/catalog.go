@@ -226,7 +226,7 @@ func New(config Config) (*Catalog, error) {
 	})
 	p.history = history.New(history.Config{
 		Ledger: records, Store: config.Store, Directory: names, Guard: config.Guard, Now: config.Now,
-		Logger: config.Logger,
+		Logger: config.Logger, Files: p.filesOf, UndropWindow: config.UndropWindow,
 	})
 	return &Catalog{parts: p}, nil
 }
@@ -270,7 +270,7 @@ func (c *Catalog) Browse() *browse.Browse { return c.browse.As(c.caller) }
 // Activity returns what this node remembers of commits and loads.
 func (c *Catalog) Activity() *activity.Activity { return c.activity }
 
-// History returns the feed of the changes of the store.
+// History returns the feed of the changes of the store, and the history of its objects.
 func (c *Catalog) History() *history.Feed { return c.history }
 
 // Documents returns the catalog's access to metadata files, for the packages that maintain these

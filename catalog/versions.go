@@ -13,7 +13,9 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
+	"moorage/catalog/history"
 	"moorage/metadata"
+	"moorage/registry"
 )
 
 // versionTextMax bounds the text of a version.
@@ -357,4 +359,38 @@ func (p *parts) planRollback(ctx context.Context, loaded *commit.Version, asked 
 			"A snapshot has only rows: name a version, such as now~1, to roll back all parts")
 	}
 	return metadata.RollbackToSnapshot(present, asked.Ref, id, asked.Any)
+}
+
+// filesOf returns the metadata files that the present document of a table names, as
+// history.Config.Files describes. The table may be dropped.
+func (p *parts) filesOf(ctx context.Context, found *directory.Found) ([]history.File, error) {
+	if found.Pointer.View {
+		return nil, nil
+	}
+	var present *metadata.Document
+	if found.Record.State == registry.StateLive {
+		document, err := p.documents.Current(ctx, found)
+		if err != nil {
+			return nil, err
+		}
+		present = document.(*metadata.Document)
+	} else {
+		files, giveBack, err := p.directory.StorageOf(ctx, found.Pointer, found.Record.State)
+		if err != nil {
+			return nil, err
+		}
+		defer giveBack()
+		if present, err = p.documents.ReadMetadata(ctx, found.Pointer, files); err != nil {
+			return nil, err
+		}
+	}
+	files := []history.File{{
+		Location: found.Pointer.MetadataLocation, Time: time.UnixMilli(present.LastUpdatedMS()).UTC(),
+	}}
+	for _, entry := range slices.Backward(present.MetadataLog()) {
+		files = append(files, history.File{
+			Location: entry.MetadataLocation, Time: time.UnixMilli(entry.TimestampMS).UTC(),
+		})
+	}
+	return files, nil
 }

@@ -19,6 +19,7 @@ import (
 // History has the methods of *history.Feed.
 type History interface {
 	Read(ctx context.Context, caller moorage.Caller, q history.Query) (history.Page, error)
+	Of(ctx context.Context, caller moorage.Caller, asked history.Asked) (history.History, error)
 }
 
 // noHistory is the History of a server that has none.
@@ -26,8 +27,15 @@ type noHistory struct{}
 
 // Read implements History.
 func (noHistory) Read(context.Context, moorage.Caller, history.Query) (history.Page, error) {
-	return history.Page{}, moorage.Errorf(moorage.KindUnsupported, "This server has no feed of changes")
+	return history.Page{}, errNoHistory
 }
+
+// Of implements History.
+func (noHistory) Of(context.Context, moorage.Caller, history.Asked) (history.History, error) {
+	return history.History{}, errNoHistory
+}
+
+var errNoHistory = moorage.Errorf(moorage.KindUnsupported, "This server has no feed of changes")
 
 // listChanges answers with a page of the feed of changes.
 func (s *server) listChanges(w http.ResponseWriter, r *http.Request) error {
@@ -133,7 +141,7 @@ func eventOf(e history.Event) client.Event {
 		Warehouse: e.Ident.Warehouse, Namespace: e.Ident.Namespace, Name: e.Ident.Name, UUID: e.UUID,
 		Caller: e.Caller, Client: e.Client, RequestID: e.RequestID, Verb: e.Verb,
 		MetadataLocation: e.MetadataLocation, PreviousMetadataLocation: e.PreviousMetadataLocation,
-		Purge: e.Purge, Actions: e.Actions, Summary: eventSummaryOf(e.Summary),
+		Purge: e.Purge, Actions: e.Actions, Summary: eventSummaryOf(e.Summary), Version: e.Version,
 		Members: each(e.Members, func(m registry.Member) client.EventMember {
 			return client.EventMember{
 				Caller: m.Principal, Client: m.Client, RequestID: m.RequestID, Time: m.Time, Snapshot: m.Snapshot,
@@ -142,6 +150,9 @@ func eventOf(e history.Event) client.Event {
 	}
 	if !e.ObjectID.IsZero() {
 		event.ObjectID = e.ObjectID.String()
+	}
+	if e.Delta != nil {
+		event.Delta = (*client.EventDelta)(e.Delta)
 	}
 	if e.Previous != nil {
 		event.Previous = &client.EventName{Namespace: e.Previous.Namespace, Name: e.Previous.Name}

@@ -38,6 +38,67 @@ func (f fakeHistory) Read(_ context.Context, _ moorage.Caller, q history.Query) 
 	}, f.fail
 }
 
+// Of returns a dropped table with a change and an older version. It answers each object but the
+// table "t" with an error.
+func (f fakeHistory) Of(_ context.Context, _ moorage.Caller, asked history.Asked) (history.History, error) {
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	if asked.ID.IsZero() && asked.Ident.Name != "t" {
+		return history.History{}, moorage.Errorf(moorage.KindNoSuchTable, "Table does not exist: %s", asked.Ident)
+	}
+	ident := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
+	rows := int64(-3)
+	return history.History{
+		Object: history.Object{
+			ID: registry.ID{1}, Kind: registry.ItemTable, Ident: ident, UUID: "u", State: history.ObjectDropped,
+			MetadataLocation: "m2", Purge: history.PurgeWaiting, EndsAt: at.Add(time.Hour),
+			Dropped: registry.Dropped{At: at, By: "bob", Change: registry.ID{2}},
+		},
+		Versions: []history.Event{
+			{
+				ID: "c1.0", Time: at, Operation: history.OpUpdateTable, Count: 1, Kind: registry.ItemTable, Ident: ident,
+				Version: "now", Delta: &history.Delta{Rows: &rows},
+			},
+			{Time: at, Kind: registry.ItemTable, Ident: ident, MetadataLocation: "m1", Version: "now~1"},
+		},
+		IsComplete: asked.After == "", Next: "\x00f" + asked.Ident.Name,
+	}, f.fail
+}
+
+// A history in the form of the API, and the objects that its parameters can name.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	h := newServer(t, Config{Recovery: &fake{}, Purges: &fake{}, History: fakeHistory{}})
+	const named = "/history?warehouse=w&namespace=a"
+	w := send(h, "GET", base+named+"&table=t", "")
+	body := w.Body.String()
+	const want = `{"object":{"id":"01000000000000000000000000000000","kind":"table","warehouse":"w","namespace":["a"],` +
+		`"name":"t","uuid":"u","state":"dropped","metadata-location":"m2","dropped":{"at":"2026-11-21T10:00:00Z",` +
+		`"by":"bob","change":"02000000000000000000000000000000","ends-at":"2026-11-21T11:00:00Z","purge":"waiting"}},` +
+		`"versions":[{"id":"c1.0","time":"2026-11-21T10:00:00Z","operation":"update-table","count":1,"kind":"table",` +
+		`"warehouse":"w","namespace":["a"],"name":"t","delta":{"rows":-3},"version":"now"},` +
+		`{"time":"2026-11-21T10:00:00Z","kind":"table","warehouse":"w","namespace":["a"],"name":"t","metadata-location":"m1",` +
+		`"version":"now~1"}],"complete":true,"next-page-token":"`
+	if w.Code != http.StatusOK || !strings.HasPrefix(body, want) {
+		t.Errorf("%d %s, want %s", w.Code, body, want)
+	}
+	token := strings.TrimSuffix(strings.TrimPrefix(body, want), `"}`)
+	if w := send(h, "GET", base+named+"&table=t&pageToken="+token, ""); w.Code != http.StatusOK ||
+		!strings.Contains(w.Body.String(), `"complete":false`) {
+		t.Errorf("the next page: %d %s", w.Code, w.Body)
+	}
+	if w := send(h, "GET", base+"/history?id=01000000000000000000000000000000", ""); w.Code != http.StatusOK {
+		t.Errorf("by id: %d %s", w.Code, w.Body)
+	}
+	for _, query := range []string{
+		"", "?warehouse=w", "?object=server", "?warehouse=w&table=t", named[len("/history"):] + "&table=t&view=v", "?id=1",
+		named[len("/history"):] + "&function=f", named[len("/history"):] + "&table=t&pageToken=x",
+		"?warehouse=w&namespace=b&table=t&pageToken=" + token,
+	} {
+		wantFailure(t, send(h, "GET", base+"/history"+query, ""), 400, "BadRequestException")
+	}
+	wantFailure(t, send(h, "GET", base+named+"&table=none", ""), 404, "NoSuchTableException")
+}
+
 // The parameters of the feed, and an event in the form of the API.
 func TestChanges(t *testing.T) {
 	t.Parallel()

@@ -229,6 +229,7 @@ func (s *server) operations() []operation {
 		{"openapi", get, "/openapi.yaml", describe},
 		{"diagnose", get, "/doctor", s.diagnose},
 		{"listChanges", get, "/changes", s.listChanges},
+		{"loadHistory", get, "/history", s.loadHistory},
 		{"retryUnfinished", post, "/doctor/{id}/retry", s.change(s.retryUnfinished)},
 		{"abortUnfinished", post, "/doctor/{id}/abort", s.change(s.abortUnfinished)},
 		{"backup", post, "/backup", nearby(s.change(s.backup))},

@@ -76,6 +76,14 @@ func ContainerItem(ident moorage.Identifier, id ID) Item {
 	return Item{Kind: ItemNamespace, ID: id, Ident: ident}
 }
 
+// Kind returns ItemTable or ItemView.
+func (p Pointer) Kind() string {
+	if p.View {
+		return ItemView
+	}
+	return ItemTable
+}
+
 // PointerItem returns the item of a table or view. before is zero for a new pointer. after is zero
 // for a pointer that is dropped or ends. The item has the summary of after if that is a new one: a
 // change that makes no version keeps the summary in the pointer's Last.
@@ -85,11 +93,8 @@ func PointerItem(before, after Pointer) Item {
 		present = before
 	}
 	item := Item{
-		Kind: ItemTable, ID: present.ID, Ident: present.Identifier(), UUID: present.TableUUID,
+		Kind: present.Kind(), ID: present.ID, Ident: present.Identifier(), UUID: present.TableUUID,
 		MetadataLocation: after.MetadataLocation, PreviousMetadataLocation: before.MetadataLocation,
-	}
-	if present.View {
-		item.Kind = ItemView
 	}
 	if after.Last.Summary != before.Last.Summary {
 		item.Summary = after.Last.Summary

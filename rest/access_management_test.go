@@ -279,6 +279,7 @@ func managementCells() []managementCell {
 		{operation: "dropWarehouse", method: "DELETE", path: "/warehouses/w", answered: 409}, // it has namespaces
 		{operation: "rotateSecrets", method: "POST", path: "/secrets/rotate"},
 		{operation: "listChanges", method: "GET", path: "/changes"},
+		{operation: "loadHistory", method: "GET", path: "/history?warehouse=w&namespace=a&table=gone", object: "w/a/gone"},
 		{operation: "searchObjects", method: "GET", path: "/search?q=a"},
 		{operation: "loadStats", method: "GET", path: "/warehouses/w/stats", object: "w"},
 		{operation: "loadHealth", method: "GET", path: "/health?warehouse=w&namespace=a&table=t&deep=true", object: "w/a/t"},
@@ -323,6 +324,9 @@ func managementCells() []managementCell {
 		}
 		if name != "w/a/v" {
 			cells = append(cells, maintenanceCells(name, object)...)
+		}
+		if name != "w" {
+			cells = append(cells, on("loadHistory", "GET", "/history?"+object[1], "", 0))
 		}
 		if name == "w" || name == "w/a" {
 			cells = append(cells, on("setManaged", "PUT", "/managed", `{"managed":true,"object":`+object[0]+`}`, 0))

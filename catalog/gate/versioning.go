@@ -2,8 +2,9 @@ package gate
 
 import "moorage/access"
 
-// The verbs on the versions of tables.
+// The verbs on the versions of tables and views.
 const (
+	LoadHistory  Verb = "load-history"
 	LoadVersion  Verb = "load-version"
 	DiffVersions Verb = "diff-versions"
 	Rollback     Verb = "rollback-table"
@@ -13,6 +14,8 @@ const (
 // versioning returns the rows of the verbs on the versions of tables.
 func versioning() []Row {
 	return []Row{
+		// Package history finds the object, and decides about each change.
+		{Verb: LoadHistory, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadHistory"}},
 		{Verb: LoadVersion, On: access.Table, Reads: true, Management: []string{"loadMetadata"}},
 		{Verb: DiffVersions, On: access.Table, Reads: true, Management: []string{"diffVersions"}},
 		{Verb: ReadRows, On: access.Table, Reads: true, Management: []string{"readRows"}},
@@ -25,7 +28,7 @@ func versioning() []Row {
 func versioningAsks() map[Verb][]Ask {
 	describe := []Ask{{Of: OfObject, For: access.Describe}}
 	return map[Verb][]Ask{
-		LoadVersion: describe, DiffVersions: describe, Rollback: describe,
+		LoadHistory: describe, LoadVersion: describe, DiffVersions: describe, Rollback: describe,
 		ReadRows: {{Of: OfObject, For: access.Read}},
 	}
 }

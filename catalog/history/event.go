@@ -36,7 +36,45 @@ type Event struct {
 	Purge                                      bool     // the drop asked for a purge
 	Actions                                    []string // as registry.Item.Actions
 	Summary                                    *registry.Summary
+	Delta                                      *Delta // nil if one of the versions is not known
 	Members                                    []registry.Member
+	// Version is the name of the metadata file that the change made: now, or now~N. Only the
+	// history of an object has it.
+	Version string
+}
+
+// Delta is how the numbers of a table changed from one version to the next one. A number that one
+// of the versions does not have is nil.
+type Delta struct{ Rows, Files, Bytes, Snapshots *int64 }
+
+// deltaOf returns what differs from the version with the summary was to the next one. A version
+// without a current snapshot has no rows and no files.
+func deltaOf(was, is *registry.Summary) *Delta {
+	if was == nil || is == nil || is.Snapshots < 0 { // views have no snapshots
+		return nil
+	}
+	differ := func(was, is int64) *int64 {
+		if was < 0 || is < 0 {
+			return nil
+		}
+		n := is - was
+		return &n
+	}
+	total := func(of func(*registry.Summary) int64) *int64 {
+		each := func(s *registry.Summary) int64 {
+			if s.Snapshot < 0 {
+				return 0
+			}
+			return of(s)
+		}
+		return differ(each(was), each(is))
+	}
+	return &Delta{
+		Rows:      total(func(s *registry.Summary) int64 { return s.Rows }),
+		Files:     total(func(s *registry.Summary) int64 { return s.Files }),
+		Bytes:     total(func(s *registry.Summary) int64 { return s.Bytes }),
+		Snapshots: differ(was.Snapshots, is.Snapshots),
+	}
 }
 
 // The operations of events. The event notifications that the Iceberg REST specification is about
@@ -168,9 +206,9 @@ func onlyOperation(verb string) (word string, only bool) {
 }
 
 // eventsOf returns the events of a change. Internal steps have none.
-func eventsOf(placed registry.PositionedChange) []Event {
-	change := placed.Change
-	if placed.Unreadable != nil {
+func eventsOf(positioned registry.PositionedChange) []Event {
+	change := positioned.Change
+	if positioned.Unreadable != nil {
 		return []Event{{ID: idOf(change.ID, 0), Operation: OpUnreadable}}
 	}
 	if isInternal(change.Operation) {
@@ -185,8 +223,26 @@ func eventsOf(placed registry.PositionedChange) []Event {
 			MetadataLocation: item.MetadataLocation, PreviousMetadataLocation: item.PreviousMetadataLocation,
 			Purge: item.Purge, Actions: item.Actions, Summary: item.Summary, Members: change.Group,
 		}
+		if item.Summary != nil {
+			events[i].Delta = deltaOf(change.SummaryBefore(item), item.Summary)
+		}
 	}
 	return events
+}
+
+// placed has the events of a change, and the position of the change.
+type placed struct {
+	position registry.Position
+	events   []Event
+}
+
+// placedOf returns the events of changes, without the values that the changes replaced.
+func placedOf(changes []registry.PositionedChange) []placed {
+	all := make([]placed, len(changes))
+	for i, each := range changes {
+		all[i] = placed{each.Position, eventsOf(each)}
+	}
+	return all
 }
 
 func idOf(change registry.ID, item int) string { return fmt.Sprintf("%s.%d", change, item) }

@@ -2,11 +2,15 @@ package history
 
 import "moorage/registry"
 
-// Kept returns the changes that a follower keeps of those that it read, and their weight in bytes.
-func Kept(read []registry.PositionedChange) (kept []registry.PositionedChange, bytes int) {
+// Kept returns the positions of the changes that a follower keeps of those that it read, and their
+// weight in bytes.
+func Kept(read []registry.PositionedChange) (kept []registry.Position, bytes int) {
 	f := newFollower(Config{})
-	f.add(read)
-	return f.kept, f.bytes
+	f.add(placedOf(read))
+	for _, each := range f.kept {
+		kept = append(kept, each.position)
+	}
+	return kept, f.bytes
 }
 
 // KeptMax and KeptBytesMax bound what a follower keeps.

@@ -39,12 +39,17 @@ type Config struct {
 	Store     registry.Store // for reading changes
 	Directory *directory.Directory
 	// Guard authorizes callers. If it is nil, every caller sees everything.
-	Guard  *gate.Guard
-	Now    func() time.Time
-	Logger *slog.Logger
+	Guard *gate.Guard
+	// Files returns the metadata files that the present document of a table names: the present
+	// file first, and then those of its metadata log, the newest first. It returns none for a view.
+	Files func(ctx context.Context, found *directory.Found) ([]File, error)
+	// UndropWindow is how long a table that was dropped without a purge can come back.
+	UndropWindow time.Duration
+	Now          func() time.Time
+	Logger       *slog.Logger
 }
 
-// Feed is the feed of a store. It is safe for concurrent use.
+// Feed is the feed of a store, and the history of its objects. It is safe for concurrent use.
 type Feed struct {
 	config   Config
 	follower *follower
@@ -218,24 +223,24 @@ func (f *Feed) deadline() time.Time { return f.config.Now().Add(readTime) }
 // page reads changes from r.at on until it has enough events, or reaches a bound, the deadline or
 // the end.
 func (r *reading) page(ctx context.Context, deadline time.Time) error {
-	viewer, err := r.viewer(ctx)
+	viewer, err := r.viewer(ctx, r.caller, r.query.Filter)
 	if err != nil {
 		return err
 	}
 	r.from = r.at
 	for left := readsMax; left > 0 && len(r.found) < r.query.Limit && r.config.Now().Before(deadline); {
-		placed, err := r.changes(ctx, min(chunkMax, left))
+		changes, err := r.changes(ctx, min(chunkMax, left))
 		if errors.Is(err, registry.ErrForgotten) {
 			return r.forgotten(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		if r.atEnd = len(placed) == 0; r.atEnd {
+		if r.atEnd = len(changes) == 0; r.atEnd {
 			break
 		}
-		left -= len(placed)
-		isFull, err := r.take(ctx, viewer, placed)
+		left -= len(changes)
+		isFull, err := r.take(ctx, viewer, changes)
 		if err != nil || isFull {
 			return err
 		}
@@ -248,16 +253,19 @@ func (r *reading) page(ctx context.Context, deadline time.Time) error {
 
 // changes returns at most limit changes after r.at. They come from memory while the follower has
 // them.
-func (r *reading) changes(ctx context.Context, limit int) ([]registry.PositionedChange, error) {
-	placed, known := r.follower.after(r.at, limit)
-	var err error
-	if !known || len(placed) == 0 && !r.waited {
-		placed, err = registry.Follow(ctx, r.config.Store, r.at, limit)
+func (r *reading) changes(ctx context.Context, limit int) ([]placed, error) {
+	changes, known := r.follower.after(r.at, limit)
+	if !known || len(changes) == 0 && !r.waited {
+		read, err := registry.Follow(ctx, r.config.Store, r.at, limit)
+		if err != nil {
+			return nil, err
+		}
+		changes = placedOf(read)
 	}
-	if len(placed) > 0 {
-		r.notice(placed[len(placed)-1].Position)
+	if len(changes) > 0 {
+		r.notice(changes[len(changes)-1].position)
 	}
-	return placed, err
+	return changes, nil
 }
 
 func (f *Feed) notice(position registry.Position) {
@@ -268,11 +276,10 @@ func (f *Feed) notice(position registry.Position) {
 
 // take adds the events of changes that were read, and moves r.at. isFull reports that the page ends
 // before the last of the changes.
-func (r *reading) take(ctx context.Context, viewer *viewer, placed []registry.PositionedChange) (
-	isFull bool, err error) {
-	selected := make([][]Event, len(placed))
-	for i, each := range placed {
-		for _, event := range eventsOf(each) {
+func (r *reading) take(ctx context.Context, viewer *viewer, changes []placed) (isFull bool, err error) {
+	selected := make([][]Event, len(changes))
+	for i, each := range changes {
+		for _, event := range each.events {
 			if r.query.Filter.selects(event) {
 				selected[i] = append(selected[i], event)
 			}
@@ -281,7 +288,7 @@ func (r *reading) take(ctx context.Context, viewer *viewer, placed []registry.Po
 	if err := viewer.prepare(ctx, selected); err != nil {
 		return false, err
 	}
-	for i, each := range placed {
+	for i, each := range changes {
 		if len(r.found) >= r.query.Limit || r.at != r.from && viewer.isFull(selected[i]) {
 			return true, nil
 		}
@@ -290,10 +297,10 @@ func (r *reading) take(ctx context.Context, viewer *viewer, placed []registry.Po
 			return false, err
 		}
 		for _, event := range shown {
-			event.Position, event.Count = format(r.id, each.Position), len(shown)
+			event.Position, event.Count = format(r.id, each.position), len(shown)
 			r.found = append(r.found, event)
 		}
-		r.at = each.Position
+		r.at = each.position
 	}
 	return false, nil
 }
@@ -387,11 +394,11 @@ func (r *reading) positionAt(ctx context.Context, at time.Time) (registry.Positi
 	high, err := registry.Head(ctx, r.config.Store, low)
 	for err == nil && low < high {
 		middle := low + (high-low)/2
-		var placed []registry.PositionedChange
-		placed, err = r.config.Store.Changes(ctx, middle, 1)
-		if err == nil && len(placed) > 0 && placed[0].Position <= high && placed[0].Unreadable == nil &&
-			placed[0].Change.Time.Before(at) {
-			low = placed[0].Position
+		var found []registry.PositionedChange
+		found, err = r.config.Store.Changes(ctx, middle, 1)
+		if err == nil && len(found) > 0 && found[0].Position <= high && found[0].Unreadable == nil &&
+			found[0].Change.Time.Before(at) {
+			low = found[0].Position
 		} else {
 			high = middle
 		}

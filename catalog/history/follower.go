@@ -45,9 +45,9 @@ type follower struct {
 	idle    time.Time // when the last wait ended
 	from    registry.Position
 	head    registry.Position
-	kept    []registry.PositionedChange // the changes after from, up to head
-	bytes   int                         // about what kept takes
-	news    chan struct{}               // closed when head moves
+	kept    []placed      // the changes after from, up to head
+	bytes   int           // about what kept takes
+	news    chan struct{} // closed when head moves
 }
 
 func newFollower(config Config) *follower {
@@ -141,14 +141,14 @@ func (f *follower) leave() {
 
 // after returns at most limit of the changes after a position, as far as the follower has read. ok
 // is false if it does not have them all.
-func (f *follower) after(position registry.Position, limit int) (placed []registry.PositionedChange, ok bool) {
+func (f *follower) after(position registry.Position, limit int) (changes []placed, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.running || position < f.from || position > f.head {
 		return nil, false
 	}
-	at, found := slices.BinarySearchFunc(f.kept, position, func(c registry.PositionedChange, p registry.Position) int {
-		return cmp.Compare(c.Position, p)
+	at, found := slices.BinarySearchFunc(f.kept, position, func(c placed, p registry.Position) int {
+		return cmp.Compare(c.position, p)
 	})
 	if found {
 		at++
@@ -169,7 +169,7 @@ func (f *follower) run(ctx context.Context) {
 		}
 		head := f.head
 		f.mu.Unlock()
-		placed, err := registry.Follow(ctx, f.config.Store, head, chunkMax)
+		changes, err := registry.Follow(ctx, f.config.Store, head, chunkMax)
 		if errors.Is(err, registry.ErrForgotten) {
 			err = f.skip(ctx)
 		}
@@ -177,9 +177,9 @@ func (f *follower) run(ctx context.Context) {
 			f.config.Logger.Warn("changes cannot be read for requests that wait for them", "error", err)
 		}
 		failing = err != nil
-		if len(placed) > 0 {
-			f.add(placed)
-			if len(placed) == chunkMax {
+		if len(changes) > 0 {
+			f.add(placedOf(changes))
+			if len(changes) == chunkMax {
 				continue
 			}
 		}
@@ -216,20 +216,18 @@ func (f *follower) skip(ctx context.Context) error {
 	return nil
 }
 
-// add keeps changes that were read, without their versions: no event needs them, and they may have
-// 64 KiB of replaced values each.
-func (f *follower) add(placed []registry.PositionedChange) {
+// add keeps the events of changes that were read.
+func (f *follower) add(changes []placed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, each := range placed {
-		each.Change.Versions = nil
-		f.kept, f.head = append(f.kept, each), each.Position
-		f.bytes += weightOf(each.Change)
+	for _, each := range changes {
+		f.kept, f.head = append(f.kept, each), each.position
+		f.bytes += weightOf(each)
 	}
 	drop := 0
 	for drop < len(f.kept) && (len(f.kept)-drop > keptMax || f.bytes > keptBytesMax) {
-		f.from = f.kept[drop].Position
-		f.bytes -= weightOf(f.kept[drop].Change)
+		f.from = f.kept[drop].position
+		f.bytes -= weightOf(f.kept[drop])
 		drop++
 	}
 	f.kept = slices.Delete(f.kept, 0, drop)
@@ -242,7 +240,11 @@ func (f *follower) tellLocked() {
 	f.news = make(chan struct{})
 }
 
-// weightOf returns about how many bytes of memory a change without versions takes.
-func weightOf(change registry.Change) int {
-	return 500 + 800*len(change.Items) + 200*len(change.Group)
+// weightOf returns about how many bytes of memory the events of a change take.
+func weightOf(change placed) int {
+	bytes := 100 + 1200*len(change.events)
+	if len(change.events) > 0 {
+		bytes += 200 * len(change.events[0].Members) // all events share them
+	}
+	return bytes
 }

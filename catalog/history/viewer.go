@@ -33,16 +33,16 @@ type viewer struct {
 	pointers map[registry.ID]*registry.Pointer
 }
 
-// viewer returns the viewer of the caller.
-func (r *reading) viewer(ctx context.Context) (*viewer, error) {
+// viewer returns the viewer of a caller, who asks for the events of a scope.
+func (f *Feed) viewer(ctx context.Context, caller moorage.Caller, scope Filter) (*viewer, error) {
 	v := &viewer{
-		Feed: r.Feed, scope: r.query.Filter, paths: make(map[string]*directory.Path),
+		Feed: f, scope: scope, paths: make(map[string]*directory.Path),
 		pointers: make(map[registry.ID]*registry.Pointer),
 	}
-	if r.config.Guard == nil {
+	if f.config.Guard == nil {
 		return v, nil
 	}
-	who, _, err := r.config.Guard.Who(ctx, r.caller)
+	who, _, err := f.config.Guard.Who(ctx, caller)
 	switch {
 	case moorage.KindOf(err) == moorage.KindUnsupported: // access control is off
 		return v, nil

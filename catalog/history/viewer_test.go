@@ -237,3 +237,86 @@ func TestGrantsOfTables(t *testing.T) {
 		}
 	}
 }
+
+// TestHistoryHidesNames: the history of a table that came out of a hidden namespace has no change
+// and no name of its time there. A caller that must not see an object is answered as if there was
+// none, whether it is live, dropped or ended.
+func TestHistoryHidesNames(t *testing.T) {
+	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
+		clock := testkit.NewClock()
+		s := catalogkit.NewSecured(t, store, alone, func(c *catalog.Config) { c.Now = clock.Now })
+		s.Populate()
+		clock.Advance(2 * time.Minute)
+		ctx, ann := t.Context(), s.Named(catalogkit.AnnName)
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		in := func(namespace, name string) moorage.Identifier {
+			return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{namespace}, Name: name}
+		}
+		s.Grant(catalogkit.OnWarehouse(), catalogkit.AnnName, access.Locate)
+		s.Grant(catalogkit.OnNamespace("ns"), catalogkit.BobName, access.Describe)
+		_, err := ann.CreateNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{"hidden"}, nil)
+		must(err)
+		_, err = ann.CreateTable(ctx, in("hidden", "secret"), catalog.CreateTableRequest{
+			Schema: []byte(catalogkit.Schema), Location: "file:///wh/1",
+		})
+		must(err)
+		must(ann.RenameTable(ctx, in("hidden", "secret"), in("ns", "moved")))
+		_, err = ann.Commit(ctx, in("ns", "moved"), catalogkit.SetProperty(t, "a", "b"))
+		must(err)
+		bob, feed := moorage.Caller{Name: catalogkit.BobName}, s.History()
+		asked := table("moved")
+		object, versions, complete := allOf(t, feed, bob, asked)
+		text, err := json.Marshal([]any{object, versions})
+		must(err)
+		if complete || !slices.Equal(wordsOf(versions), []string{"now update-table ns.moved"}) ||
+			strings.Contains(string(text), "hidden") || strings.Contains(string(text), "secret") {
+			t.Errorf("bob is shown %s, complete: %t", text, complete)
+		}
+		if _, versions, complete := allOf(t, feed, moorage.Caller{Name: catalogkit.AnnName}, asked); len(versions) != 3 || !complete {
+			t.Errorf("ann is shown %q, complete: %t", wordsOf(versions), complete)
+		}
+
+		// etl may see the warehouse only, and the table "u" of ns.
+		s.Grant(catalogkit.OnTable("u"), catalogkit.EtlName, access.Describe)
+		etl := moorage.Caller{Name: catalogkit.EtlName}
+		_, missing := feed.Of(ctx, etl, table("nothing"))
+		noID := history.Asked{ID: registry.ID{1}}
+		_, missingID := feed.Of(ctx, etl, noID)
+		wantMissing := func() {
+			t.Helper()
+			_, err := feed.Of(ctx, etl, asked)
+			if want := strings.Replace(moorage.MessageOf(missing), "nothing", asked.Ident.Name, 1); moorage.KindOf(err) != moorage.KindOf(missing) ||
+				moorage.MessageOf(err) != want {
+				t.Errorf("etl is answered %v, not %q", err, want)
+			}
+			_, err = feed.Of(ctx, etl, history.Asked{ID: object.ID})
+			want := strings.Replace(moorage.MessageOf(missingID), noID.ID.String(), object.ID.String(), 1)
+			if moorage.KindOf(err) != moorage.KindNotFound || moorage.MessageOf(err) != want {
+				t.Errorf("etl is answered %v, not %q", err, want)
+			}
+		}
+		wantMissing()
+		must(ann.DropTable(ctx, in("ns", "moved"), catalog.DropOptions{}))
+		wantMissing()
+		if found, err := feed.Of(ctx, bob, asked); err != nil || found.Object.State != history.ObjectDropped {
+			t.Errorf("bob is shown %+v, %v", found, err)
+		}
+		asked = table("left")
+		_, err = ann.CreateTable(ctx, asked.Ident, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+		must(err)
+		found, err := feed.Of(ctx, bob, asked)
+		must(err)
+		object = found.Object
+		_, err = ann.UnregisterTable(ctx, asked.Ident)
+		must(err)
+		wantMissing()
+		if found, err := feed.Of(ctx, bob, asked); err != nil || found.Object.State != history.ObjectEnded {
+			t.Errorf("bob is shown %+v, %v", found, err)
+		}
+	})
+}

@@ -14,11 +14,11 @@ type ChangesPage struct {
 
 // Event is what a change did to one object.
 type Event struct {
-	ID        string    `json:"id"`
-	Position  string    `json:"position"`
+	ID        string    `json:"id,omitempty"`
+	Position  string    `json:"position,omitempty"` // not in a History
 	Time      time.Time `json:"time,omitzero"`
-	Operation string    `json:"operation"`
-	Count     int       `json:"count"` // events of the same change in the answer
+	Operation string    `json:"operation,omitempty"`
+	Count     int       `json:"count,omitempty"` // events of the same change in the answer
 	Kind      string    `json:"kind,omitempty"`
 	Warehouse string    `json:"warehouse,omitempty"`
 	Namespace []string  `json:"namespace,omitempty"`
@@ -39,7 +39,20 @@ type Event struct {
 	MetadataLocation         string        `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string        `json:"previous-metadata-location,omitempty"`
 	Summary                  *EventSummary `json:"summary,omitempty"`
-	Members                  []EventMember `json:"members,omitempty"`
+	// Delta is what the change added to the numbers of a table.
+	Delta   *EventDelta   `json:"delta,omitempty"`
+	Members []EventMember `json:"members,omitempty"`
+	// Version is the name of the metadata file that the change made. Only a History has it.
+	Version string `json:"version,omitempty"`
+}
+
+// EventDelta is what a change added to the numbers of a table. What it took away is negative. A
+// number that is not known is missing.
+type EventDelta struct {
+	Rows      *int64 `json:"rows,omitempty"`
+	Files     *int64 `json:"files,omitempty"`
+	Bytes     *int64 `json:"bytes,omitempty"`
+	Snapshots *int64 `json:"snapshots,omitempty"`
 }
 
 // EventName is the name of a table or view in its warehouse.

@@ -1,0 +1,143 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// chain is a walk along the changes of one object, from the latest one to the first. Each change
+// names the one before in the value that it replaced.
+type chain struct {
+	ledger *ledger.Ledger
+	id     registry.ID
+	// key is the key of the object's record. It is zero for a namespace that was dropped, until the
+	// change is read that deleted the record.
+	key  registry.Key
+	next registry.ID // the change that step reads; zero if there is none, or if it is not known
+	// wrote is the version of a namespace's record that next must have written. It is zero if any
+	// will do.
+	wrote registry.ETag
+	// pointer has the name and the location of a table or view after next. They are not set if they
+	// are to be taken from next.
+	pointer registry.Pointer
+	// isComplete is true after the change that created the object.
+	isComplete bool
+}
+
+// step reads the next change. ok is false if there is none, or if it cannot be read: retention
+// deletes changes, and a node of version 0.1.0 does not name them.
+func (c *chain) step(ctx context.Context) (change registry.Change, ok bool, err error) {
+	id := c.next
+	if c.next = (registry.ID{}); id.IsZero() {
+		return change, false, nil
+	}
+	records, err := c.ledger.Get(ctx, registry.ChangeKey(id))
+	if err != nil || !records[0].Exists() {
+		return change, false, err
+	}
+	change, unread := registry.DecodeChange(records[0])
+	if unread != nil {
+		return change, false, nil
+	}
+	version, wrote := c.versionIn(change)
+	if !wrote || !c.wrote.IsZero() && version.New != c.wrote {
+		return change, false, nil
+	}
+	c.isComplete = version.Old.IsZero() && version.Before == nil
+	if c.key.Table == registry.TableNamespace {
+		c.followNamespace(version)
+	} else {
+		c.followPointer(change, version)
+	}
+	return change, true, nil
+}
+
+// versionIn returns what a change did to the object's record.
+func (c *chain) versionIn(change registry.Change) (version registry.Version, wrote bool) {
+	if c.key != (registry.Key{}) {
+		return change.VersionOf(c.key)
+	}
+	for _, version := range change.Versions {
+		if version.Key.Table != registry.TableNamespace || !version.New.IsZero() {
+			continue
+		}
+		was, ok, err := version.Earlier(nil)
+		if err != nil || !ok {
+			continue
+		}
+		var namespace struct {
+			ID registry.ID `json:"id"`
+		}
+		if json.Unmarshal(was, &namespace) == nil && namespace.ID == c.id {
+			c.key = version.Key
+			return version, true
+		}
+	}
+	return version, false
+}
+
+// followPointer finds the change before a change of a table or view.
+func (c *chain) followPointer(change registry.Change, version registry.Version) {
+	if c.pointer.Name == "" {
+		item, _ := change.ItemOf(c.id)
+		c.pointer = item.PointerAfter()
+	}
+	before, ok := version.PointerBefore(c.pointer)
+	if !ok {
+		return
+	}
+	c.pointer, c.next = before, before.LastIn(version.Before.State).Change
+}
+
+// followNamespace finds the change before a change of a namespace. Each write of a namespace has a
+// change, so the change before must have written the version that was replaced.
+func (c *chain) followNamespace(version registry.Version) {
+	if version.Before == nil || version.Before.Cut {
+		return
+	}
+	var before struct {
+		Last registry.Last `json:"last"`
+	}
+	if json.Unmarshal(version.Before.Set, &before) == nil {
+		c.next, c.wrote = before.Last.Change, version.Old
+	}
+}
+
+// canResume reports whether a later walk can begin behind change, knowing only its id.
+func (c *chain) canResume(change registry.Change) bool {
+	if c.key.Table == registry.TableNamespace {
+		return true
+	}
+	_, ok := change.ItemOf(c.id)
+	return ok
+}
+
+// resume begins the walk behind a change of the object, and returns that change.
+//
+// Errors: KindBadRequest if the change is not one of the object.
+func (c *chain) resume(ctx context.Context, id registry.ID) (change registry.Change, err error) {
+	if c.key == (registry.Key{}) { // the change that deleted the record has the key
+		if _, _, err := c.step(ctx); err != nil {
+			return change, err
+		}
+	}
+	c.next, c.wrote, c.pointer = id, registry.ETag{}, registry.Pointer{}
+	change, ok, err := c.step(ctx)
+	if err == nil && (!ok || !c.canResume(change)) {
+		err = moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: the change is not kept any more")
+	}
+	return change, err
+}
+
+// eventsIn returns the events of the object in a change. The first grant on an object writes its
+// record too, and has no event here: the feed has the events of all grants.
+func (c *chain) eventsIn(change registry.Change) []Event {
+	return slices.DeleteFunc(eventsOf(registry.PositionedChange{Change: change}), func(e Event) bool {
+		return e.ObjectID != c.id || e.Kind == registry.ItemGrants
+	})
+}
