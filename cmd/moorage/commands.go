@@ -24,6 +24,7 @@ func commands() map[string]cli.Action {
 		"ls":       people(listObjects),
 		"tree":     people(tree),
 		"changes":  people(changes),
+		"history":  people(showHistory),
 		"show":     people(show),
 		"health":   people(health),
 		"top":      people(top),

@@ -74,6 +74,7 @@ dots, and credentials of the caller as KEY or TOKEN.
 func lookCommands() []command {
 	return []command{
 		changesCommand(),
+		historyCommand(),
 		healthCommand(),
 		topCommand(),
 		{
