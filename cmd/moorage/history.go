@@ -155,14 +155,15 @@ func (p *person) fateLines(object client.HistoryObject) []string {
 		return []string{first, "Its files are being deleted, so it cannot come back."}
 	case client.StateEnded:
 		if dropped.How == endedUnregister {
-			return []string{fmt.Sprintf("%s was unregistered %s%s. Its files stayed.", name, p.out.Time(dropped.At), by)}
+			return []string{strings.Replace(first, "dropped", "unregistered", 1) + " Its files stayed."}
 		}
 		return []string{first + " " + fateOf(dropped.How)}
 	}
 	if dropped.EndsAt == nil {
 		return []string{first, "Its files are about to be deleted, so it cannot come back."}
 	}
-	undo := "moorage undrop " + moorage.ShellWord(cli.Name{Warehouse: p.elsewhere(object.Warehouse), Levels: levels}.String())
+	word := cli.Name{Warehouse: p.elsewhere(object.Warehouse), Levels: levels}.String()
+	undo := "moorage undrop " + moorage.ShellWord(word)
 	if p.ID != "" {
 		undo = "moorage undrop --id " + object.ID
 	}
@@ -203,8 +204,7 @@ func (p *person) elsewhere(warehouse string) string {
 	return warehouse
 }
 
-// changeOf returns the id of the change that made a version. It is empty for a version of which no
-// change is kept.
+// changeOf returns the id of the change that made a version. It is empty if that change is not kept.
 func changeOf(version client.Event) string {
 	id, _, _ := strings.Cut(version.ID, ".")
 	return id

@@ -33,7 +33,7 @@ func historyCommand() command {
 				set: one(within(strconv.Atoi, 1, 1000), "a number from 1 to 1000",
 					func(c *Config) *int { return &c.People.Tail })},
 			setting{name: "all", flagOnly: true,
-				usage: "Print all changes, and the older versions of which no change is kept.",
+				usage: "Print all changes, and the older versions whose changes are not kept.",
 				set:   personToggle(func(w *PeopleWords) *bool { return &w.All })},
 			setting{name: "id", value: "ID", flagOnly: true,
 				usage: "The object with this id, which stays through renames and drops.",
@@ -45,8 +45,8 @@ func historyCommand() command {
 it, what it did, and its id. The name means the object that has it now, or else the one that had it
 last. So the command says who dropped a table, and how it comes back.
 
-A version and the id of a change are versions for moorage diff and moorage rollback. Changes are kept as
-long as --change-retention of the server says. Of older versions the table's own log has the time.
+A version and the id of a change are versions for moorage diff and moorage rollback. Changes are kept
+as long as --change-retention of the server says. The table's own log has the times of older versions.
 ` + namesText,
 	}
 }
