@@ -169,8 +169,8 @@ func TestHistoryOfAWindowsEnd(t *testing.T) {
 	}
 }
 
-// TestHistoryOfANamespace: its properties and its drop, and nothing of a namespace that has its name
-// now.
+// TestHistoryOfANamespace: its properties and its drop, and nothing of a namespace that has the
+// name now.
 func TestHistoryOfANamespace(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

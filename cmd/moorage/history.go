@@ -168,19 +168,18 @@ func (p *person) fateLines(object client.HistoryObject) []string {
 		undo = "moorage undrop --id " + object.ID
 	}
 	second := fmt.Sprintf("It can come back until %s: %s", dropped.EndsAt.UTC().Format("2006-01-02 15:04"), undo)
-	if dropped.Purge == purgeWaiting {
+	if dropped.Purge == client.PurgeWaiting {
 		second += "\nIts files are deleted then."
 	}
 	return append([]string{first}, strings.Split(second, "\n")...)
 }
 
-// The words of a client.HistoryDrop.
+// The ways in which an object ends; see client.HistoryDrop.
 const (
 	endedPurge      = "purge"
 	endedUnregister = "unregister"
 	endedWindow     = "window"
 	endedTakeover   = "takeover"
-	purgeWaiting    = "waiting"
 )
 
 // fateOf returns a sentence on how a dropped object ended.
@@ -204,7 +203,7 @@ func (p *person) elsewhere(warehouse string) string {
 	return warehouse
 }
 
-// changeOf returns the id of the change that made a version. It is empty if that change is not kept.
+// changeOf returns the id of the change that made a version. It is empty if the change is not kept.
 func changeOf(version client.Event) string {
 	id, _, _ := strings.Cut(version.ID, ".")
 	return id

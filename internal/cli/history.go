@@ -41,12 +41,12 @@ func historyCommand() command {
 			setting{name: "graph", flagOnly: true,
 				usage: "Print the snapshots of a table instead, with their branches, as a graph.",
 				set:   personToggle(func(w *PeopleWords) *bool { return &w.Graph })}),
-		text: `Prints the changes of a table, a view or a namespace, the latest first: the version, how long ago, who made
-it, what it did, and its id. The name means the object that has it now, or else the one that had it
-last. So the command says who dropped a table, and how it comes back.
+		text: `Prints the changes of a table, a view or a namespace, the latest first: the version, how long ago, the
+caller, what the change did, and its id. The name means the object that has it now, or else the one
+that had it last. So the command also says who dropped a table, and how it comes back.
 
-A version and the id of a change are versions for moorage diff and moorage rollback. Changes are kept
-as long as --change-retention of the server says. The table's own log has the times of older versions.
+Changes are kept as long as --change-retention of the server says. The table's own log has the times
+of older versions. The version is a version for moorage diff and moorage rollback.
 ` + namesText,
 	}
 }

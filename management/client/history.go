@@ -42,10 +42,5 @@ type HistoryDrop struct {
 	EndedBy string    `json:"ended-by,omitempty"`
 }
 
-// The states of an object in a history.
-const (
-	StateLive    = "live"
-	StateDropped = "dropped"
-	StatePurging = "purging"
-	StateEnded   = "ended"
-)
+// StateLive is the state of an object that is not dropped.
+const StateLive = "live"
