@@ -229,7 +229,7 @@ func TestExamples(t *testing.T) {
 		case "searchObjects":
 			target += "?q=orders"
 		}
-		if strings.HasSuffix(op.id, "Labels") || op.id == "loadHistory" {
+		if strings.HasSuffix(op.id, "Labels") {
 			target += "?warehouse=default&namespace=sales&table=orders"
 		}
 		if op.id == "releaseLeases" {
