@@ -45,8 +45,8 @@ type PeopleWords struct {
 	Deep   bool
 	Every  time.Duration // top; zero to print once
 	FailOn string        // one of FailOnWarn, FailOnBad and FailOnNever
-	ID    string // history: --id
-	Graph bool   // history: --graph
+	ID     string        // history: --id
+	Graph  bool          // history: --graph
 
 	Follow              bool
 	State, Since        string // changes: --state and --since
