@@ -25,8 +25,8 @@ type FirstRows = rows.Result
 // storage, so the caller needs access.Read on the table. Only files within the table's claims are
 // read.
 //
-// Errors: the errors of LoadTable and of rows.Reader.Read; KindNotFound if there is no branch, tag or
-// snapshot of that name.
+// Errors: the errors of LoadTable and of rows.Reader.Read; KindNotFound if there is no branch, tag
+// or snapshot of that name.
 func (c *Catalog) Rows(ctx context.Context, ident moorage.Identifier, asked RowsRequest) (FirstRows, error) {
 	const op = "catalog.Rows"
 	loaded, err := c.presentVersion(ctx, gate.ReadRows, ident)

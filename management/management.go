@@ -197,6 +197,11 @@ func (s *server) gated(op operation) web.Handler {
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		request := gate.Request{Caller: web.CallerOf(r), Verb: op.verb()}
+		if request.Verb == gate.ReadRows { // the audit names the table, also without access control
+			if ident, err := tableOfQuery(web.QueryOf(r)); err == nil {
+				request.On = []moorage.Identifier{ident}
+			}
+		}
 		return gate.Pass(r.Context(), s.config.Gate, request, func() error {
 			if row, _ := request.Verb.Row(); !row.Reads && request.Verb != gate.Backup {
 				return op.handle(w, r) // the code that makes a change checks the caller's rights again

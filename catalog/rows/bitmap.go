@@ -71,7 +71,8 @@ func readBitmap(raw []byte) (*bitmap, error) {
 	return b, nil
 }
 
-// readPart reads a bitmap of 32-bit numbers, whose keys begin with high. It returns the bytes behind.
+// readPart reads a bitmap of 32-bit numbers, whose keys begin with high. It returns the bytes
+// behind.
 func (b *bitmap) readPart(high uint64, raw []byte) ([]byte, error) {
 	at := 0
 	take := func(n int) []byte {

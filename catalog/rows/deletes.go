@@ -134,7 +134,8 @@ func (s *scan) readVector(ctx context.Context, d deleteFile) (*bitmap, error) {
 		return nil, err
 	}
 	length, content, sum := binary.BigEndian.Uint32(raw), raw[4:len(raw)-4], binary.BigEndian.Uint32(raw[len(raw)-4:])
-	if int64(length) != int64(len(content)) || !bytes.HasPrefix(content, vectorMagic) || crc32.ChecksumIEEE(content) != sum {
+	if int64(length) != int64(len(content)) || !bytes.HasPrefix(content, vectorMagic) ||
+		crc32.ChecksumIEEE(content) != sum {
 		return nil, notShown("the deletion vector in %s is damaged", d.Path)
 	}
 	b, err := readBitmap(content[len(vectorMagic):])

@@ -1,13 +1,14 @@
-// Package rows reads the first rows of a table, for people who look at it. It is no query engine: it
-// reads a few files, and stops early.
+// Package rows reads the first rows of a table, for people who look at it. It is no query engine:
+// it reads a few files, and stops early.
 //
 // It never returns a wrong row. What it does not apply or does not know is KindNotShown, with the
-// reason: equality deletes, encrypted files, files that are not Parquet, types that it does not
-// know, files whose columns have no ids, columns whose values are only in the partition.
+// reason. Examples are equality deletes, encrypted files, files that are not Parquet, and types
+// that it does not know. Others are columns without ids, and columns with values in the partition
+// only.
 //
-// All files are the input of a stranger. Whatever they contain, one call reads at most BytesMax, takes
-// at most TimeMax, answers at most AnswerBytesMax, and holds about 2*(BytesMax+MemoryMax) of memory.
-// A panic while a file is read is KindNotShown too.
+// All files are the input of a stranger. Whatever they contain, one call reads at most BytesMax,
+// takes at most TimeMax, answers at most AnswerBytesMax, and holds about 2*(BytesMax+MemoryMax) of
+// memory. A panic while a file is read is KindNotShown too.
 //
 // Only files that lie in the table's own locations are read, because the server's access to the
 // storage goes further than the caller's.

@@ -123,7 +123,8 @@ func mayHaveLive(e *manifests.Entry) bool {
 	return !known || counts.LiveFiles() > 0
 }
 
-// live yields the live files of a manifest. left is how many bytes the manifests may still unpack to.
+// live yields the live files of a manifest. left is how many bytes the manifests may still unpack
+// to.
 func (s *scan) live(ctx context.Context, e *manifests.Entry, left *int) func(func(manifests.File, error) bool) {
 	return func(yield func(manifests.File, error) bool) {
 		if e.IsEncrypted() {
@@ -153,7 +154,8 @@ func (s *scan) live(ctx context.Context, e *manifests.Entry, left *int) func(fun
 
 // manifestError returns the error of a manifest or list.
 func manifestError(path string, err error) error {
-	if errors.Is(err, manifests.ErrDamaged) || errors.Is(err, manifests.ErrForeign) || errors.Is(err, manifests.ErrTooLarge) {
+	if errors.Is(err, manifests.ErrDamaged) || errors.Is(err, manifests.ErrForeign) ||
+		errors.Is(err, manifests.ErrTooLarge) {
 		return notShown("%s cannot be read: %v", path, err)
 	}
 	return err

@@ -64,8 +64,8 @@ type Result struct {
 	Rows []json.RawMessage
 	// IsComplete reports that these are all rows of the table.
 	IsComplete bool
-	// Stopped is why fewer rows than requested are here. It is empty if the limit was reached, or if
-	// these are all rows.
+	// Stopped is why fewer rows than requested are here. It is empty if the limit was reached, or
+	// if these are all rows.
 	Stopped string
 }
 
@@ -75,11 +75,12 @@ type Result struct {
 // which are objects by the names of their fields. NaN and the infinities are strings.
 //
 // Errors: KindBadRequest for an invalid request or an unknown column; KindNotShown if the rows are
-// not shown; KindTooManyRequests if AtOnceMax other calls are reading; KindUnavailable if the storage
-// does not answer.
+// not shown; KindTooManyRequests if AtOnceMax other calls are reading; KindUnavailable if the
+// storage does not answer.
 func (r *Reader) Read(ctx context.Context, table Table, asked Request) (Result, error) {
 	if asked.Limit < 1 || asked.Limit > RowsMax {
-		return Result{}, moorage.Errorf(moorage.KindBadRequest, "The limit is %d rows, not 1 to %d", asked.Limit, RowsMax)
+		return Result{}, moorage.Errorf(moorage.KindBadRequest, "The limit is %d rows, not 1 to %d", asked.Limit,
+			RowsMax)
 	}
 	select {
 	case r.slots <- struct{}{}:
@@ -136,7 +137,8 @@ func chooseColumns(s *schema.Schema, names []string) ([]schema.Field, error) {
 	for i, name := range names {
 		at := slices.IndexFunc(all, func(f schema.Field) bool { return f.Name == name })
 		if at < 0 || slices.Contains(names[:i], name) {
-			return nil, moorage.Errorf(moorage.KindBadRequest, "The table has no column %.100q, or it is named twice", name)
+			return nil, moorage.Errorf(moorage.KindBadRequest, "The table has no column %.100q, or it is named twice",
+				name)
 		}
 		chosen = append(chosen, all[at])
 	}

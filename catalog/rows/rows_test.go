@@ -227,8 +227,8 @@ func TestNameMapping(t *testing.T) {
 	l.wantRows(`[7,[1,2],{"keys":["a"],"values":[1]}]`)
 }
 
-// Columns are found by their ids: renamed, moved, promoted, dropped and added ones, also in structs,
-// lists and maps.
+// Columns are found by their ids: renamed, moved, promoted, dropped and added ones, also in
+// structs, lists and maps.
 func TestEvolution(t *testing.T) {
 	t.Parallel()
 	flat := columnsOf(t, map[string]column{

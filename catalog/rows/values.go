@@ -23,13 +23,14 @@ type shower func(out []byte, v parquet.Value) ([]byte, error)
 // decimalBytesMax bounds the bytes of a decimal. 38 digits need 16.
 const decimalBytesMax = 32
 
-// showerOf returns the shower of a primitive type whose values are in the column n. It refuses every
-// pair of types that the specification does not have, also as a promotion.
+// showerOf returns the shower of a primitive type whose values are in the column n. It refuses
+// every pair of types that the specification does not have, also as a promotion.
 //
 // Source: table specification, "Parquet" in "Appendix A", and "Schema Evolution".
 func showerOf(t schema.Type, n *parquet.Node) (shower, error) {
 	refused := fmt.Errorf("has the type %s (%s), and %s in the table", n.Type, n.Annotation, t.Text)
-	plain, isInt := n.Annotation == parquet.None, n.Annotation == parquet.None || n.Annotation == parquet.Integer && n.Signed
+	plain := n.Annotation == parquet.None
+	isInt := plain || n.Annotation == parquet.Integer && n.Signed
 	date := n.Type == parquet.Int32 && n.Annotation == parquet.Date
 	switch t.Name {
 	case "boolean":
@@ -55,7 +56,8 @@ func showerOf(t schema.Type, n *parquet.Node) (shower, error) {
 	case "decimal":
 		isDecimal := n.Annotation == parquet.Decimal && n.Scale == t.Scale && n.Precision <= t.Precision
 		switch {
-		case isDecimal && (n.Type == parquet.Int32 || n.Type == parquet.Int64), isDecimal && n.Type == parquet.ByteArray,
+		case isDecimal && (n.Type == parquet.Int32 || n.Type == parquet.Int64),
+			isDecimal && n.Type == parquet.ByteArray,
 			isDecimal && n.Type == parquet.FixedBytes && n.Length <= decimalBytesMax:
 			return showDecimal(n.Type, t), nil
 		}
@@ -98,10 +100,11 @@ func showerOf(t schema.Type, n *parquet.Node) (shower, error) {
 	return nil, refused
 }
 
-// timestampShower returns the shower of a type of timestamps, or nil. date is true if the column has
-// dates, which can be promoted to timestamps without a zone.
+// timestampShower returns the shower of a type of timestamps, or nil. date is true if the column
+// has dates, which can be promoted to timestamps without a zone.
 func timestampShower(name string, n *parquet.Node, date bool) shower {
-	hasZone, isNanos := name == "timestamptz" || name == "timestamptz_ns", name == "timestamp_ns" || name == "timestamptz_ns"
+	hasZone := name == "timestamptz" || name == "timestamptz_ns"
+	isNanos := name == "timestamp_ns" || name == "timestamptz_ns"
 	isTimestamp := n.Type == parquet.Int64 && n.Annotation == parquet.Timestamp && n.UTC == hasZone
 	unit := int64(0)
 	switch {
@@ -139,8 +142,8 @@ func showInteger(out []byte, v parquet.Value) ([]byte, error) {
 }
 
 // showFloat returns the shower of numbers with so many bits. Each has the shortest text that means
-// that number, with a point or an exponent. JSON has no other numbers, so NaN and the infinities are
-// strings, as Java writes them.
+// that number, with a point or an exponent. JSON has no other numbers, so NaN and the infinities
+// are strings, as Java writes them.
 func showFloat(size int) shower {
 	return func(out []byte, v parquet.Value) ([]byte, error) {
 		switch {
@@ -229,8 +232,8 @@ func showTime(out []byte, v parquet.Value) ([]byte, error) {
 	return append(appendClock(append(out, '"'), v.Int*int64(time.Microsecond), 6), '"'), nil
 }
 
-// showTimestamp appends a timestamp of count units since 1970. unit is in nanoseconds, and divides a
-// day.
+// showTimestamp appends a timestamp of count units since 1970. unit is in nanoseconds, and divides
+// a day.
 func showTimestamp(out []byte, count, unit int64, digits int, zone string) ([]byte, error) {
 	perDay := int64(24*time.Hour) / unit
 	days, rest := count/perDay, count%perDay

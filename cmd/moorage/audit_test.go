@@ -179,6 +179,7 @@ func TestAuditNamesEffects(t *testing.T) {
 	s.must(t, "POST", tablePath, `{"requirements":[],"updates":[{"action":"add-snapshot","snapshot":{"snapshot-id":4711,`+
 		`"sequence-number":1,"timestamp-ms":1700000000000,"manifest-list":"file:///none.avro","summary":{"operation":"append"},"schema-id":0}},`+
 		`{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":4711}]}`)
+	s.request(t, "GET", "/management/v1/rows?warehouse=default&namespace=harbour&table=ships", "") // 409
 	s.request(t, "POST", "/v1/tables/rename", `{"source":{"namespace":["harbour"],"name":"ships"},"destination":{"namespace":["harbour"],"name":"boats"}}`)
 	s.request(t, "POST", tablePath, setOwner) // 404
 	s.stop()
@@ -194,6 +195,7 @@ func TestAuditNamesEffects(t *testing.T) {
 		`"operation":"create-table".*"outcome":"done","commit":"[0-9a-f]+","effects":\[{"kind":"table","warehouse":"default","namespace":\["harbour"\],"name":"ships","id":"` + id[1] + `"}\],"node":".+:\d+"}`,
 		`"operation":"commit-table".*"outcome":"done",.*"effects":\[{"kind":"table",.*"id":"` + id[1] + `","snapshot":4711}\]`,
 		`"operation":"rename-table".*"outcome":"done",.*"effects":\[{"kind":"table",.*"name":"boats","id":"` + id[1] + `","was":"harbour.ships"`,
+		`"operation":"read-rows","object":{"kind":"table",.*"name":"ships"}.*"status":409`,
 		`"operation":"commit-table".*"status":404,"outcome":"failed","node"`,
 	} {
 		if len(regexp.MustCompile(want).FindAllString(string(text), -1)) != 1 {

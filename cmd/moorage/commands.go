@@ -39,6 +39,7 @@ func commands() map[string]cli.Action {
 		"tag":      people(setTag),
 		"branch":   people(setBranch),
 		"diff":     people(diff),
+		"rows":     people(showRows),
 		"rollback": people(rollback),
 		"api":      people(callAPI),
 

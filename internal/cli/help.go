@@ -34,7 +34,7 @@ func overview() []helpGroup {
 		}},
 		{"Look", [][]helpEntry{
 			row(helpEntry{"ls, tree", "what there is"}, helpEntry{"find", "search all names"}),
-			row(helpEntry{"show", "one table or view"}, helpEntry{"health", "is it in good shape?"}),
+			row(helpEntry{"show, rows", "one table or view"}, helpEntry{"health", "is it in good shape?"}),
 			row(helpEntry{"history", "who changed it"}, helpEntry{"diff", "two versions of it"}),
 			row(helpEntry{"changes", "everything, live"}, helpEntry{"top", "the server at work"}),
 		}},

@@ -20,6 +20,9 @@ var (
 // findMax is how many names find can print.
 const findMax = 200
 
+// rowsMax is how many rows the command rows can print.
+const rowsMax = 200
+
 // Parts returns what moorage show can show of a table or view.
 func Parts() []string { return []string{"schema", "snapshots", "refs", "props", "json"} }
 
@@ -128,6 +131,21 @@ func lookCommands() []command {
 have all words, the best first. Capital and small letters are the same. It exits with 3 if there are
 none.
 `,
+		},
+		{
+			operands: []Operand{OperandName},
+			name:     "rows", operand: "TABLE", connects: true, words: oneName(false, nil),
+			summary: "show the first rows of a table",
+			settings: forPeople(
+				setting{name: "limit", short: "n", value: "N", flagOnly: true,
+					usage: "How many rows to print. Default: 20.",
+					set: one(within(strconv.Atoi, 1, rowsMax), "a number from 1 to 200",
+						func(c *Config) *int { return &c.People.Limit })},
+				setting{name: "ref", value: "NAME", flagOnly: true, usage: "Branch or tag. Default: main.",
+					set: personText(func(w *PeopleWords) *string { return &w.Ref })}),
+			text: `Prints the first rows of a table, without the deleted ones. The server reads at most 5 data files.
+If it cannot show the rows as they are, it says why. With -o jsonl each line is a row.
+` + namesText,
 		},
 		{
 			operands: []Operand{OperandName, OperandPart},

@@ -15,8 +15,9 @@ const (
 	pageDataV2     = 3
 )
 
-// Column reads the entries of one column, from the beginning of a row group to its end. An entry has
-// a repetition level, a definition level, and a value if the definition level is that of the node.
+// Column reads the entries of one column, from the beginning of a row group to its end. An entry
+// has a repetition level, a definition level, and a value if the definition level is that of the
+// node.
 //
 // Source: the Dremel encoding of Parquet.
 type Column struct {

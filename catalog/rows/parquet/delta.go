@@ -154,7 +154,7 @@ func (d *lengthsDecoder) next() (Value, error) {
 	return Value{Bytes: value}, nil
 }
 
-// prefixesDecoder decodes values of which each begins as the one before.
+// prefixesDecoder decodes values that each begin as the one before.
 type prefixesDecoder struct {
 	prefixes *delta
 	suffixes *lengthsDecoder

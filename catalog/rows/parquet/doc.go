@@ -1,11 +1,11 @@
-// Package parquet reads the columns of Parquet files. A Parquet file is the input of a stranger: any
-// client that may write to a table can write any bytes.
+// Package parquet reads the columns of Parquet files. A Parquet file is the input of a stranger:
+// any client that may write to a table can write any bytes.
 //
 // It promises:
 //
-//   - Any bytes may be passed to it. For bytes that are not a Parquet file it returns ErrDamaged. For
-//     a file that it cannot read it returns ErrUnsupported. For a file that exceeds a bound it returns
-//     ErrTooLarge.
+//   - Any bytes may be passed to it. For bytes that are not a Parquet file it returns ErrDamaged.
+//     For a file that it cannot read it returns ErrUnsupported. For a file that exceeds a bound it
+//     returns ErrTooLarge.
 //   - Memory is bounded, whatever sizes and counts the file declares. Levels and values are decoded
 //     one by one, so a run of a billion values takes no memory. Only compressed bytes, the present
 //     page of a column and its dictionary are in memory. Memory bounds the pages and dictionaries,
@@ -16,8 +16,9 @@
 //
 // The package is pure: Input.Read reads the bytes. It knows no storage and no table.
 //
-// The library parquet-go is the oracle of the tests, and not the reader. It allocates what the pages
-// of a file declare: a page of 20 bytes can demand gigabytes, and a process without memory ends.
+// The library parquet-go is the oracle of the tests, and not the reader. It allocates what the
+// pages of a file declare: a page of 20 bytes can demand gigabytes, and a process without memory
+// ends.
 //
 // Source: Parquet format 2.11, parquet.thrift, Encodings.md, Compression.md, LogicalTypes.md.
 package parquet

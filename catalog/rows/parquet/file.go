@@ -66,7 +66,8 @@ func Open(in Input) (*File, error) {
 		}
 		tail = append(front, tail...)
 	}
-	f := &File{in: in, end: in.Size - tailBytes - size, footer: tail[len(tail)-tailBytes-int(size) : len(tail)-tailBytes]}
+	end := len(tail) - tailBytes
+	f := &File{in: in, end: in.Size - tailBytes - size, footer: tail[end-int(size) : end]}
 	if err := f.readFooter(); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
@@ -321,7 +322,8 @@ func (t *thrift) chunk(n *Node, end int64) (c chunk, err error) {
 	case kind != int(n.Type) || !slices.Equal(path, n.names()):
 		return c, damaged("the chunk is of another column")
 	case c.values < 0 || c.Length < 0 || c.Offset < int64(len(magic)) || c.Offset > end || c.Length > end-c.Offset:
-		return c, damaged("it has %d values in %d bytes at %d, and the file ends at %d", c.values, c.Length, c.Offset, end)
+		return c, damaged("it has %d values in %d bytes at %d, and the file ends at %d", c.values, c.Length,
+			c.Offset, end)
 	}
 	return c, nil
 }
