@@ -25,8 +25,9 @@ type Asked struct {
 	Err  error
 }
 
-// AskAll sends a request that reads, and has no body, to all other members, in the name of caller. It
-// returns an answer for each of them, in the order of their addresses, after at most a few seconds.
+// AskAll sends a request that reads, and has no body, to all other members, in the name of caller.
+// It returns an answer for each of them, in the order of their addresses, after at most a few
+// seconds.
 func (r *Router) AskAll(request *http.Request, caller moorage.Caller) []Asked {
 	ctx, cancel := context.WithTimeout(request.Context(), askAllMax)
 	defer cancel()

@@ -44,9 +44,9 @@
 //
 // # What nodes remember
 //
-// Some answers have what each node remembers. The node that a client asks sends such a request to all
-// other members (AskAll), with the caller, and joins the answers. A node that does not answer within
-// a few seconds is named in the joined answer.
+// Some answers have what each node remembers. The node that a client asks sends such a request to
+// all other members (AskAll), with the caller, and joins the answers. A node that does not answer
+// within a few seconds is named in the joined answer.
 //
 // It must not know the catalog, SQL, or how requests are read.
 package cluster

@@ -117,8 +117,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 	return caller, nil
 }
 
-// Texts for clients. Every fault of a credential has the same text, but one: the sender of a genuine
-// credential that has expired learns when it did.
+// Texts for clients. Every fault of a credential has the same text, but one: the sender of a
+// genuine credential that has expired learns when it did.
 const (
 	textNone    = "Authentication required: the request has no credentials"
 	textRefused = "Invalid credentials"

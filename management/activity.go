@@ -102,7 +102,8 @@ func refusalsQuery(r *http.Request) (kind access.Kind, ident moorage.Identifier,
 	}
 	switch {
 	case object.IsServer(), object.Function != "":
-		return kind, ident, 0, moorage.Errorf(moorage.KindBadRequest, "Name a warehouse, a namespace, a table or a view")
+		return kind, ident, 0, moorage.Errorf(moorage.KindBadRequest,
+			"Name a warehouse, a namespace, a table or a view")
 	case object.Table != "":
 		kind = access.Table
 	case object.View != "":

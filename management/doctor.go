@@ -85,8 +85,19 @@ func findingsOf(ctx context.Context, sources []findingSource, page moorage.Page)
 }
 
 // findNotices returns the findings that the node reports about itself.
-func (s *server) findNotices(ctx context.Context, _ string, _ int) ([]client.Finding, string, error) {
-	return s.config.Findings(ctx), "", nil
+func (s *server) findNotices(ctx context.Context, after string, limit int) ([]client.Finding, string, error) {
+	all, at := s.config.Findings(ctx), 0
+	if after != "" {
+		var err error
+		if at, err = strconv.Atoi(after); err != nil || at < 0 {
+			return nil, "", moorage.Errorf(moorage.KindBadRequest, "Invalid page token")
+		}
+	}
+	rest := all[min(at, len(all)):]
+	if len(rest) <= limit {
+		return rest, "", nil
+	}
+	return rest[:limit], strconv.Itoa(at + limit), nil
 }
 
 func (s *server) findTransactions(ctx context.Context, after string, limit int) ([]client.Finding, string, error) {

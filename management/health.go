@@ -45,7 +45,9 @@ func (s *server) loadHealth(w http.ResponseWriter, r *http.Request) error {
 		health.Shape = &client.Shape{
 			Stopped: shape.Stopped, Manifests: shape.Manifests, Files: shape.Files, Bytes: shape.Bytes,
 			Rows: shape.Rows, Deletes: shape.Deletes, DeleteRows: shape.DeleteRows, Small: shape.Small,
-			Sizes:      each(shape.Sizes, func(class browse.SizeClass) client.SizeClass { return client.SizeClass(class) }),
+			Sizes: each(shape.Sizes, func(class browse.SizeClass) client.SizeClass {
+				return client.SizeClass(class)
+			}),
 			Partitions: shape.Partitions, Lone: shape.Lone, Worst: each(shape.Worst, partitionOf),
 		}
 	}
@@ -83,7 +85,8 @@ func maintainCommand(object client.Object, kind string) string {
 	return fmt.Sprintf("moorage maintain set table %s %s on", moorage.ShellWord(name), kind)
 }
 
-// personName returns the name of a table as commands for people take it: WAREHOUSE/level.level.name.
+// personName returns the name of a table as commands for people take it:
+// WAREHOUSE/level.level.name.
 func personName(ident moorage.Identifier) string {
 	levels := append(append([]string{ident.Warehouse}, ident.Namespace...), ident.Name)
 	for i, level := range levels {

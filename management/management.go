@@ -91,8 +91,8 @@ type Config struct {
 	// there is no log.
 	Note    func(line audit.Line)
 	Denials func(requestID string) []audit.Line
-	// LastDenials returns at most limit lines about denied requests, the newest first. Default: there
-	// is no log.
+	// LastDenials returns at most limit lines about denied requests, the newest first. Default:
+	// there is no log.
 	LastDenials func(limit int) []audit.Line
 	// Activity is what this node remembers. Default: an Activity of its own.
 	Activity *activity.Activity

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net/url"
 	"strings"
 	"time"
 
@@ -73,9 +72,9 @@ type partitionField struct {
 	Transform string `json:"transform"`
 }
 
-// partitionFields returns the fields of the partition in the schema of a file. spec is the partition
-// spec in the header of the manifest: a JSON array in the order of the fields. Without a spec for
-// each field the fields have no transforms, and the names of the schema.
+// partitionFields returns the fields of the partition in the schema of a file. spec is the
+// partition spec in the header of the manifest: a JSON array in the order of the fields. Without a
+// spec for each field the fields have no transforms, and the names of the schema.
 func partitionFields(file *avro.SchemaNode, spec []byte) []partitionField {
 	partition := fieldsNamed(file.Fields, "partition")
 	if len(partition) == 0 {
@@ -102,9 +101,9 @@ func partitionName(fields []partitionField, partition any) string {
 		if i > 0 {
 			name.WriteByte('/')
 		}
-		name.WriteString(url.QueryEscape(field.Name))
+		name.WriteString(escaped(field.Name))
 		name.WriteByte('=')
-		name.WriteString(url.QueryEscape(partitionValue(field.Transform, values[field.inFile])))
+		name.WriteString(escaped(partitionValue(field.Transform, values[field.inFile])))
 	}
 	return name.String()
 }
@@ -150,4 +149,22 @@ func countedValue(transform string, n int64) string {
 		return time.Unix(n*int64(time.Hour/time.Second), 0).UTC().Format("2006-01-02-15")
 	}
 	return fmt.Sprint(n)
+}
+
+// escaped returns text as engines write it into the name of a folder. Source: Java
+// PartitionSpec.escape, which is the form encoding of URLs.
+func escaped(text string) string {
+	const plain = "-_.~"
+	var b strings.Builder
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(plain, c) >= 0:
+			b.WriteByte(c)
+		case c == ' ':
+			b.WriteByte('+')
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }

@@ -66,7 +66,8 @@ func (m Manifest) Entries(body io.Reader) iter.Seq2[NamedFile, error] {
 
 // decodeEntries yields the entries of a manifest as values of type E. choose returns the schema for
 // reading them. It ends with the first error, which Entries describes.
-func decodeEntries[E any](m Manifest, body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) iter.Seq2[E, error] {
+func decodeEntries[E any](m Manifest, body io.Reader,
+	choose func(*ocf.Reader) (*avro.Schema, error)) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		var e, none E
 		reader, err := openStream(body, choose)

@@ -83,9 +83,9 @@ func unmetBecause(cause *UnmetError, format string, args ...any) error {
 	}
 }
 
-// UnmetError is the cause of the error of a requirement that does not hold. Ref is the branch or tag
-// that the requirement names, or empty. Nil for Expected or Found means that there must be, or is, no
-// such ref.
+// UnmetError is the cause of the error of a requirement that does not hold. Ref is the branch or
+// tag that the requirement names, or empty. Nil for Expected or Found means that there must be, or
+// is, no such ref.
 type UnmetError struct {
 	Ref             string
 	Expected, Found *int64 // snapshots
@@ -132,7 +132,8 @@ func (want refHead) check(d *Document) error {
 	r := d.ref(want.ref)
 	switch {
 	case r == nil && want.snapshot.given:
-		return unmetBecause(want.unmet(r), "branch or tag %s is missing, expected %d", jsontext.Clip(want.ref), want.snapshot.value)
+		return unmetBecause(want.unmet(r), "branch or tag %s is missing, expected %d", jsontext.Clip(want.ref),
+			want.snapshot.value)
 	case r == nil:
 		return nil
 	case !want.snapshot.given:

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// latencyUnit is the width of the first buckets. Each following group of latencyParts buckets is
-	// twice as wide.
+	// latencyUnit is the width of the first buckets. Each following group of latencyParts buckets
+	// is twice as wide.
 	latencyUnit  = 16 * time.Microsecond
 	latencyParts = 4
 	// latencyBuckets go up to about a minute, which is longer than a commit may take.
@@ -37,8 +37,8 @@ func boundOf(bucket int) time.Duration {
 	return latencyUnit * time.Duration(within+1) << group
 }
 
-// percentile returns the upper bound of the bucket with the duration below which percent of all are.
-// It is zero if there are none.
+// percentile returns the upper bound of the bucket with the duration below which percent of all
+// are. It is zero if there are none.
 func (l *latencies) percentile(percent uint64) time.Duration {
 	all := uint64(0)
 	for _, n := range l {

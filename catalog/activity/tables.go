@@ -20,9 +20,9 @@ const (
 )
 
 // tables counts the commits and loads of the busiest tables. A table that is not counted takes the
-// place of the one with the lowest weight, and inherits that weight. So a table whose weight is above
-// the sum of all by tablesMax is always counted. Source: Metwally, Agrawal, El Abbadi, "Efficient
-// Computation of Frequent and Top-k Elements in Data Streams" (space-saving).
+// place of the one with the lowest weight, and inherits that weight. So a table whose weight is
+// above the sum of all by tablesMax is always counted. Source: Metwally, Agrawal, El Abbadi,
+// "Efficient Computation of Frequent and Top-k Elements in Data Streams" (space-saving).
 type tables struct {
 	at      map[registry.ID]int // index in the arrays
 	weights [tablesMax]uint32

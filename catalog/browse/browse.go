@@ -1,6 +1,6 @@
-// Package browse has the verbs for looking at objects: what a name is, what is in a container, which
-// names have some words, and in what state a table is. It reads records, and metadata documents and
-// manifests only of single objects. It changes nothing.
+// Package browse has the verbs for looking at objects: what a name is, what is in a container,
+// which names have some words, and in what state a table is. It reads records, and metadata
+// documents and manifests only of single objects. It changes nothing.
 package browse
 
 import (

@@ -190,7 +190,8 @@ func (f *facts) judge() []Symptom {
 	}
 	if f.unreadable != nil {
 		all = append(all, Symptom{
-			Severity: SeverityBad, What: "unreadable", Fact: moorage.OneLine(f.unreadable.Error()), Remedy: RemedyRollback,
+			Severity: SeverityBad, What: "unreadable", Remedy: RemedyRollback,
+			Fact: moorage.OneLine(f.unreadable.Error()),
 		})
 	}
 	if unread := f.outside + f.encrypted; unread > 0 {
@@ -248,7 +249,7 @@ func (f *facts) judgeDeletes() Symptom {
 	}
 	switch {
 	case f.deletedRows < 0 || f.rows < 0:
-		s.Fact = "the summary of the snapshot does not have the number of deleted rows: --deep counts them"
+		s.Fact = "the summary of the snapshot lacks the number of deleted rows: --deep counts them"
 		return s
 	case f.deletedRows == 0:
 		s.Fact = "no deleted rows"

@@ -285,7 +285,7 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// listOf returns a list of count manifests in a folder, each of which has bytes.
+// listOf returns a list of count manifests in a folder, each with that many bytes.
 func (j *judged) listOf(count int, bytesOfOne int64, folder string) []byte {
 	j.t.Helper()
 	var files []iceberg.ManifestFile

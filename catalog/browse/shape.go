@@ -23,8 +23,8 @@ const (
 	// answer.
 	deepFilesMax = 1_000_000
 	deepTime     = 60 * time.Second
-	// deepBytes is the memory of one deep look, which it takes from the room for metadata. Blocks of
-	// a list and a manifest, with their headers, take up to half of it.
+	// deepBytes is the memory of one deep look, which it takes from the room for metadata. Blocks
+	// of a list and a manifest, with their headers, take up to half of it.
 	deepBytes = 64 << 20
 	// partitionsBytesMax bounds the memory for partitions within deepBytes.
 	partitionsBytesMax = 32 << 20
@@ -55,19 +55,19 @@ type Shape struct {
 	Small               int64 // data files below 32 MB
 	// Sizes are the data files by size, in ascending order.
 	Sizes []SizeClass
-	// Partitions is how many partitions have data files, and Lone is how many of them have only one,
-	// which is small.
+	// Partitions is how many partitions have data files, and Lone is how many of them have only
+	// one, which is small.
 	Partitions, Lone int
 	// Worst are the partitions with the most small files, at most ten, the worst first.
 	Worst []PartitionShape
 }
 
-// SizeClass has the data files whose size is below Below, and not below the class before. Below is 0
-// in the last class, which has no bound.
+// SizeClass has the data files whose size is below Below, and not below the class before. Below is
+// 0 in the last class, which has no bound.
 type SizeClass struct{ Below, Files, Bytes int64 }
 
-// PartitionShape has the numbers of one partition. Its name is as in the folders of engines, such as
-// "departed_month=2026-11".
+// PartitionShape has the numbers of one partition. Its name is as in the folders of engines, such
+// as "departed_month=2026-11".
 type PartitionShape struct {
 	Name                      string
 	Files, Bytes, Rows, Small int64 // of data files
@@ -310,8 +310,8 @@ func (e *unreadableError) Unwrap() error { return e.Err }
 type innerError struct{ error }
 
 // stream opens the file at location for decode, and reads it to its end. It returns an
-// unreadableError for a fault of the file, KindUnavailable if the storage fails, and the error in an
-// innerError of decode.
+// unreadableError for a fault of the file, KindUnavailable if the storage fails, and the error in
+// an innerError of decode.
 func stream(ctx context.Context, files storage.Store, location string, decode func(io.Reader) error) error {
 	body, info, err := files.Open(ctx, location)
 	switch {

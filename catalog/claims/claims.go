@@ -426,8 +426,8 @@ func claimPath(roots []string, location string) (normalised string, folders []st
 	}
 	if !within {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest,
-			"Location is outside the warehouse locations (add one with moorage warehouse change --allow-location): %s; "+
-				"allowed are %s", location, strings.Join(roots[:min(len(roots), rootsShown)], ", "))
+			"Location is outside the warehouse locations (add one with moorage warehouse change --allow-location): "+
+				"%s; allowed are %s", location, strings.Join(roots[:min(len(roots), rootsShown)], ", "))
 	}
 	for _, folder := range place.Ancestors() { // no table can live in the topmost folder
 		folders = append(folders, folder.String())

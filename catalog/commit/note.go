@@ -38,8 +38,8 @@ func (p *Pipeline) note(ctx context.Context, w *work, began time.Time, err error
 			continue
 		}
 		refusal := activity.Refusal{
-			At: now, Of: of, Caller: w.Caller.Name, Client: w.Caller.Client, RequestID: moorage.RequestID(ctx), Kind: kind,
-			Reason: moorage.MessageOf(err),
+			At: now, Of: of, Caller: w.Caller.Name, Client: w.Caller.Client, RequestID: moorage.RequestID(ctx),
+			Kind: kind, Reason: moorage.MessageOf(err),
 		}
 		if isUnmet {
 			refusal.Ref, refusal.Expected, refusal.Found = unmet.Ref, unmet.Expected, unmet.Found
@@ -56,8 +56,9 @@ func (p *Pipeline) note(ctx context.Context, w *work, began time.Time, err error
 			p.activity.Conflicted(now, of)
 		}
 		if isUnmet && !refusal.LastAt.IsZero() {
-			return &moorage.Error{Kind: kind, Message: fmt.Sprintf("%s; the last commit was by %s at %s", refusal.Reason,
-				moorage.NameOf(last.By), refusal.LastAt.Format(time.RFC3339)), Err: err}
+			text := fmt.Sprintf("%s; the last commit was by %s at %s", refusal.Reason, moorage.NameOf(last.By),
+				refusal.LastAt.Format(time.RFC3339))
+			return &moorage.Error{Kind: kind, Message: text, Err: err}
 		}
 		return err
 	}

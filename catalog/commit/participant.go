@@ -381,5 +381,7 @@ func OfTable(ident moorage.Identifier, err error) error {
 	if text == "" || moorage.KindOf(err) == moorage.KindNoSuchWarehouse || strings.Contains(text, ident.String()) {
 		return moorage.Annotate("", ident.String(), err)
 	}
-	return &moorage.Error{Ident: ident.String(), Kind: moorage.KindOf(err), Message: text + " (table " + ident.String() + ")", Err: err}
+	return &moorage.Error{
+		Ident: ident.String(), Kind: moorage.KindOf(err), Message: text + " (table " + ident.String() + ")", Err: err,
+	}
 }

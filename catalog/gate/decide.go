@@ -149,15 +149,15 @@ func (q Question) Refusal(decision access.Decision) error {
 	return Hide(missing)
 }
 
-// Forbidden returns the error for a caller that sees object but lacks privileges on it. It names the
-// command that shows why.
+// Forbidden returns the error for a caller that sees object but lacks privileges on it. It names
+// the command that shows why.
 func Forbidden(object Object, lacks access.Privileges) error {
 	asked := access.Describe
 	if words := lacks.Words(); len(words) > 0 {
 		asked, _ = access.Parse(words[:1])
 	}
-	return moorage.Errorf(moorage.KindForbidden, "%s; why: moorage explain %s on %s", forbiddenText(object, lacks), asked,
-		commandName(object))
+	return moorage.Errorf(moorage.KindForbidden, "%s; why: moorage explain %s on %s", forbiddenText(object, lacks),
+		asked, commandName(object))
 }
 
 // commandName returns the kind and the name of an object as commands take them.

@@ -18,8 +18,8 @@ import (
 
 // Limits of the findings about a node. Beyond them a finding is a warning.
 const (
-	// storeSlow is how long a read of the store may take. An embedded store takes microseconds, and a
-	// database in the same building milliseconds.
+	// storeSlow is how long a read of the store may take. An embedded store takes microseconds, and
+	// a database in the same building milliseconds.
 	storeSlow = 100 * time.Millisecond
 	// clocksApart is how far the clock of the node may be from that of the store. Times in records
 	// are the nodes' own.
@@ -129,7 +129,7 @@ func (f nodeFacts) log() client.Finding {
 	}
 	if f.logAge > f.retention+logSlack {
 		finding.Level = client.LevelWarn
-		finding.Remedy = "Old changes are not removed: keep a node with --maintenance on running, and look at its log"
+		finding.Remedy = "Old changes are not removed: keep a node running, and look at its log"
 	}
 	return finding
 }
@@ -137,7 +137,9 @@ func (f nodeFacts) log() client.Finding {
 // settings returns a warning for each setting that costs much.
 func (f nodeFacts) settings() (found []client.Finding) {
 	warn := func(setting, fact, remedy string) {
-		found = append(found, client.Finding{Level: client.LevelWarn, What: "setting " + setting, Fact: fact, Remedy: remedy})
+		found = append(found, client.Finding{
+			Level: client.LevelWarn, What: "setting " + setting, Fact: fact, Remedy: remedy,
+		})
 	}
 	if f.config.LogLevel < slog.LevelInfo {
 		warn("--log-level", "each request writes a line to the log", "Start the server with --log-level info")

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// holderOf returns the process that listens at the port of address, as ", 4711 (nginx)". It is empty
-// if that process belongs to another user or container, so that this one may not look at it.
+// holderOf returns the process that listens at the port of address, as ", 4711 (nginx)". It is
+// empty if that process belongs to another user or container, so that this one may not look at it.
 func holderOf(address string) string {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {

@@ -125,9 +125,10 @@ func doctorCommands() []command {
 			text: `Prints findings, each with its level (ok, warn or bad), a fact, and what to do. It shows the
 transactions over several tables that are not done, the purges and maintenance jobs that were given
 up, the purges that wait because their table can come back, tasks that cannot be read, and the
-warnings of GET /readyz. It also shows the versions of the nodes, how the store answers, clocks, the age
-of the log of changes, settings that cost much, and when the caller's credential ends. The servers give a transaction up after 50 attempts or 5 minutes, and at
-once if they cannot read its record.
+warnings of GET /readyz. It also shows the versions of the nodes, how the store answers, clocks, the
+age of the log of changes, settings that cost much, and when the caller's credential ends. The
+servers give a transaction up after 50 attempts or 5 minutes, and at once if they cannot read its
+record.
 
 With --deep it also checks that every record can be read, that every table and view has a metadata
 file that can be read, that names and tables or views belong to each other one to one, and that no

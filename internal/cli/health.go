@@ -17,8 +17,9 @@ func healthCommand() command {
 		summary: "is a table in good shape?",
 		settings: forPeople(
 			setting{name: "deep", flagOnly: true,
-				usage: "Also read the manifests: sizes of files, and partitions. At most 1,000,000 files, and 60 seconds.",
-				set:   personToggle(func(w *PeopleWords) *bool { return &w.Deep })},
+				usage: "Also read the manifests: sizes of files, and partitions. At most 1,000,000 files, and 60 " +
+					"seconds.",
+				set: personToggle(func(w *PeopleWords) *bool { return &w.Deep })},
 			setting{name: "fail-on", value: "warn|bad|never", preset: FailOnBad, flagOnly: true,
 				usage: "Exit with 3 if a finding has this level or a worse one.",
 				set: one(oneOf(FailOnWarn, FailOnBad, FailOnNever), "warn, bad or never",

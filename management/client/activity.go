@@ -30,8 +30,8 @@ type Refusal struct {
 	// Reason is the text of that answer. It is empty if it is not about another commit, and the
 	// request was another caller's.
 	Reason string `json:"reason,omitempty"`
-	// Ref is the branch or tag whose head the commit required. Expected and Found are the heads; null
-	// means that there must be, or was, no such ref.
+	// Ref is the branch or tag whose head the commit required. Expected and Found are the heads;
+	// null means that there must be, or was, no such ref.
 	Ref      string `json:"ref,omitempty"`
 	Expected *int64 `json:"expected,omitempty"`
 	Found    *int64 `json:"found,omitempty"`

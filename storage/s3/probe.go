@@ -87,11 +87,11 @@ func (c *Client) explainLook(name string, err error) error {
 		case status == http.StatusNotFound:
 			return fmt.Errorf("%w: there is no bucket called %s", storage.ErrNotFound, name)
 		case region != "" && region != options.Region:
-			return fmt.Errorf("the bucket %s is in the region %s, and requests go to %s: set the option %s=%s: %w", name,
-				region, options.Region, OptionRegion, region, err)
+			return fmt.Errorf("the bucket %s is in the region %s, and requests go to %s: set the option %s=%s: %w",
+				name, region, options.Region, OptionRegion, region, err)
 		case status == http.StatusForbidden, status == http.StatusUnauthorized:
-			return fmt.Errorf("the server refuses requests for the bucket %s, with the key and the region %s: check the "+
-				"key, its rights on the bucket, and the option %s: %w", name, options.Region, OptionRegion, err)
+			return fmt.Errorf("the server refuses requests for the bucket %s, with the key and the region %s: check "+
+				"the key, its rights on the bucket, and the option %s: %w", name, options.Region, OptionRegion, err)
 		}
 	}
 	if _, isUnknown := errors.AsType[*net.DNSError](err); isUnknown && !options.UsePathStyle {
