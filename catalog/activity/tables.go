@@ -16,17 +16,22 @@ const (
 	windowSeconds = 30
 	// commitWeight is the weight of a commit against that of a measured load.
 	commitWeight = 16
-	waitBuckets  = 20
+	// missesPerPlace is how many commits and loads of tables that are not counted it takes until one
+	// of these tables gets a place: to find a place costs more than to count.
+	missesPerPlace = 7
+	waitBuckets    = 20
 )
 
 // tables counts the commits and loads of the busiest tables. A table that is not counted takes the
 // place of the one with the lowest weight, and inherits that weight. So a table whose weight is
-// above the sum of all by tablesMax is always counted. Source: Metwally, Agrawal, El Abbadi,
+// well above the sum of all by tablesMax is soon counted. Source: Metwally, Agrawal, El Abbadi,
 // "Efficient Computation of Frequent and Top-k Elements in Data Streams" (space-saving).
 type tables struct {
 	at      map[registry.ID]int // index in the arrays
 	weights [tablesMax]uint32
 	of      [tablesMax]counted
+	others  counted // of the tables that have no place
+	misses  int
 	count   int
 	window  int64 // number of the present window
 }
@@ -63,6 +68,9 @@ func (t *tables) counted(now time.Time, of Table, weight uint32) *counted {
 	}
 	at, known := t.at[of.ID]
 	if !known {
+		if t.misses++; t.count == tablesMax && t.misses%missesPerPlace != 0 {
+			return &t.others
+		}
 		at = t.place(of.ID)
 		t.of[at] = counted{Table: of}
 	}
