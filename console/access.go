@@ -76,6 +76,23 @@ func loadGrants(ctx context.Context, v *visit) (*page, error) {
 	return model.page(), nil
 }
 
+// lacks returns the privilege that the visitor needs on an object and lacks, in words. It is empty
+// if the visitor has it, or if that is not known.
+func (v *visit) lacks(ctx context.Context, o client.Object, privilege string) string {
+	if !v.authenticates {
+		return ""
+	}
+	asked := client.Request{
+		Method: http.MethodPost, Path: "/access/check", Reads: true,
+		Body: map[string]any{"questions": []client.Question{{Object: o, Privileges: []string{privilege}}}},
+	}
+	var answer client.Checked
+	if err := v.api.Do(ctx, asked, &answer); err != nil || len(answer.Allowed) != 1 || answer.Allowed[0] {
+		return "" // the API decides when the change is sent
+	}
+	return privilege + " on " + o.String()
+}
+
 // pathOf returns an object and what contains it, up to the server.
 func pathOf(o client.Object) (path []client.Object) {
 	if o.Table+o.View != "" {
@@ -215,7 +232,7 @@ func isSame(a, b client.Object) bool {
 }
 
 // loadGrant prepares a grant, or the end of one.
-func loadGrant(_ context.Context, v *visit) (*page, error) {
+func loadGrant(ctx context.Context, v *visit) (*page, error) {
 	o := v.object()
 	change, grantee := v.text("change"), v.text("grantee")
 	asked := strings.Split(v.text("privileges"), ",")
@@ -231,8 +248,9 @@ func loadGrant(_ context.Context, v *visit) (*page, error) {
 	words := map[string]string{client.ChangeGrant: "can", client.ChangeRevoke: "can no longer, by this grant,"}[change]
 	made := prepared{
 		title: strings.ToUpper(change[:1]) + change[1:] + " privileges", path: client.RootManagement + "/grants",
-		body: body,
-		key:  newKey(), back: to(placeGrants, o), button: strings.ToUpper(change[:1]) + change[1:],
+		body:  body,
+		needs: v.lacks(ctx, o, "manage"), key: newKey(), back: to(placeGrants, o),
+		button: strings.ToUpper(change[:1]) + change[1:],
 		says: []g.Node{g.Group{name(grantee), g.Text(" " + words + " "), h.Strong(text(strings.Join(asked, ", "))),
 			g.Text(" on "), text(o.String()),
 			g.Text(", and in everything in it.")}},

@@ -28,6 +28,7 @@ type prepared struct {
 	button   string // words on the button
 	command  string // the same change on the command line; may be empty
 	back     target // the page to go back to, before and after
+	needs    string // what the visitor lacks for the change; empty if nothing is known to be missing
 }
 
 // node returns the prepared change.
@@ -43,7 +44,9 @@ func (p prepared) node() g.Node {
 		h.H2(g.Text(p.title)),
 		h.Ul(h.Class("says"), g.Map(p.says, func(each g.Node) g.Node { return h.Li(each) })),
 		g.Map(p.warnings, func(warning string) g.Node { return h.P(h.Class("warning"), text(warning)) }),
-		act(form, h.Div(h.Class("tools"), h.Button(h.Class("primary"), text(p.button)),
+		act(form, h.Div(h.Class("tools"),
+			h.Button(h.Class("primary"), g.If(p.needs != "", h.Disabled()), text(p.button)),
+			g.If(p.needs != "", h.Span(h.Class("minus"), text("needs "+p.needs))),
 			link(p.back, h.Class("button"), g.Text("Cancel")))),
 		h.H3(g.Text("The request")),
 		listing(append([]string{http.MethodPost + " " + address}, strings.Split(strings.TrimSpace(shown), "\n")...)),

@@ -193,7 +193,7 @@ func goldenPages() map[string]*page {
 		"failure-dropped": problem{status: 404, title: "There is no such object", object: ships, now: now, dropped: dropped("ships")}.page(),
 		"rows": head(ships).page(placeRows, rowsPage{tableHead: head(ships), refs: []string{"main", hostile}, limit: "20", rows: client.Rows{
 			Columns: []client.RowColumn{{Name: "id", Type: "long"}, {Name: hostile, Type: "string"}}, ColumnsInAll: 7, Stopped: "After 5 files",
-			Rows: []json.RawMessage{[]byte(`[1,"` + "\\u202e<script>alert(1)" + `"]`), []byte(`[null,{"a":[1,"<b>"]}]`)},
+			Rows: []json.RawMessage{[]byte(`[1,"` + "\\u202e<script>alert(1)" + `"]`), []byte(`[null,{"a":[1,"<b>"]}]`), []byte(`[1]`)},
 		}}.node()),
 		"rows-empty":     head(ships).page(placeRows, rowsPage{tableHead: head(ships)}.node()),
 		"rows-no-rights": head(ships).page(placeRows, rowsPage{tableHead: head(ships), why: "Needs read on harbour.ships"}.node()),
@@ -249,7 +249,7 @@ func goldenPages() map[string]*page {
 		}}.node()},
 		"prepared": {title: "Roll back", body: prepared{
 			title: "Roll back", path: "/v1/default/namespaces/harbour/tables/ships", body: []byte(`{"updates":[]}`), key: "k", button: "Roll back " + hostile,
-			command: "moorage rollback harbour.ships now~1", back: to(placeHistory, ships), warnings: []string{hostile},
+			command: "moorage rollback harbour.ships now~1", back: to(placeHistory, ships), warnings: []string{hostile}, needs: "write on table default.harbour.ships",
 		}.node()},
 		"view": {title: "busiest", body: viewPage{
 			now: now, object: client.Object{Warehouse: "default", Namespace: []string{"harbour"}, View: hostile},

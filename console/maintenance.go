@@ -164,7 +164,9 @@ func loadRun(ctx context.Context, v *visit) (*page, error) {
 	}
 	change, kind := v.text("change"), v.text("kind")
 	body := map[string]any{"object": head.object}
-	made := prepared{key: newKey(), back: to(placeMaintain, head.object)}
+	made := prepared{
+		key: newKey(), back: to(placeMaintain, head.object), needs: v.lacks(ctx, head.object, "maintain"),
+	}
 	words := wordsOf(head.object)
 	switch change {
 	case "run":

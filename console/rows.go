@@ -117,12 +117,12 @@ func (m rowsPage) grid() g.Node {
 	}
 	for _, raw := range m.rows.Rows {
 		var values []json.RawMessage
-		if json.Unmarshal(raw, &values) != nil {
-			continue // the API returns arrays
+		if json.Unmarshal(raw, &values) != nil || len(values) != len(m.rows.Columns) {
+			continue // the API returns an array with a value for each column
 		}
 		row := make([]cell, len(values))
 		for i, value := range values {
-			row[i] = valueCell(value)
+			row[i] = valueCell(m.rows.Columns[i].Type, value)
 		}
 		list.rows = append(list.rows, row)
 	}
@@ -138,13 +138,20 @@ func isNumeric(typ string) bool {
 	return strings.HasPrefix(typ, "decimal")
 }
 
-// valueCell returns a value of a row: strings as they are, and other values as JSON.
-func valueCell(value json.RawMessage) cell {
+// valueCell returns a value of a row: strings as they are, and other values as JSON. Timestamps are
+// shortened; the whole value is there when the pointer rests on it.
+func valueCell(typ string, value json.RawMessage) cell {
 	value = bytes.TrimSpace(value)
 	var words string
 	switch {
 	case bytes.Equal(value, []byte("null")):
 		return cell{h.Span(h.Class("faint"), g.Text("null")), ""}
+	case json.Unmarshal(value, &words) == nil && strings.HasPrefix(typ, "timestamp"):
+		short := strings.TrimSuffix(strings.Replace(words, "T", " ", 1), "+00:00")
+		if strings.Contains(short, ".") {
+			short = strings.TrimSuffix(strings.TrimRight(short, "0"), ".")
+		}
+		return cell{h.Span(h.Title(term.Clean(words)), text(short)), words}
 	case json.Unmarshal(value, &words) == nil:
 		return cell{text(words), words}
 	}

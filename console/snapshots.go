@@ -250,7 +250,7 @@ func loadRef(ctx context.Context, v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.title = "Make a " + kind
+	made.title, made.needs = "Make a "+kind, v.lacks(ctx, head.object, "write")
 	made.says = []g.Node{
 		g.Group{g.Text("The " + kind + " "), h.Strong(name(refName)), g.Text(" will name snapshot "),
 			mono(strconv.FormatInt(id, 10)), g.Text(".")},
