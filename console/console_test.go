@@ -107,6 +107,7 @@ func answersOf(name string) map[string]any {
 	return map[string]any{
 		"/management/v1/object?view": view,
 		"/management/v1/objects":     client.ObjectsPage{Objects: rows(name)},
+		"/management/v1/history":     client.History{Versions: events(o)},
 		"/management/v1/health":      client.Health{Findings: []client.HealthFinding{{Level: "bad", What: name, Fact: name, Limit: name, Command: name}}, Shape: &client.Shape{Worst: []client.PartitionShape{{Partition: name}}}},
 		"/management/v1/refusals":    client.Refusals{Refusals: []client.Refusal{{Caller: name, Type: name, Reason: name, By: name, Client: name}}, Nodes: []client.NodeAsked{{Name: name, Failed: name}}},
 		"/management/v1/denials":     client.NodeDenials{Denials: []client.Denial{{Caller: name, Object: name, Missing: []string{name}}}},

@@ -76,7 +76,8 @@ func events(o client.Object) []client.Event {
 		{Time: now.Add(-time.Minute), Operation: "drop-table", Purge: true, Caller: "bob@corp", Client: "Apache Iceberg 1.12.0", RequestID: "U34MA46H7O-5"},
 		{Time: now.Add(-time.Hour), Operation: "update-table", Caller: "key:etl", Actions: []string{"add-snapshot", "set-snapshot-ref main"},
 			MetadataLocation: "s3://lake/m/00002-" + o.Table + ".metadata.json",
-			Summary:          &client.EventSummary{Operation: "append", Rows: point(int64(12)), Files: point(int64(3))}},
+			Summary:          &client.EventSummary{Operation: "append", Rows: point(int64(12)), Files: point(int64(3))},
+			Delta:            &client.EventDelta{Rows: point(int64(7)), Files: point(int64(-2))}},
 		{Time: now.Add(-2 * time.Hour), Operation: "rename-table", Previous: &client.EventName{Namespace: []string{"old"}, Name: o.Table}},
 		{Time: now.Add(-3 * time.Hour), Operation: "create-table", MetadataLocation: "s3://lake/m/00001-1.metadata.json",
 			Summary: &client.EventSummary{Rows: point(int64(5)), Files: point(int64(1))}},
@@ -127,9 +128,11 @@ func goldenPages() map[string]*page {
 			{Title: "DuckDB", Lines: []string{"ATTACH 'default';", o.Table}}, {Title: "Flink SQL", Note: "with jars", Lines: []string{"x"}},
 		}}.node())
 	}
-	history := func(o client.Object, all []client.Event, log []metadataFile) *page {
+	history := func(o client.Object, all []client.Event) *page {
 		h := head(o)
-		return h.page(placeHistory, historyPage{tableHead: h, events: all, log: log}.node())
+		return h.page(placeHistory, historyPage{tableHead: h, isFirst: true, history: client.History{
+			Versions: all, NextPage: client.NextPage{NextPageToken: point("next")},
+		}}.node())
 	}
 	diff := func(o client.Object, d client.TableDifference) *page {
 		h := head(o)
@@ -158,9 +161,9 @@ func goldenPages() map[string]*page {
 		"table-hostile":    table(strange, documentOf(hostile), ""),
 		"table-no-rights":  table(ships, nil, "Needs read on harbour.ships"),
 		"table-empty":      bare.page(placeTable, tablePage{tableHead: bare, document: &document{}}.node()),
-		"history":          history(ships, events(ships), []metadataFile{{File: "s3://lake/m/00000-0.metadata.json", MS: now.Add(-4 * time.Hour).UnixMilli()}}),
-		"history-empty":    history(ships, nil, nil),
-		"history-hostile":  history(strange, events(strange), nil),
+		"history":          history(ships, append(events(ships), client.Event{Time: now.Add(-4 * time.Hour), Version: "00000-0.metadata.json"})),
+		"history-empty":    history(ships, nil),
+		"history-hostile":  history(strange, events(strange)),
 		"snapshots":        snapshots(ships, documentOf("audit"), 3),
 		"snapshots-empty":  snapshots(ships, &document{}, 0),
 		"snapshots-hostil": snapshots(strange, documentOf(hostile), 2),

@@ -18,45 +18,25 @@ import (
 // historyPage is the versions of a table, the newest first.
 type historyPage struct {
 	tableHead
-	events  []client.Event
-	log     []metadataFile // versions before the events, without callers; the oldest first
+	history client.History
+	isFirst bool // it begins with the present version
 	refused client.Refusals
 }
 
-// historyEvents is how many events the page shows.
-const historyEvents = "200"
-
-// loadHistory loads the versions of a table.
+// loadHistory loads a page of the versions of a table.
 func loadHistory(ctx context.Context, v *visit) (*page, error) {
 	head, err := loadTableHead(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	query := feedQuery(head.object)
-	query.Set("tail", historyEvents)
-	query.Set("kind", client.KindTable)
-	feed, err := loadFeed(ctx, v, query)
-	if err != nil {
+	token := v.query.Get("page")
+	model := historyPage{tableHead: head, isFirst: token == ""}
+	query := head.object.Query()
+	if token != "" {
+		query.Set("pageToken", token)
+	}
+	if err := v.get(ctx, "/history", query, &model.history); err != nil {
 		return nil, err
-	}
-	model := historyPage{tableHead: head}
-	known := map[string]bool{}
-	for _, e := range feed.Events {
-		if e.UUID == "" || e.UUID == head.details.UUID {
-			model.events = append(model.events, e)
-			known[e.MetadataLocation] = true
-		}
-	}
-	d, err := loadDocument(ctx, v, head.object, "now")
-	if optional(err) != nil {
-		return nil, err
-	}
-	if d != nil {
-		for _, each := range d.Log {
-			if !known[each.File] {
-				model.log = append(model.log, each)
-			}
-		}
 	}
 	if model.refused, err = loadRefusals(ctx, v, head.object); err != nil {
 		return nil, err
@@ -69,53 +49,71 @@ func versionName(location string) string { return location[strings.LastIndexByte
 
 // node returns the page.
 func (m historyPage) node() g.Node {
-	if len(m.events)+len(m.log) == 0 {
-		return empty("The log of changes has nothing about this table any more.",
-			"moorage serve --change-retention 30d")
+	if len(m.history.Versions) == 0 {
+		return g.Group{
+			empty("The log of changes has nothing about this table any more.", "moorage serve --change-retention 30d"),
+			refusalPanel(m.now, m.refused),
+		}
 	}
 	list := grid{label: "Versions", plain: true, columns: []column{
-		{"From", "pick"}, {"To", "pick"}, {"When", ""}, {"By", ""}, {"What", "wide"}, {"Rows", "num"},
-		{"Files", "num"}, {"", "next"},
+		{"From", "pick"}, {"To", "pick"}, {"When", ""}, {"By", ""}, {"What", "wide"}, {"Rows", "num"}, {"Files", "num"},
+		{"", "next"},
 	}}
 	seen := 0
-	for i, e := range m.events {
-		version := versionName(e.MetadataLocation)
+	for i, e := range m.history.Versions {
+		version := e.Version
+		if version == "" {
+			version = versionName(e.MetadataLocation)
+		}
 		row := []cell{plain(nil), plain(nil)}
 		if version != "" {
 			row = []cell{plain(pick("from", version, seen == 1)), plain(pick("to", version, seen == 0))}
 			seen++
 		}
-		var rows, files g.Node = dash(), dash()
-		if e.Summary != nil {
-			rows = counted(e.Summary.Rows, before(m.events, i, func(s *client.EventSummary) *int64 { return s.Rows }))
-			files = counted(e.Summary.Files,
-				before(m.events, i, func(s *client.EventSummary) *int64 { return s.Files }))
+		isNow := m.isFirst && i == 0
+		when := cell{node: g.Group{ago(m.now, e.Time), g.If(isNow, g.Group{g.Text(" "), badge("good", "now")})}}
+		what := g.Group{eventWord(e), eventMore(e)}
+		if e.Operation == "" {
+			what = g.Group{h.Span(h.Class("faint"), g.Text("from the table's own log: the caller is not known"))}
 		}
-		list.rows = append(list.rows,
-			append(row, cell{g.Group{ago(m.now, e.Time), g.If(i == 0, g.Group{g.Text(" "), badge("good", "now")})}, ""},
-				plain(g.Group{caller(e.Caller), g.If(e.Client != "", h.Div(eventClient(e)))}),
-				plain(g.Group{eventWord(e), eventMore(e)}),
-				plain(rows), plain(files), plain(m.next(version, i == 0))))
+		list.rows = append(list.rows, append(row, when,
+			plain(g.Group{caller(e.Caller), g.If(e.Client != "", h.Div(eventClient(e)))}), plain(what),
+			plain(m.rows(e)), plain(m.files(e)), plain(m.next(version, isNow))))
 	}
-	for i := len(m.log) - 1; i >= 0; i-- {
-		version := versionName(m.log[i].File)
-		at := time.UnixMilli(m.log[i].MS)
-		list.rows = append(list.rows, []cell{
-			plain(pick("from", version, seen == 1)), plain(pick("to", version, seen == 0)), timed(m.now, &at),
-			plain(dash()),
-			plain(h.Span(h.Class("faint"), g.Text("from the table's own log: the caller is not known"))),
-			plain(dash()), plain(dash()),
-			plain(m.next(version, seen == 0)),
-		})
-		seen++
+	more := g.Node(nil)
+	if next := m.history.Next(); next != "" {
+		more = h.Div(h.Class("pager"),
+			link(to(placeHistory, m.object, "page", next), h.Rel("next"), g.Text("Older versions")))
 	}
 	return g.Group{
 		ask(to(placeDiff, m.object),
 			h.Div(h.Class("tools"), h.Button(g.Text("Compare From and To")),
 				h.Span(h.Class("faint"), g.Text("Choose two versions, or follow a link at the right."))),
 			list.node()),
-		refusalPanel(m.now, m.refused),
+		more, refusalPanel(m.now, m.refused),
 	}
+}
+
+// rows returns the rows of a version, with what it added.
+func (m historyPage) rows(e client.Event) g.Node {
+	if e.Summary == nil {
+		return dash()
+	}
+	if e.Delta == nil {
+		return number(e.Summary.Rows)
+	}
+	return counted(e.Summary.Rows, e.Delta.Rows)
+}
+
+// files returns the data files of a version, with what it added.
+func (m historyPage) files(e client.Event) g.Node {
+	if e.Summary == nil {
+		return dash()
+	}
+	if e.Delta == nil {
+		return number(e.Summary.Files)
+	}
+	return counted(e.Summary.Files, e.Delta.Files)
 }
 
 // pick returns the button that chooses a version of a comparison.
@@ -125,22 +123,12 @@ func pick(param, version string, chosen bool) g.Node {
 		g.If(chosen, h.Checked()))
 }
 
-// before returns a number of the version before the one at i, or nil.
-func before(events []client.Event, i int, of func(*client.EventSummary) *int64) *int64 {
-	for _, e := range events[i+1:] {
-		if e.Summary != nil {
-			return of(e.Summary)
-		}
-	}
-	return nil
-}
-
-// counted returns a number, with its change since the version before.
-func counted(is, was *int64) g.Node {
-	if is == nil || was == nil || *is == *was {
+// counted returns a number with what was added to it.
+func counted(is, added *int64) g.Node {
+	if is == nil || added == nil || *added == 0 {
 		return number(is)
 	}
-	return g.Group{number(is), h.Div(delta(*was, *is, grouped))}
+	return g.Group{number(is), h.Div(delta(0, *added, grouped))}
 }
 
 // delta returns a change as a signed number.
