@@ -146,11 +146,18 @@ class Browser:
         """Clicks on what a selector finds, and waits for the page that it leads to."""
         self.evaluate("window.isFormer = true")
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+        self.wait_next(f"a click on {selector}")
+
+    def wait_next(self, what):
+        """Waits until another page took the place of the one with window.isFormer."""
         for _ in range(300):
-            if self.evaluate("document.readyState === 'complete' && !window.isFormer"):
-                return
+            try:
+                if self.evaluate("document.readyState === 'complete' && !window.isFormer"):
+                    return
+            except RuntimeError:
+                pass  # the former page is being replaced
             time.sleep(0.05)
-        raise RuntimeError(f"a click on {selector} leads nowhere")
+        raise RuntimeError(f"{what} leads nowhere")
 
     def press(self, key, text=""):
         self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=text or (key if len(key) == 1 else ""))
@@ -211,11 +218,7 @@ def tasks(browser, uri):
         time.sleep(0.05)
     browser.evaluate("window.isFormer = true")
     browser.press("Enter", "\r")
-    for _ in range(100):
-        if not browser.evaluate("window.isFormer ?? false"):
-            break
-        time.sleep(0.05)
-    browser.wait_loaded()
+    browser.wait_next("Enter")
     assert browser.evaluate("document.querySelector('h1').innerText") == "ships", "the keyboard does not find the table"
     browser.open(f"{uri}/console/table/snapshots?{OF}&table=ships")
     browser.click("tbody tr:last-child a")
