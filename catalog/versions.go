@@ -27,12 +27,24 @@ const versionTextMax = 1024
 //	now~N                    N metadata files before it
 //	00007-….metadata.json    the base name of a metadata file
 //	a time                   the version of that time: RFC 3339, or a duration such as 2h, for ago
+//	the id of a change       the version after it; at least its first 6 digits
 //	a snapshot id, a branch or a tag, where a snapshot is meant
 type VersionName struct {
 	text string
 	back int       // N of now~N; 0 for now, -1 for other forms
 	file string    // the base name of a metadata file; empty for other forms
 	at   time.Time // zero for other forms
+	// change is the id of a change, or its first digits. It is empty for other forms. The text may
+	// mean a snapshot, a branch or a tag as well.
+	change string
+}
+
+// changeDigitsMin is how many digits of the id of a change name it.
+const changeDigitsMin = 6
+
+// isChange reports whether text can be the id of a change, or its beginning.
+func isChange(text string) bool {
+	return len(text) >= changeDigitsMin && len(text) <= 2*len(registry.ID{}) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // ParseVersion reads the name of a version. now is the time that durations are measured from.
@@ -66,6 +78,8 @@ func ParseVersion(text string, now time.Time) (VersionName, error) {
 		name.at = at
 	} else if ago, ok := parseAgo(text); ok {
 		name.at = now.Add(-ago)
+	} else if isChange(text) {
+		name.change = text
 	}
 	return name, nil
 }
@@ -131,9 +145,9 @@ func (c *Catalog) Diff(ctx context.Context, ident moorage.Identifier, from, to V
 func (c *Catalog) versions(ctx context.Context, v gate.Verb, ident moorage.Identifier, names ...VersionName) (
 	found []TableVersion, err error) {
 	for _, name := range names {
-		if !name.isFile() {
-			return nil, moorage.Errorf(moorage.KindBadRequest,
-				"Invalid version %s: want now, now~N, a time, a duration, or the name of a metadata file", name)
+		if !name.isFile() && name.change == "" {
+			return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid version %s: want now, now~N, "+
+				"a time, a duration, the name of a metadata file, or the id of a change", name)
 		}
 	}
 	loaded, err := c.presentVersion(ctx, v, ident)
@@ -173,6 +187,9 @@ func (c *Catalog) presentVersion(ctx context.Context, v gate.Verb, ident moorage
 func (p *parts) versionOf(ctx context.Context, loaded *commit.Version, name VersionName) (TableVersion, error) {
 	present := TableVersion{loaded.Location, loaded.Document.(*metadata.Document)}
 	log := present.Document.MetadataLog()
+	if name.change != "" {
+		return p.versionAfter(ctx, loaded, name)
+	}
 	at := -1 // the index in log; its length for the present version
 	switch {
 	case name.back >= 0:
@@ -205,6 +222,28 @@ func (p *parts) versionOf(ctx context.Context, loaded *commit.Version, name Vers
 		return TableVersion{}, moorage.Errorf(moorage.KindNotFound,
 			"The file of version %s is not in a location of the table, so it is not read", name)
 	}
+	return p.formerVersion(ctx, loaded, name, file)
+}
+
+// versionAfter returns the version of a table after the change that name has. The pointer named its
+// file, so it is the table's own.
+func (p *parts) versionAfter(ctx context.Context, loaded *commit.Version, name VersionName) (TableVersion, error) {
+	file, err := p.history.FileAfter(ctx, loaded.Found, name.change)
+	switch {
+	case err != nil:
+		return TableVersion{}, err
+	case file == "":
+		return TableVersion{}, moorage.Errorf(moorage.KindNotFound,
+			"There is no version %s: no change of the table that is kept has an id that begins so", name)
+	case file == loaded.Location:
+		return TableVersion{loaded.Location, loaded.Document.(*metadata.Document)}, nil
+	}
+	return p.formerVersion(ctx, loaded, name, file)
+}
+
+// formerVersion returns the version called name, whose file is known.
+func (p *parts) formerVersion(ctx context.Context, loaded *commit.Version, name VersionName, file string) (
+	TableVersion, error) {
 	document, err := p.readFormer(ctx, loaded, file)
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
@@ -338,7 +377,8 @@ func (p *parts) planRollback(ctx context.Context, loaded *commit.Version, asked 
 		}
 		return metadata.RollbackToSnapshot(present, asked.Ref, id, true)
 	}
-	if asked.To.isFile() {
+	_, isSnapshot := present.SnapshotCalled(asked.To.text)
+	if asked.To.isFile() || asked.To.change != "" && !isSnapshot {
 		then, err := p.versionOf(ctx, loaded, asked.To)
 		if err != nil {
 			return metadata.Rollback{}, err

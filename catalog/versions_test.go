@@ -3,12 +3,14 @@ package catalog_test
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/registry"
 	"moorage/testkit/catalogkit"
 )
 
@@ -81,6 +83,46 @@ func TestVersions(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindNotFound)
 	_, err = f.LoadVersion(f.Ctx, ident("none"), version(f, "now"))
 	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
+}
+
+// The id of a change, or its first six digits, means the version after it, also if the metadata log
+// no longer has its file. A change of another table is none of this one.
+func TestVersionsByChange(t *testing.T) {
+	t.Parallel()
+	f := catalogkit.New(t)
+	all := threeVersions(f)
+	f.Create("u")
+	changes, err := f.Store.Changes(f.Ctx, 0, registry.ListLimitMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, each := range changes {
+		id, item := each.Change.ID.String(), each.Change.Items[0]
+		at := slices.IndexFunc(all, func(table *catalog.Table) bool { return table.MetadataLocation == item.MetadataLocation })
+		for _, text := range []string{id, id[:8], id[:6]} {
+			got, err := f.LoadVersion(f.Ctx, ident("t"), version(f, text))
+			if at < 0 {
+				catalogkit.WantKind(t, err, moorage.KindNotFound)
+				continue
+			}
+			if found++; err != nil || got.Location != all[at].MetadataLocation {
+				t.Errorf("%s is %s, %v; want version %d", text, got.Location, err, at)
+			}
+		}
+		if item.Ident.Name != "t" || at != 1 {
+			continue
+		}
+		name := version(f, id[:8])
+		if rolled, err := f.Rollback(f.Ctx, ident("t"), catalog.RollbackRequest{To: name, DryRun: true}); err != nil || rolled.IsEmpty() {
+			t.Errorf("rollback to %s: %+v, %v", id, rolled, err)
+		}
+	}
+	if found != 3*len(all) {
+		t.Errorf("%d versions are found", found)
+	}
+	_, err = f.LoadVersion(f.Ctx, ident("t"), version(f, "abcde"))
+	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 }
 
 // A file that the log of a registered file names is not read unless it lies in a location of the

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -133,6 +135,35 @@ func (c *chain) resume(ctx context.Context, id registry.ID) (change registry.Cha
 	}
 	return change, err
 }
+
+// FileAfter returns the metadata file that a live table or view had after the latest change whose id
+// begins with prefix. It is empty if there is no such change among the last 1,000. A whole id is
+// found without the changes after it.
+//
+// Errors: KindUnavailable.
+func (f *Feed) FileAfter(ctx context.Context, found *directory.Found, prefix string) (location string, err error) {
+	c := chain{
+		ledger: f.config.Ledger, id: found.Pointer.ID, key: found.Record.Key,
+		next: found.Pointer.LastIn(found.Record.State).Change, pointer: found.Pointer,
+	}
+	var whole registry.ID
+	if whole.UnmarshalText([]byte(prefix)) == nil {
+		c.next, c.pointer = whole, registry.Pointer{}
+	}
+	for range filesMax {
+		change, ok, err := c.step(ctx)
+		if err != nil || !ok {
+			return "", err
+		}
+		if item, ok := change.ItemOf(c.id); ok && strings.HasPrefix(change.ID.String(), prefix) {
+			return item.PointerAfter().MetadataLocation, nil
+		}
+	}
+	return "", nil
+}
+
+// filesMax bounds how many changes FileAfter reads.
+const filesMax = 1000
 
 // eventsIn returns the events of the object in a change. The first grant on an object writes its
 // record too, and has no event here: the feed has the events of all grants.

@@ -46,7 +46,7 @@ caller, what the change did, and its id. The name means the object that has it n
 that had it last. So the command also says who dropped a table, and how it comes back.
 
 Changes are kept as long as --change-retention of the server says. The table's own log has the times
-of older versions. The version is a version for moorage diff and moorage rollback.
+of older versions. The version and the id are versions for moorage diff and moorage rollback.
 ` + namesText,
 	}
 }

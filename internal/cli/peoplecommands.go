@@ -170,7 +170,8 @@ func DiffParts() []string {
 
 const versionsText = `
 A version is now, now~N (N metadata files before it), the base name of a metadata file, a time such as
-2026-11-27T03:12:00Z, or a duration such as 2h, which means ago.
+2026-11-27T03:12:00Z, a duration such as 2h, which means ago, or the id of a change that moorage history
+prints, or its first digits.
 `
 
 // versionCommands returns the commands on the versions of tables.
