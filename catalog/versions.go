@@ -44,7 +44,8 @@ const changeDigitsMin = 6
 
 // isChange reports whether text can be the id of a change, or its beginning.
 func isChange(text string) bool {
-	return len(text) >= changeDigitsMin && len(text) <= 2*len(registry.ID{}) && strings.Trim(text, "0123456789abcdef") == ""
+	return len(text) >= changeDigitsMin && len(text) <= 2*len(registry.ID{}) &&
+		strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // ParseVersion reads the name of a version. now is the time that durations are measured from.

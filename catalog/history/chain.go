@@ -136,8 +136,8 @@ func (c *chain) resume(ctx context.Context, id registry.ID) (change registry.Cha
 	return change, err
 }
 
-// FileAfter returns the metadata file that a live table or view had after the latest change whose id
-// begins with prefix. It is empty if there is no such change among the last 1,000. A whole id is
+// FileAfter returns the metadata file that a live table or view had after the latest change whose
+// id begins with prefix. It is empty if there is no such change among the last 1,000. A whole id is
 // found without the changes after it.
 //
 // Errors: KindUnavailable.
