@@ -109,6 +109,9 @@ type Config struct {
 	// The catalog calls KickPurge when a purge may begin. Package maintenance/purge must then carry
 	// it out. KickPurge must not block. Default: does nothing.
 	KickPurge func()
+	// The catalog calls AwaitOldNodes after it has raised the version that the store needs. It must
+	// return when nodes that know only older versions have ended. Default: there are no such nodes.
+	AwaitOldNodes func(ctx context.Context) error
 	// The catalog calls StagedFolder after it has created a folder for a staged table. Package
 	// maintenance/retention must remove the folder if it stays empty. Default: does nothing.
 	StagedFolder func(warehouse string, store storage.Folders, location string)
@@ -159,9 +162,10 @@ type parts struct {
 	random  io.Reader
 	log     *slog.Logger
 	keyLife time.Duration // how long outcomes are kept, including commit.KeyGrace
-	// undropWindow, purgeDelay and kickPurge are the fields of Config.
+	// undropWindow, purgeDelay, kickPurge and awaitOldNodes are the fields of Config.
 	undropWindow, purgeDelay time.Duration
 	kickPurge                func()
+	awaitOldNodes            func(ctx context.Context) error
 }
 
 // ChangeRetentionMin returns the minimum retention of change records for a
@@ -188,7 +192,7 @@ func New(config Config) (*Catalog, error) {
 		gate:    config.Gate,
 		keyLife: config.IdempotencyLifetime + commit.KeyGrace,
 		log:     config.Logger, undropWindow: config.UndropWindow, purgeDelay: config.PurgeDelay,
-		kickPurge: config.KickPurge,
+		kickPurge: config.KickPurge, awaitOldNodes: config.AwaitOldNodes,
 	}
 	p.activity = activity.New(config.Now())
 	p.labels, p.rows = newLabelTexts(records, config.Logger), rows.New()
@@ -344,6 +348,9 @@ func setDefaults(config *Config) {
 	}
 	if config.KickPurge == nil {
 		config.KickPurge = func() {}
+	}
+	if config.AwaitOldNodes == nil {
+		config.AwaitOldNodes = func(context.Context) error { return nil }
 	}
 	if config.StagedFolder == nil {
 		config.StagedFolder = func(string, storage.Folders, string) {}

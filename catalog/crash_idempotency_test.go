@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -156,7 +157,8 @@ func (w *keyedCrash) run() {
 // wantEffect fails the test unless the mutation has happened as often as its answer says.
 func (w *keyedCrash) wantEffect(node *catalogkit.Instance, at string, err error) {
 	w.T.Helper()
-	want, setsTheSame := 1, w.before && w.operation == gate.PutLabels
+	setters := []gate.Verb{gate.PutLabels, gate.Undrop, gate.PurgeDropped, gate.Protect}
+	want, setsTheSame := 1, w.before && slices.Contains(setters, w.operation)
 	if err != nil || setsTheSame || w.operation == opNothing {
 		want = 0
 	}

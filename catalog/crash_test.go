@@ -128,6 +128,23 @@ func mutations(t testing.TB, unregistered string) []mutation {
 		{gate.DropTable, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			return catalogkit.Reply{}, c.DropTable(ctx, ident("t"), catalog.DropOptions{Purge: true})
 		}, missing("t")},
+		{gate.Undrop, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			_, err := droppedOf(c).Undrop(ctx, called("t"))
+			return catalogkit.Reply{}, err
+		}, exists("t")},
+		{gate.PurgeDropped, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, droppedOf(c).Purge(ctx, called("t").DroppedName)
+		}, noneDropped},
+		{gate.Forget, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, droppedOf(c).Forget(ctx, called("t").DroppedName)
+		}, noneDropped},
+		{gate.Protect, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
+			return catalogkit.Reply{}, protect("ns")(ctx, c)
+		}, func(ctx context.Context, c *catalogkit.Instance) bool {
+			on := moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: ns}
+			found, err := c.Protections().Load(ctx, access.Namespace, on)
+			return err == nil && found.Protected
+		}},
 		{gate.Purge, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			return catalogkit.Reply{}, c.(*catalogkit.Instance).PurgeAll(ctx)
 		},
@@ -138,17 +155,20 @@ func mutations(t testing.TB, unregistered string) []mutation {
 		{gate.EndWindow, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			return catalogkit.Reply{}, c.(*catalogkit.Instance).EndWindows(ctx)
 		},
-			func(ctx context.Context, c *catalogkit.Instance) bool {
-				dropped := 0
-				err := c.Ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
-					if record.State == registry.StateDropped {
-						dropped++
-					}
-					return true, nil
-				})
-				return err == nil && dropped == 0
-			}},
+			noneDropped},
 	}...)
+}
+
+// noneDropped reports whether no table waits for the end of its time to come back.
+func noneDropped(ctx context.Context, c *catalogkit.Instance) bool {
+	dropped := 0
+	err := c.Ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+		if record.State == registry.StateDropped {
+			dropped++
+		}
+		return true, nil
+	})
+	return err == nil && dropped == 0
 }
 
 // newCrashFixture returns a fixture as mutations wants it, and the metadata file.
@@ -175,6 +195,10 @@ func newCrashFixture(t testing.TB, operation gate.Verb, change func(*catalog.Con
 	case gate.Purge:
 		err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true})
 		if err != nil {
+			t.Fatal(err)
+		}
+	case gate.Undrop, gate.PurgeDropped, gate.Forget:
+		if err := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	case gate.EndWindow:

@@ -75,14 +75,15 @@ type named struct {
 	ident   moorage.Identifier
 	entry   directory.Entry
 	pointer *directory.Found
+	above   []registry.Condition // its containers are unchanged; only for a change that protection refuses
 }
 
 // conditions requires that the name and the pointer are unchanged.
 func (n named) conditions() []registry.Condition {
-	return []registry.Condition{
+	return append([]registry.Condition{
 		registry.ETagIs(n.entry.Record.Key, n.entry.Record.ETag),
 		registry.ETagIs(n.pointer.Record.Key, n.pointer.Record.ETag),
-	}
+	}, n.above...)
 }
 
 // scopeOf returns the lock scope of a verb on the name and the pointer of a table or view, and on
@@ -124,7 +125,21 @@ func (p *parts) readNamed(ctx context.Context, by directory.Asker, asked access.
 	if value.Pointer != found.Pointer.ID {
 		return named{}, ledger.ErrRetry
 	}
-	return named{ident, directory.Entry{Record: records[0], Value: value}, found}, nil
+	return named{ident: ident, entry: directory.Entry{Record: records[0], Value: value}, pointer: found}, nil
+}
+
+// readUnprotected does the same as readNamed for a change that protection refuses.
+func (p *parts) readUnprotected(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+	ident moorage.Identifier) (named, error) {
+	n, err := p.readNamed(ctx, by, asked, k, ident)
+	if err != nil {
+		return n, err
+	}
+	path, err := p.directory.Path(ctx, ident.Warehouse, ident.Namespace)
+	if err == nil {
+		n.above, err = unprotected(path, n.pointer.Pointer, ident)
+	}
+	return n, err
 }
 
 // dropping is a table or view that will be dropped, with the records that were read for it.
@@ -141,7 +156,7 @@ type dropping struct {
 
 func (p *parts) readDropping(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier, options DropOptions) (d dropping, err error) {
-	if d.named, err = p.readNamed(ctx, by, asked, k, ident); err != nil {
+	if d.named, err = p.readUnprotected(ctx, by, asked, k, ident); err != nil {
 		return d, err
 	}
 	d.keyLife = p.keyLife
@@ -289,7 +304,8 @@ type leaving struct {
 
 func (p *parts) readLeaving(ctx context.Context, by directory.Asker, ident moorage.Identifier) (
 	l leaving, err error) {
-	if l.named, err = p.readNamed(ctx, by, by.Verb.Needs(gate.OfObject, gate.Always), tableKind, ident); err != nil {
+	asked := by.Verb.Needs(gate.OfObject, gate.Always)
+	if l.named, err = p.readUnprotected(ctx, by, asked, tableKind, ident); err != nil {
 		return l, err
 	}
 	if l.document, err = p.documents.Current(ctx, l.pointer); err != nil {

@@ -78,7 +78,28 @@ func (p *parts) readDroppedToEnd(ctx context.Context, by directory.Asker, name D
 	case d.record.State == registry.StatePurging && d.pointer.Task.IsZero():
 		return d, p.purgingError(ctx, d)
 	}
-	return d, nil
+	d.kept, err = p.unprotectedDropped(ctx, d.pointer)
+	return d, err
+}
+
+// unprotectedDropped returns the conditions of a change that protection refuses, of a dropped
+// object: see unprotected. Only containers count that the object really was in.
+func (p *parts) unprotectedDropped(ctx context.Context, pointer registry.Pointer) ([]registry.Condition, error) {
+	path, err := p.directory.Path(ctx, pointer.Warehouse, pointer.Namespace)
+	switch kind := moorage.KindOf(err); {
+	case err == nil, kind == moorage.KindNoSuchNamespace:
+	case kind == moorage.KindNoSuchWarehouse:
+		return nil, nil
+	default:
+		return nil, err
+	}
+	if !isOfWarehouse(pointer, path) {
+		return nil, nil
+	}
+	for path.Depth() > 0 && path.ID() != pointer.NamespaceID {
+		path = path.Up()
+	}
+	return unprotected(path, pointer, pointer.Identifier())
 }
 
 // planPurgeNow plans the beginning of a purge.
@@ -108,7 +129,7 @@ func (p *parts) planPurgeNow(ctx context.Context, attempt *commit.Attempt, d dro
 	item := registry.PointerItem(pointer, registry.Pointer{})
 	item.Purge = true
 	return &commit.Plan{
-		Conditions: []registry.Condition{ledger.Unchanged(d.record)}, Writes: writes, Items: []registry.Item{item},
+		Conditions: append(d.kept, ledger.Unchanged(d.record)), Writes: writes, Items: []registry.Item{item},
 		Purges: true,
 		Told: commit.Told{
 			Message: "the purge of a dropped table begins before its time",
@@ -125,7 +146,7 @@ func (p *parts) planForget(ctx context.Context, attempt *commit.Attempt, d dropp
 	ending := claims.Ending{How: registry.EndedForget, Lasting: true}
 	end, err := p.claims.PlanEnd(ctx, d.record, d.pointer, ending, attempt.Change)
 	return &commit.Plan{
-		Conditions: end.Conditions, Writes: end.Writes, Items: []registry.Item{end.Item},
+		Conditions: append(d.kept, end.Conditions...), Writes: end.Writes, Items: []registry.Item{end.Item},
 		Told: commit.Told{
 			Message: "forgotten before its time: its files stay", Attrs: droppedAttrs(d.pointer),
 		},

@@ -73,6 +73,7 @@ type droppedPointer struct {
 	record  registry.Record
 	pointer registry.Pointer
 	above   []access.Object
+	kept    []registry.Condition // for a change that protection refuses: see unprotectedDropped
 }
 
 // found returns d in the form that an access decision needs.

@@ -104,6 +104,27 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			_, err = f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
 			return want, err
 		}},
+		{gate.Undrop, func(f *catalogkit.Fixture) ([]string, error) {
+			want := []string{shard("new"), pointer(f, "t")}
+			dropOf(f, "t")
+			f.Locks.Reset()
+			asked, as := called("t"), ident("new")
+			asked.As = &as
+			_, err := f.Dropped().Undrop(f.Ctx, asked)
+			return want, err
+		}},
+		{gate.Forget, func(f *catalogkit.Fixture) ([]string, error) {
+			want := []string{pointer(f, "t")}
+			dropOf(f, "t")
+			f.Locks.Reset()
+			return want, f.Dropped().Forget(f.Ctx, called("t").DroppedName)
+		}},
+		{gate.PurgeDropped, func(f *catalogkit.Fixture) ([]string, error) {
+			want := []string{pointer(f, "t")}
+			dropOf(f, "t")
+			f.Locks.Reset()
+			return want, f.Dropped().Purge(f.Ctx, called("t").DroppedName)
+		}},
 		{gate.DropTable, func(f *catalogkit.Fixture) ([]string, error) {
 			want := []string{shard("t"), pointer(f, "t")}
 			return want, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{})

@@ -86,6 +86,7 @@ func races(t testing.TB) []race {
 	races = append(races, commitRaces(t)...)
 	races = append(races, viewRaces(t)...)
 	races = append(races, undropRaces()...)
+	races = append(races, protectRaces()...)
 	return append(races, registerRaces()...)
 }
 

@@ -128,6 +128,21 @@ type registration struct {
 	policy       ledger.Policy     // moves the pointer's grants to the new namespace
 	makers       gate.MakerRecords // let its creator see the new path
 	owning       owning            // for a definer view
+	// above requires that the containers of the pointer that r replaces are unchanged.
+	above []registry.Condition
+}
+
+// checkProtection returns KindForbidden if the present table or view of the name is protected. path
+// leads to its namespace.
+func (r *registration) checkProtection(path *directory.Path) error {
+	if !r.occupant.Exists() {
+		return nil
+	}
+	occupant, err := ledger.Decode[registry.Pointer](r.occupant)
+	if err == nil {
+		r.above, err = unprotected(path, occupant, r.ident)
+	}
+	return err
 }
 
 // readPointer decides which pointer gets the name of r: the pointer with the table-uuid, or a new
@@ -231,6 +246,9 @@ func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kin
 		return nil, err
 	}
 	if err := p.mayReplace(ctx, by, path, r); err != nil {
+		return nil, err
+	}
+	if err := r.checkProtection(path); err != nil {
 		return nil, err
 	}
 	if err := p.refuseTransactions(ctx, r); err != nil {
@@ -387,8 +405,8 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 			registry.Delete(r.pointer.DroppedKey(r.holder.State)))
 	}
 	return &commit.Plan{
-		Conditions: slices.Concat(container.Conditions, conditions, r.claimed.Conditions, r.policy.Conditions,
-			r.makers.Conditions, r.owning.conditions),
+		Conditions: slices.Concat(container.Conditions, conditions, r.above, r.claimed.Conditions,
+			r.policy.Conditions, r.makers.Conditions, r.owning.conditions),
 		Writes: slices.Concat(container.Writes, writes, r.policy.Writes, r.makers.Writes, r.owning.writes),
 		Items: slices.Concat(container.Items, items,
 			[]registry.Item{registry.PointerItem(r.pointer, pointer)}, r.owning.items),

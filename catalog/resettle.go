@@ -39,6 +39,12 @@ func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, locatio
 				return false, err
 			}
 		}
+		if _, err := p.unprotectedDropped(ctx, dropped); err != nil {
+			if moorage.KindOf(err) == moorage.KindForbidden {
+				return false, nil
+			}
+			return false, err
+		}
 		if check != nil {
 			if err := check(); err != nil {
 				return false, err

@@ -424,6 +424,9 @@ func (p *parts) readUndropName(ctx context.Context, by directory.Asker, request 
 	if err := p.mayTake(ctx, by, asked, r.occupant, path.Above(), r.ident); err != nil {
 		return err
 	}
+	if err := r.checkProtection(path); err != nil {
+		return err
+	}
 	r.who.Replaces = occupant.ID
 	if r.now, err = p.ledger.Time(ctx); err == nil && r.kind == tableKind {
 		r.who.ReplacedUntil = vending.ReachableUntil(r.now, path.Warehouse.Delegation, path.Storage)

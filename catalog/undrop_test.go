@@ -531,10 +531,15 @@ func TestUndropKeepsWhatBelongsToTheTable(t *testing.T) {
 	}
 }
 
+// droppedOf returns the verbs on dropped objects of c.
+func droppedOf(c catalog.Verbs) catalog.Dropped {
+	return c.(interface{ Dropped() catalog.Dropped }).Dropped()
+}
+
 // undropTable is a client that brings a table back.
 func undropTable(asked catalog.UndropRequest) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		_, err := c.(*catalogkit.Instance).Dropped().Undrop(ctx, asked)
+		_, err := droppedOf(c).Undrop(ctx, asked)
 		return err
 	}
 }
@@ -542,13 +547,13 @@ func undropTable(asked catalog.UndropRequest) catalogkit.RaceClient {
 // forgetTable is a client that forgets a dropped table.
 func forgetTable(name moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		return c.(*catalogkit.Instance).Dropped().Forget(ctx, catalog.DroppedName{Ident: name})
+		return droppedOf(c).Forget(ctx, catalog.DroppedName{Ident: name})
 	}
 }
 
 // purgeNow is a client that begins the purge of a dropped table.
 func purgeNow(name moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		return c.(*catalogkit.Instance).Dropped().Purge(ctx, catalog.DroppedName{Ident: name})
+		return droppedOf(c).Purge(ctx, catalog.DroppedName{Ident: name})
 	}
 }

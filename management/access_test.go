@@ -139,11 +139,12 @@ func (f *fakeAccess) Check(_ context.Context, questions []grants.Question) ([]gr
 func configOf(f *fake) Config {
 	return Config{
 		Recovery: f, Purges: f, Backup: backupOf(f), Authenticates: true, Work: fakeWork{fake: f},
-		Access:     func(caller moorage.Caller) Access { return &fakeAccess{f, caller} },
-		Warehouses: func(caller moorage.Caller) Warehouses { return fakeWarehouses{f, caller} },
-		Browse:     func(moorage.Caller) Browse { return fakeBrowse{f} },
-		Labels:     func(caller moorage.Caller, key *catalog.Key) Labels { return fakeLabels{f, caller, key} },
-		Dropped:    func(_ moorage.Caller, key *catalog.Key) Dropped { return fakeDropped{f, key} },
+		Access:      func(caller moorage.Caller) Access { return &fakeAccess{f, caller} },
+		Warehouses:  func(caller moorage.Caller) Warehouses { return fakeWarehouses{f, caller} },
+		Browse:      func(moorage.Caller) Browse { return fakeBrowse{f} },
+		Labels:      func(caller moorage.Caller, key *catalog.Key) Labels { return fakeLabels{f, caller, key} },
+		Dropped:     func(_ moorage.Caller, key *catalog.Key) Dropped { return fakeDropped{f, key} },
+		Protections: func(moorage.Caller, *catalog.Key) Protections { return fakeProtections{f} },
 		RotateSecrets: func(_ context.Context, caller moorage.Caller, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, fakeWarehouses{f, caller}.note("Rotate %v", rotation)
 		},

@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -191,4 +192,49 @@ func (s *server) endDropped(end func(Dropped, context.Context, catalog.DroppedNa
 		}
 		return s.AnswerJSON(w, r, client.Done{})
 	}
+}
+
+// tellDropped adds to the error for a table or view that does not exist when it was dropped, and how
+// it comes back, if the caller may know that. r names the object by its parameters.
+func (s *server) tellDropped(r *http.Request, failure error) error {
+	switch moorage.KindOf(failure) {
+	case moorage.KindNoSuchTable, moorage.KindNoSuchView, moorage.KindNotFound:
+	default:
+		return failure
+	}
+	ident, named := droppedNamed(web.QueryOf(r))
+	if failure == nil || !named || s.config.Dropped == nil {
+		return failure
+	}
+	of := catalog.DroppedListing{Warehouse: ident.Warehouse, Namespace: ident.Namespace, Name: ident.Name}
+	rows, _, err := s.config.Dropped(web.CallerOf(r), nil).List(r.Context(), of, moorage.Page{Limit: 1})
+	if err != nil || len(rows) == 0 {
+		return failure
+	}
+	text := fmt.Sprintf("%s. It was dropped at %s", moorage.MessageOf(failure), rows[0].At.UTC().Format(time.RFC3339))
+	if by := moorage.NameOf(rows[0].By); by != "" {
+		text += " by " + by
+	}
+	if rows[0].Undrop == catalog.UndropYes {
+		text += ": moorage undrop " + moorage.ShellWord(ident.String())
+	}
+	return &moorage.Error{Kind: moorage.KindOf(failure), Message: text, Err: failure, Hidden: moorage.IsHidden(failure)}
+}
+
+// droppedNamed returns the table or view that parameters name: by a path, or by a namespace and a
+// name.
+func droppedNamed(q web.Query) (ident moorage.Identifier, named bool) {
+	object, unnamed, err := objectNamed(q)
+	if unnamed == nil && err == nil && object.Table+object.View != "" {
+		return moorage.Identifier{
+			Warehouse: object.Warehouse, Namespace: object.Namespace, Name: object.Table + object.View,
+		}, true
+	}
+	warehouse, _, _ := q.Text("warehouse")
+	path, err := levelsOf(q, "path")
+	last := len(path) - 1
+	if err != nil || last < 1 {
+		return ident, false
+	}
+	return moorage.Identifier{Warehouse: warehouse, Namespace: path[:last], Name: path[last]}, true
 }

@@ -100,3 +100,22 @@ func TestDroppedOperations(t *testing.T) {
 		}
 	}
 }
+
+// A table that was dropped is named in the answer about a table that does not exist, with how it
+// comes back.
+func TestMissingTellsOfTheDrop(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/object?warehouse=w&path=sales%1Forders":             "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop sales.orders",
+		"/labels?warehouse=w&namespace=sales&table=orders":    "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop sales.orders",
+		"/protection?warehouse=w&namespace=sales&view=orders": "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop sales.orders",
+		"/object?warehouse=w&path=sales":                      `"the words"`,
+	} {
+		failing, f := &fake{fail: moorage.Errorf(moorage.KindNotFound, "the words")}, &fake{}
+		config := configOf(failing)
+		config.Dropped = func(moorage.Caller, *catalog.Key) Dropped { return fakeDropped{f, nil} }
+		if w := send(newServer(t, config), "GET", base+path, ""); w.Code != 404 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}

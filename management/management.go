@@ -63,6 +63,8 @@ type Config struct {
 	Labels func(caller moorage.Caller, key *catalog.Key) Labels
 	// Dropped returns the verbs on dropped objects in the same way.
 	Dropped func(caller moorage.Caller, key *catalog.Key) Dropped
+	// Protections returns the verbs on protection in the same way.
+	Protections func(caller moorage.Caller, key *catalog.Key) Protections
 	// Health returns this node's view of the storage of a warehouse. Default: there is no view.
 	Health func(warehouse, location string) *client.StorageHealth
 	// RotateSecrets reseals all secrets for a caller. Default: KindUnsupported.
@@ -202,7 +204,7 @@ func (s *server) gated(op operation) web.Handler {
 				request.On = []moorage.Identifier{ident}
 			}
 		}
-		return gate.Pass(r.Context(), s.config.Gate, request, func() error {
+		err := gate.Pass(r.Context(), s.config.Gate, request, func() error {
 			if row, _ := request.Verb.Row(); !row.Reads && request.Verb != gate.Backup {
 				return op.handle(w, r) // the code that makes a change checks the caller's rights again
 			}
@@ -210,6 +212,7 @@ func (s *server) gated(op operation) web.Handler {
 				return s.config.Gate.Authorize(ctx, request)
 			}, func(ctx context.Context) error { return op.handle(w, r.WithContext(ctx)) })
 		})
+		return s.tellDropped(r, err)
 	}
 }
 
@@ -247,7 +250,7 @@ func (s *server) operations() []operation {
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
 	}, s.labelOperations(), s.browseOperations(), s.activityOperations(), s.versionOperations(),
-		s.droppedOperations())
+		s.droppedOperations(), s.protectionOperations())
 }
 
 //go:embed openapi.yaml

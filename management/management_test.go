@@ -222,7 +222,7 @@ func TestExamples(t *testing.T) {
 		switch op.id {
 		case "loadObject":
 			target += "?warehouse=default&path=sales%1Forders"
-		case "listObjects", "listDropped":
+		case "listObjects", "listDropped", "loadProtection", "putProtection":
 			target += "?warehouse=default"
 		case "listRefusals":
 			target += "?warehouse=default"

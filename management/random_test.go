@@ -114,6 +114,9 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		Browse:     func(caller moorage.Caller) Browse { return made.As(caller).Browse() },
 		Labels:     func(caller moorage.Caller, key *catalog.Key) Labels { return made.As(caller).Keyed(key).Labels() },
 		Dropped:    func(caller moorage.Caller, key *catalog.Key) Dropped { return made.As(caller).Keyed(key).Dropped() },
+		Protections: func(caller moorage.Caller, key *catalog.Key) Protections {
+			return made.As(caller).Keyed(key).Protections()
+		},
 		DrawKey: func(id string) (Drawn, error) {
 			if drawn++; id == "" {
 				id = fmt.Sprint("drawn", drawn)

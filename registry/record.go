@@ -16,10 +16,13 @@ import (
 const (
 	// FormatFirst is the version of a new store, and the oldest version that this package reads.
 	FormatFirst = 1
+	// FormatProtection is the version of a store in which an object is or was protected: nodes that
+	// know only older versions would drop it.
+	FormatProtection = 2
 	// FormatVersion is the newest version that this package knows. A store with a newer version
 	// cannot be opened. If the version of the store increases while a node runs, the node ends
 	// within seconds. The version never decreases.
-	FormatVersion = FormatFirst
+	FormatVersion = FormatProtection
 )
 
 // ErrNewer means that the store needs a newer version of the program.
@@ -111,6 +114,9 @@ type Warehouse struct {
 	Creator string `json:"creator,omitempty"`
 	// Granted is true if the warehouse may have a grants record.
 	Granted bool `json:"granted,omitempty"`
+	// Protected means that the warehouse, and all objects in it, cannot be dropped. It is set only in
+	// a store of FormatProtection.
+	Protected bool `json:"protected,omitempty"`
 	// Last is the change that wrote the present version.
 	Last Last `json:"last,omitzero"`
 }
@@ -160,10 +166,11 @@ type Namespace struct {
 	// Since is when the present state began. For StateDropping it is by the store's clock. For
 	// other states it is by the node's clock.
 	Since time.Time `json:"since"`
-	// Creator, Granted and Last are as in Warehouse.
-	Creator string `json:"creator,omitempty"`
-	Granted bool   `json:"granted,omitempty"`
-	Last    Last   `json:"last,omitzero"`
+	// Creator, Granted, Protected and Last are as in Warehouse.
+	Creator   string `json:"creator,omitempty"`
+	Granted   bool   `json:"granted,omitempty"`
+	Protected bool   `json:"protected,omitempty"`
+	Last      Last   `json:"last,omitzero"`
 }
 
 // Entry is the value of an entry record: a name in a namespace. The record's state is StateTable or
@@ -235,6 +242,8 @@ type Pointer struct {
 	// Labels is the version of the label record, a hash of its content. It is zero if there is no
 	// such record. One Apply writes both.
 	Labels ID `json:"labels,omitzero"`
+	// Protected means that the table or view cannot be dropped. See Warehouse.
+	Protected bool `json:"protected,omitempty"`
 	// Last is the last change that wrote the pointer. Steps without a change, such as an
 	// announcement of Trims, leave it as it is.
 	Last Last `json:"last,omitzero"`

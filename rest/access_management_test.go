@@ -84,6 +84,9 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Dropped: func(caller moorage.Caller, key *catalog.Key) management.Dropped {
 			return w.catalog.As(caller).Keyed(key).Dropped()
 		},
+		Protections: func(caller moorage.Caller, key *catalog.Key) management.Protections {
+			return w.catalog.As(caller).Keyed(key).Protections()
+		},
 		RotateSecrets: func(context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{}, nil
 		},
@@ -315,7 +318,9 @@ func managementCells() []managementCell {
 			on("changeGrants", "POST", "/grants", change("grant"), access.Describe),
 			on("changeGrants", "POST", "/grants", change("revoke"), access.Describe),
 			on("setOwner", "PUT", "/owner", `{"owner":"corp:bob","object":`+object[0]+`}`, 0),
-			on("explainAccess", "POST", "/access/explain", `{"privileges":["describe"],"object":`+object[0]+`}`, 0))
+			on("explainAccess", "POST", "/access/explain", `{"privileges":["describe"],"object":`+object[0]+`}`, 0),
+			on("loadProtection", "GET", "/protection?"+object[1], "", 0),
+			on("putProtection", "PUT", "/protection?"+object[1], `{"protected":true}`, 0))
 		if name == "w/a/t" || name == "w/a/v" {
 			cells = append(cells,
 				on("loadLabels", "GET", "/labels?"+object[1], "", 0),

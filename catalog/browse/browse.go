@@ -85,6 +85,8 @@ type Details struct {
 	UUID     string // of a table or view
 	Creator  string // empty if it is not known
 	Labelled bool
+	// Protected means that the object, or a container of it, is protected from drops.
+	Protected bool
 	// Last is the change that wrote the present version, with the summary of a table or view. It is
 	// zero if it is not known.
 	Last registry.Last
@@ -94,7 +96,7 @@ type Details struct {
 func detailsOf(pointer registry.Pointer) *Details {
 	return &Details{
 		ID: pointer.ID, UUID: pointer.TableUUID, Creator: moorage.NameOf(pointer.Creator),
-		Labelled: !pointer.Labels.IsZero(), Last: pointer.LastIn(registry.StateLive),
+		Labelled: !pointer.Labels.IsZero(), Protected: pointer.Protected, Last: pointer.LastIn(registry.StateLive),
 	}
 }
 
@@ -144,7 +146,7 @@ func (b *Browse) named(ctx context.Context, ident moorage.Identifier) (object Ob
 	if ident.Validate() != nil {
 		return object, false, nil
 	}
-	_, entry, err := b.directory.PathAndEntry(ctx, ident)
+	path, entry, err := b.directory.PathAndEntry(ctx, ident)
 	kind := directory.Table()
 	switch {
 	case moorage.KindOf(err) == moorage.KindNoSuchNamespace && err != nil, err == nil && !entry.Record.Exists():
@@ -172,6 +174,8 @@ func (b *Browse) named(ctx context.Context, ident moorage.Identifier) (object Ob
 		Row:              Row{Kind: found.Object(ident).Kind(), Ident: ident, Details: detailsOf(pointer)},
 		MetadataLocation: pointer.MetadataLocation,
 	}
+	_, within := path.Protection()
+	object.Details.Protected = within || pointer.Protected
 	if object.Owner, object.Labels, err = b.besides(ctx, pointer); err != nil {
 		return object, false, err
 	}
@@ -239,6 +243,7 @@ func (b *Browse) container(ctx context.Context, ident moorage.Identifier) (objec
 	object = Object{Row: Row{Kind: above.Kind, Ident: ident}, Location: path.Warehouse.Location}
 	object.Details = &Details{ID: path.ID(), Creator: moorage.NameOf(above.Creator)}
 	object.Owner = object.Details.Creator
+	_, object.Details.Protected = path.Protection()
 	granted, properties := path.Warehouse.Granted, path.Warehouse.Properties
 	last := path.Warehouse.LastIn(path.Record().State)
 	if above.Kind == access.Namespace {

@@ -107,6 +107,7 @@ type candidate struct {
 	row     Row
 	path    []access.Object // the object and its containers
 	pointer registry.ID     // of a table or view
+	within  bool            // a container is protected
 	parent  registry.ID     // its namespace
 }
 
@@ -115,6 +116,8 @@ type container struct {
 	id    registry.ID
 	ident moorage.Identifier
 	above []access.Object // the container and those around it
+	// isProtected means that the container, or one around it, is protected.
+	isProtected bool
 }
 
 // walkFrom returns the page of a list that begins at page.After.
@@ -139,7 +142,8 @@ func (b *Browse) walkFrom(ctx context.Context, path *directory.Path, of Listing,
 			above[i].OwnsInside = w.made[above[i].ID]
 		}
 	}
-	root := container{path.ID(), moorage.Identifier{Warehouse: of.Warehouse, Namespace: of.Namespace}, above}
+	root := container{id: path.ID(), ident: moorage.Identifier{Warehouse: of.Warehouse, Namespace: of.Namespace}, above: above}
+	_, root.isProtected = path.Protection()
 	if err := w.visit(ctx, path.Warehouse.ID, root, nil, from); err != nil && !errors.Is(err, errFull) {
 		return nil, "", err
 	}
@@ -208,7 +212,9 @@ func childOf(in container, name string, record registry.Record) (child container
 	ident := moorage.Identifier{
 		Warehouse: in.ident.Warehouse, Namespace: append(slices.Clone(in.ident.Namespace), name),
 	}
-	return container{namespace.ID, ident, append([]access.Object{object}, in.above...)}, err == nil
+	return container{
+		namespace.ID, ident, append([]access.Object{object}, in.above...), in.isProtected || namespace.Protected,
+	}, err == nil
 }
 
 // sees reports whether the caller sees an object in a container that it sees. It completes the
@@ -276,7 +282,9 @@ func (w *walk) namespaces(ctx context.Context, warehouse registry.ID, in contain
 		if w.of.has(access.Namespace) && strings.HasPrefix(name, w.of.Prefix) {
 			row := Row{Kind: access.Namespace, Ident: child.ident}
 			if readable { // moorage doctor shows records that cannot be read
-				row.Details = &Details{ID: child.id, Creator: moorage.NameOf(child.above[0].Creator)}
+				row.Details = &Details{
+					ID: child.id, Creator: moorage.NameOf(child.above[0].Creator), Protected: child.isProtected,
+				}
 			}
 			w.found = append(w.found, candidate{row: row, path: child.above})
 		}
@@ -314,6 +322,7 @@ func (w *walk) entries(ctx context.Context, in container, levels []string, after
 			w.found = append(w.found, candidate{
 				row:  Row{Kind: kind, Ident: ident},
 				path: append([]access.Object{object}, in.above...), pointer: entry.Pointer, parent: in.id,
+				within: in.isProtected,
 			})
 			return nil
 		})
@@ -355,6 +364,7 @@ func (p *parts) complete(ctx context.Context, who *access.Who, found []candidate
 				continue
 			}
 			row.Details = detailsOf(pointer)
+			row.Details.Protected = row.Details.Protected || c.within
 		}
 		if who != nil && who.Decide(c.path, describes).Outcome != access.Allow {
 			row.Details = nil

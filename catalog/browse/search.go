@@ -428,7 +428,7 @@ func (n *names) follow(ctx context.Context) error {
 // note adds the names that a change may have changed. Most changes are commits, which change none.
 func note(change registry.Change, item registry.Item, touched, spaces map[string]moorage.Identifier) {
 	switch gate.Verb(change.Operation) {
-	case gate.Commit, gate.Replace, gate.PutLabels, gate.Expire, gate.UpdateProperties:
+	case gate.Commit, gate.Replace, gate.PutLabels, gate.Protect, gate.Expire, gate.UpdateProperties:
 		return
 	}
 	switch item.Kind {

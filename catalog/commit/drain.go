@@ -32,12 +32,23 @@ func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 			return err
 		}
 	}
+	if depth, isProtected := path.Protection(); isProtected {
+		name := ident.Namespace.String()
+		if path.Depth() == 0 {
+			name = ident.Warehouse
+		}
+		return gate.ProtectedBy(name, ident.Warehouse, ident.Namespace[:depth], depth == path.Depth())
+	}
+	var above []registry.Condition // the containers around it are not protected meanwhile
+	if path.Depth() > 0 {
+		above = path.Up().Unchanged()
+	}
 	if path, err = p.markDropping(ctx, w, path); err != nil {
 		return err
 	}
 	empty, err := p.isEmpty(ctx, path)
 	if err == nil {
-		_, err = p.attempt(ctx, w, number, &Container{ident, path.ID(), path.Record(), empty})
+		_, err = p.attempt(ctx, w, number, &Container{ident, path.ID(), path.Record(), empty, above})
 	}
 	if err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown {
 		p.putBack(ctx, ident, path)
@@ -104,6 +115,7 @@ type Container struct {
 	ID     registry.ID
 	Record registry.Record
 	Empty  bool
+	Above  []registry.Condition // the containers around it are unchanged
 }
 
 // containerHead holds the members that records of namespaces and warehouses have in common.
@@ -169,7 +181,7 @@ func (c *Container) PlanDrop(attempt *Attempt, ends ledger.Policy) (*Plan, error
 		item.Ended = ended[0].Key.ID
 	}
 	return &Plan{
-		Conditions: append(ends.Conditions, ledger.Unchanged(c.Record)),
+		Conditions: append(slices.Concat(ends.Conditions, c.Above), ledger.Unchanged(c.Record)),
 		Writes: slices.Concat(ends.Writes, ended, []registry.Write{
 			ledger.Delete(c.Record), registry.Delete(registry.MaintenancePolicyKey(scope)),
 		}),

@@ -51,6 +51,8 @@ type namespaceHead struct {
 	ID      registry.ID `json:"id"`
 	Since   time.Time   `json:"since"`
 	Creator string      `json:"creator"`
+	// Protected is as in registry.Namespace.
+	Protected bool `json:"protected"`
 	// Properties has only the property that decides where tables are created.
 	Properties struct {
 		Location string `json:"location"`
@@ -96,6 +98,34 @@ func (p *Path) Up() *Path {
 	up := *p
 	up.levels = p.levels[:len(p.levels)-1]
 	return &up
+}
+
+// IsProtected reports whether the last namespace of p, or the warehouse, is protected itself.
+func (p *Path) IsProtected() bool {
+	if len(p.levels) == 0 {
+		return p.Warehouse.Protected
+	}
+	return p.levels[len(p.levels)-1].head.Protected
+}
+
+// Protection reports whether a container on p is protected. depth is the number of namespaces on p
+// down to the innermost one that is, or 0 for the warehouse.
+func (p *Path) Protection() (depth int, isProtected bool) {
+	for i, level := range slices.Backward(p.levels) {
+		if level.head.Protected {
+			return i + 1, true
+		}
+	}
+	return 0, p.Warehouse.Protected
+}
+
+// Unchanged requires that all containers on p are as they were read.
+func (p *Path) Unchanged() []registry.Condition {
+	conditions := []registry.Condition{ledger.Unchanged(p.warehouseRecord)}
+	for _, level := range p.levels {
+		conditions = append(conditions, ledger.Unchanged(level.record))
+	}
+	return conditions
 }
 
 // Home returns the location below which tables at the end of p are created, without a trailing

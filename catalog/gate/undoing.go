@@ -1,6 +1,9 @@
 package gate
 
 import (
+	"strings"
+
+	"moorage"
 	"moorage/access"
 	"moorage/locks"
 )
@@ -13,8 +16,14 @@ const (
 	Forget       Verb = "forget"
 )
 
-// undoing returns the rows of the verbs on dropped objects. The Guard admits them: the code that
-// finds the dropped object checks the caller's privileges.
+// The verbs on protection.
+const (
+	LoadProtection Verb = "load-protection"
+	Protect        Verb = "protect"
+)
+
+// undoing returns the rows of the verbs on dropped objects and on protection. The Guard admits them:
+// the code that finds the object checks the caller's privileges.
 func undoing() []Row {
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
@@ -26,10 +35,49 @@ func undoing() []Row {
 			Management: []string{"purgeDropped"}},
 		{Verb: Forget, On: access.Server, Keyed: true, AskedLater: true, Locks: pointer,
 			Management: []string{"forgetDropped"}},
+		{Verb: LoadProtection, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadProtection"}},
+		{Verb: Protect, On: access.Server, Keyed: true, AskedLater: true, Management: []string{"putProtection"}},
 	}
 }
 
-// undoingAsks returns the privilege checks of the verbs on dropped objects. An undrop into another
+// ProtectedBy returns the error for a change that protection refuses. object names the object of the
+// change. It is protected by a namespace, or by its warehouse if namespace is empty. own means that
+// the object is that container itself.
+func ProtectedBy(object, warehouse string, namespace moorage.Namespace, own bool) error {
+	container, name := "warehouse "+warehouse, moorage.ShellWord(warehouse+"/")
+	if len(namespace) > 0 {
+		container, name = "namespace "+namespace.String(), quotedLevels(namespace)
+		if len(namespace) > 1 { // otherwise it could mean a table
+			name += "."
+		}
+		name = moorage.ShellWord(name)
+	}
+	if own {
+		return moorage.Errorf(moorage.KindForbidden, "%s is protected: moorage protect %s --off", object, name)
+	}
+	return moorage.Errorf(moorage.KindForbidden, "%s is protected by %s: moorage protect %s --off", object, container, name)
+}
+
+// ProtectedObject returns the error for a change of a table or view that is protected itself.
+func ProtectedObject(ident moorage.Identifier) error {
+	name := quotedLevels(append(ident.Namespace[:len(ident.Namespace):len(ident.Namespace)], ident.Name))
+	return moorage.Errorf(moorage.KindForbidden, "%s is protected: moorage protect %s --off", ident,
+		moorage.ShellWord(name))
+}
+
+// quotedLevels returns levels with dots between them, as the command line reads them: a level with a
+// dot, a slash or a quote is in double quotes.
+func quotedLevels(levels []string) string {
+	quoted := make([]string, len(levels))
+	for i, level := range levels {
+		if quoted[i] = level; strings.ContainsAny(level, `./"`) {
+			quoted[i] = `"` + strings.ReplaceAll(level, `"`, `""`) + `"`
+		}
+	}
+	return strings.Join(quoted, ".")
+}
+
+// undoingAsks returns the privilege checks of the verbs of undoing. An undrop into another
 // namespace changes the inherited grants, as a rename does, so it also requires manage.
 func undoingAsks() map[Verb][]Ask {
 	return map[Verb][]Ask{
@@ -41,5 +89,8 @@ func undoingAsks() map[Verb][]Ask {
 		},
 		PurgeDropped: {{Of: OfDropped, For: access.Purge}},
 		Forget:       {{Of: OfDropped, For: access.Drop}},
+
+		LoadProtection: {{Of: OfObject, For: access.Describe}},
+		Protect:        {{Of: OfObject, For: access.Manage}},
 	}
 }

@@ -101,7 +101,8 @@ const (
 	OpEnd             = "x-end"    // a dropped object can no longer come back
 	OpForget          = "x-forget" // the same, because a caller asked for it
 	OpLabels          = "x-labels"
-	OpPolicy          = "x-policy" // maintenance
+	OpProtect         = "x-protect" // protected, or no longer: see the actions
+	OpPolicy          = "x-policy"  // maintenance
 	OpGrants          = "x-grants"
 	OpPrincipal       = "x-principal"
 	OpRole            = "x-role"
@@ -113,7 +114,7 @@ func Operations() []string {
 	return []string{
 		OpCreateTable, OpRegisterTable, OpUpdateTable, OpRenameTable, OpDropTable, OpCreateView, OpUpdateView,
 		OpRenameView, OpDropView, OpCreateNamespace, OpUpdateNamespace, OpDropNamespace, OpCreateWarehouse,
-		OpChangeWarehouse, OpDropWarehouse, OpUnregister, OpUndrop, OpPurge, OpEnd, OpForget, OpLabels, OpPolicy, OpGrants,
+		OpChangeWarehouse, OpDropWarehouse, OpUnregister, OpUndrop, OpPurge, OpEnd, OpForget, OpLabels, OpProtect, OpPolicy, OpGrants,
 		OpPrincipal, OpRole, OpUnreadable,
 	}
 }
@@ -201,6 +202,8 @@ func onlyOperation(verb string) (word string, only bool) {
 		return OpForget, true
 	case gate.PutLabels:
 		return OpLabels, true
+	case gate.Protect:
+		return OpProtect, true
 	}
 	return "", false
 }

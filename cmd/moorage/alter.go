@@ -70,6 +70,9 @@ func renameObject(ctx context.Context, p *person) error {
 
 // removeObject is the command rm.
 func removeObject(ctx context.Context, p *person) error {
+	if p.Dropped {
+		return removeDropped(ctx, p)
+	}
 	found, err := p.find(ctx, p.Name, kindTable, kindView, kindNamespace)
 	if err != nil {
 		return err
@@ -110,7 +113,11 @@ func removeObject(ctx context.Context, p *person) error {
 		if err != nil {
 			return fmt.Errorf("drop %s: %w", each, err)
 		}
-		if !p.DryRun {
+		switch {
+		case p.DryRun:
+		case len(victims) == 1:
+			p.done("%s", p.droppedLine(ctx, each))
+		default:
 			p.done("Dropped %s %s.", each.kind, each)
 		}
 	}

@@ -41,6 +41,8 @@ func commands() map[string]cli.Action {
 		"diff":     people(diff),
 		"rows":     people(showRows),
 		"rollback": people(rollback),
+		"undrop":   people(undropObject),
+		"protect":  people(protectObject),
 		"api":      people(callAPI),
 
 		"serve":   serve,

@@ -38,6 +38,9 @@ func (l listed) levels() []string {
 
 // listObjects is the command ls.
 func listObjects(ctx context.Context, p *person) error {
+	if p.Dropped {
+		return p.listDropped(ctx)
+	}
 	if p.Name.IsAll {
 		return p.listWarehouses(ctx)
 	}

@@ -221,6 +221,7 @@ func (n *node) openCatalog() (err error) {
 		AppendRefused:       meterNotRebased(n.metrics),
 		HedgeWrites:         c.HedgeWrites,
 		AbortPending:        !c.InDatabase(),
+		AwaitOldNodes:       awaitOldNodes(c.InDatabase()),
 	})
 	if err != nil {
 		return err
@@ -315,6 +316,9 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 		},
 		Dropped: func(caller moorage.Caller, key *catalog.Key) management.Dropped {
 			return n.catalog.As(caller).Keyed(key).Dropped()
+		},
+		Protections: func(caller moorage.Caller, key *catalog.Key) management.Protections {
+			return n.catalog.As(caller).Keyed(key).Protections()
 		},
 		Health: n.health.of, RotateSecrets: rotations(n.catalog, n.sealer),
 		Versions: func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) management.Versions {

@@ -369,6 +369,9 @@ func (p *person) missing(ctx context.Context, n cli.Name, kinds []string) error 
 			near = append(near, cli.FormatLevels(append(n.Levels[:last:last], each)))
 		}
 	}
+	if dropped := p.wasDropped(ctx, n); dropped != "" {
+		return cli.No("%s. %s", text, dropped)
+	}
 	if len(near) > 0 {
 		text += ". Close: " + strings.Join(near, ", ")
 	}

@@ -27,6 +27,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`(?m)  [0-9a-f]{8}$`), "  CHANGEID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "DATE AND TIME"},
 	{regexp.MustCompile(`Go-http-client/1\.1, [A-Z0-9]+-\d+`), "CLIENT, REQUEST"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "DATE-AND-TIME-ISO..."},
 	{regexp.MustCompile(`2\.[0-8] kB`), "2.x kB"}, // a file of deletes names the folder of the test
 }
 

@@ -269,6 +269,24 @@ func (o *outgrown) run(ctx context.Context) error {
 	return nil
 }
 
+// awaitOldNodes returns the function that waits until older nodes have noticed that the store now
+// needs a newer version. It is nil if no other process can use the store.
+func awaitOldNodes(isShared bool) func(ctx context.Context) error {
+	if !isShared {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		timer := time.NewTimer(outgrownInterval*3/2 + outgrownTimeout)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return moorage.E("moorage.awaitOldNodes", "", moorage.KindUnavailable, ctx.Err())
+		}
+	}
+}
+
 // refusal returns the error for every request if a check found that the store needs a newer
 // version. Until then it returns nil.
 func (o *outgrown) refusal() error {

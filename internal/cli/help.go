@@ -41,9 +41,11 @@ func overview() []helpGroup {
 		{"Change", [][]helpEntry{
 			row(helpEntry{"mk, mv, rm", "make, rename, drop"}, helpEntry{"register", "a table from a file"}),
 			row(helpEntry{"set, unset", "properties"}, helpEntry{"tag, branch", "names of snapshots"}),
-			row(helpEntry{"label", "shown by engines"}),
+			row(helpEntry{"label", "shown by engines"}, helpEntry{"protect", "refuse drops"}),
 		}},
-		{"Undo", [][]helpEntry{row(helpEntry{"rollback", "an earlier version"})}},
+		{"Undo", [][]helpEntry{
+			row(helpEntry{"undrop", "bring back a drop"}, helpEntry{"rollback", "an earlier version"}),
+		}},
 		{"Access", [][]helpEntry{
 			row(helpEntry{words: "grant, revoke, grants, owner, explain, access, key, role"}),
 		}},

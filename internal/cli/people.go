@@ -12,7 +12,7 @@ import (
 // for the words and flags in its help.
 type PeopleWords struct {
 	Name    Name // the object
-	To      Name // mv: its new name
+	To      Name // mv: its new name. undrop: --as
 	Part    string
 	Engine  string
 	Words   []string          // names of properties to remove
@@ -40,6 +40,8 @@ type PeopleWords struct {
 	Limit int  // find; zero for the server's default
 
 	Long, Recursive, Purge, Replace, Delete, Move, AnyState, All, ExitCode bool
+	Dropped, Forget, MakeNamespace, Off                                    bool
+	ID                                                                     string // undrop, rm --dropped: --id
 	Kind, Sort, Only                                                       string
 
 	Deep   bool
@@ -49,7 +51,7 @@ type PeopleWords struct {
 	Graph  bool          // history: --graph
 
 	Follow              bool
-	State, Since        string // changes: --state and --since
+	State, Since        string // changes: --state and --since. undrop: --since
 	Operations, Callers []string
 	Tail                int // changes: -n
 	Depth               int

@@ -90,6 +90,8 @@ func lookCommands() []command {
 					set:   personToggle(func(w *PeopleWords) *bool { return &w.Long })},
 				setting{name: "recursive", short: "R", flagOnly: true, usage: "Also what is in namespaces below.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Recursive })},
+				setting{name: "dropped", flagOnly: true, usage: "What was dropped, and until when it can come back.",
+					set: personToggle(func(w *PeopleWords) *bool { return &w.Dropped })},
 				setting{name: "kind", value: "table|view|namespace", flagOnly: true,
 					usage: "Only objects of this kind.",
 					set: one(oneOf("table", "view", "namespace"), "table, view or namespace",
@@ -254,21 +256,30 @@ dot is a namespace, in which the object keeps its own name.
 		},
 		{
 			operands: []Operand{OperandName, OperandOther},
-			name:     "rm", operand: "NAME", words: oneName(false, nil), connects: true,
+			name:     "rm", operand: "NAME", words: oneName(false, nil), connects: true, validate: validateRemove,
 			summary: "drop a table, a view or a namespace",
 			settings: forRisk(
 				setting{name: "recursive", short: "R", flagOnly: true,
 					usage: "Drop a namespace with all that is in it.",
 					set:   personToggle(func(w *PeopleWords) *bool { return &w.Recursive })},
 				setting{name: "purge", flagOnly: true, usage: "Also delete the files of tables.",
-					set: personToggle(func(w *PeopleWords) *bool { return &w.Purge })}),
+					set: personToggle(func(w *PeopleWords) *bool { return &w.Purge })},
+				setting{name: "dropped", flagOnly: true,
+					usage: "End a dropped table or view before its time: with --purge or --forget.",
+					set:   personToggle(func(w *PeopleWords) *bool { return &w.Dropped })},
+				setting{name: "forget", flagOnly: true, usage: "With --dropped: leave the files where they are.",
+					set: personToggle(func(w *PeopleWords) *bool { return &w.Forget })},
+				dropID("With --dropped: the object with this id, of several with one name.")),
 			text: `Drops a table, a view, or an empty namespace. It prints what the table has, and asks. With --purge
 the name must be typed. Without a terminal it needs --yes.
 
-A dropped table can come back for the time that --undrop-window of the server says. With --purge its
-files are deleted then.
+A dropped table can come back, by moorage undrop, for the time that --undrop-window of the server
+says. With --purge its files are deleted then. With --dropped the command ends that time now: --purge
+deletes the files, and --forget leaves them.
 ` + namesText,
 		},
+		undropCommand(),
+		protectCommand(),
 		{
 			operands: []Operand{OperandName, OperandOther},
 			name:     "register", operand: "NAME FILE", connects: true,

@@ -21,6 +21,8 @@ type Row struct {
 	UUID     string `json:"uuid,omitempty"`    // of a table or view
 	Creator  string `json:"creator,omitempty"` // empty if it is not known
 	Labelled bool   `json:"labelled,omitempty"`
+	// Protected means that it, or a container of it, is protected from drops.
+	Protected bool `json:"protected,omitempty"`
 	// Change is the id of the change that made the present version, and By its caller. Empty if the
 	// version is of a server that did not record them.
 	Change  string         `json:"change,omitempty"`

@@ -1,0 +1,214 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/gate"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Protections has the verbs on protection, for one caller: see Catalog.Protections. A protected
+// object, and all objects in it, cannot be dropped, unregistered, purged, forgotten, overwritten by
+// a register, replaced by an undrop, or renamed out of it. Nothing overrides that.
+//
+// It promises that no node drops an object after Set has returned: TestProtectAgainstDrops. Each
+// verb that is refused has a row in TestProtected. It is safe for concurrent use.
+type Protections struct{ catalog *Catalog }
+
+// Protections returns the verbs on protection, for the caller of c and the key of its request.
+func (c *Catalog) Protections() Protections { return Protections{c} }
+
+// Protection is whether an object is protected.
+type Protection struct {
+	Protected bool // the object itself
+	// By is the container that protects the object too, the innermost one. It is nil if there is
+	// none. A warehouse or namespace has no name.
+	By *moorage.Identifier
+}
+
+// Load returns the protection of an object: a warehouse, a namespace, a table or a view.
+//
+// Errors: KindNoSuchWarehouse, KindNoSuchNamespace, KindNoSuchTable, KindNoSuchView; KindForbidden.
+func (p Protections) Load(ctx context.Context, kind access.Kind, ident moorage.Identifier) (Protection, error) {
+	by := p.catalog.asker(gate.LoadProtection)
+	found, err := p.catalog.readProtecting(ctx, by, kind, ident)
+	return found.protection(), moorage.Annotate("catalog.Load", ident.String(), err)
+}
+
+// Set protects an object, or ends its protection. Objects in it inherit that. The first protection
+// in a store raises the version that the store needs: nodes that do not obey it end.
+//
+// Errors: the errors of Load; KindUnavailable; KindCommitUnknown. Durable when it returns.
+func (p Protections) Set(ctx context.Context, kind access.Kind, ident moorage.Identifier, protected bool) (
+	Protection, error) {
+	set, err := p.set(ctx, kind, ident, protected)
+	return set, moorage.Annotate("catalog.Set", ident.String(), err)
+}
+
+func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Identifier, protected bool) (
+	set Protection, err error) {
+	c, by := p.catalog, p.catalog.asker(gate.Protect)
+	_, err = c.submit(ctx, commit.Intent{
+		Verb: gate.Protect, On: []moorage.Identifier{ident}, Silent: true,
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			_, err := c.readProtecting(ctx, by, kind, ident)
+			if err == nil && protected {
+				err = c.raiseForProtection(ctx)
+			}
+			return commit.Scope{}, err
+		},
+		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (protecting, error) {
+			return c.readProtecting(ctx, by, kind, ident)
+		}, func(attempt *commit.Attempt, found protecting) (*commit.Plan, error) {
+			return found.plan(attempt, protected)
+		}),
+	})
+	if err != nil {
+		return set, err
+	}
+	found, err := c.readProtecting(ctx, by, kind, ident)
+	return found.protection(), err
+}
+
+// raiseForProtection makes older nodes refuse the store, because they would drop what is protected.
+func (p *parts) raiseForProtection(ctx context.Context) error {
+	var raised bool
+	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		raised, err = p.ledger.RaiseFormat(ctx, registry.FormatProtection)
+		return err
+	})
+	if err != nil || !raised {
+		return err
+	}
+	return p.awaitOldNodes(ctx)
+}
+
+// protecting is an object whose protection is read or set.
+type protecting struct {
+	path  *directory.Path  // of the object itself, or of the namespace that it is in
+	found *directory.Found // of a table or view, else nil
+	ident moorage.Identifier
+}
+
+// readProtecting reads an object, if the caller may use by.Verb on it.
+func (p *parts) readProtecting(ctx context.Context, by directory.Asker, kind access.Kind, ident moorage.Identifier) (
+	found protecting, err error) {
+	found.ident = ident
+	asked := by.Verb.Needs(gate.OfObject, gate.Always)
+	if err := moorage.ValidateWarehouse(ident.Warehouse); err != nil {
+		return found, err
+	}
+	if ident.Name == "" {
+		if len(ident.Namespace) > 0 {
+			if err := ident.Namespace.Validate(); err != nil {
+				return found, err
+			}
+		}
+		if found.path, err = p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace); err != nil {
+			return found, p.directory.Missing(ctx, by, ident.Warehouse, err)
+		}
+		return found, p.directory.MayAt(ctx, by, asked, found.path, ident)
+	}
+	if err := ident.Validate(); err != nil {
+		return found, err
+	}
+	if found.found, err = p.directory.FindFor(ctx, by, asked, ofKind(kind), ident); err != nil {
+		return found, err
+	}
+	found.path, err = p.directory.Path(ctx, ident.Warehouse, ident.Namespace)
+	return found, err
+}
+
+// protection returns the protection of f. It is zero if f is zero.
+func (f protecting) protection() (p Protection) {
+	if f.path == nil {
+		return p
+	}
+	path := f.path
+	switch {
+	case f.found != nil:
+		p.Protected = f.found.Pointer.Protected
+	default:
+		p.Protected = path.IsProtected()
+		if path.Depth() == 0 {
+			return p
+		}
+		path = path.Up()
+	}
+	if depth, isProtected := path.Protection(); isProtected {
+		p.By = &moorage.Identifier{Warehouse: f.ident.Warehouse, Namespace: f.ident.Namespace[:depth]}
+	}
+	return p
+}
+
+// plan plans the new protection of f.
+func (f protecting) plan(attempt *commit.Attempt, protected bool) (*commit.Plan, error) {
+	if f.protection().Protected == protected {
+		return &commit.Plan{Empty: true}, nil
+	}
+	action := "protect"
+	if !protected {
+		action = "end-protection"
+	}
+	var put ledger.Write
+	var item registry.Item
+	record := f.path.Record()
+	switch {
+	case f.found != nil:
+		before, after := f.found.Pointer, f.found.Pointer
+		record = f.found.Record
+		after.Protected = protected
+		after.Last = after.Written(registry.StateLive, attempt.Change, before.LastIn(registry.StateLive).Summary)
+		put, item = ledger.Replace(record, registry.StateLive, after), registry.PointerItem(before, after)
+	case f.path.Depth() == 0:
+		value := f.path.Warehouse
+		value.Protected = protected
+		value.Last = value.Written(registry.StateLive, attempt.Change)
+		put, item = ledger.Replace(record, registry.StateLive, &value), registry.ContainerItem(f.ident, value.ID)
+	default:
+		value, err := ledger.Decode[registry.Namespace](record)
+		if err != nil {
+			return nil, err
+		}
+		value.Protected = protected
+		value.Last = value.Written(registry.StateLive, attempt.Change)
+		put, item = ledger.Replace(record, registry.StateLive, &value), registry.ContainerItem(f.ident, value.ID)
+	}
+	item.Actions = []string{action}
+	writes, err := ledger.Encode(put)
+	return &commit.Plan{
+		Conditions: []registry.Condition{ledger.Unchanged(record)}, Writes: writes, Items: []registry.Item{item},
+	}, err
+}
+
+// unprotected returns the conditions of a change that protection refuses, of a table or view in the
+// namespace of path: the containers are unchanged, so that none of them is protected meanwhile. The
+// change must also require that the pointer is unchanged.
+//
+// Errors: KindForbidden if the object is protected.
+func unprotected(path *directory.Path, pointer registry.Pointer, ident moorage.Identifier) (
+	[]registry.Condition, error) {
+	if pointer.Protected {
+		return nil, gate.ProtectedObject(ident)
+	}
+	if depth, isProtected := path.Protection(); isProtected {
+		return nil, gate.ProtectedBy(ident.String(), ident.Warehouse, ident.Namespace[:depth], false)
+	}
+	return path.Unchanged(), nil
+}
+
+// renamedOut returns the error for a rename out of a protected container. path is the path of the
+// present name, and to is the new name.
+func renamedOut(path *directory.Path, from, to moorage.Identifier) error {
+	depth, isProtected := path.Protection()
+	if !isProtected || depth <= len(to.Namespace) && slices.Equal(from.Namespace[:depth], to.Namespace[:depth]) {
+		return nil
+	}
+	return gate.ProtectedBy(from.String(), from.Warehouse, from.Namespace[:depth], false)
+}
