@@ -243,7 +243,7 @@ func (p *parts) endedError(ctx context.Context, by directory.Asker, name Dropped
 	if err != nil {
 		return err
 	}
-	if last.How != registry.EndedPurge && file != "" {
+	if last.How != registry.EndedPurge && last.Kind == registry.ItemTable && file != "" {
 		text += fmt.Sprintf(". If its files are still there: moorage register %s %s",
 			moorage.ShellWord(last.Ident.String()), moorage.ShellWord(file))
 	}

@@ -265,7 +265,7 @@ func protectRaces() []race {
 			name: "protect a namespace, forget a table that was in it", prepare: func(f *catalogkit.Fixture) {
 				droppedTable(catalog.DropOptions{})(f)
 			},
-			a: protect("ns"), b: forgetTable(ident("t")),
+			a: protect("ns"), b: forgetTable(ident("t")), leaves: true,
 			ends: []string{"done, done: ns", "done, forbidden: ns"},
 		},
 	}

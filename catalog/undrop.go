@@ -406,6 +406,9 @@ func (p *parts) readUndropName(ctx context.Context, by directory.Asker, request 
 	if r.entry, err = p.directory.ReadEntry(ctx, path, r.ident.Name); err != nil || !r.entry.Record.Exists() {
 		return err
 	}
+	if r.entry.Value.Pointer == r.pointer.ID {
+		return ledger.ErrRetry // another request has brought it back since its pointer was read
+	}
 	records, err := p.ledger.Get(ctx, registry.PointerKey(r.entry.Value.Pointer))
 	if err != nil {
 		return err

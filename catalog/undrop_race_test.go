@@ -41,7 +41,7 @@ func undropRaces() []race {
 				plain(f)
 				time.Sleep(8 * 24 * time.Hour)
 			},
-			a: undropTable(called("t")), b: endWindows,
+			a: undropTable(called("t")), b: endWindows, leaves: true,
 			ends: []string{"done, done: ns ns:t", "not found, done: ns"},
 		},
 		{
@@ -56,7 +56,7 @@ func undropRaces() []race {
 		},
 		{
 			name: "undrop a table, forget it", prepare: plain,
-			a: undropTable(called("t")), b: forgetTable(ident("t")),
+			a: undropTable(called("t")), b: forgetTable(ident("t")), leaves: true,
 			ends: []string{"done, already exists: ns ns:t", "not found, done: ns"},
 		},
 		ofFile(droppedTable(catalog.DropOptions{}), func(location *string) race {

@@ -86,7 +86,7 @@ func (p *person) askToReplace(ctx context.Context, name cli.Name) error {
 		}
 		return err
 	}
-	return nil
+	return p.unchanged(ctx, present)
 }
 
 // present returns the live table or view that has a name. Its name is empty if there is none.
@@ -95,6 +95,9 @@ func (p *person) present(ctx context.Context, name cli.Name) (object, error) {
 	for _, kind := range []string{kindTable, kindView} {
 		o := object{kind: kind, warehouse: p.warehouseOf(name), namespace: name.Levels[:last], name: name.Levels[last]}
 		err := p.get(ctx, o.path(), nil, &o.loaded)
+		if err == nil {
+			o.row, err = p.rowOf(ctx, o)
+		}
 		if err == nil || !isMissing(err) {
 			return o, err
 		}
