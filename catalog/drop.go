@@ -69,12 +69,13 @@ func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier)
 	return tableOf(outcome.Version), moorage.Annotate("catalog.UnregisterTable", ident.String(), err)
 }
 
-// named is a table or view for an operation on both its name and its pointer. The operation holds
-// locks, and reads first the name and then the pointer.
+// named is a table or view for an operation on both its name and its pointer. The operation requires
+// that neither has changed since it was read.
 type named struct {
 	ident   moorage.Identifier
 	entry   directory.Entry
 	pointer *directory.Found
+	path    *directory.Path      // of its namespace
 	above   []registry.Condition // its containers are unchanged; only for a change that protection refuses
 }
 
@@ -103,41 +104,33 @@ func (p *parts) scopeOf(ctx context.Context, by directory.Asker, asked access.Pr
 	}, nil
 }
 
-// readNamed reads the name and the pointer of a table or view, if the caller has the privileges
-// asked.
+// readNamed reads the name and the pointer of a table or view, with the path to its namespace, if the
+// caller has the privileges asked.
 func (p *parts) readNamed(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier) (named, error) {
 	found, err := p.directory.FindFor(ctx, by, asked, k.Kind, ident)
 	if err != nil {
 		return named{}, err
 	}
-	records, err := p.ledger.Get(ctx, registry.EntryKey(found.Pointer.NamespaceID, ident.Name), found.Record.Key)
+	path, entry, err := p.directory.PathAndEntry(ctx, ident)
+	if moorage.KindOf(err) == moorage.KindNoSuchNamespace && err != nil {
+		return named{}, ledger.ErrRetry // it was renamed, and its namespace dropped, since it was found
+	}
 	if err != nil {
 		return named{}, err
 	}
-	if !records[0].Exists() || records[1].ETag != found.Record.ETag {
+	if path.ID() != found.Pointer.NamespaceID || !entry.Record.Exists() || entry.Value.Pointer != found.Pointer.ID {
 		return named{}, ledger.ErrRetry
 	}
-	value, err := ledger.Decode[registry.Entry](records[0])
-	if err != nil {
-		return named{}, err
-	}
-	if value.Pointer != found.Pointer.ID {
-		return named{}, ledger.ErrRetry
-	}
-	return named{ident: ident, entry: directory.Entry{Record: records[0], Value: value}, pointer: found}, nil
+	return named{ident: ident, entry: entry, pointer: found, path: path}, nil
 }
 
 // readUnprotected does the same as readNamed for a change that protection refuses.
 func (p *parts) readUnprotected(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier) (named, error) {
 	n, err := p.readNamed(ctx, by, asked, k, ident)
-	if err != nil {
-		return n, err
-	}
-	path, err := p.directory.Path(ctx, ident.Warehouse, ident.Namespace)
 	if err == nil {
-		n.above, err = unprotected(path, n.pointer.Pointer, ident)
+		n.above, err = unprotected(n.path, n.pointer.Pointer, ident)
 	}
 	return n, err
 }

@@ -54,6 +54,8 @@ func (p Protections) Set(ctx context.Context, kind access.Kind, ident moorage.Id
 func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Identifier, protected bool) (
 	set Protection, err error) {
 	c, by := p.catalog, p.catalog.asker(gate.Protect)
+	// The answer is what the last attempt planned. A read after the change could fail, although the
+	// change has happened.
 	_, err = c.submit(ctx, commit.Intent{
 		Verb: gate.Protect, On: []moorage.Identifier{ident}, Silent: true,
 		Look: func(ctx context.Context) (commit.Scope, error) {
@@ -66,14 +68,15 @@ func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Id
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (protecting, error) {
 			return c.readProtecting(ctx, by, kind, ident)
 		}, func(attempt *commit.Attempt, found protecting) (*commit.Plan, error) {
+			set = found.protection()
 			return found.plan(attempt, protected)
 		}),
 	})
 	if err != nil {
-		return set, err
+		return Protection{}, err
 	}
-	found, err := c.readProtecting(ctx, by, kind, ident)
-	return found.protection(), err
+	set.Protected = protected
+	return set, nil
 }
 
 // raiseForProtection makes older nodes refuse the store, because they would drop what is protected.

@@ -85,14 +85,10 @@ func (p *parts) readRenaming(ctx context.Context, by directory.Asker, asked acce
 		return r, err
 	}
 	r.target = parentAt(path)
-	present, err := p.directory.Path(ctx, from.Warehouse, from.Namespace)
-	if err == nil {
-		err = renamedOut(present, from, to)
-	}
-	if err != nil {
+	if err := renamedOut(r.source.path, from, to); err != nil {
 		return r, err
 	}
-	r.source.above = present.Unchanged()
+	r.source.above = r.source.path.Unchanged()
 	if pointer := r.source.pointer.Pointer; pointer.NamespaceID != path.ID() {
 		if r.policy, err = p.moveGrants(ctx, pointer, path.Above()); err != nil {
 			return r, err
