@@ -41,13 +41,12 @@ type PeopleWords struct {
 
 	Long, Recursive, Purge, Replace, Delete, Move, AnyState, All, ExitCode bool
 	Dropped, Forget, MakeNamespace, Off                                    bool
-	ID                                                                     string // undrop, rm --dropped: --id
 	Kind, Sort, Only                                                       string
 
 	Deep   bool
 	Every  time.Duration // top; zero to print once
 	FailOn string        // one of FailOnWarn, FailOnBad and FailOnNever
-	ID     string        // history: --id
+	ID     string        // history, undrop, rm --dropped: --id
 	Graph  bool          // history: --graph
 
 	Follow              bool
