@@ -69,8 +69,8 @@ func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier)
 	return tableOf(outcome.Version), moorage.Annotate("catalog.UnregisterTable", ident.String(), err)
 }
 
-// named is a table or view for an operation on both its name and its pointer. The operation requires
-// that neither has changed since it was read.
+// named is a table or view for an operation on both its name and its pointer. The operation
+// requires that neither has changed since it was read.
 type named struct {
 	ident   moorage.Identifier
 	entry   directory.Entry
@@ -104,8 +104,8 @@ func (p *parts) scopeOf(ctx context.Context, by directory.Asker, asked access.Pr
 	}, nil
 }
 
-// readNamed reads the name and the pointer of a table or view, with the path to its namespace, if the
-// caller has the privileges asked.
+// readNamed reads the name and the pointer of a table or view, with the path to its namespace, if
+// the caller has the privileges asked.
 func (p *parts) readNamed(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier) (named, error) {
 	found, err := p.directory.FindFor(ctx, by, asked, k.Kind, ident)

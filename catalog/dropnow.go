@@ -15,8 +15,8 @@ import (
 )
 
 // Purge begins the purge of a dropped table now: from then on it cannot come back, and a worker
-// deletes its files as soon as no answer to a repeated request may need them. A purge that has begun
-// is no error. The caller needs purge on the table.
+// deletes its files as soon as no answer to a repeated request may need them. A purge that has
+// begun is no error. The caller needs purge on the table.
 //
 // Errors: KindNotFound; KindForbidden; KindBadRequest for a view, which has no files to purge;
 // KindAlreadyExists if the table is live, or if a purge of it was called off after it had begun;
@@ -26,8 +26,8 @@ func (d Dropped) Purge(ctx context.Context, name DroppedName) error {
 	return moorage.Annotate("catalog.Purge", name.Ident.String(), err)
 }
 
-// Forget ends a dropped table or view now: it can no longer come back, and its files stay where they
-// are. A purge that waits is called off. The caller needs drop on the object.
+// Forget ends a dropped table or view now: it can no longer come back, and its files stay where
+// they are. A purge that waits is called off. The caller needs drop on the object.
 //
 // Errors: KindNotFound; KindForbidden; KindAlreadyExists if the object is live, or if its purge has
 // begun; KindUnavailable; KindCommitUnknown. Durable when it returns.

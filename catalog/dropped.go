@@ -20,8 +20,8 @@ import (
 //
 //   - A list shows what can come back, and why something cannot: TestListDropped.
 //   - Each situation of an undrop has one answer, on each store: TestUndrop.
-//   - An undrop, and what could stop it at the same time, end in one order: TestRaces, whose rows of
-//     undropRaces enumerate the calls of the store between the two.
+//   - An undrop, and what could stop it at the same time, end in one order: TestRaces, whose rows
+//     of undropRaces enumerate the calls of the store between the two.
 //   - The end of a table before its time leaves nothing that could bring it back: TestPurgeDropped,
 //     TestForget.
 type Dropped struct{ catalog *Catalog }
@@ -179,13 +179,16 @@ func (p *parts) standing(ctx context.Context, key registry.Key, id registry.ID) 
 	return id, nil
 }
 
+// seesDropped returns the privilege that a caller needs to learn about a dropped object.
+func seesDropped() access.Privileges { return gate.ListDropped.Needs(gate.OfDropped, gate.Always) }
+
 // liveOf returns the id of the live table or view called name, or zero if the caller sees none.
 func (p *parts) liveOf(ctx context.Context, by directory.Asker, name DroppedName) (registry.ID, error) {
 	for _, of := range []*directory.Kind{directory.Table(), directory.View()} {
 		if !name.isOf(registry.Pointer{View: of == directory.View()}) {
 			continue
 		}
-		found, err := p.directory.FindFor(ctx, by, access.Describe, of, name.Ident)
+		found, err := p.directory.FindFor(ctx, by, seesDropped(), of, name.Ident)
 		switch moorage.KindOf(err) {
 		case of.Missing, moorage.KindNoSuchNamespace, moorage.KindForbidden:
 			if err != nil {
@@ -200,7 +203,7 @@ func (p *parts) liveOf(ctx context.Context, by directory.Asker, name DroppedName
 	return registry.ID{}, nil
 }
 
-// endedError returns the error for a name of which nothing can come back. If the caller may know
+// endedError returns the error for a name whose objects cannot come back. If the caller may know
 // it, the error says how the last object of that name ended, and how its files can be registered.
 func (p *parts) endedError(ctx context.Context, by directory.Asker, name DroppedName) error {
 	none := name.none()
@@ -235,7 +238,7 @@ func (p *parts) endedError(ctx context.Context, by directory.Asker, name Dropped
 	found := &directory.Found{
 		Pointer: registry.Pointer{ID: last.ID, View: last.Kind == registry.ItemView}, Above: above,
 	}
-	if p.directory.May(ctx, by, access.Describe, found, last.Ident) != nil {
+	if p.directory.May(ctx, by, seesDropped(), found, last.Ident) != nil {
 		return none
 	}
 	text := fmt.Sprintf("%s cannot come back: it %s", last.Ident, endedHow(last))

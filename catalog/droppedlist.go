@@ -17,10 +17,11 @@ import (
 
 // Bounds of one page of dropped objects.
 const (
-	// droppedLookedMin and droppedLookedTimes bound the records that a page looks at, of which it may
-	// leave out some: droppedLookedTimes for each row, and at least droppedLookedMin.
+	// droppedLookedMin and droppedLookedTimes bound the records that a page looks at. It may leave
+	// out some of them. It looks at droppedLookedTimes for each row, and at least at
+	// droppedLookedMin.
 	droppedLookedMin, droppedLookedTimes = 1000, 10
-	// droppedStatsMax bounds the metadata files of which a list by name checks that they exist.
+	// droppedStatsMax bounds the metadata files whose existence a list by name checks.
 	droppedStatsMax = 10
 	// droppedStatPatience bounds how long a list waits for one such check.
 	droppedStatPatience = 2 * time.Second
@@ -357,8 +358,8 @@ func (p *droppedPage) whyNot(ctx context.Context, dropped []droppedPointer) ([]s
 	return why, nil
 }
 
-// whyTaken returns why the dropped pointer with an id cannot come back, by the record of its name or
-// of one of its locations. It is empty if the record is no reason.
+// whyTaken returns why the dropped pointer with an id cannot come back, by the record of its name
+// or of one of its locations. It is empty if the record is no reason.
 func whyTaken(record registry.Record, id registry.ID) string {
 	switch {
 	case !record.Exists():

@@ -41,9 +41,9 @@ func protectTable(name string) catalogkit.RaceClient {
 	}
 }
 
-// TestProtected tries each change that protection refuses, with protection of the object and of each
-// container. It is refused with the command that ends the protection, and done after that. What
-// protection does not refuse goes on.
+// TestProtected tries each change that protection refuses, with protection of the object and of
+// each container. It is refused with the command that ends the protection, and done after that.
+// What protection does not refuse goes on.
 func TestProtected(t *testing.T) {
 	t.Parallel()
 	by := map[string]struct {

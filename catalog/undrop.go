@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"moorage"
@@ -53,10 +52,10 @@ type Undropped struct {
 // purge would have deleted stay with the jobs. If the object is live already, Undrop changes
 // nothing.
 //
-// Errors: KindNotFound if there is no such object, if it has ended, if its metadata file is gone, or
-// if its warehouse is; KindNoSuchNamespace; KindAlreadyExists if a live object has the name, if
-// another table has the location, or if a purge has begun; KindForbidden; KindUnavailable;
-// KindCommitUnknown. Durable when it returns.
+// Errors: KindNotFound if there is no such object, if it has ended, or if its metadata file or its
+// warehouse is gone; KindNoSuchNamespace; KindForbidden; KindUnavailable; KindCommitUnknown. The
+// error is KindAlreadyExists if a live object has the name, if another table has the location, or
+// if a purge has begun. Durable when it returns.
 func (d Dropped) Undrop(ctx context.Context, request UndropRequest) (Undropped, error) {
 	undropped, err := d.undrop(ctx, request)
 	return undropped, moorage.Annotate("catalog.Undrop", request.Ident.String(), err)
@@ -244,7 +243,7 @@ func (p *parts) purgingError(ctx context.Context, d droppedPointer) error {
 	if dropped, err := registry.Decode[registry.Dropped](records[0]); err == nil && dropped.By != "" {
 		by = "; " + moorage.NameOf(dropped.By) + " dropped it"
 	}
-	if began := d.pointer.LastIn(d.record.State).By; began != "" && !strings.HasPrefix(began, "system:") {
+	if began := d.pointer.LastIn(d.record.State).By; began != "" && !gate.IsSystemName(began) {
 		by = " for " + moorage.NameOf(began) + by
 	}
 	return moorage.Errorf(moorage.KindAlreadyExists, "%s cannot come back: its purge began at %s%s",
@@ -443,11 +442,12 @@ func (p *parts) occupiedError(ctx context.Context, by directory.Asker, path *dir
 	occupant registry.Pointer) error {
 	text := fmt.Sprintf("A live %s is called %s", nounOf(occupant), r.ident)
 	found := &directory.Found{Pointer: occupant, Above: path.Above()}
-	if p.directory.May(ctx, by, access.Describe, found, r.ident) == nil {
+	if p.directory.May(ctx, by, seesDropped(), found, r.ident) == nil {
 		if made, err := p.namedBy(ctx, occupant); err != nil {
 			return err
 		} else if !made.ID.IsZero() {
-			text += fmt.Sprintf(", since %s by %s", made.Time.UTC().Format(time.RFC3339), moorage.NameOf(made.Principal))
+			since, by := made.Time.UTC().Format(time.RFC3339), moorage.NameOf(made.Principal)
+			text += fmt.Sprintf(", since %s by %s", since, by)
 		}
 	}
 	advice := "Use another name (as), or replace that one (replace)"
@@ -522,8 +522,8 @@ func (p *parts) undroppedDocument(ctx context.Context, d droppedPointer, path *d
 	return found, err
 }
 
-// readUndropClaims plans that the object keeps its claims. If another table or view has one of them,
-// the object cannot come back: two tables never share files.
+// readUndropClaims plans that the object keeps its claims. If another table or view has one of
+// them, the object cannot come back: two tables never share files.
 func (p *parts) readUndropClaims(ctx context.Context, by directory.Asker, path *directory.Path, d droppedPointer,
 	r *registration) error {
 	holds := func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
@@ -573,7 +573,7 @@ func (p *parts) holderOf(ctx context.Context, by directory.Asker, own registry.I
 	if err != nil {
 		return "", err
 	}
-	if p.directory.May(ctx, by, access.Describe, holder.found(), holder.pointer.Identifier()) != nil {
+	if p.directory.May(ctx, by, seesDropped(), holder.found(), holder.pointer.Identifier()) != nil {
 		return another, nil
 	}
 	text := nounOf(holder.pointer) + " " + holder.pointer.Identifier().String()

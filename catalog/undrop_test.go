@@ -65,8 +65,8 @@ type undropRow struct {
 	purges  bool // purges wait
 	brief   bool // a window has just begun, and is over
 	prepare func(f *catalogkit.Fixture, t *catalog.Table) catalog.UndropRequest
-	// kind and says are the refusal; says is a part of its text. Without says the table t comes back,
-	// as as.
+	// kind and says are the refusal; says is a part of its text. Without says the table t comes
+	// back, as as.
 	kind moorage.Kind
 	says string
 	as   moorage.Identifier
@@ -415,8 +415,8 @@ func TestListDropped(t *testing.T) {
 	})
 }
 
-// TestUndropBesideOldNodes leaves the records that a node of version 0.1.0 leaves: the list does not
-// show a table that such a node took back, and an undrop does not mean it.
+// TestUndropBesideOldNodes leaves the records that a node of version 0.1.0 leaves: the list does
+// not show a table that such a node took back, and an undrop does not mean it.
 func TestUndropBesideOldNodes(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -491,8 +491,8 @@ func TestForget(t *testing.T) {
 	f.WantClean()
 }
 
-// TestUndropWithKey repeats an undrop with its key, after the table was dropped again: the answer is
-// that of the first request, and nothing changes.
+// TestUndropWithKey repeats an undrop with its key, after the table was dropped again: the answer
+// is that of the first request, and nothing changes.
 func TestUndropWithKey(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

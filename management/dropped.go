@@ -161,7 +161,8 @@ func undropIn(body []byte) (asked catalog.UndropRequest, err error) {
 		inner.Require("namespace")
 		inner.Require("name")
 		asked.As = &moorage.Identifier{
-			Warehouse: asked.Ident.Warehouse, Namespace: slices.Clone(inner.Texts("namespace")), Name: inner.Text("name"),
+			Warehouse: asked.Ident.Warehouse,
+			Namespace: slices.Clone(inner.Texts("namespace")), Name: inner.Text("name"),
 		}
 		f.Keep(inner.Failure)
 	}
@@ -194,8 +195,8 @@ func (s *server) endDropped(end func(Dropped, context.Context, catalog.DroppedNa
 	}
 }
 
-// tellDropped adds to the error for a table or view that does not exist when it was dropped, and how
-// it comes back, if the caller may know that. r names the object by its parameters.
+// tellDropped adds to the error for a table or view that does not exist when it was dropped, and
+// how it comes back, if the caller may know that. r names the object by its parameters.
 func (s *server) tellDropped(r *http.Request, failure error) error {
 	switch moorage.KindOf(failure) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchView, moorage.KindNotFound:

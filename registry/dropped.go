@@ -57,8 +57,8 @@ func DroppedPrefix(warehouse ID, namespace moorage.Namespace) string {
 	return prefix.String()
 }
 
-// DroppedNamesPrefix is the prefix of the IDs of the dropped records directly in a namespace, without
-// those whose path is too long for a key.
+// DroppedNamesPrefix is the prefix of the IDs of the dropped records directly in a namespace,
+// without those whose path is too long for a key.
 func DroppedNamesPrefix(warehouse ID, namespace moorage.Namespace) string {
 	return DroppedPrefix(warehouse, namespace) + "\x01"
 }

@@ -114,8 +114,8 @@ type Warehouse struct {
 	Creator string `json:"creator,omitempty"`
 	// Granted is true if the warehouse may have a grants record.
 	Granted bool `json:"granted,omitempty"`
-	// Protected means that the warehouse, and all objects in it, cannot be dropped. It is set only in
-	// a store of FormatProtection.
+	// Protected means that the warehouse, and all objects in it, cannot be dropped. It is set only
+	// in a store of FormatProtection.
 	Protected bool `json:"protected,omitempty"`
 	// Last is the change that wrote the present version.
 	Last Last `json:"last,omitzero"`

@@ -16,8 +16,8 @@ const (
 	windowSeconds = 30
 	// commitWeight is the weight of a commit against that of a measured load.
 	commitWeight = 16
-	// missesPerPlace is how many commits and loads of tables that are not counted it takes until one
-	// of these tables gets a place: to find a place costs more than to count.
+	// missesPerPlace is how many commits and loads of tables that are not counted it takes until
+	// one of these tables gets a place: to find a place costs more than to count.
 	missesPerPlace = 7
 	waitBuckets    = 20
 )

@@ -142,7 +142,9 @@ func (b *Browse) walkFrom(ctx context.Context, path *directory.Path, of Listing,
 			above[i].OwnsInside = w.made[above[i].ID]
 		}
 	}
-	root := container{id: path.ID(), ident: moorage.Identifier{Warehouse: of.Warehouse, Namespace: of.Namespace}, above: above}
+	root := container{
+		id: path.ID(), ident: moorage.Identifier{Warehouse: of.Warehouse, Namespace: of.Namespace}, above: above,
+	}
 	_, root.isProtected = path.Protection()
 	if err := w.visit(ctx, path.Warehouse.ID, root, nil, from); err != nil && !errors.Is(err, errFull) {
 		return nil, "", err

@@ -55,9 +55,9 @@ func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operatio
 	return begun, err
 }
 
-// PurgeWrites returns the writes of an Apply that begins the purge of a dropped table, whose pointer
-// is in record and which change ends. pointer.Task is the id of the task of the purge. now is the
-// present time by the store's clock. A worker carries the purge out, after notBefore.
+// PurgeWrites returns the writes of an Apply that begins the purge of a dropped table, whose
+// pointer is in record and which change ends. pointer.Task is the id of the task of the purge. now
+// is the present time by the store's clock. A worker carries the purge out, after notBefore.
 func PurgeWrites(record registry.Record, pointer registry.Pointer, change registry.Change,
 	now, notBefore time.Time) ([]registry.Write, error) {
 	was, err := ledger.Decode[registry.Pointer](record)

@@ -101,6 +101,7 @@ func endedRecord(state registry.State, pointer registry.Pointer, record registry
 	if err != nil { // it is missing or damaged, and only a hint
 		dropped = pointer.AsDropped(state, registry.Change{})
 	}
-	dropped.Ended, dropped.How, dropped.EndedBy, dropped.EndedChange = ending.Now, ending.How, change.Principal, change.ID
+	dropped.Ended, dropped.How = ending.Now, ending.How
+	dropped.EndedBy, dropped.EndedChange = change.Principal, change.ID
 	return ledger.Encode(ledger.Put(pointer.DroppedKey(state), registry.StateEnded, dropped))
 }

@@ -282,5 +282,8 @@ const systemPrefix = "system:"
 // IsSystem reports whether caller is a job of the server. A caller over the network is never a job:
 // package identity assigns no name with this prefix.
 func IsSystem(caller moorage.Caller) bool {
-	return caller.Source == "" && strings.HasPrefix(caller.Name, systemPrefix)
+	return caller.Source == "" && IsSystemName(caller.Name)
 }
+
+// IsSystemName reports whether the principal of a change record is a job of the server.
+func IsSystemName(principal string) bool { return strings.HasPrefix(principal, systemPrefix) }

@@ -22,8 +22,8 @@ const (
 	Protect        Verb = "protect"
 )
 
-// undoing returns the rows of the verbs on dropped objects and on protection. The Guard admits them:
-// the code that finds the object checks the caller's privileges.
+// undoing returns the rows of the verbs on dropped objects and on protection. The Guard admits
+// them: the code that finds the object checks the caller's privileges.
 func undoing() []Row {
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
@@ -35,14 +35,15 @@ func undoing() []Row {
 			Management: []string{"purgeDropped"}},
 		{Verb: Forget, On: access.Server, Keyed: true, AskedLater: true, Locks: pointer,
 			Management: []string{"forgetDropped"}},
-		{Verb: LoadProtection, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadProtection"}},
+		{Verb: LoadProtection, On: access.Server, Reads: true, AskedLater: true,
+			Management: []string{"loadProtection"}},
 		{Verb: Protect, On: access.Server, Keyed: true, AskedLater: true, Management: []string{"putProtection"}},
 	}
 }
 
-// ProtectedBy returns the error for a change that protection refuses. object names the object of the
-// change. It is protected by a namespace, or by its warehouse if namespace is empty. own means that
-// the object is that container itself.
+// ProtectedBy returns the error for a change that protection refuses. object names the object of
+// the change. It is protected by a namespace, or by its warehouse if namespace is empty. own means
+// that the object is that container itself.
 func ProtectedBy(object, warehouse string, namespace moorage.Namespace, own bool) error {
 	container, name := "warehouse "+warehouse, moorage.ShellWord(warehouse+"/")
 	if len(namespace) > 0 {
@@ -55,7 +56,8 @@ func ProtectedBy(object, warehouse string, namespace moorage.Namespace, own bool
 	if own {
 		return moorage.Errorf(moorage.KindForbidden, "%s is protected: moorage protect %s --off", object, name)
 	}
-	return moorage.Errorf(moorage.KindForbidden, "%s is protected by %s: moorage protect %s --off", object, container, name)
+	return moorage.Errorf(moorage.KindForbidden, "%s is protected by %s: moorage protect %s --off",
+		object, container, name)
 }
 
 // ProtectedObject returns the error for a change of a table or view that is protected itself.
@@ -65,8 +67,8 @@ func ProtectedObject(ident moorage.Identifier) error {
 		moorage.ShellWord(name))
 }
 
-// quotedLevels returns levels with dots between them, as the command line reads them: a level with a
-// dot, a slash or a quote is in double quotes.
+// quotedLevels returns levels with dots between them, as the command line reads them: a level with
+// a dot, a slash or a quote is in double quotes.
 func quotedLevels(levels []string) string {
 	quoted := make([]string, len(levels))
 	for i, level := range levels {

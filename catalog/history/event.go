@@ -114,8 +114,8 @@ func Operations() []string {
 	return []string{
 		OpCreateTable, OpRegisterTable, OpUpdateTable, OpRenameTable, OpDropTable, OpCreateView, OpUpdateView,
 		OpRenameView, OpDropView, OpCreateNamespace, OpUpdateNamespace, OpDropNamespace, OpCreateWarehouse,
-		OpChangeWarehouse, OpDropWarehouse, OpUnregister, OpUndrop, OpPurge, OpEnd, OpForget, OpLabels, OpProtect, OpPolicy, OpGrants,
-		OpPrincipal, OpRole, OpUnreadable,
+		OpChangeWarehouse, OpDropWarehouse, OpUnregister, OpUndrop, OpPurge, OpEnd, OpForget, OpLabels, OpProtect,
+		OpPolicy, OpGrants, OpPrincipal, OpRole, OpUnreadable,
 	}
 }
 

@@ -102,7 +102,7 @@ func meterAudit(metrics prometheus.Registerer, stats func() audit.Stats) {
 		counterOf(stats, "moorage_audit_lines_total", "Lines written to the audit log.",
 			func(s audit.Stats) int64 { return int64(s.Written) }),
 		counterOf(stats, "moorage_audit_dropped_total",
-			"Lines of the audit log that were lost because its buffer was full. Lines of allowed reads are dropped first.",
+			"Lines of the audit log that were lost because its buffer was full. Allowed reads are dropped first.",
 			func(s audit.Stats) int64 { return int64(s.DroppedReads + s.DroppedLines) }))
 }
 

@@ -113,7 +113,9 @@ func (f nodeFacts) stored() client.Finding {
 
 func (f nodeFacts) clock() client.Finding {
 	apart := f.apart.Abs().Round(time.Millisecond)
-	finding := client.Finding{Level: client.LevelOK, What: "clocks", Fact: fmt.Sprintf("node and store within %s", apart)}
+	finding := client.Finding{
+		Level: client.LevelOK, What: "clocks", Fact: fmt.Sprintf("node and store within %s", apart),
+	}
 	if apart > clocksApart {
 		finding.Level, finding.Fact = client.LevelWarn, fmt.Sprintf("node and store are %s apart", apart)
 		finding.Remedy = "Synchronise the clocks of all machines, as with NTP"
@@ -148,7 +150,8 @@ func (f nodeFacts) settings() (found []client.Finding) {
 		warn("--audit-reads", "each read writes a line to the audit log", "Start the server with --audit-reads summed")
 	}
 	if f.config.Store == cli.StoreMemory {
-		warn("--store", "the store is in memory: all tables are gone when the server ends", "Start the server with --data")
+		warn("--store", "the store is in memory: all tables are gone when the server ends",
+			"Start the server with --data")
 	}
 	if f.config.Maintenance == cli.MaintenanceOff {
 		warn("--maintenance", "this node runs no maintenance", "Keep another node with --maintenance on running")

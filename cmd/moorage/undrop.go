@@ -122,7 +122,8 @@ func (p *person) backLine(was string, done client.Undropped) string {
 }
 
 // droppedIn returns what was dropped in a namespace, or in the whole warehouse.
-func (p *person) droppedIn(ctx context.Context, name cli.Name, isRecursive, isEnded bool) (all []client.Dropped, err error) {
+func (p *person) droppedIn(ctx context.Context, name cli.Name, isRecursive, isEnded bool) (
+	all []client.Dropped, err error) {
 	query := url.Values{"warehouse": {p.warehouseOf(name)}, "pageSize": {"1000"}}
 	if len(name.Levels) > 0 {
 		query.Set("namespace", client.JoinLevels(name.Levels))
@@ -233,7 +234,8 @@ func (p *person) undropEach(ctx context.Context, chosen []client.Dropped) error 
 	for i, each := range chosen {
 		if p.DryRun {
 			body := client.UndropRequest{ID: each.ID, Replace: p.Replace, MakeNamespace: p.MakeNamespace}
-			if err := p.printRequest(http.MethodPost, client.RootManagement+client.Path("undrop"), nil, body); err != nil {
+			err := p.printRequest(http.MethodPost, client.RootManagement+client.Path("undrop"), nil, body)
+			if err != nil {
 				return err
 			}
 			continue
@@ -348,8 +350,8 @@ func removeDropped(ctx context.Context, p *person) error {
 	}
 	found := all[at]
 	name := term.Clean(cli.FormatLevels(found.Levels()))
-	question := fmt.Sprintf("Forget %s %s, dropped %s%s: it can no longer come back, and its files stay.", found.Kind, name,
-		p.out.Time(found.At), byOf(found))
+	question := fmt.Sprintf("Forget %s %s, dropped %s%s: it can no longer come back, and its files stay.",
+		found.Kind, name, p.out.Time(found.At), byOf(found))
 	word, verb := "", "forget"
 	if p.Purge {
 		question = fmt.Sprintf("Purge %s %s, dropped %s%s", found.Kind, name, p.out.Time(found.At), byOf(found))

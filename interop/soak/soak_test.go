@@ -121,8 +121,8 @@ func TestSoak(t *testing.T) {
 	listFaults(t, deck, injected)
 }
 
-// disturb injects the faults of the deck, round after round, with a calm before the first and after the last,
-// and returns how often each was.
+// disturb injects the faults of the deck, round after round, with a calm before the first and after
+// the last, and returns how often each was.
 func disturb(t *testing.T, w *world, watched *watch, deck []fault, random *rand.Rand) map[string]int {
 	t.Helper()
 	injected := map[string]int{}

@@ -90,9 +90,12 @@ func NewRetention(t testing.TB, config catalog.Config) *retention.Retention {
 
 // runRetention runs a round of jobs of n, as a process does that has just begun.
 func (n *Instance) runRetention(ctx context.Context, jobs ...retention.Job) error {
-	made, err := retention.New(retention.Config{KeyLife: n.KeyLife(), UndropWindow: n.Config.UndropWindow, Deps: registrytest.LedgerDeps(ledger.Config{
-		Store: n.Config.Store, Now: n.Config.Now, Random: testkit.NewBits(2),
-	})})
+	made, err := retention.New(retention.Config{
+		KeyLife: n.KeyLife(), UndropWindow: n.Config.UndropWindow,
+		Deps: registrytest.LedgerDeps(ledger.Config{
+			Store: n.Config.Store, Now: n.Config.Now, Random: testkit.NewBits(2),
+		}),
+	})
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ func (s *Server) Standby(dsn string) (*Server, error) {
 	}
 	standby := &Server{folder: folder, binary: s.binary, extra: []string{"cluster_name=" + standbyName}}
 	err = standby.begin(func() error {
-		return run(standby.command("pg_basebackup", "--pgdata", standby.data(), "--dbname", dsn, "--write-recovery-conf",
-			"--checkpoint=fast", "--no-sync"))
+		return run(standby.command("pg_basebackup", "--pgdata", standby.data(), "--dbname", dsn,
+			"--write-recovery-conf", "--checkpoint=fast", "--no-sync"))
 	})
 	if err != nil {
 		return nil, err

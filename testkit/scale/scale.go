@@ -23,8 +23,8 @@ const (
 
 // Stride returns the distance between the calls of an enumeration with faults: 1 means every call.
 // store is "memory", "pebble" or "postgres". For PostgreSQL, where each call is slow, the result is
-// postgresFactor times drawn, which the caller computes from the number of calls. Callers choose the
-// first call by a seed that they print.
+// postgresFactor times drawn, which the caller computes from the number of calls. Callers choose
+// the first call by a seed that they print.
 func Stride(store string, drawn int) int {
 	switch {
 	case *every:
