@@ -220,7 +220,7 @@ func (m grantsPage) grants() g.Node {
 		h.Button(g.Text("Prepare …"))))
 	if len(list.rows) == 0 {
 		return panel("Grants", empty("No grant that you may see affects this object.",
-			"moorage grant read "+m.object.String()+" corp:ann"), form)
+			"moorage grant read on "+kindAndName(m.object)+" to corp:ann"), form)
 	}
 	return panel("Grants here and above", list.node(), form)
 }

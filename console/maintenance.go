@@ -93,7 +93,7 @@ func (m maintenancePage) kinds() g.Node {
 	}
 	if len(list.rows) == 0 {
 		return empty("This server does no maintenance for this table.",
-			"moorage maintain set "+wordsOf(m.object)+" snapshots on")
+			"moorage maintain set "+kindAndName(m.object)+" snapshots on")
 	}
 	return panel("What is due", list.node())
 }
@@ -167,14 +167,14 @@ func loadRun(ctx context.Context, v *visit) (*page, error) {
 	made := prepared{
 		key: newKey(), back: to(placeMaintain, head.object), needs: v.lacks(ctx, head.object, "maintain"),
 	}
-	words := wordsOf(head.object)
+	words := kindAndName(head.object)
 	switch change {
 	case "run":
 		body["kind"] = kind
 		made.title, made.button = "Look now", "Look now"
 		made.says = []g.Node{g.Group{g.Text("The server looks at once whether "), h.Strong(text(kind)),
 			g.Text(" has something to do, by the policies in force, and begins the job if so.")}}
-		made.command = "moorage maintain run " + words + " " + kind
+		made.command = "moorage maintain run " + kind + " " + strings.TrimPrefix(words, "table ") + " --by-policy"
 	case "pause":
 		body["reason"] = "paused in the console"
 		made.title, made.button = "Pause maintenance", "Pause"

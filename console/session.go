@@ -236,7 +236,7 @@ func (m loginPage) node() g.Node {
 			h.Button(h.Class("primary"), g.Text("Sign in"))),
 		h.P(h.Class("faint"), g.Text("The browser keeps an encrypted token for at most 8 hours, "+
 			"not the key. An administrator makes a key:")),
-		listing([]string{"moorage key create corp:ann"}))
+		listing([]string{"moorage key create ann"}))
 }
 
 // changeLogin begins a session with the key or the token in the form.

@@ -366,6 +366,15 @@ func wordsOf(o client.Object) string {
 	return moorage.ShellWord(words)
 }
 
+// kindAndName returns an object as commands for operators take it, such as table lake.sales.orders.
+func kindAndName(o client.Object) string {
+	kind, whole, hasName := strings.Cut(o.String(), " ")
+	if !hasName {
+		return kind
+	}
+	return kind + " " + moorage.ShellWord(whole)
+}
+
 // quotedLevels returns levels with dots between them, and quotes where commands need them.
 func quotedLevels(levels ...string) string {
 	parts := make([]string, len(levels))
