@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -95,5 +97,48 @@ func TestSecureGuide(t *testing.T) {
 	}
 	if status := ask("etl", "/v1/config", ""); status != 401 {
 		t.Errorf("the key that was withdrawn hears %d", status)
+	}
+}
+
+var (
+	// guideSession matches a block of a guide with commands, and what they print.
+	guideSession = regexp.MustCompile("(?s)```console\n(.*?)```")
+	// guideAnswer matches the end of a question in such a block, and what the person types.
+	guideAnswer = regexp.MustCompile(`(\[y/N\] |to go on: )(\S+)\n`)
+)
+
+// TestUndoGuide runs the commands of docs/guide/undo.md in their order on one demo, at a terminal.
+// Each prints what the page shows, except for times, addresses and random ids.
+func TestUndoGuide(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/guide/undo.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(t.TempDir(), "demo")
+	s := startDemo(t, "--data", data, "--listen", "127.0.0.1:0")
+	commands := 0
+	for _, block := range guideSession.FindAllStringSubmatch(string(guide), -1) {
+		for shown := range strings.SplitSeq(strings.TrimPrefix(block[1], "$ "), "\n$ ") {
+			line, want, _ := strings.Cut(strings.TrimSuffix(shown, "\n")+"\n", "\n")
+			typed := ""
+			for _, answer := range guideAnswer.FindAllStringSubmatch(want, -1) {
+				typed += answer[2] + "\n"
+			}
+			want = steady(guideAnswer.ReplaceAllString(want, "$1"))
+			line, _, _ = strings.Cut(line, "#")
+			var printed bytes.Buffer
+			env := s.anHourLater(data, &printed, &printed)
+			env.Columns, env.Stdin = 80, strings.NewReader(typed)
+			words := strings.Fields(line)
+			run(t.Context(), words[1:], env)
+			if got := steady(printed.String()); got != want {
+				t.Errorf("%s prints\n%s\nand the page shows\n%s", line, got, want)
+			}
+			commands++
+		}
+	}
+	if commands < 10 {
+		t.Errorf("the page has %d commands", commands)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,24 +32,33 @@ var volatile = []struct {
 	{regexp.MustCompile(`2\.[0-8] kB`), "2.x kB"}, // a file of deletes names the folder of the test
 }
 
+// anHourLater is the environment of a command an hour after now.
+func (s *served) anHourLater(data string, stdout, stderr io.Writer) cli.Environment {
+	return cli.Environment{
+		Environ: []string{"MOORAGE_URI=" + s.uri, "HOME=" + data, "NO_COLOR=1"}, Stdout: stdout, Stderr: stderr,
+		Now: func() time.Time { return time.Now().Add(time.Hour) },
+	}
+}
+
+// steady replaces the volatile parts of what commands print.
+func steady(text string) string {
+	for _, each := range volatile {
+		text = each.pattern.ReplaceAllString(text, each.instead)
+	}
+	return text
+}
+
 // scriptResult runs a command line as a person at a terminal of 80 columns does, an hour after now.
 func (s *served) scriptResult(t *testing.T, data string, line, typed string, isTerminal bool) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	env := cli.Environment{
-		Environ: []string{"MOORAGE_URI=" + s.uri, "HOME=" + data, "NO_COLOR=1"}, Stdout: &stdout, Stderr: &stderr,
-		Now: func() time.Time { return time.Now().Add(time.Hour) },
-	}
+	env := s.anHourLater(data, &stdout, &stderr)
 	if isTerminal {
 		env.Columns, env.Stdin = 80, strings.NewReader(typed)
 	}
 	args := strings.Fields(line)[2:] // behind the prompt and "moorage"
 	code := run(t.Context(), args, env)
-	text := stdout.String() + stderr.String()
-	text = strings.ReplaceAll(text, data, "DATA")
-	for _, each := range volatile {
-		text = each.pattern.ReplaceAllString(text, each.instead)
-	}
+	text := steady(strings.ReplaceAll(stdout.String()+stderr.String(), data, "DATA"))
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
