@@ -16,7 +16,8 @@ func TestWordsOfKindsStay(t *testing.T) {
 	t.Parallel()
 	const words = "internal,bad request,illegal argument,validation,not authorized,forbidden,no such warehouse," +
 		"no such namespace,no such table,no such view,not found,unsupported,already exists,namespace not empty," +
-		"commit failed,unprocessable,too large,too many requests,unavailable,commit state unknown,precondition failed,gone"
+		"commit failed,unprocessable,too large,too many requests,unavailable,commit state unknown,precondition failed,gone," +
+		"not shown"
 	var got []string
 	for _, kind := range moorage.Kinds() {
 		text, err := kind.MarshalText()

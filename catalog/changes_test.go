@@ -45,7 +45,7 @@ func TestChangeRecords(t *testing.T) {
 			}
 			ends := map[gate.Verb]string{
 				gate.Purge: registry.EndedPurge, gate.EndWindow: registry.EndedWindow, gate.Unregister: registry.EndedUnregister,
-				gate.DropNamespace: registry.EndedDrop,
+				gate.DropNamespace: registry.EndedDrop, gate.Forget: registry.EndedForget,
 			}
 			if how, ended := ends[m.operation], last.Items[0].Ended; ended != "" || how != "" {
 				records, err := f.Store.Get(f.Ctx, registry.Key{Table: registry.TableDropped, ID: cmp.Or(ended, "none")})

@@ -21,6 +21,8 @@ const (
 	// out some of them. It looks at droppedLookedTimes for each row, and at least at
 	// droppedLookedMin.
 	droppedLookedMin, droppedLookedTimes = 1000, 10
+	// droppedReadMin is how many records are read at once for few rows.
+	droppedReadMin = 100
 	// droppedStatsMax bounds the metadata files whose existence a list by name checks.
 	droppedStatsMax = 10
 	// droppedStatPatience bounds how long a list waits for one such check.
@@ -115,6 +117,7 @@ type droppedPage struct {
 	// paths caches the namespaces that the page has met, as far as they exist.
 	paths map[string]*directory.Path
 	rows  []DroppedRow
+	keys  []string // of the record of each row
 }
 
 // prefix returns the prefix of the records that a list selects.
@@ -154,7 +157,8 @@ func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehous
 	}
 	lookedMax := max(droppedLookedMin, droppedLookedTimes*page.Limit)
 	for looked := 0; ; {
-		limit := min(page.Limit-len(p.rows), lookedMax-looked, registry.ListLimitMax)
+		// Most records can be of no row, so few rows are no reason to read few records.
+		limit := min(max(page.Limit-len(p.rows), droppedReadMin), lookedMax-looked, registry.ListLimitMax)
 		records, err := c.ledger.List(ctx, registry.TableDropped, prefix, after, limit)
 		if err != nil {
 			return nil, "", err
@@ -162,12 +166,16 @@ func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehous
 		if err := p.add(ctx, records); err != nil {
 			return nil, "", err
 		}
-		if registry.IsLastPage(records, limit) {
+		isCut := len(p.rows) > page.Limit
+		if !isCut && registry.IsLastPage(records, limit) {
 			return p.rows, "", nil
 		}
 		after = records[len(records)-1].Key.ID
 		if looked += len(records); len(p.rows) < page.Limit && looked < lookedMax {
 			continue
+		}
+		if isCut {
+			p.rows, after = p.rows[:page.Limit], p.keys[page.Limit-1]
 		}
 		next, err := c.guard.SealPage(ctx, c.random, list, strings.TrimPrefix(after, prefix))
 		return p.rows, next, err
@@ -199,13 +207,13 @@ func (p *droppedPage) add(ctx context.Context, records []registry.Record) error 
 	var rows []int // the index in p.rows of each element of dropped
 	for i, value := range values {
 		if kept[i].State == registry.StateEnded {
-			err = p.addEnded(ctx, value)
+			err = p.addEnded(ctx, kept[i].Key, value)
 		} else {
 			var d droppedPointer
 			var shown bool
 			if d, shown, err = p.dropped(ctx, kept[i].Key, pointers[i]); shown {
 				dropped, rows = append(dropped, d), append(rows, len(p.rows))
-				p.rows = append(p.rows, p.rowOf(value, d))
+				p.rows, p.keys = append(p.rows, p.rowOf(value, d)), append(p.keys, kept[i].Key.ID)
 			}
 		}
 		if err != nil {
@@ -220,11 +228,11 @@ func (p *droppedPage) add(ctx context.Context, records []registry.Record) error 
 }
 
 // addEnded adds the row of an object that has ended, if the caller may describe it. The nearest
-// container that is left decides.
-func (p *droppedPage) addEnded(ctx context.Context, value registry.Dropped) error {
+// container that is left decides. key is the key of its record.
+func (p *droppedPage) addEnded(ctx context.Context, key registry.Key, value registry.Dropped) error {
 	if p.who != nil {
-		above, err := p.aboveEnded(ctx, value)
-		if err != nil || !p.describes(above) {
+		path, err := p.path(ctx, value.Ident.Warehouse, value.Ident.Namespace)
+		if err != nil || !p.describes(path.AboveAt(value.At.Add(-droppedSlack))) {
 			return err
 		}
 	}
@@ -233,7 +241,7 @@ func (p *droppedPage) addEnded(ctx context.Context, value registry.Dropped) erro
 	if value.Kind == registry.ItemNamespace {
 		row.Undrop = "A namespace does not come back itself: make it again."
 	}
-	p.rows = append(p.rows, row)
+	p.rows, p.keys = append(p.rows, row), append(p.keys, key.ID)
 	return nil
 }
 
@@ -257,14 +265,16 @@ func (p *droppedPage) dropped(ctx context.Context, key registry.Key, record regi
 }
 
 // describes reports whether the caller may describe an object, which comes with its containers.
-func (p *droppedPage) describes(path []access.Object) bool {
+func (p *droppedPage) describes(path []access.Object) bool { return p.may(path, seesDropped()) }
+
+// may reports whether the caller has a privilege on an object, which comes with its containers.
+func (p *droppedPage) may(path []access.Object, asked access.Privileges) bool {
 	if p.who == nil {
 		return true
 	}
 	for i := range path {
 		path[i].OwnsInside = p.made[path[i].ID]
 	}
-	asked := gate.ListDropped.Needs(gate.OfDropped, gate.Always)
 	return p.who.Decide(path, asked).Outcome == access.Allow
 }
 
@@ -305,7 +315,9 @@ func (p *droppedPage) rowOf(value registry.Dropped, d droppedPointer) DroppedRow
 	return row
 }
 
-// whyNot returns, for each dropped object, UndropYes or why it cannot come back.
+// whyNot returns, for each dropped object, UndropYes or why it cannot come back. That another object
+// has its name or its location shows only to callers who may create objects in the namespace,
+// because a create would tell them.
 func (p *droppedPage) whyNot(ctx context.Context, dropped []droppedPointer) ([]string, error) {
 	why := make([]string, len(dropped))
 	var keys []registry.Key
@@ -325,6 +337,8 @@ func (p *droppedPage) whyNot(ctx context.Context, dropped []droppedPointer) ([]s
 			continue
 		case path.Depth() < len(d.pointer.Namespace):
 			why[i] = "Its namespace is gone: make the namespace, or choose another name."
+		case !p.may(path.Above(), gate.Undrop.Needs(gate.OfContainer, gate.Always)):
+			continue
 		default:
 			keys, of = append(keys, registry.EntryKey(path.ID(), d.pointer.Name)), append(of, i)
 		}

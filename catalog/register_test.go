@@ -206,7 +206,7 @@ func TestRenameToItself(t *testing.T) {
 	f.WantClean()
 }
 
-// droppingStore calls drop, once, after a read of an entry together with its pointer.
+// droppingStore calls drop, once, after a read of an entry together with its path.
 type droppingStore struct {
 	registry.Store
 	drop func()
@@ -214,7 +214,7 @@ type droppingStore struct {
 
 func (s *droppingStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	records, err := s.Store.Get(ctx, keys...)
-	if drop := s.drop; drop != nil && len(keys) == 2 && keys[0].Table == registry.TableEntry {
+	if drop := s.drop; drop != nil && len(keys) > 1 && keys[len(keys)-1].Table == registry.TableEntry {
 		s.drop = nil
 		drop()
 	}

@@ -89,7 +89,7 @@ func ParseVersion(text string, now time.Time) (VersionName, error) {
 func parseAgo(text string) (time.Duration, bool) {
 	if digits, ok := strings.CutSuffix(text, "d"); ok {
 		days, err := strconv.ParseUint(digits, 10, 16)
-		return time.Duration(days) * 24 * time.Hour, err == nil
+		return time.Duration(days) * 24 * time.Hour, err == nil && len(digits) < changeDigitsMin-1
 	}
 	ago, err := time.ParseDuration(text)
 	return ago, err == nil && ago >= 0
@@ -235,7 +235,8 @@ func (p *parts) versionAfter(ctx context.Context, loaded *commit.Version, name V
 		return TableVersion{}, err
 	case file == "":
 		return TableVersion{}, moorage.Errorf(moorage.KindNotFound,
-			"There is no version %s: no change of the table that is kept has an id that begins so", name)
+			"There is no version %s: none of the last %d changes of the table has an id that begins so", name,
+			history.FilesMax)
 	case file == loaded.Location:
 		return TableVersion{loaded.Location, loaded.Document.(*metadata.Document)}, nil
 	}

@@ -121,8 +121,14 @@ func TestVersionsByChange(t *testing.T) {
 	if found != 3*len(all) {
 		t.Errorf("%d versions are found", found)
 	}
-	_, err = f.LoadVersion(f.Ctx, ident("t"), version(f, "abcde"))
-	catalogkit.WantKind(t, err, moorage.KindBadRequest)
+	for _, text := range []string{"abcde", "1234d5", "12345d"} { // the last one is no time
+		_, err = f.LoadVersion(f.Ctx, ident("t"), version(f, text))
+		want := moorage.KindNotFound
+		if text == "abcde" {
+			want = moorage.KindBadRequest
+		}
+		catalogkit.WantKind(t, err, want)
+	}
 }
 
 // A file that the log of a registered file names is not read unless it lies in a location of the

@@ -386,11 +386,12 @@ func TestPeerListenerTakesForwardedOnly(t *testing.T) {
 		method, from, caller string
 		want                 int
 	}{
-		"good":      {"POST", "a:1", good, http.StatusOK},
-		"a read":    {"GET", "a:1", good, http.StatusMisdirectedRequest},
-		"no node":   {"POST", "", good, http.StatusMisdirectedRequest},
-		"no caller": {"POST", "a:1", "", http.StatusMisdirectedRequest},
-		"nobody":    {"POST", "a:1", "e30=", http.StatusMisdirectedRequest},
+		"good":       {"POST", "a:1", good, http.StatusOK},
+		"a question": {"GET", "a:1", good, http.StatusOK}, // of AskAll
+		"a delete":   {"DELETE", "a:1", good, http.StatusMisdirectedRequest},
+		"no node":    {"POST", "", good, http.StatusMisdirectedRequest},
+		"no caller":  {"POST", "a:1", "", http.StatusMisdirectedRequest},
+		"nobody":     {"POST", "a:1", "e30=", http.StatusMisdirectedRequest},
 	} {
 		r := httptest.NewRequest(row.method, ships, nil)
 		r.Header.Set(headerForwarded, row.from)

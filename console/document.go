@@ -118,14 +118,6 @@ func (d document) snapshot(id int64) *snapshot {
 	return nil
 }
 
-// head returns the current snapshot, or nil if there is none.
-func (d document) head() *snapshot {
-	if d.Current == nil {
-		return nil
-	}
-	return d.snapshot(*d.Current)
-}
-
 // number returns a number of the summary, or nil if the summary lacks it.
 func (s *snapshot) number(key string) *int64 {
 	if s == nil {

@@ -204,7 +204,6 @@ func exchange(ctx context.Context, v *visit, form url.Values) (session, error) {
 type loginPage struct {
 	back    string
 	why     string // why the visitor is asked again
-	isKeys  bool
 	channel channel
 }
 

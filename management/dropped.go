@@ -198,18 +198,19 @@ func (s *server) endDropped(end func(Dropped, context.Context, catalog.DroppedNa
 // tellDropped adds to the error for a table or view that does not exist when it was dropped, and
 // how it comes back, if the caller may know that. r names the object by its parameters.
 func (s *server) tellDropped(r *http.Request, failure error) error {
-	switch moorage.KindOf(failure) {
-	case moorage.KindNoSuchTable, moorage.KindNoSuchView, moorage.KindNotFound:
-	default:
+	ident, kind, named := droppedNamed(web.QueryOf(r))
+	if failure == nil || !named || s.config.Dropped == nil {
 		return failure
 	}
-	ident, named := droppedNamed(web.QueryOf(r))
-	if failure == nil || !named || s.config.Dropped == nil {
+	switch missing := moorage.KindOf(failure); {
+	case missing == moorage.KindNoSuchTable, missing == moorage.KindNoSuchView:
+	case missing == moorage.KindNotFound && kind == "": // of an object of any kind
+	default:
 		return failure
 	}
 	of := catalog.DroppedListing{Warehouse: ident.Warehouse, Namespace: ident.Namespace, Name: ident.Name}
 	rows, _, err := s.config.Dropped(web.CallerOf(r), nil).List(r.Context(), of, moorage.Page{Limit: 1})
-	if err != nil || len(rows) == 0 {
+	if err != nil || len(rows) == 0 || kind != "" && rows[0].Kind != kind {
 		return failure
 	}
 	text := fmt.Sprintf("%s. It was dropped at %s", moorage.MessageOf(failure), rows[0].At.UTC().Format(time.RFC3339))
@@ -223,19 +224,22 @@ func (s *server) tellDropped(r *http.Request, failure error) error {
 }
 
 // droppedNamed returns the table or view that parameters name: by a path, or by a namespace and a
-// name.
-func droppedNamed(q web.Query) (ident moorage.Identifier, named bool) {
+// name. A path names an object of any kind, so kind is then empty.
+func droppedNamed(q web.Query) (ident moorage.Identifier, kind string, named bool) {
 	object, unnamed, err := objectNamed(q)
 	if unnamed == nil && err == nil && object.Table+object.View != "" {
+		if kind = registry.ItemTable; object.View != "" {
+			kind = registry.ItemView
+		}
 		return moorage.Identifier{
 			Warehouse: object.Warehouse, Namespace: object.Namespace, Name: object.Table + object.View,
-		}, true
+		}, kind, true
 	}
 	warehouse, _, _ := q.Text("warehouse")
 	path, err := levelsOf(q, "path")
 	last := len(path) - 1
 	if err != nil || last < 1 {
-		return ident, false
+		return ident, "", false
 	}
-	return moorage.Identifier{Warehouse: warehouse, Namespace: path[:last], Name: path[last]}, true
+	return moorage.Identifier{Warehouse: warehouse, Namespace: path[:last], Name: path[last]}, "", true
 }

@@ -105,13 +105,23 @@ func TestDroppedOperations(t *testing.T) {
 // comes back.
 func TestMissingTellsOfTheDrop(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]string{
-		"/object?warehouse=w&path=sales%1Forders":             "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop sales.orders",
-		"/labels?warehouse=w&namespace=sales&table=orders":    "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop sales.orders",
-		"/protection?warehouse=w&namespace=sales&view=orders": "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop sales.orders",
-		"/object?warehouse=w&path=sales":                      `"the words"`,
+	const told, plain = "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop sales.orders", `"the words"`
+	for _, c := range []struct {
+		path string
+		kind moorage.Kind
+		want string
+	}{
+		{"/object?warehouse=w&path=sales%1Forders", moorage.KindNotFound, told},
+		{"/labels?warehouse=w&namespace=sales&table=orders", moorage.KindNoSuchTable, told},
+		{"/protection?warehouse=w&namespace=sales&table=orders", moorage.KindNoSuchTable, told},
+		{"/object?warehouse=w&path=sales", moorage.KindNotFound, plain},
+		// The dropped object is a table.
+		{"/protection?warehouse=w&namespace=sales&view=orders", moorage.KindNoSuchView, plain},
+		// Something else is missing, and the table is live.
+		{"/labels?warehouse=w&namespace=sales&table=orders", moorage.KindNotFound, plain},
 	} {
-		failing, f := &fake{fail: moorage.Errorf(moorage.KindNotFound, "the words")}, &fake{}
+		path, want := c.path, c.want
+		failing, f := &fake{fail: moorage.Errorf(c.kind, "the words")}, &fake{}
 		config := configOf(failing)
 		config.Dropped = func(moorage.Caller, *catalog.Key) Dropped { return fakeDropped{f, nil} }
 		if w := send(newServer(t, config), "GET", base+path, ""); w.Code != 404 || !strings.Contains(w.Body.String(), want) {

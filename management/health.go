@@ -73,6 +73,8 @@ func commandFor(remedy browse.Remedy, ident moorage.Identifier) string {
 	case browse.RemedyPartitions:
 		return fmt.Sprintf("ALTER TABLE %s.%s REPLACE PARTITION FIELD days(COLUMN) WITH months(COLUMN)", sparkCatalog,
 			sqlName(ident))
+	case browse.RemedyLocation:
+		return "moorage warehouse change " + moorage.ShellWord(ident.Warehouse) + " --allow-location LOCATION"
 	case browse.RemedyRollback:
 		return "moorage rollback " + moorage.ShellWord(personName(ident)) + " now~1"
 	}

@@ -118,6 +118,7 @@ func TestKindsAreFormat1(t *testing.T) {
 		"internal", "bad request", "illegal argument", "validation", "not authorized", "forbidden", "no such warehouse", "no such namespace",
 		"no such table", "no such view", "not found", "unsupported", "already exists", "namespace not empty", "commit failed", "unprocessable",
 		"too large", "too many requests", "unavailable", "commit state unknown", "precondition failed", "gone",
+		"not shown",
 	}
 	for _, word := range words {
 		var kind moorage.Kind

@@ -242,7 +242,7 @@ func goldenValues() map[string][2]registry.Value {
 }
 
 func goldenFile(name string) string {
-	return filepath.Join("testdata", fmt.Sprintf("format-%d", registry.FormatVersion), name+".json")
+	return filepath.Join("testdata", fmt.Sprintf("format-%d", registry.FormatFirst), name+".json")
 }
 
 // TestEncodeIsTheFormat holds the codec against files: they are what stores of the present format

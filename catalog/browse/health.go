@@ -58,6 +58,7 @@ const (
 	RemedyManifests         // writing the manifests again
 	RemedyPartitions        // a partition spec with fewer values
 	RemedyRollback          // going back to a version whose files are there
+	RemedyLocation          // allowing the warehouse the location of the files
 )
 
 // Symptom is what Health found about one aspect of a table.
@@ -189,10 +190,14 @@ func (f *facts) judge() []Symptom {
 		all = append(all, f.judgeCrowded(), f.judgeLone())
 	}
 	if f.unreadable != nil {
-		all = append(all, Symptom{
+		unreadable := Symptom{
 			Severity: SeverityBad, What: "unreadable", Remedy: RemedyRollback,
 			Fact: moorage.OneLine(f.unreadable.Error()),
-		})
+		}
+		if errors.Is(f.unreadable, storage.ErrOutside) || errors.Is(f.unreadable, storage.ErrLocation) {
+			unreadable.Remedy = RemedyLocation // the files may be there
+		}
+		all = append(all, unreadable)
 	}
 	if unread := f.outside + f.encrypted; unread > 0 {
 		all = append(all, Symptom{
@@ -300,9 +305,13 @@ func (f *facts) judgeManifests() Symptom {
 	if f.manifests == 0 {
 		return s
 	}
-	mean := f.manifestBytes / f.manifests
-	s.Fact += ", mean " + moorage.SizeOf(uint64(mean))
-	if f.manifests > manifestsMax || f.manifests >= filesMin && mean < manifestBytesMin {
+	areSmall := false
+	if f.manifestBytes >= 0 {
+		mean := f.manifestBytes / f.manifests
+		s.Fact += ", mean " + moorage.SizeOf(uint64(mean))
+		areSmall = f.manifests >= filesMin && mean < manifestBytesMin
+	}
+	if f.manifests > manifestsMax || areSmall {
 		s.Severity, s.Remedy = SeverityWarn, RemedyManifests
 	}
 	return s

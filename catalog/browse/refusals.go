@@ -17,9 +17,10 @@ import (
 const refusalsSlack = time.Minute
 
 // Refusals returns at most limit commits that this node refused, the newest first: of a table or
-// view, or of all that are in a namespace or warehouse. The caller needs access.Describe on it. The
-// reason of another caller's refusal is there only if the commit conflicted with another one: other
-// reasons can name what only that caller may see.
+// view, or of all that are in a namespace or warehouse. The caller needs access.Describe on it.
+// Reasons of refusals can name what the caller may not see. So the reason of another caller's
+// refusal is there only if the commit conflicted with another one, and if the object still has the
+// name that it had.
 //
 // Errors: the errors for missing and hidden objects.
 func (b *Browse) Refusals(ctx context.Context, kind access.Kind, ident moorage.Identifier, limit int) (
@@ -49,7 +50,11 @@ func (b *Browse) refusals(ctx context.Context, kind access.Kind, ident moorage.I
 		}
 		all := b.activity.RefusalsOf(found.Pointer.ID, b.now())
 		for i := range all {
-			all[i].Of.Ident = ident // the caller may not see the namespace of an earlier name
+			r := &all[i]
+			if !r.Of.Ident.Equal(ident) && r.Caller != b.caller.Name {
+				r.Reason = "" // it can have the earlier name
+			}
+			r.Of.Ident = ident // the caller may not see the namespace of an earlier name
 		}
 		return all[:min(limit, len(all))], nil
 	}

@@ -75,6 +75,23 @@ func TestRefusalsOfContainers(t *testing.T) {
 			t.Errorf("%s sees %+v, %v", caller, found, err)
 		}
 	}
+	requirements, err := jsontext.Check([]byte(`[{"type":"assert-table-uuid","uuid":"00000000-0000-4000-8000-000000000000"}]`))
+	testkit.Must(t, err)
+	decoded, err := metadata.DecodeRequirements(requirements)
+	testkit.Must(t, err)
+	if _, err := c.Commit(ctx, of, catalog.CommitRequest{Requirements: decoded}); moorage.KindOf(err) != moorage.KindCommitFailed {
+		t.Fatalf("a wrong uuid: %v", err)
+	}
+	moved := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "moved"}
+	for _, name := range []moorage.Identifier{of, moved} {
+		if name.Name == "moved" {
+			testkit.Must(t, c.RenameTable(ctx, of, moved))
+		}
+		found, err := made.As(moorage.Caller{Name: "bob"}).Browse().Refusals(ctx, access.Table, name, 100)
+		if err != nil || len(found) != 3 || (found[0].Reason != "") != (name.Name == "t") {
+			t.Errorf("the refusals of %s: %+v, %v; a reason can have the earlier name", name, found, err)
+		}
+	}
 	now = now.Add(25 * time.Hour)
 	count(access.Warehouse, 0)
 }

@@ -142,6 +142,7 @@ func (f *facts) readHead(ctx context.Context, now func() time.Time, look *deepLo
 		f.encrypted++
 		return nil
 	case head.ManifestList == "": // format version 1 allows a snapshot without a list
+		f.manifestBytes = metadata.Unsaid
 		for _, path := range head.Manifests {
 			f.manifests++
 			if err := f.read(ctx, now, look, manifests.Listed{Manifest: manifests.Unlisted(path)}); err != nil {

@@ -59,12 +59,15 @@ func (c *Claims) PlanEnd(ctx context.Context, record registry.Record, pointer re
 	if record.State == registry.StatePurging && pointer.Task.IsZero() { // its purge was cancelled
 		ending.How = registry.EndedForget
 	}
-	claimed, err := c.ledger.Get(ctx, append(claimKeys(pointer), pointer.DroppedKey(record.State))...)
+	keys := append(claimKeys(pointer), pointer.DroppedKey(record.State), registry.ScheduleKey(pointer.ID),
+		registry.MaintenancePolicyKey(registry.TableScope(pointer.ID)))
+	records, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return end, err
 	}
-	dropped := claimed[len(claimed)-1]
-	conditions, deletes, err := c.release(ctx, pointer, ending, claimed[:len(claimed)-1])
+	claimed := records[:len(records)-3]
+	dropped, schedule, maintained := records[len(claimed)], records[len(claimed)+1], records[len(claimed)+2]
+	conditions, deletes, err := c.release(ctx, pointer, ending, claimed)
 	if err != nil {
 		return end, err
 	}
@@ -72,7 +75,7 @@ func (c *Claims) PlanEnd(ctx context.Context, record registry.Record, pointer re
 	if err != nil {
 		return end, err
 	}
-	required, kept, err := c.EndMaintenance(ctx, pointer.ID)
+	required, kept, err := c.endMaintenance(ctx, pointer.ID, schedule, maintained)
 	if err != nil {
 		return end, err
 	}

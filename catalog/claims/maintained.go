@@ -8,15 +8,21 @@ import (
 )
 
 // EndMaintenance returns the conditions and writes that remove all maintenance records of a pointer
-// that ends: its policy, its schedule with due and blocked entries, its jobs and its runs. The
-// files of a job stay for a while after its record is removed.
+// that ends now: see endMaintenance.
 func (c *Claims) EndMaintenance(ctx context.Context, id registry.ID) (
 	conditions []registry.Condition, writes []registry.Write, err error) {
 	records, err := c.ledger.Get(ctx, registry.ScheduleKey(id), registry.MaintenancePolicyKey(registry.TableScope(id)))
 	if err != nil {
 		return nil, nil, err
 	}
-	schedule, policy := records[0], records[1]
+	return c.endMaintenance(ctx, id, records[0], records[1])
+}
+
+// endMaintenance returns the conditions and writes that remove all maintenance records of a pointer
+// that ends: its policy, its schedule with due and blocked entries, its jobs and its runs. The
+// files of a job stay for a while after its record is removed.
+func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, schedule, policy registry.Record) (
+	conditions []registry.Condition, writes []registry.Write, err error) {
 	jobs, err := c.ledger.List(ctx, registry.TableJob, registry.JobPrefix(id), "", ledger.ScanPage)
 	if err != nil {
 		return nil, nil, err

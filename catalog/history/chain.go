@@ -136,11 +136,11 @@ func (c *chain) resume(ctx context.Context, id registry.ID) (change registry.Cha
 	return change, err
 }
 
-// FileAfter returns the metadata file that a live table or view had after the latest change whose
-// id begins with prefix. It is empty if there is no such change among the last 1,000. A whole id is
-// found without the changes after it.
+// FileAfter returns the metadata file that a live table or view had after the change whose id begins
+// with prefix. It is empty if there is no such change among the last FilesMax. A whole id is found
+// without the changes after it.
 //
-// Errors: KindUnavailable.
+// Errors: KindBadRequest if several of these changes begin so; KindUnavailable.
 func (f *Feed) FileAfter(ctx context.Context, found *directory.Found, prefix string) (location string, err error) {
 	c := chain{
 		ledger: f.config.Ledger, id: found.Pointer.ID, key: found.Record.Key,
@@ -150,20 +150,32 @@ func (f *Feed) FileAfter(ctx context.Context, found *directory.Found, prefix str
 	if whole.UnmarshalText([]byte(prefix)) == nil {
 		c.next, c.pointer = whole, registry.Pointer{}
 	}
-	for range filesMax {
+	isWhole := !whole.IsZero()
+	for range FilesMax {
 		change, ok, err := c.step(ctx)
 		if err != nil || !ok {
-			return "", err
+			return location, err
 		}
-		if item, ok := change.ItemOf(c.id); ok && strings.HasPrefix(change.ID.String(), prefix) {
-			return item.PointerAfter().MetadataLocation, nil
+		item, ok := change.ItemOf(c.id)
+		if !ok || !strings.HasPrefix(change.ID.String(), prefix) {
+			if isWhole {
+				return "", nil
+			}
+			continue
+		}
+		if location != "" {
+			return "", moorage.Errorf(moorage.KindBadRequest,
+				"Several changes have an id that begins with %s: give more of its digits", prefix)
+		}
+		if location = item.PointerAfter().MetadataLocation; isWhole {
+			return location, nil
 		}
 	}
-	return "", nil
+	return location, nil
 }
 
-// filesMax bounds how many changes FileAfter reads.
-const filesMax = 1000
+// FilesMax bounds how many changes FileAfter reads.
+const FilesMax = 200
 
 // eventsIn returns the events of the object in a change. The first grant on an object writes its
 // record too, and has no event here: the feed has the events of all grants.

@@ -168,10 +168,8 @@ func (w *walk) takeDropped(ctx context.Context, record registry.Record, pointer 
 	switch {
 	case record.State == registry.StatePurging:
 		object.State, object.Purge = ObjectPurging, PurgeBegun
-	case pointer.PurgeWaits():
+	case !pointer.Task.IsZero(): // until a worker begins it
 		object.Purge, object.EndsAt = PurgeWaiting, pointer.PurgeAt()
-	case !pointer.Task.IsZero():
-		object.Purge = PurgeBegun
 	default:
 		object.Purge, object.EndsAt = PurgeNone, pointer.Since.Add(w.config.UndropWindow)
 	}

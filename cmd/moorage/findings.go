@@ -124,7 +124,6 @@ func (f nodeFacts) clock() client.Finding {
 }
 
 func (f nodeFacts) log() client.Finding {
-	const day = 24 * time.Hour
 	finding := client.Finding{
 		Level: client.LevelOK, What: "changes",
 		Fact: fmt.Sprintf("kept for %s; the oldest is of %s ago", f.retention, f.logAge.Round(time.Minute)),

@@ -86,7 +86,7 @@ func TestLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := dump(t, s)
-	golden := filepath.Join("testdata", fmt.Sprintf("layout-v%d.golden", registry.FormatVersion))
+	golden := filepath.Join("testdata", fmt.Sprintf("layout-v%d.golden", registry.FormatFirst))
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
