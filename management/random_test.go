@@ -46,7 +46,7 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("seed", 0, "seed of the random requests; 0: a new one each time")
-	roundsFlag = flag.Int("rounds", 4, "on how many stores the random requests work, 500 requests each")
+	roundsFlag = flag.Int("rounds", 2, "on how many stores the random requests work, 500 requests each")
 )
 
 // requestsEach is how many requests a store gets.
