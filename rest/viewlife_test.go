@@ -223,7 +223,8 @@ func TestTablesAreNoViews(t *testing.T) {
 	if tables, views := w.page(pathTables).names(), w.page(pathViews).names(); !slices.Equal(tables, []string{"t", "u"}) || !slices.Equal(views, []string{"view", "view2"}) {
 		t.Errorf("listed are the tables %q and the views %q", tables, views)
 	}
-	// Once it is gone, its name is free for the other. Its place is not: it can come back, as what it was.
+	// Once it is gone, its name is free for the other. Its place is not: it can come back, as what
+	// it was.
 	for i, row := range []struct{ path, list, create, back string }{
 		{pathView, pathTables, `{"name":"view","schema":` + schemaJSON + `}`, pathRegisterView},
 		{pathTables + "/u", pathViews, viewJSON("u"), pathRegister},

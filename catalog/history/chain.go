@@ -136,9 +136,9 @@ func (c *chain) resume(ctx context.Context, id registry.ID) (change registry.Cha
 	return change, err
 }
 
-// FileAfter returns the metadata file that a live table or view had after the change whose id begins
-// with prefix. It is empty if there is no such change among the last FilesMax. A whole id is found
-// without the changes after it.
+// FileAfter returns the metadata file that a live table or view had after the change whose id
+// begins with prefix. It is empty if there is no such change among the last FilesMax. A whole id is
+// found without the changes after it.
 //
 // Errors: KindBadRequest if several of these changes begin so; KindUnavailable.
 func (f *Feed) FileAfter(ctx context.Context, found *directory.Found, prefix string) (location string, err error) {
