@@ -213,7 +213,7 @@ def test_position_deletes(iceberg, catalog_server, query, namespace):
     assert shown.assert_as_pyiceberg(catalog_server, table, f"{namespace}.t", snapshot=table.snapshots()[0].snapshot_id) == 150
 
 
-def test_files_of_another_writer(iceberg, catalog_server, namespace, tmp_path):
+def test_files_of_another_writer(iceberg, catalog_server, namespace):
     """Files without field ids, of many encodings, that were added to a table: they are read by its name mapping."""
     schema = Schema(
         NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), NestedField(3, "x", DoubleType()),
@@ -235,7 +235,8 @@ def test_files_of_another_writer(iceberg, catalog_server, namespace, tmp_path):
             {"row_group_size": 7, "data_page_size": 64, "write_page_checksum": True, "data_page_version": "2.0"},
         ]
     ):
-        path = f"{table.location().removeprefix('file://').removeprefix('file:')}/added-{number}.parquet"
-        pq.write_table(rows, path, **options)
-        table.add_files([path if table.location().startswith("/") else f"file://{path}"])
+        path = f"{table.location()}/added-{number}.parquet"
+        with table.io.new_output(path).create() as out:
+            pq.write_table(rows, out, **options)
+        table.add_files([path])
     assert shown.assert_as_pyiceberg(catalog_server, table, f"{namespace}.t") == 123
