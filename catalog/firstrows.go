@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"fmt"
 
 	"moorage"
 	"moorage/catalog/documents"
@@ -14,8 +15,10 @@ import (
 type RowsRequest struct {
 	rows.Request
 
-	// Of is the branch, tag or snapshot id that is read. Empty: main.
-	Of string
+	// Ref is the branch or tag that is read. Empty: main.
+	Ref string
+	// Snapshot is the id of the snapshot that is read instead of Ref. It may be nil.
+	Snapshot *int64
 }
 
 // FirstRows is an answer with rows.
@@ -25,8 +28,8 @@ type FirstRows = rows.Result
 // storage, so the caller needs access.Read on the table. Only files within the table's claims are
 // read.
 //
-// Errors: the errors of LoadTable and of rows.Reader.Read; KindNotFound if there is no branch, tag
-// or snapshot of that name.
+// Errors: the errors of LoadTable and of rows.Reader.Read; KindNotFound if there is no such
+// branch, tag or snapshot.
 func (c *Catalog) Rows(ctx context.Context, ident moorage.Identifier, asked RowsRequest) (FirstRows, error) {
 	const op = "catalog.Rows"
 	loaded, err := c.presentVersion(ctx, gate.ReadRows, ident)
@@ -34,10 +37,15 @@ func (c *Catalog) Rows(ctx context.Context, ident moorage.Identifier, asked Rows
 		return FirstRows{}, moorage.Annotate(op, ident.String(), err)
 	}
 	document := loaded.Document.(*metadata.Document)
-	scan, found := document.Scan(asked.Of)
+	scan, found := document.Scan(asked.Ref)
+	what := fmt.Sprintf("branch or tag %.200q", asked.Ref)
+	if asked.Snapshot != nil {
+		scan, found = document.ScanSnapshot(*asked.Snapshot)
+		what = fmt.Sprintf("snapshot %d", *asked.Snapshot)
+	}
 	if !found {
 		return FirstRows{}, moorage.Annotate(op, ident.String(), moorage.Errorf(moorage.KindNotFound,
-			"The table has no branch, tag or snapshot %.200q, or its schema was removed", asked.Of))
+			"The table has no %s, or its schema was removed", what))
 	}
 	mapping, _ := document.Property("schema.name-mapping.default")
 	read, err := c.rows.Read(ctx, rows.Table{

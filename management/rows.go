@@ -39,16 +39,17 @@ func (s *server) readRows(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	ref, hasRef := texts["ref"]
-	snapshot, hasSnapshot := texts["snapshot"]
-	switch {
-	case hasRef && hasSnapshot:
-		return moorage.Errorf(moorage.KindBadRequest, "Only one of ref and snapshot can be given")
-	case hasSnapshot:
-		if _, err := strconv.ParseInt(snapshot, 10, 64); err != nil {
-			return moorage.Errorf(moorage.KindBadRequest, "Invalid snapshot %.20q: it is not a number", snapshot)
+	asked.Ref = ref
+	if text, given := texts["snapshot"]; given {
+		if hasRef {
+			return moorage.Errorf(moorage.KindBadRequest, "Only one of ref and snapshot can be given")
 		}
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return moorage.Errorf(moorage.KindBadRequest, "Invalid snapshot %.20q: it is not a number", text)
+		}
+		asked.Snapshot = &id
 	}
-	asked.Of = ref + snapshot
 	if text := texts["columns"]; text != "" {
 		separator := ","
 		if strings.Contains(text, moorage.LevelSeparator) { // names can have commas

@@ -71,7 +71,11 @@ func (f fakeVersions) Rollback(_ context.Context, ident moorage.Identifier, aske
 func (f fakeVersions) Rows(_ context.Context, ident moorage.Identifier, asked catalog.RowsRequest) (read catalog.FirstRows, err error) {
 	read.SnapshotID, read.Width, read.Rows = 7, 2, []json.RawMessage{json.RawMessage(`[1,{"a":null}]`)}
 	read.Columns = []rows.Column{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "s", Type: "struct<a: int>"}}
-	return read, f.call("Rows " + ident.Warehouse + "." + ident.String() + " " + fmt.Sprint(asked.Of, asked.Limit, asked.Columns))
+	of := "ref " + asked.Ref
+	if asked.Snapshot != nil {
+		of += fmt.Sprint(" snapshot ", *asked.Snapshot)
+	}
+	return read, f.call(fmt.Sprintf("Rows %s.%s %s limit %d %v", ident.Warehouse, ident, of, asked.Limit, asked.Columns))
 }
 
 // The operations on versions call the catalog with what the request names, and answer what the file
@@ -84,9 +88,9 @@ func TestVersions(t *testing.T) {
 		{"GET", "/metadata?version=now~3&" + of, "", "LoadVersion w.a.b.t now~3", `"table-uuid"`},
 		{"GET", "/diff?" + of, "", "Diff w.a.b.t now~1 now", `"format-version":[2,3]`},
 		{"GET", "/diff?from=2h&to=7.metadata.json&" + of, "", "Diff w.a.b.t 2h 7.metadata.json", `"removed":{"a":"1"}`},
-		{"GET", "/rows?" + of, "", "Rows w.a.b.t 20 []", `"rows":[[1,{"a":null}]]`},
-		{"GET", "/rows?ref=eod&limit=3&columns=a,b&" + of, "", "Rows w.a.b.t eod3 [a b]", `"columns-in-all":2`},
-		{"GET", "/rows?snapshot=-7&columns=a,b%1Fc&" + of, "", "Rows w.a.b.t -720 [a,b c]", `"complete":false`},
+		{"GET", "/rows?" + of, "", "Rows w.a.b.t ref  limit 20 []", `"rows":[[1,{"a":null}]]`},
+		{"GET", "/rows?ref=eod&limit=3&columns=a,b&" + of, "", "Rows w.a.b.t ref eod limit 3 [a b]", `"columns-in-all":2`},
+		{"GET", "/rows?snapshot=-7&columns=a,b%1Fc&" + of, "", "Rows w.a.b.t ref  snapshot -7 limit 20 [a,b c]", `"complete":false`},
 		{"POST", "/rollback?" + of, `{"to":"eod","ref":"audit","parts":["all"]}`, "Rollback w.a.b.t eod", `"updates":[]`},
 	} {
 		f := &fake{}

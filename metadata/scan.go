@@ -15,35 +15,52 @@ type Scan struct {
 	Identity map[int][]int
 }
 
-// Scan returns what a reader of a branch, a tag or a snapshot needs. An empty name is the branch
-// main. A branch is read in the current schema, a tag and a snapshot in the schema of the snapshot.
-// found is false if there is no branch, tag or snapshot of that name, or if its schema was removed.
+// Scan returns what a reader of a branch or a tag needs. An empty name is the branch main. A branch
+// is read in the current schema, and a tag in the schema of its snapshot. found is false if there
+// is no branch or tag of that name, or if its schema was removed.
 //
 // Source: Java SnapshotUtil.schemaFor.
-func (d *Document) Scan(name string) (scan Scan, found bool) {
+func (d *Document) Scan(ref string) (scan Scan, found bool) {
 	if d.canonical != nil { // an old document may have its schema elsewhere
-		return d.canonical.Scan(name)
+		return d.canonical.Scan(ref)
 	}
-	id, isBranch := int64(0), true
-	switch named := d.ref(name); {
+	switch named := d.ref(ref); {
 	case named != nil:
-		id, isBranch = named.snapshotID, !named.tag
-	case name == "" || name == mainBranch:
-		if id, found = d.CurrentSnapshotID(); !found {
+		return d.scan(named.snapshotID, !named.tag)
+	case ref == "" || ref == mainBranch:
+		id, hasSnapshot := d.CurrentSnapshotID()
+		if !hasSnapshot {
 			id = noSnapshot
 		}
-	default:
-		if id, found = d.SnapshotCalled(name); !found {
-			return scan, false
-		}
-		isBranch = false
+		return d.scan(id, true)
 	}
+	return scan, false
+}
+
+// ScanSnapshot returns what a reader of the snapshot with an id needs, whatever branches and tags
+// are called. It is read in its own schema. found is false if there is no such snapshot, or if its
+// schema was removed.
+//
+// Source: Java SnapshotUtil.schemaFor.
+func (d *Document) ScanSnapshot(id int64) (scan Scan, found bool) {
+	if d.canonical != nil {
+		return d.canonical.ScanSnapshot(id)
+	}
+	if !d.HasSnapshot(id) {
+		return scan, false
+	}
+	return d.scan(id, false)
+}
+
+// scan returns what a reader of a snapshot needs, in the table's current schema or in its own. The
+// id noSnapshot is for a table without rows.
+func (d *Document) scan(id int64, isCurrentSchema bool) (scan Scan, found bool) {
 	scan.SchemaID = d.currentSchemaID
 	if i, ok := d.snapshotAt.find(d.arrays[snapshots], id); ok {
 		read := d.snapshot(d.arrays[snapshots].at(i))
 		exported := read.export()
 		scan.Snapshot = &exported
-		if !isBranch && read.schemaID.given {
+		if !isCurrentSchema && read.schemaID.given {
 			scan.SchemaID = int(read.schemaID.value)
 		}
 	} else if id != noSnapshot {

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -10,18 +11,37 @@ import (
 
 // binder connects the fields of a schema with the columns of one data file.
 type binder struct {
+	alive    func() error // returns an error if binding should end
 	file     dataFile
 	opened   *parquet.File
-	ids      map[*parquet.Node]int // of the nodes that have an id
-	identity []int                 // columns whose values can be in the partition only
+	ids      map[*parquet.Node]int          // of the nodes that have an id
+	groups   map[*parquet.Node]childrenByID // of the groups that were looked at
+	identity map[int]bool                   // columns whose values can be in the partition only
+	leaves   int                            // columns of the file that are read
 }
 
-// bind returns the reader of the rows of a file.
-func (s *scan) bind(opened *parquet.File, file dataFile) (*rowCell, error) {
-	b := &binder{file: file, opened: opened, ids: make(map[*parquet.Node]int)}
-	var known bool
-	if b.identity, known = s.table.Identity[file.spec]; !known {
+// childrenByID are the children of a group by their ids.
+type childrenByID struct {
+	nodes map[int]*parquet.Node
+	// twice are the ids that several children have.
+	twice map[int]bool
+	// hasAll reports whether each child has an id.
+	hasAll bool
+}
+
+// bind returns the reader of the rows of a file. The schema and the file can have tens of thousands
+// of columns each.
+func (s *scan) bind(ctx context.Context, opened *parquet.File, file dataFile) (*rowCell, error) {
+	identity, known := s.table.Identity[file.spec]
+	if !known {
 		return nil, notShown("the file %s has the partition spec %d, which the table lacks", file.Path, file.spec)
+	}
+	b := &binder{
+		alive: ctx.Err, file: file, opened: opened, ids: make(map[*parquet.Node]int),
+		groups: make(map[*parquet.Node]childrenByID), identity: make(map[int]bool, len(identity)),
+	}
+	for _, id := range identity {
+		b.identity[id] = true
 	}
 	switch {
 	case opened.HasIDs:
@@ -30,11 +50,11 @@ func (s *scan) bind(opened *parquet.File, file dataFile) (*rowCell, error) {
 		return nil, notShown("the columns of the file %s have no field ids, and the table has no "+
 			"schema.name-mapping.default", file.Path)
 	default:
-		mapping, err := parseMapping(s.table.NameMapping)
+		names, err := parseMapping(s.table.NameMapping)
 		if err != nil {
 			return nil, err
 		}
-		b.mapIDs(opened.Root, mapping)
+		b.mapIDs(opened.Root, parquet.None, names)
 	}
 	row := &rowCell{}
 	for _, f := range s.fields {
@@ -65,26 +85,50 @@ func (b *binder) refuse(f schema.Field, format string, arguments ...any) error {
 
 // field returns the reader of a field that is in the group.
 func (b *binder) field(f schema.Field, group *parquet.Node) (cell, error) {
-	var found *parquet.Node
-	hasAll := true
+	if err := b.alive(); err != nil {
+		return nil, err
+	}
+	children := b.childrenOf(group)
+	found := children.nodes[f.ID]
+	switch {
+	case children.twice[f.ID]:
+		return nil, b.refuse(f, "is there twice")
+	case found != nil:
+		return b.at(f, found)
+	case !children.hasAll && b.opened.HasIDs:
+		return nil, b.refuse(f, "cannot be told from columns without field ids")
+	}
+	return b.missing(f)
+}
+
+// childrenOf returns the children of a group by their ids.
+func (b *binder) childrenOf(group *parquet.Node) childrenByID {
+	if known, ok := b.groups[group]; ok {
+		return known
+	}
+	children := childrenByID{make(map[int]*parquet.Node, len(group.Children)), make(map[int]bool), true}
 	for _, n := range group.Children {
 		id, hasID := b.ids[n]
 		switch {
 		case !hasID:
-			hasAll = false
-		case id == f.ID && found != nil:
-			return nil, b.refuse(f, "is there twice")
-		case id == f.ID:
-			found = n
+			children.hasAll = false
+		case children.nodes[id] != nil:
+			children.twice[id] = true
+		default:
+			children.nodes[id] = n
 		}
 	}
-	switch {
-	case found != nil:
-		return b.at(f, found)
-	case !hasAll && b.opened.HasIDs:
-		return nil, b.refuse(f, "cannot be told from columns without field ids")
+	b.groups[group] = children
+	return children
+}
+
+// column returns the column of the file at n, for the field f.
+func (b *binder) column(f schema.Field, n *parquet.Node) (*parquet.Column, error) {
+	if b.leaves++; b.leaves > leavesMax {
+		return nil, b.refuse(f, "would be read with %d others, and at most %d are read. Name fewer columns", leavesMax,
+			leavesMax)
 	}
-	return b.missing(f)
+	return b.opened.Column(n), nil
 }
 
 // missing returns the reader of a field that the file lacks.
@@ -92,7 +136,7 @@ func (b *binder) field(f schema.Field, group *parquet.Node) (cell, error) {
 // Source: table specification, "Column Projection".
 func (b *binder) missing(f schema.Field) (cell, error) {
 	switch {
-	case slices.Contains(b.identity, f.ID):
+	case b.identity[f.ID]:
 		return nil, b.refuse(f, "has its value in the partition only, which this server does not read")
 	case f.Default != "" && (f.Type.Fields != nil || !f.IsDefault):
 		return nil, b.refuse(f, "is missing, and its initial-default is not a value of its type")
@@ -124,7 +168,8 @@ func (b *binder) at(f schema.Field, n *parquet.Node) (cell, error) {
 	if err != nil {
 		return nil, b.refuse(f, "%v", err)
 	}
-	return &valueCell{column: b.opened.Column(n), show: show}, nil
+	column, err := b.column(f, n)
+	return &valueCell{column: column, show: show}, err
 }
 
 func (b *binder) structAt(f schema.Field, n *parquet.Node) (cell, error) {
@@ -148,9 +193,10 @@ func (b *binder) structAt(f schema.Field, n *parquet.Node) (cell, error) {
 	if marker == nil {
 		return nil, b.refuse(f, "is a group without columns")
 	}
-	s.marker = b.opened.Column(marker)
+	var err error
+	s.marker, err = b.column(f, marker)
 	s.columns = []*parquet.Column{s.marker}
-	return s, nil
+	return s, err
 }
 
 // firstColumn returns the first column in a group, or nil.

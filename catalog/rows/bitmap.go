@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"moorage/catalog/rows/parquet"
 )
 
 // bitmap is a set of 64-bit numbers. It keeps the form in which the numbers are stored: a file of a
@@ -16,6 +18,7 @@ import (
 type bitmap struct {
 	containers []container // by key
 	count      uint64
+	held       int // bytes of memory that the containers take
 }
 
 // container has the numbers that begin with the same 48 bits.
@@ -40,40 +43,53 @@ const (
 	bitsBytes     = 8192
 	noOffsetsMax  = 4 // bitmaps with runs and fewer containers have no offsets
 	containersMax = 1 << 16
+	// containerBytes is how much memory a container takes. In a file it can have 10 bytes.
+	containerBytes = 40
 )
 
 var errBitmap = errors.New("the bitmap is damaged")
 
-// readBitmap reads a bitmap, which must end with raw. The result shares memory with raw.
-func readBitmap(raw []byte) (*bitmap, error) {
-	if len(raw) < 8 {
-		return nil, errBitmap
-	}
-	b, parts := &bitmap{}, binary.LittleEndian.Uint64(raw)
-	raw = raw[8:]
-	for last := int64(-1); parts > 0; parts-- {
-		if len(raw) < 4 {
-			return nil, errBitmap
-		}
-		high := binary.LittleEndian.Uint32(raw)
-		if int64(high) <= last {
-			return nil, fmt.Errorf("%w: its parts are not sorted", errBitmap)
-		}
-		last = int64(high)
-		var err error
-		if raw, err = b.readPart(uint64(high)<<16, raw[4:]); err != nil {
-			return nil, err
-		}
-	}
-	if len(raw) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes follow it", errBitmap, len(raw))
+// readBitmap reads a bitmap, which must end with raw. The result shares memory with raw, and its
+// containers are taken from memory: the caller gives back what b holds.
+func readBitmap(raw []byte, memory *parquet.Memory) (*bitmap, error) {
+	b := &bitmap{}
+	if err := b.read(raw, memory); err != nil {
+		memory.Give(b.held)
+		return nil, err
 	}
 	return b, nil
 }
 
+// read reads all parts of a bitmap.
+func (b *bitmap) read(raw []byte, memory *parquet.Memory) error {
+	if len(raw) < 8 {
+		return errBitmap
+	}
+	parts := binary.LittleEndian.Uint64(raw)
+	raw = raw[8:]
+	for last := int64(-1); parts > 0; parts-- {
+		if len(raw) < 4 {
+			return errBitmap
+		}
+		high := binary.LittleEndian.Uint32(raw)
+		if int64(high) <= last {
+			return fmt.Errorf("%w: its parts are not sorted", errBitmap)
+		}
+		last = int64(high)
+		var err error
+		if raw, err = b.readPart(uint64(high)<<16, raw[4:], memory); err != nil {
+			return err
+		}
+	}
+	if len(raw) > 0 {
+		return fmt.Errorf("%w: %d bytes follow it", errBitmap, len(raw))
+	}
+	return nil
+}
+
 // readPart reads a bitmap of 32-bit numbers, whose keys begin with high. It returns the bytes
 // behind.
-func (b *bitmap) readPart(high uint64, raw []byte) ([]byte, error) {
+func (b *bitmap) readPart(high uint64, raw []byte, memory *parquet.Memory) ([]byte, error) {
 	at := 0
 	take := func(n int) []byte {
 		if n > len(raw)-at {
@@ -108,6 +124,11 @@ func (b *bitmap) readPart(high uint64, raw []byte) ([]byte, error) {
 	if keys == nil && size > 0 || hasOffsets && take(4*size) == nil && size > 0 {
 		return nil, errBitmap
 	}
+	if err := memory.Take(size * containerBytes); err != nil {
+		return nil, err
+	}
+	b.held += size * containerBytes
+	b.containers = slices.Grow(b.containers, size)
 	for i, last := 0, -1; i < size; i++ {
 		key, count := int(binary.LittleEndian.Uint16(keys[4*i:])), int(binary.LittleEndian.Uint16(keys[4*i+2:]))+1
 		if key <= last {

@@ -2,10 +2,14 @@ package rows
 
 import (
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"moorage/catalog/rows/parquet"
 )
 
 // A bitmap has the numbers that another implementation put into it, in each of its forms.
@@ -36,7 +40,8 @@ func TestBitmap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := readBitmap(raw)
+		memory := parquet.NewMemory(1 << 30)
+		b, err := readBitmap(raw, memory)
 		if err != nil || b.count != oracle.GetCardinality() {
 			t.Fatalf("%v, %d numbers, want %d", err, b.count, oracle.GetCardinality())
 		}
@@ -48,7 +53,7 @@ func TestBitmap(t *testing.T) {
 		}
 		for range 50 {
 			if end := random.IntN(len(raw)); end < len(raw) {
-				if _, err := readBitmap(raw[:end]); err == nil {
+				if _, err := readBitmap(raw[:end], memory); err == nil {
 					t.Fatalf("%d of %d bytes were read", end, len(raw))
 				}
 			}
@@ -66,9 +71,41 @@ func TestHugeBitmap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := readBitmap(raw)
+	b, err := readBitmap(raw, parquet.NewMemory(1<<30))
 	if err != nil || b.count != 1<<33 || !b.has(1<<33-1) || b.has(1<<33) {
 		t.Errorf("%v: %d numbers", err, b.count)
+	}
+}
+
+// The containers of a bitmap are counted, and given back if it cannot be read. A container of 10
+// bytes in a file takes 40 in memory.
+func TestBitmapMemory(t *testing.T) {
+	t.Parallel()
+	oracle := roaring64.New()
+	for n := range uint64(1000) {
+		oracle.Add(n << 16)
+	}
+	raw, err := oracle.ToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := int(reflect.TypeFor[container]().Size()); size > containerBytes {
+		t.Errorf("a container takes %d bytes, and %d are counted", size, containerBytes)
+	}
+	memory := parquet.NewMemory(1000*containerBytes + 100)
+	b, err := readBitmap(raw, memory)
+	if err != nil || b.held != 1000*containerBytes {
+		t.Fatalf("a bitmap of 1000 containers: %v", err)
+	}
+	if _, err := readBitmap(raw, memory); !errors.Is(err, parquet.ErrTooLarge) {
+		t.Errorf("a second one: %v", err)
+	}
+	memory.Give(b.held)
+	if _, err := readBitmap(raw[:len(raw)-1], memory); !errors.Is(err, errBitmap) {
+		t.Errorf("a truncated one: %v", err)
+	}
+	if _, err := readBitmap(raw, memory); err != nil {
+		t.Errorf("after the others: %v", err)
 	}
 }
 
@@ -79,7 +116,7 @@ func FuzzBitmap(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		b, err := readBitmap(raw)
+		b, err := readBitmap(raw, parquet.NewMemory(1<<20))
 		if err != nil {
 			return
 		}

@@ -97,23 +97,30 @@ func nextValue(c *parquet.Column) (parquet.Value, error) {
 	return c.Next()
 }
 
-// deletedRows returns which rows of a data file are deleted, by their positions in the file. The
-// result must be called with ascending positions.
-func (s *scan) deletedRows(ctx context.Context, file dataFile) (isDeleted func(position int64) bool, err error) {
+// deletedRows returns which rows of a data file are deleted, by their positions in the file.
+// isDeleted must be called with ascending positions. held are the bytes of memory that it holds,
+// and that the caller gives back.
+func (s *scan) deletedRows(ctx context.Context, file dataFile) (isDeleted func(position int64) bool, held int,
+	err error) {
 	if vector, ok := s.deleted.vectors[file.Path]; ok {
+		if vector.Rows > file.Rows {
+			return nil, 0, notShown("the deletion vector in %s has %d rows, and the data file %d", vector.Path,
+				vector.Rows, file.Rows)
+		}
 		b, err := s.readVector(ctx, vector)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		return func(position int64) bool { return b.has(uint64(position)) }, nil
+		return func(position int64) bool { return b.has(uint64(position)) }, b.held, nil
 	}
 	positions := s.deleted.positions[file.Path]
-	return func(position int64) bool {
+	isDeleted = func(position int64) bool {
 		for len(positions) > 0 && positions[0] < position {
 			positions = positions[1:]
 		}
 		return len(positions) > 0 && positions[0] == position
-	}, nil
+	}
+	return isDeleted, 0, nil
 }
 
 // vectorMagic begins a deletion vector.
@@ -138,12 +145,14 @@ func (s *scan) readVector(ctx context.Context, d deleteFile) (*bitmap, error) {
 		crc32.ChecksumIEEE(content) != sum {
 		return nil, notShown("the deletion vector in %s is damaged", d.Path)
 	}
-	b, err := readBitmap(content[len(vectorMagic):])
-	if err == nil && int64(b.count) != d.Rows {
-		err = fmt.Errorf("it has %d rows, and %d in its manifest", b.count, d.Rows)
-	}
+	b, err := readBitmap(content[len(vectorMagic):], s.memory)
 	if err != nil {
-		return nil, notShown("the deletion vector in %s is damaged: %v", d.Path, err)
+		return nil, notShown("the deletion vector in %s cannot be read: %v", d.Path, err)
+	}
+	if int64(b.count) != d.Rows {
+		s.memory.Give(b.held)
+		return nil, notShown("the deletion vector in %s is damaged: it has %d rows, and %d in its manifest", d.Path,
+			b.count, d.Rows)
 	}
 	return b, nil
 }

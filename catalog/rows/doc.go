@@ -6,9 +6,9 @@
 // that it does not know. Others are columns without ids, and columns with values in the partition
 // only.
 //
-// All files are the input of a stranger. Whatever they contain, one call reads at most BytesMax,
-// takes at most TimeMax, answers at most AnswerBytesMax, and holds about 2*(BytesMax+MemoryMax) of
-// memory. A panic while a file is read is KindNotShown too.
+// All files are the input of a stranger. Whatever they contain, one call reads at most BytesMax
+// in RequestsMax requests, takes at most TimeMax, answers at most AnswerBytesMax, and holds about
+// 2*(BytesMax+MemoryMax) of memory. A panic while a file is read is KindNotShown too.
 //
 // Only files that lie in the table's own locations are read, because the server's access to the
 // storage goes further than the caller's.
@@ -36,10 +36,12 @@ const (
 	TimeMax = 10 * time.Second
 	// AnswerBytesMax bounds the values in the answer.
 	AnswerBytesMax = 4 << 20
-	// MemoryMax bounds the unpacked pages of data files and delete files.
+	// MemoryMax bounds the unpacked pages of data files and delete files, and deletion vectors.
 	MemoryMax = 64 << 20
 	// AtOnceMax is how many calls of one node read at the same time.
 	AtOnceMax = 2
+	// RequestsMax bounds the requests to the storage.
+	RequestsMax = 500
 	// ColumnsMax is how many columns are read if the request names none.
 	ColumnsMax = 100
 )
@@ -51,6 +53,8 @@ const (
 	deletesMax = 10_000
 	// positionsMax bounds the deleted positions that are read from position delete files.
 	positionsMax = 4 << 20
+	// leavesMax bounds the columns of a file that are read. A struct has several of them.
+	leavesMax = 1000
 	// readsAtOnce is how many ranges of a file are read at the same time.
 	readsAtOnce = 8
 )

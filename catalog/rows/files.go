@@ -14,29 +14,47 @@ import (
 	"moorage/storage"
 )
 
-// errBudget means that the call would read more than BytesMax.
-var errBudget = errors.New("too much would be read")
+// budgetError is the error of a call that would exceed a budget. Its text is the budget that was
+// spent.
+type budgetError string
+
+func (e budgetError) Error() string { return string(e) }
+
+var (
+	errBytes    = budgetError(fmt.Sprintf("%d MiB were read", BytesMax>>20))
+	errRequests = budgetError(fmt.Sprintf("%d requests were sent to the storage", RequestsMax))
+)
 
 // files reads the files of a table, within a budget. It is safe for concurrent use.
 type files struct {
-	store  storage.Store
-	within func(file string) bool
-	left   atomic.Int64 // bytes that may still be read
+	store    storage.Store
+	within   func(file string) bool
+	left     atomic.Int64 // bytes that may still be read
+	requests atomic.Int64 // that may still be sent
 }
 
 func newFiles(table Table) *files {
 	f := &files{store: table.Files, within: table.Within}
 	f.left.Store(BytesMax)
+	f.requests.Store(RequestsMax)
 	return f
 }
 
-// take checks that the file may be read, and takes bytes from the budget.
+// take checks that the file may be read, and takes a request for bytes from the budgets.
 func (f *files) take(path string, bytes int64) error {
 	if !f.within(path) {
 		return notShown("the file %s is outside the locations of the table", moorage.Cut(path, 500))
 	}
+	if f.requests.Add(-1) < 0 {
+		return errRequests
+	}
+	return f.takeBytes(bytes)
+}
+
+// takeBytes takes bytes from the budget.
+func (f *files) takeBytes(bytes int64) error {
 	if f.left.Add(-bytes) < 0 {
-		return errBudget
+		return errBytes
 	}
 	return nil
 }
@@ -60,7 +78,7 @@ func (f *files) list(ctx context.Context, path string) ([]byte, error) {
 		return nil, storageError(path, err)
 	}
 	defer body.Close()
-	if err := f.take(path, info.Bytes); err != nil {
+	if err := f.takeBytes(info.Bytes); err != nil {
 		return nil, err
 	}
 	raw := make([]byte, info.Bytes)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	oracle "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"moorage"
 	"moorage/catalog/rows"
@@ -247,6 +249,24 @@ func columnsOf(t testing.TB, columns map[string]column) []byte {
 			t.Fatal(err)
 		}
 	}
+}
+
+// withFooter returns a Parquet file with a changed footer.
+func withFooter(t testing.TB, content []byte, change func(*format.FileMetaData)) []byte {
+	t.Helper()
+	end := len(content) - 8
+	start := end - int(binary.LittleEndian.Uint32(content[end:]))
+	var meta format.FileMetaData
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), content[start:end], &meta); err != nil {
+		t.Fatal(err)
+	}
+	change(&meta)
+	footer, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := append(bytes.Clone(content[:start]), footer...)
+	return append(binary.LittleEndian.AppendUint32(out, uint32(len(footer))), "PAR1"...)
 }
 
 // vectorOf returns a deletion vector of a bitmap.

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"encoding/json"
-	"slices"
 
 	"moorage/catalog/rows/parquet"
 )
@@ -16,38 +15,61 @@ type mappedField struct {
 	Fields []mappedField `json:"fields"`
 }
 
-// parseMapping reads the property schema.name-mapping.default.
-func parseMapping(text string) ([]mappedField, error) {
-	var mapping []mappedField
-	if err := json.Unmarshal([]byte(text), &mapping); err != nil {
-		return nil, notShown("the property schema.name-mapping.default is no name mapping")
-	}
-	return mapping, nil
+// mapping has the fields of a group by their names.
+type mapping map[string]*mapped
+
+// mapped is what a mapping has of a name.
+type mapped struct {
+	id    *int // may be nil
+	inner mapping
 }
 
-// mapIDs gives the nodes in a group the ids of a mapping. The elements of lists, and the keys and
-// values of maps, have the names element, key and value there.
-func (b *binder) mapIDs(group *parquet.Node, mapping []mappedField) {
-	for i, n := range group.Children {
-		names := []string{n.Name}
-		switch {
-		case group.Repetition != parquet.Repeated:
-		case len(group.Children) == 1:
-			names = []string{"element"}
-		case len(group.Children) == 2:
-			names = []string{[]string{"key", "value"}[i]}
+// parseMapping reads the property schema.name-mapping.default.
+func parseMapping(text string) (mapping, error) {
+	var fields []mappedField
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		return nil, notShown("the property schema.name-mapping.default is no name mapping")
+	}
+	return mappingOf(fields), nil
+}
+
+// mappingOf returns the mapping of fields. A name that is there twice is of the first field.
+func mappingOf(fields []mappedField) mapping {
+	m := make(mapping, len(fields))
+	for _, f := range fields {
+		field := &mapped{f.ID, mappingOf(f.Fields)}
+		for _, name := range f.Names {
+			if m[name] == nil {
+				m[name] = field
+			}
 		}
-		at := slices.IndexFunc(mapping, func(f mappedField) bool { return slices.Contains(f.Names, names[0]) })
-		if at < 0 {
+	}
+	return m
+}
+
+// mapIDs gives the nodes in a group the ids of a mapping. of is the annotation of the list or map
+// whose repeated group it is, or None: the elements of lists, and the keys and values of maps, have
+// the names element, key and value in the mapping.
+func (b *binder) mapIDs(group *parquet.Node, of parquet.Annotation, names mapping) {
+	for i, n := range group.Children {
+		name := n.Name
+		switch {
+		case of == parquet.List && len(group.Children) == 1:
+			name = "element"
+		case of == parquet.Map && len(group.Children) == 2:
+			name = []string{"key", "value"}[i]
+		}
+		field := names[name]
+		if field == nil {
 			continue
 		}
-		if mapping[at].ID != nil {
-			b.ids[n] = *mapping[at].ID
+		if field.id != nil {
+			b.ids[n] = *field.id
 		}
-		inner := n
 		if (n.Annotation == parquet.List || n.Annotation == parquet.Map) && len(n.Children) == 1 {
-			inner = n.Children[0]
+			b.mapIDs(n.Children[0], n.Annotation, field.inner)
+			continue
 		}
-		b.mapIDs(inner, mapping[at].Fields)
+		b.mapIDs(n, parquet.None, field.inner)
 	}
 }

@@ -113,11 +113,12 @@ func (r *Reader) Read(ctx context.Context, table Table, asked Request) (Result, 
 		return result, errors.Join(err, ctx.Err())
 	}
 	var known *moorage.Error
+	var spent budgetError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return Result{}, notShown("reading took more than %s", TimeMax)
-	case errors.Is(err, errBudget):
-		return Result{}, notShown("the manifests and delete files have more than %d MiB", BytesMax>>20)
+	case errors.As(err, &spent):
+		return Result{}, notShown("%v before the first row", spent)
 	case errors.As(err, &known):
 		return Result{}, err
 	}
@@ -230,21 +231,22 @@ func (s *scan) readFile(ctx context.Context, file dataFile) (err error) {
 			err = notShown("the file %s cannot be shown (%.200s)", file.Path, fmt.Sprint(reason))
 		}
 	}()
-	isDeleted, err := s.deletedRows(ctx, file)
+	isDeleted, held, err := s.deletedRows(ctx, file)
 	if err != nil {
-		return err
+		return s.beforeReading(file, err)
 	}
+	defer s.memory.Give(held)
 	opened, err := s.openParquet(ctx, file.File)
 	if err != nil {
-		return err
+		return s.beforeReading(file, err)
 	}
 	defer opened.Close()
 	if opened.Rows != file.Rows {
 		return notShown("the file %s has %d rows, and %d in its manifest", file.Path, opened.Rows, file.Rows)
 	}
-	row, err := s.bind(opened, file)
+	row, err := s.bind(ctx, opened, file)
 	if err != nil {
-		return err
+		return s.beforeReading(file, err)
 	}
 	position := int64(0)
 	for group := range opened.Groups() {
@@ -279,11 +281,21 @@ func (s *scan) readFile(ctx context.Context, file dataFile) (err error) {
 	return nil
 }
 
+// beforeReading returns the error of a file whose rows are not read yet. The rows of the files
+// before it are right.
+func (s *scan) beforeReading(file dataFile, err error) error {
+	if len(s.result.Rows) == 0 {
+		return err
+	}
+	return s.whileReading(file, err)
+}
+
 // whileReading returns the error of a file whose rows are being read.
 func (s *scan) whileReading(file dataFile, err error) error {
+	var spent budgetError
 	switch {
-	case errors.Is(err, errBudget):
-		return stopped{fmt.Sprintf("%d MiB were read", BytesMax>>20)}
+	case errors.As(err, &spent):
+		return stopped{spent.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return stopped{fmt.Sprintf("%s passed", TimeMax)}
 	case errors.Is(err, errFull):

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	oracle "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"moorage"
 	"moorage/catalog/rows"
@@ -160,6 +161,10 @@ func TestRefusals(t *testing.T) {
 			v := vectorOf(serialized(l.t, 1))
 			l.manifest(true, 5, entry{status: 1, content: 1, path: l.put("v", v), format: "puffin", rows: 2, size: 10, referenced: e.path, length: int64(len(v))})
 		}},
+		{"4 rows, and the data file 3", func(l *lake, e *entry) {
+			v := vectorOf(serialized(l.t, 1, 5, 6, 7))
+			l.manifest(true, 5, entry{status: 1, content: 1, path: l.put("v", v), format: "puffin", rows: 4, size: 10, referenced: e.path, length: int64(len(v))})
+		}},
 		{"two deletion vectors", func(l *lake, e *entry) {
 			v := vectorOf(serialized(l.t, 1))
 			for range 2 {
@@ -225,6 +230,24 @@ func TestNameMapping(t *testing.T) {
 		`{\"field-id\":2,\"names\":[\"tags\"],\"fields\":[{\"field-id\":3,\"names\":[\"element\"]}]},` +
 		`{\"field-id\":4,\"names\":[\"m\"],\"fields\":[{\"field-id\":5,\"names\":[\"key\"]},{\"field-id\":6,\"names\":[\"value\"]}]}]"`
 	l.wantRows(`[7,[1,2],{"keys":["a"],"values":[1]}]`)
+}
+
+// A name mapping has positions for what is in lists and maps only, whatever repetition the footer
+// gives to the root.
+func TestNameMappingOfRepeatedRoot(t *testing.T) {
+	t.Parallel()
+	type plain struct {
+		Value *int64 `parquet:"value,optional"`
+		Key   *int64 `parquet:"key,optional"`
+	}
+	one, two := int64(1), int64(2)
+	l := newLake(t, `{"id":1,"name":"key","required":false,"type":"long"},{"id":2,"name":"value","required":false,"type":"long"}`)
+	l.properties = `"schema.name-mapping.default":"[{\"field-id\":1,\"names\":[\"key\"]},{\"field-id\":2,\"names\":[\"value\"]}]"`
+	l.data(1, withFooter(t, parquetOf(t, plain{&two, &one}), func(meta *format.FileMetaData) {
+		root := &meta.Schema[0].RepetitionType
+		root.V, root.Valid = format.Repeated, true
+	}), 1)
+	l.wantRows(`[1,2]`)
 }
 
 // Columns are found by their ids: renamed, moved, promoted, dropped and added ones, also in

@@ -60,6 +60,7 @@ type columnOf struct {
 	repetition format.FieldRepetitionType
 	codec      format.CompressionCodec
 	values     int64
+	length     int32 // of each value, if the kind has one
 }
 
 // finish writes the footer of a file with so many equal columns, which share all pages.
@@ -74,6 +75,7 @@ func (w *written) finish(t *testing.T, c columnOf, columns int, rows int64) []by
 		name := strings.Repeat("c", i+1)
 		e := format.SchemaElement{Name: name}
 		e.Type.V, e.Type.Valid = c.kind, true
+		e.TypeLength.V, e.TypeLength.Valid = c.length, c.length > 0
 		e.RepetitionType.V, e.RepetitionType.Valid = c.repetition, true
 		meta.Schema = append(meta.Schema, e)
 		group.Columns = append(group.Columns, format.ColumnChunk{MetaData: format.ColumnMetaData{
@@ -117,6 +119,7 @@ func TestBombs(t *testing.T) {
 	repeated := func(c columnOf) columnOf { c.repetition = format.Repeated; return c }
 	ints := columnOf{kind: format.Int32, codec: format.Uncompressed}
 	texts := columnOf{kind: format.ByteArray, codec: format.Zstd}
+	fixed := columnOf{kind: format.FixedLenByteArray, codec: format.Zstd, values: 1, length: 16 << 20}
 	for _, tt := range []struct {
 		name string
 		file func(t *testing.T, w *written) []byte
@@ -168,6 +171,17 @@ func TestBombs(t *testing.T) {
 			c.values = 1
 			return w.finish(t, c, 1, 1)
 		}, parquet.ErrDamaged},
+		{"nulls of values of 16 MiB in many columns", func(t *testing.T, w *written) []byte {
+			body := append(run(1, 1, 0), 0)
+			w.page(t, format.DataPage, format.ByteStreamSplit, int32(len(body)), 1, body)
+			c := optional(fixed)
+			c.codec = format.Uncompressed
+			return w.finish(t, c, 50, 1)
+		}, parquet.ErrDamaged},
+		{"values of 16 MiB in many columns", func(t *testing.T, w *written) []byte {
+			w.page(t, format.DataPage, format.ByteStreamSplit, 16<<20, 1, small)
+			return w.finish(t, fixed, 50, 1)
+		}, parquet.ErrTooLarge},
 		{"snappy that declares 4 GB", func(t *testing.T, w *written) []byte {
 			body := append(binary.AppendUvarint(nil, 1<<32-1), snappy.Encode(nil, zeros[:100])...)
 			w.page(t, format.DataPage, format.Plain, 100, 10, body)

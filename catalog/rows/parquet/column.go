@@ -83,9 +83,9 @@ func (w *window) take(bytes int) ([]byte, error) {
 
 // drop frees the memory of the page and the dictionary.
 func (c *Column) drop() {
-	c.file.in.Memory.give(c.held)
+	c.file.in.Memory.Give(c.held)
 	if c.dict != nil {
-		c.file.in.Memory.give(c.dict.held)
+		c.file.in.Memory.Give(c.dict.held)
 	}
 	c.held, c.dict, c.page, c.window = 0, nil, page{}, window{}
 }
@@ -219,7 +219,7 @@ func (c *Column) nextPage() error {
 	if err := c.file.in.Alive(); err != nil {
 		return err
 	}
-	c.file.in.Memory.give(c.held)
+	c.file.in.Memory.Give(c.held)
 	c.held, c.page = 0, page{}
 	h, err := c.readHeader()
 	if err != nil {
@@ -254,7 +254,7 @@ func (c *Column) nextPage() error {
 
 // unpack decompresses a page into memory that c holds.
 func (c *Column) unpack(packed []byte, size int) ([]byte, error) {
-	if err := c.file.in.Memory.take(size); err != nil {
+	if err := c.file.in.Memory.Take(size); err != nil {
 		return nil, err
 	}
 	c.held = size
@@ -276,7 +276,7 @@ func (c *Column) readDictionary(h header, packed []byte) error {
 	held := c.held
 	if c.Node.Type == ByteArray {
 		held += 4 * min(h.values, len(bytes)/4+1)
-		if err := c.file.in.Memory.take(held - c.held); err != nil {
+		if err := c.file.in.Memory.Take(held - c.held); err != nil {
 			return err
 		}
 	}

@@ -8,8 +8,8 @@
 //     returns ErrTooLarge.
 //   - Memory is bounded, whatever sizes and counts the file declares. Levels and values are decoded
 //     one by one, so a run of a billion values takes no memory. Only compressed bytes, the present
-//     page of a column and its dictionary are in memory. Memory bounds the pages and dictionaries,
-//     and Input.Read bounds the compressed bytes.
+//     page of a column, its dictionary and one value are in memory. A value is no longer than its
+//     page. Memory bounds the pages and dictionaries, and Input.Read bounds the compressed bytes.
 //   - Time is bounded by Input.Alive, which is called at each page and at least every aliveEvery
 //     values.
 //   - Every value has the type that the footer declares for its column.
@@ -75,21 +75,24 @@ const (
 	aliveEvery = 4096
 )
 
-// Memory bounds the unpacked pages of several files. It must not be used concurrently.
+// Memory bounds the unpacked pages of several files, and what else a caller takes from it. It must
+// not be used concurrently.
 type Memory struct{ left int64 }
 
 // NewMemory returns a bound of bytes.
 func NewMemory(bytes int64) *Memory { return &Memory{left: bytes} }
 
-func (m *Memory) take(bytes int) error {
+// Take takes bytes of memory. If fewer are left, it takes none and returns ErrTooLarge.
+func (m *Memory) Take(bytes int) error {
 	if int64(bytes) > m.left {
-		return tooLarge("the pages of the columns take too much memory")
+		return tooLarge("too much memory would be taken")
 	}
 	m.left -= int64(bytes)
 	return nil
 }
 
-func (m *Memory) give(bytes int) { m.left += int64(bytes) }
+// Give gives back bytes that were taken.
+func (m *Memory) Give(bytes int) { m.left += int64(bytes) }
 
 // Range is a part of a file.
 type Range struct{ Offset, Length int64 }

@@ -320,6 +320,7 @@ func tree(elements []element) (root *Node, columns []*Node, err error) {
 		}
 		return n, nil
 	}
+	elements[0].Repetition = Required // the format gives the root none
 	root, err = build(nil, 0)
 	if err == nil && next != len(elements) {
 		err = damaged("the schema has elements outside the root")

@@ -77,7 +77,7 @@ func (c *Column) decoder(h header, b []byte) (decoder, error) {
 		}
 	case encodingSplit:
 		if size := sizeOf(c.Node); size > 0 && (isInt || kind == Float || kind == Double || kind == FixedBytes) {
-			return &splitDecoder{b: b, node: c.Node, count: len(b) / size, one: make([]byte, size)}, nil
+			return c.newSplit(b, size)
 		}
 	}
 	return nil, unsupported("a page of type %s has the encoding %d", kind, h.encoding)
@@ -230,6 +230,19 @@ type splitDecoder struct {
 	count int
 	at    int
 	one   []byte
+}
+
+// newSplit returns the decoder of values of size bytes. The footer declares that size, so it can be
+// far more than the page has.
+func (c *Column) newSplit(b []byte, size int) (*splitDecoder, error) {
+	if len(b)%size != 0 {
+		return nil, damaged("the values of a page have %d bytes, and each one %d", len(b), size)
+	}
+	if err := c.file.in.Memory.Take(size); err != nil {
+		return nil, err
+	}
+	c.held += size
+	return &splitDecoder{b: b, node: c.Node, count: len(b) / size, one: make([]byte, size)}, nil
 }
 
 func (d *splitDecoder) next() (Value, error) {

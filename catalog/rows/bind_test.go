@@ -1,0 +1,71 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog/rows/parquet"
+	"moorage/metadata"
+	"moorage/metadata/schema"
+)
+
+// booleans returns fields and nodes with the ids from first on.
+func booleans(first, count int) (fields []schema.Field, nodes []*parquet.Node) {
+	for id := first; id < first+count; id++ {
+		fields = append(fields, schema.Field{ID: id, Name: "f", Type: schema.Type{Name: "boolean", Text: "boolean"}})
+		nodes = append(nodes, &parquet.Node{Name: "f", ID: id, HasID: true})
+	}
+	return fields, nodes
+}
+
+// bindAll binds fields with the columns of a file.
+func bindAll(ctx context.Context, fields []schema.Field, nodes []*parquet.Node) (*rowCell, error) {
+	s := &scan{table: Table{Scan: metadata.Scan{Identity: map[int][]int{0: nil}}}, fields: fields}
+	return s.bind(ctx, &parquet.File{Root: &parquet.Node{Children: nodes}, HasIDs: true}, dataFile{})
+}
+
+// The time of binding grows with the fields and with the columns, and not with their product. It
+// ends with its context.
+func TestBindManyColumns(t *testing.T) {
+	t.Parallel()
+	fields, _ := booleans(100_000, 50_000)
+	_, nodes := booleans(1, 65_000)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	row, err := bindAll(ctx, fields, nodes)
+	if err != nil || ctx.Err() != nil || len(row.cells) != len(fields) {
+		t.Errorf("50000 fields and 65000 columns: %v, %v", err, ctx.Err())
+	}
+	cancel()
+	if _, err := bindAll(ctx, fields, nodes); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+}
+
+// A file whose columns are too many, or cannot be told apart, is refused.
+func TestBindRefusals(t *testing.T) {
+	t.Parallel()
+	fields, nodes := booleans(1, leavesMax)
+	if row, err := bindAll(t.Context(), fields, nodes); err != nil || len(row.columns) != leavesMax {
+		t.Errorf("%d columns: %v", leavesMax, err)
+	}
+	_, twice := booleans(1, 1)
+	for words, tt := range map[string]struct {
+		fields int
+		more   *parquet.Node
+	}{
+		"Name fewer columns": {leavesMax + 1, &parquet.Node{ID: leavesMax + 1, HasID: true}},
+		"is there twice":     {1, twice[0]},
+		"cannot be told":     {leavesMax + 1, &parquet.Node{}},
+	} {
+		fields, _ := booleans(1, tt.fields)
+		_, nodes := booleans(1, leavesMax)
+		_, err := bindAll(t.Context(), fields, append(nodes, tt.more))
+		if moorage.KindOf(err) != moorage.KindNotShown || !strings.Contains(moorage.MessageOf(err), words) {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
+}
