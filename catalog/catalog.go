@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"moorage"
@@ -109,8 +110,9 @@ type Config struct {
 	// The catalog calls KickPurge when a purge may begin. Package maintenance/purge must then carry
 	// it out. KickPurge must not block. Default: does nothing.
 	KickPurge func()
-	// The catalog calls AwaitOldNodes after it has raised the version that the store needs. It must
-	// return when nodes that know only older versions have ended. Default: there are no such nodes.
+	// The catalog calls AwaitOldNodes after it has raised the version that the store needs, or has
+	// first read that the store needs it. AwaitOldNodes must return when nodes that know only older
+	// versions have ended. Default: there are no such nodes.
 	AwaitOldNodes func(ctx context.Context) error
 	// The catalog calls StagedFolder after it has created a folder for a staged table. Package
 	// maintenance/retention must remove the folder if it stays empty. Default: does nothing.
@@ -166,6 +168,9 @@ type parts struct {
 	undropWindow, purgeDelay time.Duration
 	kickPurge                func()
 	awaitOldNodes            func(ctx context.Context) error
+	// oldNodesEnded is true once awaitOldNodes has returned after this process read that the store
+	// needs the version of protection.
+	oldNodesEnded atomic.Bool
 }
 
 // ChangeRetentionMin returns the minimum retention of change records for a

@@ -83,7 +83,9 @@ func (p *parts) readDroppedToEnd(ctx context.Context, by directory.Asker, name D
 }
 
 // unprotectedDropped returns the conditions of a change that protection refuses, of a dropped
-// object: see unprotected. Only containers count that the object really was in.
+// object: see unprotected. A namespace that was made again after the drop of the object's namespace
+// does not count. The records of namespaces above that one do not show whether the object was in
+// them, so they count by their names.
 func (p *parts) unprotectedDropped(ctx context.Context, pointer registry.Pointer) ([]registry.Condition, error) {
 	path, err := p.directory.Path(ctx, pointer.Warehouse, pointer.Namespace)
 	switch kind := moorage.KindOf(err); {
@@ -96,7 +98,7 @@ func (p *parts) unprotectedDropped(ctx context.Context, pointer registry.Pointer
 	if !isOfWarehouse(pointer, path) {
 		return nil, nil
 	}
-	for path.Depth() > 0 && path.ID() != pointer.NamespaceID {
+	if path.Depth() == len(pointer.Namespace) && path.ID() != pointer.NamespaceID {
 		path = path.Up()
 	}
 	return unprotected(path, pointer, pointer.Identifier())

@@ -17,8 +17,10 @@ import (
 // object, and all objects in it, cannot be dropped, unregistered, purged, forgotten, overwritten by
 // a register, replaced by an undrop, or renamed out of it. Nothing overrides that.
 //
-// It promises that no node drops an object after Set has returned: TestProtectAgainstDrops. Each
-// verb that is refused has a row in TestProtected. It is safe for concurrent use.
+// It promises that no node drops an object after Set has returned: TestProtectAgainstDrops. Nodes
+// that do not know protection have ended by then: TestProtectAwaitsOldNodes. Each verb that is
+// refused has a row in TestProtected, and one among the protectRaces of TestRaces. It is safe for
+// concurrent use.
 type Protections struct{ catalog *Catalog }
 
 // Protections returns the verbs on protection, for the caller of c and the key of its request.
@@ -42,7 +44,8 @@ func (p Protections) Load(ctx context.Context, kind access.Kind, ident moorage.I
 }
 
 // Set protects an object, or ends its protection. Objects in it inherit that. The first protection
-// in a store raises the version that the store needs: nodes that do not obey it end.
+// in a store raises the version that the store needs: nodes that do not obey it end. The first
+// protection by a process waits until they have.
 //
 // Errors: the errors of Load; KindUnavailable; KindCommitUnknown. Durable when it returns.
 func (p Protections) Set(ctx context.Context, kind access.Kind, ident moorage.Identifier, protected bool) (
@@ -80,16 +83,23 @@ func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Id
 }
 
 // raiseForProtection makes older nodes refuse the store, because they would drop what is protected.
+// It returns when they have ended. The store may have had the version before: another process, or
+// an earlier request without an answer, may have raised it a moment ago. So each process waits
+// until it has waited once.
 func (p *parts) raiseForProtection(ctx context.Context) error {
-	var raised bool
-	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		raised, err = p.ledger.RaiseFormat(ctx, registry.FormatProtection)
-		return err
-	})
-	if err != nil || !raised {
-		return err
+	if p.oldNodesEnded.Load() {
+		return nil
 	}
-	return p.awaitOldNodes(ctx)
+	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		return p.ledger.RaiseFormat(ctx, registry.FormatProtection)
+	})
+	if err == nil {
+		err = p.awaitOldNodes(ctx)
+	}
+	if err == nil {
+		p.oldNodesEnded.Store(true)
+	}
+	return err
 }
 
 // protecting is an object whose protection is read or set.

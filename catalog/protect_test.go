@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
+	"moorage/metadata"
 	"moorage/registry"
 	"moorage/testkit/catalogkit"
 )
@@ -41,6 +43,68 @@ func protectTable(name string) catalogkit.RaceClient {
 	}
 }
 
+// unregisterTable is a client that unregisters a table.
+func unregisterTable(name moorage.Identifier) catalogkit.RaceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		_, err := c.UnregisterTable(ctx, name)
+		return err
+	}
+}
+
+// registerOver is a client that registers the file of a table over that table.
+func registerOver(name moorage.Identifier) catalogkit.RaceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		table, err := c.LoadTable(ctx, name)
+		if err != nil {
+			return err
+		}
+		_, err = c.RegisterTable(ctx, name, catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
+		return err
+	}
+}
+
+// delayPurges has the purges of the warehouse wait.
+func delayPurges(f *catalogkit.Fixture) {
+	f.T.Helper()
+	delay := "7d"
+	change := warehouses.Change{Properties: map[string]*string{metadata.PropPurgeDelay: &delay}}
+	_, err := f.Warehouses().Change(f.Ctx, catalogkit.Warehouse, change)
+	must(f.T, err)
+}
+
+// callForward is a client that creates a table at the location of the dropped table t. It answers
+// nil if the create has begun t's purge.
+func callForward(ctx context.Context, c catalog.Verbs) error {
+	err := createTableAt(ident("u"), "file:///wh/ns/t")(ctx, c)
+	if moorage.KindOf(err) == moorage.KindUnavailable && strings.Contains(moorage.MessageOf(err), "still being purged") {
+		return nil
+	}
+	return err
+}
+
+// inner returns the name of a table in a namespace below the namespace of the other tables.
+func inner() moorage.Identifier {
+	return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"ns", "b"}, Name: "t"}
+}
+
+// dropInner makes the table inner, and drops it and its namespace.
+func dropInner(f *catalogkit.Fixture) {
+	f.T.Helper()
+	inner := inner()
+	must(f.T, createNamespace("ns", "b")(f.Ctx, f.Instance))
+	must(f.T, createTable(inner)(f.Ctx, f.Instance))
+	must(f.T, f.DropTable(f.Ctx, inner, catalog.DropOptions{}))
+	must(f.T, f.DropNamespace(f.Ctx, catalogkit.Warehouse, inner.Namespace))
+}
+
+// makeAgain drops t and its namespace, and makes a namespace of that name.
+func makeAgain(f *catalogkit.Fixture) {
+	f.T.Helper()
+	dropOf(f, "t")
+	must(f.T, f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}))
+	must(f.T, createNamespace("ns")(f.Ctx, f.Instance))
+}
+
 // TestProtected tries each change that protection refuses, with protection of the object and of
 // each container. It is refused with the command that ends the protection, and done after that.
 // What protection does not refuse goes on.
@@ -61,20 +125,14 @@ func TestProtected(t *testing.T) {
 		do      catalogkit.RaceClient
 		not     []string // what does not protect from it
 	}{
-		"drop":  {nil, dropTable(ident("t"), catalog.DropOptions{}), nil},
-		"purge": {nil, dropTable(ident("t"), catalog.DropOptions{Purge: true}), nil},
-		"unregister": {nil, func(ctx context.Context, c catalog.Verbs) error {
-			_, err := c.UnregisterTable(ctx, ident("t"))
-			return err
-		}, nil},
-		"register over it": {nil, func(ctx context.Context, c catalog.Verbs) error {
-			table, err := c.LoadTable(ctx, ident("t"))
-			if err != nil {
-				return err
-			}
-			_, err = c.RegisterTable(ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
-			return err
-		}, nil},
+		"call its purge forward":                     {func(f *catalogkit.Fixture) { delayPurges(f); purgeT(f) }, callForward, []string{"the table"}},
+		"purge it now, its namespace is gone":        {dropInner, purgeNow(inner()), []string{"the table"}},
+		"forget it now, its namespace is gone":       {dropInner, forgetTable(inner()), []string{"the table"}},
+		"purge it now, its namespace was made again": {makeAgain, purgeNow(ident("t")), []string{"the table", "its namespace"}},
+		"drop":             {nil, dropTable(ident("t"), catalog.DropOptions{}), nil},
+		"purge":            {nil, dropTable(ident("t"), catalog.DropOptions{Purge: true}), nil},
+		"unregister":       {nil, unregisterTable(ident("t")), nil},
+		"register over it": {nil, registerOver(ident("t")), nil},
 		"undrop over it": {func(f *catalogkit.Fixture) {
 			f.Create("u")
 			must(f.T, f.RenameTable(f.Ctx, ident("t"), ident("old")))
@@ -117,11 +175,14 @@ func TestProtected(t *testing.T) {
 					must(t, err)
 					return
 				}
-				catalogkit.WantKind(t, err, moorage.KindForbidden)
-				says := protection.says
-				if name == "drop its namespace" && container == "its namespace" {
+				kind, says := moorage.KindForbidden, protection.says
+				switch {
+				case name == "call its purge forward": // the create is refused because of the location
+					kind, says = moorage.KindCommitFailed, "Its files are kept until"
+				case name == "drop its namespace" && container == "its namespace":
 					says = "ns is protected: moorage protect ns --off"
 				}
+				catalogkit.WantKind(t, err, kind)
 				if said := moorage.MessageOf(err); !strings.Contains(said, says) {
 					t.Errorf("the refusal is %s, want %s", said, says)
 				}
@@ -199,8 +260,48 @@ func TestProtectionIsInherited(t *testing.T) {
 	f.WantClean()
 }
 
+// TestProtectAwaitsOldNodes: a protection is answered only after older nodes have ended, also if
+// another process, or a request that failed, raised the version that the store needs.
+func TestProtectAwaitsOldNodes(t *testing.T) {
+	t.Parallel()
+	awaited, fails := 0, true
+	f := catalogkit.New(t, func(c *catalog.Config) {
+		c.AwaitOldNodes = func(context.Context) error {
+			awaited++
+			if fails {
+				return moorage.Errorf(moorage.KindUnavailable, "The caller has gone")
+			}
+			return nil
+		}
+	})
+	other, err := catalogkit.NewInstance(f.Config)
+	must(t, err)
+	wants := func(n *catalogkit.Instance, name string, times int) {
+		t.Helper()
+		awaited = 0
+		if err := protect("ns")(f.Ctx, n); (err != nil) != fails {
+			t.Errorf("%s: %v", name, err)
+		}
+		if awaited != times {
+			t.Errorf("%s: old nodes were awaited %d times, want %d", name, awaited, times)
+		}
+	}
+	wants(f.Instance, "the request that raised the version", 1)
+	found, err := f.Protections().Load(f.Ctx, access.Namespace, moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}})
+	must(t, err)
+	if found.Protected {
+		t.Error("it is protected, although older nodes may run")
+	}
+	wants(other, "another node", 1)
+	fails = false
+	wants(f.Instance, "a repetition", 1)
+	wants(f.Instance, "the next request", 0)
+	wants(other, "the first request of another node", 1)
+	f.WantClean()
+}
+
 // TestProtectAgainstDrops has 16 clients drop tables by two nodes while one of these protects the
-// namespace. No table goes after that has been answered.
+// namespace. No table goes after that has been answered. The last drop of each client begins then.
 func TestProtectAgainstDrops(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -215,26 +316,39 @@ func TestProtectAgainstDrops(t *testing.T) {
 				f.Create(name(dropper, n))
 			}
 		}
-		started := make(chan struct{}, droppers*each)
+		started, answered := make(chan struct{}, droppers*each), make(chan struct{})
+		var refused atomic.Int64
 		var dropping sync.WaitGroup
 		for dropper := range droppers {
 			dropping.Go(func() {
 				for n := range each {
+					if n == each-1 {
+						<-answered
+					}
 					err := nodes[dropper%2].DropTable(f.Ctx, ident(name(dropper, n)), catalog.DropOptions{})
 					started <- struct{}{}
-					if kind := moorage.KindOf(err); err != nil && kind != moorage.KindForbidden && kind != moorage.KindUnavailable {
+					switch kind := moorage.KindOf(err); {
+					case err == nil, kind == moorage.KindUnavailable:
+					case kind == moorage.KindForbidden:
+						refused.Add(1)
+					default:
 						t.Error(err)
 					}
 				}
 			})
 		}
 		<-started // one drop is over
-		must(t, protect("ns")(f.Ctx, other))
+		err = protect("ns")(f.Ctx, other)
+		close(answered)
+		must(t, err)
 		kept, _, err := f.ListTables(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, moorage.Page{})
 		must(t, err)
 		dropping.Wait()
 		after, _, err := f.ListTables(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, moorage.Page{})
 		must(t, err)
+		if len(kept) < droppers || refused.Load() == 0 {
+			t.Errorf("%d tables were kept, and %d drops refused: want %d and at least one", len(kept), refused.Load(), droppers)
+		}
 		if !slices.Equal(kept, after) {
 			t.Errorf("there were %q when the protection was answered, and there are %q", kept, after)
 		}
@@ -242,14 +356,50 @@ func TestProtectAgainstDrops(t *testing.T) {
 	})
 }
 
-// protectRaces are those of a protection with a drop.
+// protectAndLook protects something, and then looks at what it races with. It answers KindNotFound if
+// that had happened by then. So an answer of nil promises that it will be refused. If time passes
+// while it looks, it may answer KindUnavailable, although it has protected.
+func protectAndLook(set catalogkit.RaceClient, happened func(ctx context.Context, c catalog.Verbs) (bool, error)) catalogkit.RaceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		if err := set(ctx, c); err != nil {
+			return err
+		}
+		gone, err := happened(ctx, c)
+		if err == nil && gone {
+			err = moorage.Errorf(moorage.KindNotFound, "It had happened")
+		}
+		return err
+	}
+}
+
+// tableIsGone reports whether there is no table called t.
+func tableIsGone(ctx context.Context, c catalog.Verbs) (bool, error) {
+	_, err := c.LoadTable(ctx, ident("t"))
+	if moorage.KindOf(err) == moorage.KindNoSuchTable {
+		return true, nil
+	}
+	return false, err
+}
+
+// purgeHasBegun reports whether the dropped table t cannot come back any more.
+func purgeHasBegun(ctx context.Context, c catalog.Verbs) (bool, error) {
+	rows, _, err := droppedOf(c).List(ctx, catalog.DroppedListing{
+		Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"ns"}, Name: "t",
+	}, moorage.Page{Limit: 10})
+	return err == nil && (len(rows) == 0 || rows[0].Purge == catalog.PurgeBegun), err
+}
+
+// protectRaces returns the races of a protection with each change that it refuses.
 func protectRaces() []race {
 	one := func(f *catalogkit.Fixture) { f.Create("t") }
+	dropped := func(f *catalogkit.Fixture) { droppedTable(catalog.DropOptions{})(f) }
+	replacing := called("t")
+	replacing.Replace = true
 	return []race{
 		{
 			name: "protect a namespace, drop a table in it", prepare: one,
-			a: protect("ns"), b: dropTable(ident("t"), catalog.DropOptions{}),
-			ends: []string{"done, done: ns", "done, forbidden: ns ns:t"},
+			a: protectAndLook(protect("ns"), tableIsGone), b: dropTable(ident("t"), catalog.DropOptions{}),
+			ends: []string{"not found, done: ns", "done, forbidden: ns ns:t", "?unavailable, forbidden: ns ns:t"},
 		},
 		{
 			name: "protect a table, drop it", prepare: one,
@@ -257,16 +407,69 @@ func protectRaces() []race {
 			ends: []string{"no such table, done: ns", "done, forbidden: ns ns:t"},
 		},
 		{
-			name: "protect a warehouse, drop a namespace",
-			a:    protect(), b: dropNamespace("ns"),
-			ends: []string{"done, done:", "done, forbidden: ns"},
+			name: "protect a namespace, unregister a table in it", prepare: one, leaves: true,
+			a: protectAndLook(protect("ns"), tableIsGone), b: unregisterTable(ident("t")),
+			ends: []string{"not found, done: ns", "done, forbidden: ns ns:t", "?unavailable, forbidden: ns ns:t"},
 		},
 		{
-			name: "protect a namespace, forget a table that was in it", prepare: func(f *catalogkit.Fixture) {
-				droppedTable(catalog.DropOptions{})(f)
+			name: "protect a namespace, rename a table out of it",
+			prepare: func(f *catalogkit.Fixture) {
+				one(f)
+				must(f.T, createNamespace("x")(f.Ctx, f.Instance))
 			},
-			a: protect("ns"), b: forgetTable(ident("t")), leaves: true,
-			ends: []string{"done, done: ns", "done, forbidden: ns"},
+			a: protectAndLook(protect("ns"), tableIsGone), b: renameTable(ident("t"), inNamespace("x", "t")),
+			ends: []string{"not found, done: ns x x:t", "done, forbidden: ns ns:t x", "?unavailable, forbidden: ns ns:t x"},
 		},
+		{
+			name: "protect a warehouse, drop a namespace",
+			a: protectAndLook(protect(), func(ctx context.Context, c catalog.Verbs) (bool, error) {
+				_, err := c.LoadNamespace(ctx, catalogkit.Warehouse, moorage.Namespace{"ns"})
+				if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
+					return true, nil
+				}
+				return false, err
+			}), b: dropNamespace("ns"),
+			ends: []string{"not found, done:", "done, forbidden: ns", "?unavailable, forbidden: ns"},
+		},
+		{
+			name: "protect a namespace, forget a table that was in it", prepare: dropped, leaves: true,
+			a: protectAndLook(protect("ns"), purgeHasBegun), b: forgetTable(ident("t")),
+			ends: []string{"not found, done: ns", "done, forbidden: ns", "?unavailable, forbidden: ns"},
+		},
+		{
+			name: "protect a namespace, purge a table that was in it", prepare: dropped,
+			a: protectAndLook(protect("ns"), purgeHasBegun), b: purgeNow(ident("t")),
+			ends: []string{"not found, done: ns", "done, forbidden: ns", "?unavailable, forbidden: ns"},
+		},
+		{
+			name: "protect a namespace, create a table at the location of one whose purge waits",
+			prepare: func(f *catalogkit.Fixture) {
+				delayPurges(f)
+				droppedTable(catalog.DropOptions{Purge: true})(f)
+			},
+			a: protectAndLook(protect("ns"), purgeHasBegun), b: callForward,
+			ends: []string{"not found, done: ns", "done, commit failed: ns", "?unavailable, commit failed: ns", "?not found, unavailable: ns"},
+		},
+		protectOver("protect a namespace, register over a table in it",
+			func(f *catalogkit.Fixture) *catalog.Table { return f.Create("t") }, registerOver(ident("t"))),
+		protectOver("protect a namespace, undrop over a table in it", func(f *catalogkit.Fixture) *catalog.Table {
+			dropped(f)
+			return f.Create("t")
+		}, undropTable(replacing)),
+	}
+}
+
+// protectOver is a race of a protection with b, which puts something else in the place of the table
+// that prepare returns.
+func protectOver(name string, prepare func(f *catalogkit.Fixture) *catalog.Table, b catalogkit.RaceClient) race {
+	var before *catalog.Table
+	isOther := func(ctx context.Context, c catalog.Verbs) (bool, error) {
+		is, err := c.LoadTable(ctx, ident("t"))
+		return err == nil && (is.Registration != before.Registration || is.Document.UUID() != before.Document.UUID()), err
+	}
+	return race{
+		name: name, prepare: func(f *catalogkit.Fixture) { before = prepare(f) },
+		a: protectAndLook(protect("ns"), isOther), b: b,
+		ends: []string{"not found, done: ns ns:t", "done, forbidden: ns ns:t", "?unavailable, forbidden: ns ns:t"},
 	}
 }

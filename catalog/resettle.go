@@ -14,10 +14,10 @@ import (
 const operationForward = "purge-forward"
 
 // forwarding returns the function Claimant.Forward for a create at location. The function begins
-// the waiting purge of a dropped table there. The caller needs purge on that table. If location is
-// empty, forwarding returns nil, because the server chooses another location. check returns an
-// error if the request can never succeed; then the purge does not begin. check is nil if the
-// request has already been checked.
+// the waiting purge of a dropped table there, unless that table is protected. The caller needs purge
+// on that table. If location is empty, forwarding returns nil, because the server chooses another
+// location. check returns an error if the request can never succeed; then the purge does not begin.
+// check is nil if the request has already been checked.
 func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, location string, check func() error,
 ) func(context.Context, registry.Pointer) (bool, error) {
 	if location == "" {
@@ -39,19 +39,22 @@ func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, locatio
 				return false, err
 			}
 		}
-		if _, err := p.unprotectedDropped(ctx, dropped); err != nil {
-			if moorage.KindOf(err) == moorage.KindForbidden {
-				return false, nil
-			}
-			return false, err
-		}
 		if check != nil {
 			if err := check(); err != nil {
 				return false, err
 			}
 		}
-		same := func(now registry.Pointer) bool { return now.Task == dropped.Task }
-		begun, err := p.claims.BeginPurge(ctx, by.Caller, operationForward, dropped.ID, false, same)
+		may := func(ctx context.Context, now registry.Pointer) ([]registry.Condition, bool, error) {
+			if now.Task != dropped.Task {
+				return nil, false, nil
+			}
+			kept, err := p.unprotectedDropped(ctx, now)
+			return kept, err == nil, err
+		}
+		begun, err := p.claims.BeginPurge(ctx, by.Caller, operationForward, dropped.ID, false, may)
+		if err != nil && moorage.KindOf(err) == moorage.KindForbidden { // it is protected
+			return false, nil
+		}
 		if err == nil && begun {
 			p.kickPurge()
 			p.log.InfoContext(ctx, "a create began the purge of a dropped table before its time, for its location",

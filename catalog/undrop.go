@@ -257,6 +257,8 @@ func (p *parts) readUndropPath(ctx context.Context, by directory.Asker, request 
 	r := u.registration
 	path, err := p.directory.LivePath(ctx, r.ident.Warehouse, r.ident.Namespace)
 	isGone := moorage.KindOf(err) == moorage.KindNoSuchNamespace && err != nil
+	missing := moorage.Errorf(moorage.KindNoSuchNamespace, "Namespace does not exist: %s. The request can make it "+
+		"(make-namespace), or give the %s another name (as)", r.ident.Namespace, nounOf(d.pointer))
 	switch {
 	case moorage.KindOf(err) == moorage.KindNoSuchWarehouse && err != nil,
 		(err == nil || isGone) && !isOfWarehouse(d.pointer, path):
@@ -264,15 +266,17 @@ func (p *parts) readUndropPath(ctx context.Context, by directory.Asker, request 
 			"again. If its files are still there: moorage register %s %s", d.pointer.Identifier(), r.ident.Warehouse,
 			moorage.ShellWord(r.ident.String()), moorage.ShellWord(r.location))
 	case isGone && request.MakeNamespace:
-		return path, p.readUndropNamespace(ctx, by, path, u)
+		return path, p.readUndropNamespace(ctx, by, path, d, u)
 	case isGone:
-		missing := moorage.Errorf(moorage.KindNoSuchNamespace, "Namespace does not exist: %s. The request can make it "+
-			"(make-namespace), or give the %s another name (as)", r.ident.Namespace, nounOf(d.pointer))
 		return nil, p.directory.Missing(ctx, by, r.ident.Warehouse, missing)
 	case err != nil:
 		return nil, err
 	}
-	if err := p.mayUndropInto(ctx, by, path, d, r.ident); err != nil {
+	err = p.mayUndropInto(ctx, by, path, d, r.ident)
+	switch {
+	case moorage.KindOf(err) == moorage.KindNoSuchNamespace && moorage.IsHidden(err):
+		return nil, gate.Hide(missing)
+	case err != nil:
 		return nil, err
 	}
 	r.parent = parentAt(path)
@@ -285,37 +289,34 @@ func isOfWarehouse(pointer registry.Pointer, path *directory.Path) bool {
 	return pointer.WarehouseID.IsZero() || pointer.WarehouseID == path.Warehouse.ID
 }
 
-// mayUndropInto returns nil if the caller may create objects in the namespace of path, and may move
-// the dropped object there.
+// mayUndropInto returns nil if the caller may bring the dropped object back as ident, and create
+// objects in the namespace of path. path is the existing part of the path to the namespace of
+// ident. A namespace that was made again, or that the request makes, is another one than the object
+// was in, although it has the same name: its owner and its grants are others.
 func (p *parts) mayUndropInto(ctx context.Context, by directory.Asker, path *directory.Path, d droppedPointer,
 	ident moorage.Identifier) error {
-	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfContainer, gate.Always), path, ident); err != nil {
-		return err
+	if path.Depth() < len(ident.Namespace) || path.ID() != d.pointer.NamespaceID {
+		asked := by.Verb.Needs(gate.OfDropped, gate.IfMoving)
+		if err := p.directory.May(ctx, by, asked, d.found(), d.pointer.Identifier()); err != nil {
+			return err
+		}
 	}
-	if ident.Namespace.Equal(d.pointer.Namespace) {
-		return nil
-	}
-	asked := by.Verb.Needs(gate.OfDropped, gate.IfMoving)
-	return p.directory.May(ctx, by, asked, d.found(), d.pointer.Identifier())
+	return p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfContainer, gate.Always), path, ident)
 }
 
 // readUndropNamespace plans the namespace of an object whose namespace is gone. path is the part of
-// its path that exists. The namespace gets the properties that it had, as long as the log has them.
-func (p *parts) readUndropNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
+// its path that exists. The namespace gets the properties that it had, as long as the log has them,
+// and if the caller could describe it.
+func (p *parts) readUndropNamespace(ctx context.Context, by directory.Asker, path *directory.Path, d droppedPointer,
 	u *undropping) error {
 	r := u.registration
-	d := droppedPointer{pointer: r.pointer}
-	var err error
-	if d.above, err = p.directory.AboveOf(ctx, r.pointer); err != nil {
-		return err
-	}
 	ns := moorage.Identifier{Warehouse: r.ident.Warehouse, Namespace: r.ident.Namespace}
 	if err := p.mayUndropInto(ctx, by, path, d, ns); err != nil {
 		return err
 	}
 	var levels []map[string]string
 	for depth := path.Depth() + 1; depth <= len(ns.Namespace); depth++ {
-		properties, known, err := p.formerProperties(ctx, path.Warehouse.ID, ns.Namespace[:depth])
+		properties, known, err := p.formerProperties(ctx, by, d, path.Warehouse.ID, ns.Namespace[:depth])
 		if err != nil {
 			return err
 		}
@@ -344,24 +345,25 @@ func (p *parts) readUndropNamespace(ctx context.Context, by directory.Asker, pat
 	return nil
 }
 
-// formerProperties returns the properties that a namespace had when it was dropped last. known is
-// false if the log does not have them any more.
-func (p *parts) formerProperties(ctx context.Context, warehouse registry.ID, ns moorage.Namespace) (
-	properties map[string]string, known bool, err error) {
-	last := len(ns) - 1
-	prefix := registry.DroppedNamePrefix(warehouse, ns[:last], ns[last])
-	var ended registry.Dropped
-	looked := 0
-	err = p.ledger.Scan(ctx, registry.TableDropped, prefix, "", func(record registry.Record) (bool, error) {
-		looked++
-		value, err := registry.Decode[registry.Dropped](record)
-		if err != nil || value.Kind != registry.ItemNamespace {
-			return looked < namesakesMax, nil
-		}
-		ended = value
-		return false, nil
-	})
-	if err != nil || ended.Change.IsZero() {
+// formerProperties returns the properties of the namespace ns that the dropped object was in, as
+// they were at the end of that namespace. known is false if the object was not in a namespace of
+// that name, if the log does not have the properties any more, or if the caller may not describe
+// the namespace.
+func (p *parts) formerProperties(ctx context.Context, by directory.Asker, d droppedPointer, warehouse registry.ID,
+	ns moorage.Namespace) (properties map[string]string, known bool, err error) {
+	ended, found, err := p.formerNamespace(ctx, d, warehouse, ns)
+	if err != nil || !found || ended.Change.IsZero() {
+		return nil, false, err
+	}
+	former := &directory.Found{Pointer: registry.Pointer{ID: ended.ID}}
+	if former.Above, err = p.aboveEnded(ctx, ended); err != nil {
+		return nil, false, err
+	}
+	err = p.directory.May(ctx, by, seesDropped(), former, ended.Ident)
+	if err != nil && (moorage.KindOf(err) == moorage.KindForbidden || moorage.IsHidden(err)) {
+		return nil, false, nil
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	records, err := p.ledger.Get(ctx, registry.ChangeKey(ended.Change))
@@ -384,6 +386,34 @@ func (p *parts) formerProperties(ctx context.Context, warehouse registry.ID, ns 
 		return value.Properties, true, nil
 	}
 	return nil, false, nil
+}
+
+// formerNamespace returns the record of the ended namespace ns that the dropped object was in. The
+// namespace directly above the object is known by its id. A namespace further above is the first
+// one of its name that ended after the drop.
+func (p *parts) formerNamespace(ctx context.Context, d droppedPointer, warehouse registry.ID, ns moorage.Namespace) (
+	ended registry.Dropped, found bool, err error) {
+	depth, isAbove := len(ns), len(ns) <= len(d.pointer.Namespace)
+	if !isAbove || !ns.Equal(d.pointer.Namespace[:depth]) {
+		return ended, false, nil
+	}
+	isDirect, dropped := depth == len(d.pointer.Namespace), d.pointer.DroppedAt(d.record.State)
+	looked := 0
+	prefix := registry.DroppedNamePrefix(warehouse, ns[:depth-1], ns[depth-1])
+	err = p.ledger.Scan(ctx, registry.TableDropped, prefix, "", func(record registry.Record) (bool, error) {
+		looked++
+		value, err := registry.Decode[registry.Dropped](record)
+		switch {
+		case err != nil || value.Kind != registry.ItemNamespace: // a damaged record is only a hint lost
+			return looked < namesakesMax, nil
+		case value.Ended.Before(dropped): // and all that follow
+			return false, nil
+		case !isDirect || value.ID == d.pointer.NamespaceID:
+			ended, found = value, true
+		}
+		return looked < namesakesMax && !(isDirect && found), nil
+	})
+	return ended, found, err
 }
 
 // above returns the containers of an object in n, the new namespace. existing has the containers

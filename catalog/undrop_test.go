@@ -12,6 +12,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/gate"
 	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/testkit/catalogkit"
@@ -77,6 +78,34 @@ type undropRow struct {
 func purgeT(f *catalogkit.Fixture) {
 	f.T.Helper()
 	must(f.T, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
+}
+
+// createTeam makes a namespace of a team.
+func createTeam(f *catalogkit.Fixture, team string, levels ...string) error {
+	_, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, levels, map[string]string{"team": team})
+	return err
+}
+
+// makeAndDrop makes a namespace of the team "wrong", and drops it.
+func makeAndDrop(f *catalogkit.Fixture, levels ...string) {
+	f.T.Helper()
+	must(f.T, createTeam(f, "wrong", levels...))
+	must(f.T, f.DropNamespace(f.Ctx, catalogkit.Warehouse, levels))
+}
+
+// wantTeam fails the test unless a namespace is one of this team, or of none if that is empty.
+func wantTeam(f *catalogkit.Fixture, team string, levels ...string) {
+	f.T.Helper()
+	properties, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, levels)
+	must(f.T, err)
+	if properties["team"] != team {
+		f.T.Errorf("the namespace %q has %v, want the team %q", levels, properties, team)
+	}
+}
+
+// inDeep returns the identifier of a table in the namespace other.b.
+func inDeep(name string) moorage.Identifier {
+	return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"other", "b"}, Name: name}
 }
 
 func undropRows() []undropRow {
@@ -193,6 +222,39 @@ func undropRows() []undropRow {
 			if properties["team"] != "billing" {
 				f.T.Errorf("the namespace has %v", properties)
 			}
+		}},
+		{name: "the namespace is made, and another one had its name since", prepare: func(f *catalogkit.Fixture, t *catalog.Table) catalog.UndropRequest {
+			asked := withoutNamespace(f, t)
+			f.Clock.Advance(time.Hour)
+			makeAndDrop(f, "ns")
+			asked.MakeNamespace = true
+			return asked
+		}, then: func(f *catalogkit.Fixture) { wantTeam(f, "billing", "ns") }},
+		{name: "a namespace is made in which it was not", prepare: func(f *catalogkit.Fixture, t *catalog.Table) catalog.UndropRequest {
+			makeAndDrop(f, "other")
+			asked := plain(f, t)
+			asked.As, asked.MakeNamespace = &elsewhere, true
+			return asked
+		}, as: elsewhere, then: func(f *catalogkit.Fixture) { wantTeam(f, "", "other") }},
+		{name: "two namespaces are made, and others had their names before and since", prepare: func(f *catalogkit.Fixture, t *catalog.Table) catalog.UndropRequest {
+			makeAndDrop(f, "other")
+			f.Clock.Advance(time.Hour)
+			must(f.T, createTeam(f, "platform", "other"))
+			must(f.T, createTeam(f, "billing", "other", "b"))
+			deep := inDeep("u")
+			must(f.T, f.RenameTable(f.Ctx, ident("t"), deep))
+			must(f.T, f.DropTable(f.Ctx, deep, catalog.DropOptions{}))
+			for _, ns := range []moorage.Namespace{{"other", "b"}, {"other"}} {
+				must(f.T, f.DropNamespace(f.Ctx, catalogkit.Warehouse, ns))
+			}
+			f.Clock.Advance(time.Hour)
+			must(f.T, createTeam(f, "sales", "other"))
+			makeAndDrop(f, "other", "b")
+			must(f.T, f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"other"}))
+			return catalog.UndropRequest{DroppedName: catalog.DroppedName{Ident: deep}, MakeNamespace: true}
+		}, as: inDeep("u"), then: func(f *catalogkit.Fixture) {
+			wantTeam(f, "platform", "other")
+			wantTeam(f, "billing", "other", "b")
 		}},
 		{name: "made again without a location", prepare: again, kind: moorage.KindAlreadyExists, says: "is called",
 			then: func(f *catalogkit.Fixture) {
@@ -337,6 +399,45 @@ func (row undropRow) run(f *catalogkit.Fixture) {
 		row.then(f)
 	}
 	f.WantClean()
+}
+
+// TestUndropShowsNoProperties: with access on, a namespace that an undrop makes gets the properties
+// that it had only if the caller could describe it. That caller owns the table, and a namespace that
+// was made later.
+func TestUndropShowsNoProperties(t *testing.T) {
+	t.Parallel()
+	for grantee, want := range map[string]string{"corp:owner": "billing", "corp:another": ""} {
+		f := catalogkit.New(t, func(config *catalog.Config) {
+			config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
+		})
+		_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake"})
+		must(t, err)
+		outer, levels := moorage.Namespace{"outer"}, moorage.Namespace{"outer", "ns"}
+		table := moorage.Identifier{Warehouse: "lake", Namespace: levels, Name: "t"}
+		owner := f.As(moorage.Caller{Name: "corp:owner"})
+		_, err = f.CreateNamespace(f.Ctx, "lake", levels, map[string]string{"team": "billing"})
+		must(t, err)
+		_, err = owner.CreateTable(f.Ctx, table, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+		must(t, err)
+		must(t, owner.DropTable(f.Ctx, table, catalog.DropOptions{}))
+		f.Clock.Advance(time.Hour)
+		must(t, f.DropNamespace(f.Ctx, "lake", levels))
+		must(t, f.DropNamespace(f.Ctx, "lake", outer))
+		f.Clock.Advance(time.Hour)
+		_, err = owner.CreateNamespace(f.Ctx, "lake", outer, nil)
+		must(t, err)
+		f.SwitchAccessOn("lake", map[string]string{grantee: "describe"})
+		done, err := owner.Dropped().Undrop(f.Ctx, catalog.UndropRequest{
+			DroppedName: catalog.DroppedName{Ident: table}, MakeNamespace: true,
+		})
+		must(t, err)
+		properties, err := owner.LoadNamespace(f.Ctx, "lake", levels)
+		must(t, err)
+		isLost := strings.Contains(strings.Join(done.Warnings, " "), "its properties are lost")
+		if properties["team"] != want || isLost != (want == "") {
+			t.Errorf("with a grant to %s, the namespace has %v, and the warnings are %q", grantee, properties, done.Warnings)
+		}
+	}
 }
 
 // recordsOf returns the versions of all records of objects.

@@ -7,31 +7,31 @@ import (
 	"moorage/registry"
 )
 
-// RaiseFormat makes binaries that do not know the layout version refuse the store, and reports
-// whether the store did not need that version before. Call it before the first write that such a
-// binary would not obey. The version of a store never decreases. Older nodes that run notice within
-// seconds, and end.
+// RaiseFormat makes binaries that do not know the layout version refuse the store. Call it before
+// the first write that such a binary would not obey. The version of a store never decreases. Older
+// nodes that run notice within seconds, and end. Another process may have raised the version just
+// before, so nil does not mean that they have ended.
 //
 // Errors: ErrRetry if another process raised the version meanwhile; KindUnavailable; the errors of
 // the store. After an unknown outcome the version may be raised.
-func (l *Ledger) RaiseFormat(ctx context.Context, version int) (raised bool, err error) {
+func (l *Ledger) RaiseFormat(ctx context.Context, version int) error {
 	const op = "ledger.RaiseFormat"
 	records, err := l.Get(ctx, registry.FormatKey())
 	if err != nil {
-		return false, err
+		return err
 	}
 	format, err := Decode[registry.Format](records[0])
 	if err != nil || format.Version >= version {
-		return false, err
+		return err
 	}
 	format.Version = version
 	writes, err := Encode(Put(records[0].Key, registry.StateNone, format))
 	if err != nil {
-		return false, moorage.E(op, "", moorage.KindInternal, err)
+		return moorage.E(op, "", moorage.KindInternal, err)
 	}
 	_, err = l.Step(ctx, registry.Batch{Conditions: []registry.Condition{Unchanged(records[0])}, Writes: writes})
 	if err != nil {
-		return false, RetryOnConflict(StepError(op, err))
+		return RetryOnConflict(StepError(op, err))
 	}
-	return true, nil
+	return nil
 }

@@ -167,6 +167,7 @@ type managementCell struct {
 	about              string            // the principal that it is about
 	grants             access.Privileges // that it grants
 	spares             gate.When         // a condition that it does not meet
+	meets              gate.When         // a condition that only it meets
 	dropped, container string            // the name of the dropped object that it asks about, and of the namespace
 	answered           int               // the status of who is let in; 0: 200
 }
@@ -187,7 +188,7 @@ func (c managementCell) asked(caller string, of gate.Subject) (asked access.Priv
 			continue
 		}
 		switch { // conditions that no cell meets
-		case ask.When == gate.IfMoving, ask.When == gate.IfReplacing, ask.When == gate.IfLocated && c.container != "":
+		case ask.When == gate.IfMoving && c.meets != gate.IfMoving, ask.When == gate.IfReplacing, ask.When == gate.IfLocated && c.container != "":
 			continue
 		}
 		isOther := ask.When != gate.IfOther || c.about != "" && c.about != caller
@@ -209,6 +210,10 @@ func (c managementCell) decide(who *access.Who, path []access.Object, asked acce
 		return who.DecideGrant(path, asked&^access.Manage)
 	case gate.SetOwner:
 		return who.DecideTransfer(path)
+	case gate.Undrop: // it asks for drop before it knows whether the object moves
+		if d := who.Decide(path, asked&^access.Manage); d.Outcome != access.Allow {
+			return d
+		}
 	}
 	row, _ := c.verb().Row()
 	if other := row.InsteadOf(gate.OfObject); other != access.See && who.Decide(path, other).Outcome == access.Allow {
@@ -297,6 +302,7 @@ func managementCells() []managementCell {
 		{operation: "listDropped", method: "GET", path: "/dropped?warehouse=w", object: "w"},
 		{operation: "undrop", method: "POST", path: "/undrop", body: `{"warehouse":"w","namespace":["a"],"name":"gone"}`, dropped: "w/a/gone", container: "w/a"},
 		{operation: "undrop", method: "POST", path: "/undrop", body: `{"id":"{gone}"}`, dropped: "w/a/gone", container: "w/a"},
+		{operation: "undrop", method: "POST", path: "/undrop", body: `{"id":"{gone}","as":{"namespace":["c"],"name":"back"}}`, dropped: "w/a/gone", container: "w/c", meets: gate.IfMoving},
 		{operation: "purgeDropped", method: "POST", path: "/dropped/{gone}/purge", dropped: "w/a/gone"},
 		{operation: "forgetDropped", method: "POST", path: "/dropped/{gone}/forget", dropped: "w/a/gone"},
 	}
@@ -577,6 +583,32 @@ func TestWhoSaysWhatIsMaintained(t *testing.T) {
 			l.setPolicy(grantsAt(path, ann, each))
 			if answer := l.send(ann, tt.cell); (answer.Code == http.StatusOK) != tt.let.Has(each) {
 				t.Errorf("%s by one who has %s on %q is answered %d %s", tt.cell.name(), each, tt.on, answer.Code, answer.Body)
+			}
+		}
+	}
+}
+
+// An undrop into a namespace that was made again, or that it makes, asks for manage on the object,
+// as one into a namespace with another name does.
+func TestUndropIntoANamespaceMadeAgain(t *testing.T) {
+	t.Parallel()
+	for _, makes := range []bool{false, true} {
+		for _, privileges := range []access.Privileges{access.Drop, access.Drop | access.Manage} {
+			l := newLake(t, "")
+			l.must(maker, "POST", "/v1/w/namespaces/e/tables", `{"name":"back","schema":`+schemaJSON+`}`)
+			l.must(maker, "DELETE", "/v1/w/namespaces/e/tables/back", "")
+			l.must(root, "DELETE", "/v1/w/namespaces/e", "")
+			if !makes {
+				l.must(root, "POST", "/v1/w/namespaces", `{"namespace":["e"]}`)
+			}
+			objects := l.objects()
+			dropped := append(objects["/back"][:1:1], objects["w"]...) // its namespace is gone
+			l.setPolicy(grantsAt(dropped, ann, privileges), grantsAt(objects["w"], ann, access.Create))
+			body := fmt.Sprintf(`{"warehouse":"w","namespace":["e"],"name":"back","make-namespace":%t}`, makes)
+			answer := l.do(ann, "POST", "/management/v1/undrop", body)
+			switch isRefused := isRefusal(answer, "POST", access.Manage); {
+			case privileges.Has(access.Manage) && answer.Code != http.StatusOK, !privileges.Has(access.Manage) && !isRefused:
+				t.Errorf("an undrop that makes the namespace (%t), by one who has %s, is answered %d %s", makes, privileges, answer.Code, answer.Body)
 			}
 		}
 	}

@@ -15,10 +15,14 @@ import (
 // idempotency key, because the answers need the table's versions. With atOnce it does not wait, and
 // such repeated requests then get no answer.
 //
-// begun is false, without an error, if the pointer is gone, if it has no waiting purge, or if
-// may(pointer) is false. The change is durable when BeginPurge returns.
+// Each attempt asks may, with the pointer as the attempt has read it. The change happens only while
+// the conditions that may returns hold.
+//
+// begun is false, without an error, if the pointer is gone, if it has no waiting purge, or if may
+// returns false. The change is durable when BeginPurge returns. Errors include those of may.
 func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operation string, id registry.ID, atOnce bool,
-	may func(registry.Pointer) bool) (begun bool, err error) {
+	may func(context.Context, registry.Pointer) (conditions []registry.Condition, ok bool, err error)) (
+	begun bool, err error) {
 	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		begun = false
 		records, err := c.ledger.Get(ctx, registry.PointerKey(id))
@@ -26,7 +30,11 @@ func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operatio
 			return err
 		}
 		pointer, err := ledger.Decode[registry.Pointer](records[0])
-		if err != nil || !pointer.PurgeWaits() || !may(pointer) {
+		if err != nil || !pointer.PurgeWaits() {
+			return err
+		}
+		conditions, ok, err := may(ctx, pointer)
+		if err != nil || !ok {
 			return err
 		}
 		now, err := c.ledger.Time(ctx)
@@ -47,7 +55,7 @@ func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operatio
 			return err
 		}
 		_, err = c.ledger.Apply(ctx, ledger.Mutation{
-			Change: change, Conditions: []registry.Condition{ledger.Unchanged(records[0])}, Writes: writes,
+			Change: change, Conditions: append(conditions, ledger.Unchanged(records[0])), Writes: writes,
 		})
 		begun = err == nil
 		return ledger.RetryOnConflict(err)

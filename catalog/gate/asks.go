@@ -55,7 +55,8 @@ const (
 	IfLocated When = 1 << iota
 	// IfPurging: the request also deletes the files.
 	IfPurging
-	// IfMoving: the destination of a rename or an undrop is in another namespace.
+	// IfMoving: the destination of a rename or an undrop is in another namespace. A namespace that
+	// was made again is another one.
 	IfMoving
 	// IfTakingBack: the metadata file of a register belongs to a dropped table or view.
 	IfTakingBack

@@ -55,8 +55,8 @@ func (w *Worker) beginListed(ctx context.Context, record registry.Record, now ti
 		return nil // moorage doctor --deep reports it
 	}
 	_, err = w.locations.BeginPurge(ctx, moorage.System(operation), operation+"-begin", pointer, false,
-		func(table registry.Pointer) bool {
-			return table.EndKey() == record.Key && !now.Before(table.PurgeAt())
+		func(_ context.Context, table registry.Pointer) ([]registry.Condition, bool, error) {
+			return nil, table.EndKey() == record.Key && !now.Before(table.PurgeAt()), nil
 		})
 	return err
 }
@@ -158,7 +158,9 @@ func (w *Worker) beginNow(ctx context.Context, id registry.ID) (begun bool, err 
 			return true, nil
 		}
 		begun, err = w.locations.BeginPurge(ctx, moorage.System(operation), operation+"-begin", pointer, true,
-			func(table registry.Pointer) bool { return table.Task == id })
+			func(_ context.Context, table registry.Pointer) ([]registry.Condition, bool, error) {
+				return nil, table.Task == id, nil
+			})
 		return false, err
 	})
 	return begun, err
