@@ -315,9 +315,9 @@ func (p *droppedPage) rowOf(value registry.Dropped, d droppedPointer) DroppedRow
 	return row
 }
 
-// whyNot returns, for each dropped object, UndropYes or why it cannot come back. That another object
-// has its name or its location shows only to callers who may create objects in the namespace,
-// because a create would tell them.
+// whyNot returns, for each dropped object, UndropYes or why it cannot come back. That another
+// object has its name or its location shows only to callers who may create objects in the
+// namespace, because a create would tell them.
 func (p *droppedPage) whyNot(ctx context.Context, dropped []droppedPointer) ([]string, error) {
 	why := make([]string, len(dropped))
 	var keys []registry.Key
