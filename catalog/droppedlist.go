@@ -46,6 +46,7 @@ type DroppedListing struct {
 	Recursive bool              // also what was in namespaces below Namespace
 	Name      string            // the last name; empty for all. It needs a Namespace
 	Ended     bool              // also what has ended for good, as long as the log has it
+	ID        registry.ID       // only the dropped object with this id; zero for all
 }
 
 // DroppedRow is a dropped object in a list.
@@ -145,6 +146,11 @@ func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehous
 		}
 	}
 	prefix, list := of.prefix(warehouse.ID), "dropped "+warehouse.ID.String()
+	if !of.ID.IsZero() {
+		if prefix, err = c.keyOfDropped(ctx, prefix, of.ID); err != nil || prefix == "" {
+			return nil, "", err
+		}
+	}
 	after, err := c.guard.UnsealPage(ctx, list, page.After)
 	if err != nil {
 		return nil, "", err
@@ -180,6 +186,24 @@ func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehous
 		next, err := c.guard.SealPage(ctx, c.random, list, strings.TrimPrefix(after, prefix))
 		return p.rows, next, err
 	}
+}
+
+// keyOfDropped returns the id of the key of the dropped record of the pointer called id. It is
+// empty if there is no such dropped pointer, or if the id does not begin with prefix.
+func (p *parts) keyOfDropped(ctx context.Context, prefix string, id registry.ID) (string, error) {
+	records, err := p.ledger.Get(ctx, registry.PointerKey(id))
+	if err != nil || !records[0].State.IsDropped() {
+		return "", err
+	}
+	pointer, err := registry.Decode[registry.Pointer](records[0])
+	if err != nil {
+		return "", nil // moorage doctor --deep reports damaged records
+	}
+	key := pointer.DroppedKey(records[0].State).ID
+	if !strings.HasPrefix(key, prefix) {
+		return "", nil
+	}
+	return key, nil
 }
 
 // add adds the rows of records. A record whose pointer is not dropped, or was dropped at another

@@ -509,6 +509,22 @@ func TestListDropped(t *testing.T) {
 				}
 			}
 		}
+		for name, of := range map[string]catalog.DroppedListing{
+			"in the warehouse":     {},
+			"in the namespace":     {Namespace: moorage.Namespace{"ns"}},
+			"in another namespace": {Namespace: moorage.Namespace{"ns", "inner"}},
+			"of another warehouse": {Warehouse: "other"},
+		} {
+			isThere := of.Warehouse == "" && len(of.Namespace) < 2
+			if of.Warehouse == "" {
+				of.Warehouse = catalogkit.Warehouse
+			}
+			of.ID = droppedRows(f, "b", false)[0].ID
+			rows, next, err := f.Dropped().List(f.Ctx, of, moorage.Page{Limit: 10})
+			if isThere != (len(rows) == 1 && rows[0].Ident.Name == "b" && rows[0].ID == of.ID) || len(rows) > 1 || next != "" {
+				t.Errorf("by id %s: %+v, %v", name, rows, err)
+			}
+		}
 		row := droppedRows(f, "a", false)[0]
 		if row.By != "anonymous" || row.Change.IsZero() || row.Summary == nil || !row.EndsAt.Equal(row.At.Add(7*24*time.Hour)) {
 			t.Errorf("the row of a table is %+v", row)

@@ -121,7 +121,7 @@ func (m grantsPage) page() *page {
 // node returns the page.
 func (m grantsPage) node() g.Node {
 	if m.isOff {
-		return empty("Access control is off: every caller may do everything.", "moorage access enable")
+		return empty("Access control is off: every caller may do everything.", command("moorage", "access", "enable"))
 	}
 	return g.Group{m.question(), m.answer(), m.grants()}
 }
@@ -219,11 +219,16 @@ func (m grantsPage) grants() g.Node {
 		h.Label(g.Text("to "), h.Input(h.Name("grantee"), h.Required(), h.Placeholder("corp:ann or a role"))),
 		h.Button(g.Text("Prepare …"))))
 	if len(list.rows) == 0 {
+		words := append([]string{"moorage", "grant", "read", "on"}, objectWords(m.object)...)
 		return panel("Grants", empty("No grant that you may see affects this object.",
-			"moorage grant read on "+kindAndName(m.object)+" to corp:ann"), form)
+			command(append(words, "to", "corp:ann")...)), form)
 	}
 	return panel("Grants here and above", list.node(), form)
 }
+
+// objectWords returns an object as the commands for access and maintenance take it: its kind and
+// its name.
+func objectWords(o client.Object) []string { return strings.SplitN(o.String(), " ", 2) }
 
 // isSame reports whether two objects are the same.
 func isSame(a, b client.Object) bool {
@@ -295,7 +300,8 @@ func loadPrincipals(ctx context.Context, v *visit) (*page, error) {
 func (m principalsPage) node() g.Node {
 	title := h.Div(h.Class("title"), h.H1(g.Text("Access")))
 	if m.isOff {
-		return g.Group{title, empty("Access control is off: every caller may do everything.", "moorage access enable")}
+		return g.Group{title, empty("Access control is off: every caller may do everything.",
+			command("moorage", "access", "enable"))}
 	}
 	principals := grid{label: "Principals", columns: []column{
 		{"Name", ""}, {"Description", "wide"}, {"Keys", "num"}, {"First key ends", ""}, {"Since", ""},
@@ -326,16 +332,18 @@ func (m principalsPage) node() g.Node {
 	return g.Group{
 		title,
 		h.P(h.Class("lead"), link(to(placeGrants, client.Object{}), g.Text("Who may do what on the whole server"))),
-		panel("Principals", filled(principals, "No principal has a record yet.", "moorage key create key:etl"), more),
-		panel("Roles", filled(roles, "There are no roles.", "moorage role create analysts")),
+		panel("Principals", filled(principals, "No principal has a record yet.",
+			command("moorage", "key", "create", "key:etl")), more),
+		panel("Roles", filled(roles, "There are no roles.",
+			command("moorage", "role", "create", "analysts"))),
 		denialPanel(m.now, m.denied),
 	}
 }
 
 // filled returns a table, or the text of an empty one.
-func filled(list grid, sentence, command string) g.Node {
+func filled(list grid, sentence string, fill shellLine) g.Node {
 	if len(list.rows) == 0 {
-		return empty(sentence, command)
+		return empty(sentence, fill)
 	}
 	return list.node()
 }

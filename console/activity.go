@@ -236,7 +236,7 @@ func denialPanel(now time.Time, denied *client.NodeDenials) g.Node {
 			plain(mono(strings.Join(d.Missing, ", "))), plain(h.Span(h.Class("faint short"), text(d.RequestID))),
 		})
 	}
-	return panel("Denied lately", filled(list, "No request was denied since the nodes started.", ""),
+	return panel("Denied lately", filled(list, "No request was denied since the nodes started.", shellLine{}),
 		nodesAsked(now, denied.Nodes))
 }
 

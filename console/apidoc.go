@@ -10,6 +10,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"moorage"
 	"moorage/management/client"
 )
 
@@ -132,5 +133,5 @@ func (m apiPage) curl(op apiOperation) []string {
 	if op.method == http.MethodPost || op.method == http.MethodPut || op.method == http.MethodPatch {
 		words += " -H 'Content-Type: application/json' -d '{…}'"
 	}
-	return []string{words + " '" + m.uri + op.path + "'"}
+	return []string{words + " " + moorage.ShellWord(m.uri+op.path)}
 }

@@ -67,7 +67,7 @@ const warehousesCountedMax = 10
 func (m warehousesPage) list() g.Node {
 	if len(m.warehouses) == 0 {
 		return empty("There is no warehouse that you may see.",
-			"moorage warehouse create lake --location s3://bucket/prefix")
+			command("moorage", "warehouse", "create", "lake", "--location", "s3://bucket/prefix"))
 	}
 	list := grid{label: "Warehouses", columns: []column{{"Name", ""}, {"Location", "wide"}}}
 	if m.isCounted {
@@ -193,14 +193,15 @@ func (m browsePage) description() g.Node {
 func (m browsePage) nothing() g.Node {
 	switch {
 	case m.prefix != "":
-		return empty("Nothing here begins with these letters.", "")
+		return empty("Nothing here begins with these letters.", shellLine{})
 	case !m.isFirst:
-		return empty("There is nothing further.", "")
+		return empty("There is nothing further.", shellLine{})
 	case len(m.object.Namespace) == 0:
 		return empty("This warehouse has no namespaces that you may see.",
-			"moorage mk "+wordsOf(client.Object{Warehouse: m.object.Warehouse, Namespace: []string{"sales"}}))
+			command("moorage", "mk",
+				nameOf(client.Object{Warehouse: m.object.Warehouse, Namespace: []string{"sales"}})))
 	}
-	return empty("This namespace is empty, or you may not see what is in it.", "")
+	return empty("This namespace is empty, or you may not see what is in it.", shellLine{})
 }
 
 // pager returns the link to the next page.

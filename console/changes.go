@@ -99,7 +99,7 @@ func (m changesPage) node() g.Node {
 func (m changesPage) list() g.Node {
 	if len(m.events) == 0 {
 		return empty("No change that you may see matches. The server keeps changes for 7 days by default.",
-			"moorage changes --follow")
+			command("moorage", "changes", "--follow"))
 	}
 	return eventGrid(m.now, m.events)
 }

@@ -24,11 +24,11 @@ type prepared struct {
 	path     string // of the request, escaped
 	query    url.Values
 	body     json.RawMessage
-	key      string // Idempotency-Key, so that a form that is sent twice makes one change
-	button   string // words on the button
-	command  string // the same change on the command line; may be empty
-	back     target // the page to go back to, before and after
-	needs    string // what the visitor lacks for the change; empty if nothing is known to be missing
+	key      string    // Idempotency-Key, so that a form that is sent twice makes one change
+	button   string    // words on the button
+	command  shellLine // the same change on the command line; may be the zero value
+	back     target    // the page to go back to, before and after
+	needs    string    // what the visitor lacks for the change; empty if nothing is known to be missing
 }
 
 // node returns the prepared change.
@@ -50,8 +50,8 @@ func (p prepared) node() g.Node {
 			link(p.back, h.Class("button"), g.Text("Cancel")))),
 		h.H3(g.Text("The request")),
 		listing(append([]string{http.MethodPost + " " + address}, strings.Split(strings.TrimSpace(shown), "\n")...)),
-		g.Iff(p.command != "", func() g.Node {
-			return g.Group{h.H3(g.Text("The same on the command line")), listing([]string{p.command})}
+		g.Iff(p.command.text != "", func() g.Node {
+			return g.Group{h.H3(g.Text("The same on the command line")), p.command.node()}
 		}),
 	)
 }
@@ -152,7 +152,7 @@ type tableUpdate struct {
 func (m rollbackPage) node() g.Node {
 	var updates []tableUpdate
 	if err := json.Unmarshal(m.plan.Updates, &updates); err != nil || len(updates) == 0 {
-		return empty("The table is in that state already: there is nothing to roll back.", "")
+		return empty("The table is in that state already: there is nothing to roll back.", shellLine{})
 	}
 	made := m.commit
 	made.title = "Roll back"
@@ -163,14 +163,15 @@ func (m rollbackPage) node() g.Node {
 	made.warnings = m.plan.Warnings
 	made.button = "Roll back " + m.object.Table
 	made.back = to(placeHistory, m.object)
-	made.command = "moorage rollback " + wordsOf(m.object) + " " + m.to
+	words := []string{"moorage", "rollback", nameOf(m.object), m.to}
 	more := g.Node(nil)
 	if m.all {
-		made.command += " --all"
+		words = append(words, "--all")
 	} else {
 		more = h.P(link(to(placeRollback, m.object, "to", m.to, "ref", m.ref, "all", "yes"),
 			g.Text("Also take back the schema, the partitioning, the sort order and the properties")))
 	}
+	made.command = command(words...)
 	return g.Group{made.node(), more}
 }
 

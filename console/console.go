@@ -30,6 +30,9 @@ type Config struct {
 	// IsEncrypted reports whether a proxy that the server trusts received a request over TLS.
 	// Default: there is no such proxy.
 	IsEncrypted func(r *http.Request) bool
+	// IsFromProxy reports whether a request comes from a proxy that the server trusts. Default:
+	// there is no such proxy.
+	IsFromProxy func(r *http.Request) bool
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
 }
@@ -80,6 +83,9 @@ func Mount(on *web.Server, config Config) {
 	}
 	if config.IsEncrypted == nil {
 		config.IsEncrypted = func(*http.Request) bool { return false }
+	}
+	if config.IsFromProxy == nil {
+		config.IsFromProxy = func(*http.Request) bool { return false }
 	}
 	c := &console{config: config, server: on, origins: http.NewCrossOriginProtection(), files: staticFiles()}
 	for _, path := range []string{Root, Root + "/*"} {
@@ -144,6 +150,7 @@ func (c *console) get(w http.ResponseWriter, r *http.Request) error {
 		return c.serveFile(w, r, name)
 	}
 	v := c.visitOf(r)
+	defer v.end()
 	if err := c.resume(r, v); err != nil {
 		return c.answer(w, r, v, failed(v, err))
 	}
@@ -178,6 +185,7 @@ func (c *console) post(w http.ResponseWriter, r *http.Request) error {
 		return moorage.Errorf(moorage.KindForbidden, "A page from another origin may not change anything here")
 	}
 	v := c.visitOf(r)
+	defer v.end()
 	if err := c.resume(r, v); err != nil {
 		return c.answer(w, r, v, failed(v, err))
 	}

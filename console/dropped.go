@@ -75,7 +75,7 @@ func (m droppedPage) node() g.Node {
 		h.Div(h.Class("tools"), ended),
 	}
 	if len(m.page.Dropped) == 0 {
-		return append(body, empty("Nothing that you may see was dropped here.", ""), more)
+		return append(body, empty("Nothing that you may see was dropped here.", shellLine{}), more)
 	}
 	return append(body, droppedGrid(m.now, m.page.Dropped), more)
 }
@@ -115,53 +115,63 @@ func droppedActions(d client.Dropped) g.Node {
 	}
 	within := client.Object{Warehouse: d.Warehouse, Namespace: d.Namespace}
 	ask := func(change, words string) g.Node {
-		return link(to(placeUndrop, within, "change", change, "id", d.ID, "name", d.Name), g.Text(words))
+		return link(to(placeUndrop, within, "change", change, "id", d.ID), g.Text(words))
 	}
 	return h.Span(h.Class("actions"),
 		g.Iff(d.Undrop == client.UndropYes, func() g.Node { return ask("undrop", "bring back …") }),
 		ask("purge", "purge …"), ask("forget", "forget …"))
 }
 
-// loadUndrop prepares what becomes of a dropped object.
-func loadUndrop(_ context.Context, v *visit) (*page, error) {
-	within, id, dropped := v.object(), v.text("id"), v.query.Get("name")
-	shown := client.Object{Warehouse: within.Warehouse, Namespace: within.Namespace, Table: dropped}
-	made := prepared{key: newKey(), back: to(placeDropped, within), body: json.RawMessage("{}")}
+// loadUndrop prepares what becomes of a dropped object. The API finds the object by its id, and the
+// page shows what it found: an address can have any words in it.
+func loadUndrop(ctx context.Context, v *visit) (*page, error) {
+	d, err := loadDroppedItem(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	within := client.Object{Warehouse: d.Warehouse, Namespace: d.Namespace}
+	shown := h.Strong(name(quotedLevels(d.Levels()...)))
+	made := prepared{
+		key: newKey(), back: to(placeDropped, within), body: json.RawMessage("{}"), says: []g.Node{
+			g.Group{g.Text("This is the " + d.Kind + " "), shown, g.Text(" of the warehouse "), name(d.Warehouse),
+				g.Text(", which was dropped "), ago(v.now, d.At), by(d.By), g.Text(".")},
+		},
+	}
 	rename := g.Node(nil)
 	switch change := v.text("change"); change {
 	case "undrop":
-		asked := client.UndropRequest{ID: id}
-		made.title, made.button, made.path = "Bring back", "Bring back "+dropped, client.RootManagement+"/undrop"
-		made.command = "moorage undrop " + wordsOf(shown)
+		asked := client.UndropRequest{ID: d.ID}
+		made.title, made.button, made.path = "Bring back", "Bring back "+d.Name, client.RootManagement+"/undrop"
+		named := within
+		named.Table = d.Name
+		words := []string{"moorage", "undrop", nameOf(named)}
 		if as := v.query.Get("as"); as != "" {
 			asked.As = &client.Identifier{Namespace: within.Namespace, Name: as}
-			made.command += " --as " + wordsOf(client.Object{Warehouse: defaultWarehouse, Namespace: within.Namespace,
-				Table: as})
+			words = append(words, "--as",
+				nameOf(client.Object{Warehouse: defaultWarehouse, Namespace: within.Namespace, Table: as}))
 		}
-		body, err := json.Marshal(asked)
-		if err != nil {
+		made.command = command(words...)
+		if made.body, err = json.Marshal(asked); err != nil {
 			return nil, err
 		}
-		made.body, made.back = body, to(placeBrowse, within)
-		made.says = []g.Node{
-			g.Group{h.Strong(name(dropped)),
-				g.Text(" comes back with its id, its rows, its grants, labels and maintenance.")},
-			g.Text("A purge that was asked for and has not begun is called off."),
-		}
-		rename = ask(to(placeUndrop, within, "change", change, "id", id, "name", dropped), h.Div(h.Class("tools"),
+		made.back = to(placeBrowse, within)
+		made.says = append(made.says,
+			g.Group{shown, g.Text(" comes back with its id, its rows, its grants, labels and maintenance.")},
+			g.Text("A purge that was asked for and has not begun is called off."))
+		rename = ask(to(placeUndrop, within, "change", change, "id", d.ID), h.Div(h.Class("tools"),
 			h.Label(g.Text("Under another name "), h.Input(h.Name("as"), h.Required())),
 			h.Button(g.Text("Prepare …"))))
 	case "purge":
-		made.title, made.button = "Purge", "Purge "+dropped
-		made.path = client.RootManagement + client.Path("dropped", id, change)
+		made.title, made.button = "Purge", "Purge "+d.Name
+		made.path = client.RootManagement + client.Path("dropped", d.ID, change)
 		made.warnings = []string{"The files are deleted, and nothing brings them back."}
-		made.says = []g.Node{g.Group{g.Text("The purge of "), h.Strong(name(dropped)),
-			g.Text(" begins as soon as no engine may be reading its files.")}}
+		made.says = append(made.says, g.Group{g.Text("The purge of "), shown,
+			g.Text(" begins as soon as no engine may be reading its files.")})
 	case "forget":
-		made.title, made.button = "Forget", "Forget "+dropped
-		made.path = client.RootManagement + client.Path("dropped", id, change)
+		made.title, made.button = "Forget", "Forget "+d.Name
+		made.path = client.RootManagement + client.Path("dropped", d.ID, change)
 		made.warnings = []string{"It cannot be brought back by name. Its files stay, and can be registered."}
-		made.says = []g.Node{g.Group{g.Text("The server forgets "), h.Strong(name(dropped)), g.Text(" now.")}}
+		made.says = append(made.says, g.Group{g.Text("The server forgets "), shown, g.Text(" now.")})
 	default:
 		return nil, &client.Error{Code: http.StatusBadRequest, Message: "There is no such change of a dropped object."}
 	}
@@ -169,6 +179,26 @@ func loadUndrop(_ context.Context, v *visit) (*page, error) {
 		title: made.title, section: placeWarehouses, crumbs: append(crumbsOf(within), crumb{name: "Dropped"}),
 		body: g.Group{made.node(), rename},
 	}, nil
+}
+
+// loadDroppedItem loads the dropped object whose id the address has.
+func loadDroppedItem(ctx context.Context, v *visit) (client.Dropped, error) {
+	id := v.text("id")
+	none := &client.Error{
+		Code: http.StatusNotFound, Message: "There is no dropped object with this id that you may see.",
+		Help: "It came back, it ended, or its name is in another warehouse. Look at the list of dropped objects.",
+	}
+	if id == "" {
+		return client.Dropped{}, none
+	}
+	found, err := listDropped(ctx, v, client.Object{Warehouse: v.object().Warehouse}, url.Values{"id": {id}})
+	if err != nil {
+		return client.Dropped{}, err
+	}
+	if len(found.Dropped) != 1 || found.Dropped[0].ID != id {
+		return client.Dropped{}, none
+	}
+	return found.Dropped[0], nil
 }
 
 // droppedOf returns the dropped objects that had the name of an object, or nil if there are none or

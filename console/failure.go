@@ -52,14 +52,15 @@ func problemOf(v *visit, err error) problem {
 
 // titles are what pages say about the statuses of errors.
 var titles = map[int]string{
-	http.StatusBadRequest:         "This request is not valid",
-	http.StatusUnauthorized:       "Sign in first",
-	http.StatusForbidden:          "You may not do this",
-	http.StatusNotFound:           "There is no such object",
-	http.StatusConflict:           "This conflicts with the present state",
-	http.StatusPreconditionFailed: "Something changed meanwhile",
-	http.StatusTooManyRequests:    "Too many requests",
-	http.StatusServiceUnavailable: "The server cannot do this now",
+	http.StatusBadRequest:            "This request is not valid",
+	http.StatusUnauthorized:          "Sign in first",
+	http.StatusForbidden:             "You may not do this",
+	http.StatusNotFound:              "There is no such object",
+	http.StatusConflict:              "This conflicts with the present state",
+	http.StatusPreconditionFailed:    "Something changed meanwhile",
+	http.StatusTooManyRequests:       "Too many requests",
+	http.StatusRequestEntityTooLarge: "This is too large",
+	http.StatusServiceUnavailable:    "The server cannot do this now",
 }
 
 // page returns the page that says what happened and what to do.

@@ -140,7 +140,7 @@ func goldenPages() map[string]*page {
 	}
 	snapshots := func(o client.Object, d *document, chosen int64) *page {
 		m := snapshotsPage{tableHead: head(o), document: d, chosen: d.snapshot(chosen)}
-		m.rows, m.lanes = graphOf(d.Snapshots)
+		m.rows, m.lanes = graphOf(d.Snapshots, 0)
 		return m.tableHead.page(placeSnapshots, m.node())
 	}
 	bare := head(ships)
@@ -252,7 +252,7 @@ func goldenPages() map[string]*page {
 		}}.node()},
 		"prepared": {title: "Roll back", body: prepared{
 			title: "Roll back", path: "/v1/default/namespaces/harbour/tables/ships", body: []byte(`{"updates":[]}`), key: "k", button: "Roll back " + hostile,
-			command: "moorage rollback harbour.ships now~1", back: to(placeHistory, ships), warnings: []string{hostile}, needs: "write on table default.harbour.ships",
+			command: command("moorage", "rollback", "harbour.ships", "now~1"), back: to(placeHistory, ships), warnings: []string{hostile}, needs: "write on table default.harbour.ships",
 		}.node()},
 		"view": {title: "busiest", body: viewPage{
 			now: now, object: client.Object{Warehouse: "default", Namespace: []string{"harbour"}, View: hostile},

@@ -51,7 +51,8 @@ func versionName(location string) string { return location[strings.LastIndexByte
 func (m historyPage) node() g.Node {
 	if len(m.history.Versions) == 0 {
 		return g.Group{
-			empty("The log of changes has nothing about this table any more.", "moorage serve --change-retention 30d"),
+			empty("The log of changes has nothing about this table any more.",
+				command("moorage", "serve", "--change-retention", "30d")),
 			refusalPanel(m.now, m.refused),
 		}
 	}
@@ -199,7 +200,7 @@ func (m diffPage) node() g.Node {
 	}
 	parts := differences(m.differs)
 	if len(parts) == 0 {
-		return append(body, empty("These versions do not differ in anything that the table has.", ""))
+		return append(body, empty("These versions do not differ in anything that the table has.", shellLine{}))
 	}
 	for _, part := range parts {
 		body = append(body, panel(part.title, h.Ul(h.Class("diff"), g.Map(part.lines, func(line diffLine) g.Node {

@@ -8,6 +8,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"moorage"
 	"moorage/internal/term"
 )
 
@@ -37,6 +38,22 @@ func listing(lines []string) g.Node {
 func listingOf(s string) g.Node {
 	return listing(strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n"))
 }
+
+// shellLine is a command line for a shell, for visitors to copy. Only command makes one.
+type shellLine struct{ text string }
+
+// command returns the line that runs a program with arguments. It quotes each word, because words
+// can be names from strangers.
+func command(words ...string) shellLine {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = moorage.ShellWord(word)
+	}
+	return shellLine{strings.Join(quoted, " ")}
+}
+
+// node returns the line with a button that copies it, if scripts run.
+func (l shellLine) node() g.Node { return listing([]string{l.text}) }
 
 // ago returns how long ago t was, with the exact time when the pointer rests on it.
 func ago(now, t time.Time) g.Node {
@@ -189,10 +206,11 @@ func panel(title string, children ...g.Node) g.Node {
 	return h.Section(h.Class("panel"), h.H2(text(title)), g.Group(children))
 }
 
-// empty returns the text of a list without rows, with the command that fills it.
-func empty(sentence, command string) g.Node {
+// empty returns the text of a list without rows, with the command that fills it. The zero value of
+// fill means that there is no such command.
+func empty(sentence string, fill shellLine) g.Node {
 	return h.Div(h.Class("empty"), h.P(g.Text(sentence)),
-		g.Iff(command != "", func() g.Node { return h.P(copied(command)) }))
+		g.Iff(fill.text != "", func() g.Node { return h.P(copied(fill.text)) }))
 }
 
 // fact is a line of a list of facts.

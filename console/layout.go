@@ -189,6 +189,9 @@ func (c *console) answer(w http.ResponseWriter, r *http.Request, v *visit, p *pa
 	if err := made.document(p).Render(&body); err != nil {
 		return err
 	}
+	if err := c.server.HoldAnswer(w, r, nil, int64(body.Len())); err != nil {
+		return err
+	}
 	header := w.Header()
 	guard(header)
 	header.Set("Content-Type", "text/html; charset=utf-8")

@@ -92,8 +92,8 @@ func (m maintenancePage) kinds() g.Node {
 		})
 	}
 	if len(list.rows) == 0 {
-		return empty("This server does no maintenance for this table.",
-			"moorage maintain set "+kindAndName(m.object)+" snapshots on")
+		words := append([]string{"moorage", "maintain", "set"}, objectWords(m.object)...)
+		return empty("This server does no maintenance for this table.", command(append(words, "snapshots", "on")...))
 	}
 	return panel("What is due", list.node())
 }
@@ -131,7 +131,7 @@ func (m maintenancePage) jobs() g.Node {
 // runs returns the jobs that have ended.
 func (m maintenancePage) runs() g.Node {
 	if len(m.status.Runs) == 0 {
-		return panel("Done before", empty("No job on this table has ended yet.", ""))
+		return panel("Done before", empty("No job on this table has ended yet.", shellLine{}))
 	}
 	list := grid{label: "Ended jobs", columns: []column{
 		{"Kind", ""}, {"Ended", ""}, {"Took", "num"}, {"Outcome", "wide"}, {"Snapshots", "num"}, {"Files", "num"},
@@ -167,24 +167,24 @@ func loadRun(ctx context.Context, v *visit) (*page, error) {
 	made := prepared{
 		key: newKey(), back: to(placeMaintain, head.object), needs: v.lacks(ctx, head.object, "maintain"),
 	}
-	words := kindAndName(head.object)
+	words := objectWords(head.object)
 	switch change {
 	case "run":
 		body["kind"] = kind
 		made.title, made.button = "Look now", "Look now"
 		made.says = []g.Node{g.Group{g.Text("The server looks at once whether "), h.Strong(text(kind)),
 			g.Text(" has something to do, by the policies in force, and begins the job if so.")}}
-		made.command = "moorage maintain run " + kind + " " + strings.TrimPrefix(words, "table ") + " --by-policy"
+		made.command = command("moorage", "maintain", "run", kind, words[len(words)-1], "--by-policy")
 	case "pause":
 		body["reason"] = "paused in the console"
 		made.title, made.button = "Pause maintenance", "Pause"
 		made.says = []g.Node{g.Text("No new job begins on this table until maintenance is resumed. " +
 			"Jobs in progress stop before their next step.")}
-		made.command = "moorage maintain pause " + words
+		made.command = command(append([]string{"moorage", "maintain", "pause"}, words...)...)
 	case "resume":
 		made.title, made.button = "Resume maintenance", "Resume"
 		made.says = []g.Node{g.Text("Maintenance of this table goes on.")}
-		made.command = "moorage maintain resume " + words
+		made.command = command(append([]string{"moorage", "maintain", "resume"}, words...)...)
 	default:
 		return nil, &client.Error{Code: http.StatusBadRequest, Message: "There is no such change of maintenance."}
 	}

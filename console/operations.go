@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (m operationsPage) node() g.Node {
 		h.Div(h.ID("live"), g.If(!m.isDeep, h.Data("poll", "10")), h.Aria("live", "polite"),
 			panel("Findings", m.list()), m.work(), m.held()),
 		panel("Backup", h.P(h.Class("faint"), g.Text("A backup is made on the server's own machine: ")),
-			listing([]string{"moorage backup FOLDER"})),
+			command("moorage", "backup", "FOLDER").node()),
 	}
 }
 
@@ -63,16 +64,16 @@ func (m operationsPage) node() g.Node {
 func (m operationsPage) list() g.Node {
 	if len(m.findings.Findings) == 0 {
 		return empty("There is nothing to do: no transaction, purge or job waits for an operator.",
-			"moorage doctor --deep")
+			command("moorage", "doctor", "--deep"))
 	}
 	return h.Ul(h.Class("findings"), g.Map(m.findings.Findings, func(f client.Finding) g.Node {
 		look := map[string]string{client.LevelBad: "bad", client.LevelWarn: "warn", client.LevelOK: "good"}[f.Level]
 		return h.Li(badge(look, f.Level), h.Div(h.Strong(text(f.What)), h.Div(text(f.Fact)),
 			g.If(f.Remedy != "", h.Div(copied(f.Remedy))),
 			g.Iff(f.ID != "", func() g.Node {
-				return h.Div(link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "retry", "what", f.What),
+				return h.Div(link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "retry"),
 					g.Text("retry …")), g.Text("  "),
-					link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "abort", "what", f.What),
+					link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "abort"),
 						g.Text("abort …")))
 			})))
 	}))
@@ -96,7 +97,7 @@ func (m operationsPage) work() g.Node {
 			numeric(number(&j.Files), &j.Files), plain(text(j.LastError)),
 		})
 	}
-	return panel("Maintenance in progress", filled(list, "No maintenance job is in progress.", ""))
+	return panel("Maintenance in progress", filled(list, "No maintenance job is in progress.", shellLine{}))
 }
 
 // held returns the leases that programs hold.
@@ -109,28 +110,59 @@ func (m operationsPage) held() g.Node {
 			timed(m.now, &l.Expires),
 		})
 	}
-	return panel("Leases", filled(list, "No program holds a lease on a table.", ""))
+	return panel("Leases", filled(list, "No program holds a lease on a table.", shellLine{}))
 }
 
-// loadUnfinished prepares the retry or the abort of unfinished work.
-func loadUnfinished(_ context.Context, v *visit) (*page, error) {
-	id, change := v.text("id"), v.text("change")
+// loadUnfinished prepares the retry or the abort of unfinished work. The page shows what the API
+// knows of the work: an address can have any words in it.
+func loadUnfinished(ctx context.Context, v *visit) (*page, error) {
+	change := v.text("change")
+	f, err := loadFinding(ctx, v, v.text("id"))
+	if err != nil {
+		return nil, err
+	}
 	made := prepared{
 		key: newKey(), back: to(placeOperations, client.Object{}), body: []byte("{}"),
-		path:    client.RootManagement + client.Path("doctor", id, change),
-		command: "moorage doctor " + change + " " + id,
+		path:    client.RootManagement + client.Path("doctor", f.ID, change),
+		command: command("moorage", "doctor", change, f.ID),
+		says:    []g.Node{g.Group{h.Strong(text(f.What)), g.Text(": "), text(f.Fact)}},
 	}
-	switch {
-	case id == "":
-		return nil, &client.Error{Code: http.StatusBadRequest, Message: "The address has no id."}
-	case change == "retry":
+	switch change {
+	case "retry":
 		made.title, made.button = "Try again", "Try again"
-		made.says = []g.Node{text(v.text("what") + ": the server tries once more, now.")}
-	case change == "abort":
+		made.says = append(made.says, g.Text("The server tries once more, now."))
+	case "abort":
 		made.title, made.button = "Abort", "Abort"
-		made.says = []g.Node{text(v.text("what") + ": it ends without its result. Files that it wrote may stay.")}
+		made.says = append(made.says, g.Text("It ends without its result. Files that it wrote may stay."))
 	default:
 		return nil, &client.Error{Code: http.StatusBadRequest, Message: "There is no such change."}
 	}
 	return &page{title: made.title, section: placeOperations, body: made.node()}, nil
+}
+
+// findingPagesMax bounds the pages in which loadFinding looks.
+const findingPagesMax = 100
+
+// loadFinding loads the finding about the unfinished work with an id.
+func loadFinding(ctx context.Context, v *visit, id string) (client.Finding, error) {
+	query := url.Values{"pageSize": {strconv.Itoa(client.PageMax)}}
+	for range findingPagesMax {
+		var listed client.FindingsPage
+		if err := v.get(ctx, "/doctor", query, &listed); err != nil {
+			return client.Finding{}, err
+		}
+		for _, f := range listed.Findings {
+			if id != "" && f.ID == id {
+				return f, nil
+			}
+		}
+		if listed.Next() == "" {
+			break
+		}
+		query.Set("pageToken", listed.Next())
+	}
+	return client.Finding{}, &client.Error{
+		Code: http.StatusNotFound, Message: "There is no unfinished work with this id that you may see.",
+		Help: "It may have ended meanwhile. Look at the list of findings.",
+	}
 }

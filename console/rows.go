@@ -85,7 +85,7 @@ func (m rowsPage) node() g.Node {
 	case m.why != "":
 		return g.Group{tools, h.P(h.Class("warning"), text(m.why))}
 	case len(m.rows.Rows) == 0:
-		return g.Group{tools, empty("There are no rows.", "")}
+		return g.Group{tools, empty("There are no rows.", shellLine{})}
 	}
 	return g.Group{tools, m.grid(), h.P(h.Class("faint"), text(m.says()))}
 }

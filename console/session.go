@@ -10,7 +10,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"moorage/internal/term"
+	"moorage/internal/web"
 	"moorage/management/client"
 )
 
@@ -91,17 +91,15 @@ func boxOf(key []byte) (cipher.AEAD, error) {
 
 // channel is how a browser reaches the server.
 type channel struct {
-	isTLS   bool // the connection of the browser is encrypted
-	isLocal bool // the browser is on the server's machine, and no proxy is between them
+	isTLS bool // the connection of the browser is encrypted
+	// isLocal means that the browser is on the server's machine, and uses a name that only works
+	// there. No proxy is between them, as far as a server can know.
+	isLocal bool
 }
 
 // channelOf returns how the browser that sent r reaches the server.
 func (c *console) channelOf(r *http.Request) channel {
-	remote, err := netip.ParseAddrPort(r.RemoteAddr)
-	isLocal := err == nil && remote.Addr().Unmap().IsLoopback()
-	for _, header := range []string{"Forwarded", "X-Forwarded-For", "Via"} {
-		isLocal = isLocal && r.Header[header] == nil
-	}
+	isLocal := web.IsDirect(r) && web.IsLoopback(r.Host) && !c.config.IsFromProxy(r)
 	return channel{isTLS: r.TLS != nil || c.config.IsEncrypted(r), isLocal: isLocal}
 }
 
@@ -223,7 +221,7 @@ func (m loginPage) node() g.Node {
 		return h.Div(h.Class("login"), title,
 			h.P(h.Class("warning"), g.Text("Signing in needs TLS, or a TLS proxy in front of the server. "+
 				"Without it, others on the network could read your key.")),
-			listing([]string{"moorage serve --tls-cert FILE --tls-key FILE"}))
+			command("moorage", "serve", "--tls-cert", "FILE", "--tls-key", "FILE").node())
 	}
 	return h.Div(h.Class("login"), title,
 		g.If(m.why != "", h.P(h.Class("warning"), h.Role("alert"), text(m.why))),
@@ -235,7 +233,7 @@ func (m loginPage) node() g.Node {
 			h.Button(h.Class("primary"), g.Text("Sign in"))),
 		h.P(h.Class("faint"), g.Text("The browser keeps an encrypted token for at most 8 hours, "+
 			"not the key. An administrator makes a key:")),
-		listing([]string{"moorage key create ann"}))
+		command("moorage", "key", "create", "ann").node())
 }
 
 // changeLogin begins a session with the key or the token in the form.
@@ -269,11 +267,15 @@ func changeLogin(ctx context.Context, v *visit) (target, error) {
 // tokenSession begins a session with a token of an identity provider, if the API accepts it.
 func tokenSession(ctx context.Context, v *visit, token string) (session, error) {
 	v.token = token
-	var ignored client.Checked
 	asked := client.Request{Method: http.MethodPost, Path: "/access/check", Body: map[string]any{"questions": []any{}},
 		Reads: true}
-	if err := v.api.Do(ctx, asked,
-		&ignored); statusOf(err) == http.StatusUnauthorized || statusOf(err) == 0 && err != nil {
+	err := v.api.Do(ctx, asked, new(client.Checked))
+	switch statusOf(err) {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusNotAcceptable:
+		err = nil // the operation refuses the question, so the token was accepted before
+	}
+	if err != nil {
+		v.token = ""
 		return session{}, err
 	}
 	return session{Token: token, Expires: expiryOf(token), Ends: v.now.Add(sessionLife)}, nil

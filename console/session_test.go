@@ -21,6 +21,8 @@ type guarded struct {
 	api *fakeAPI
 	now time.Time
 	key []byte
+
+	isFromProxy func(r *http.Request) bool
 }
 
 const goodKey = "moor_good"
@@ -32,11 +34,12 @@ func tokenOf(caller string) string {
 
 // newGuarded returns a server that gives the holder of goodKey a token for an hour.
 func newGuarded() *guarded {
-	made := &guarded{now: now, key: []byte(strings.Repeat("k", 32))}
+	made := &guarded{now: now, key: []byte(strings.Repeat("k", 32)), isFromProxy: func(*http.Request) bool { return false }}
 	answers := answersOf("ships")
 	made.Server, made.api = newServerWith(Config{
 		Version: "v1", Authenticates: true, Now: func() time.Time { return made.now },
-		SessionKey: func(context.Context) ([]byte, error) { return made.key, nil },
+		SessionKey:  func(context.Context) ([]byte, error) { return made.key, nil },
+		IsFromProxy: func(r *http.Request) bool { return made.isFromProxy(r) },
 	}, answers)
 	made.api.admit = func(r *http.Request, body string) any {
 		refused := &client.Error{Code: http.StatusUnauthorized, Type: "NotAuthorizedException", Message: "Unknown"}
@@ -62,11 +65,15 @@ func (s *guarded) login(credential string, pairs ...string) *httptest.ResponseRe
 
 // sendFrom sends a request of a browser at an address.
 func (s *guarded) sendFrom(remote string, r *http.Request, pairs ...string) *httptest.ResponseRecorder {
-	r.RemoteAddr = remote
+	r.RemoteAddr, r.Host = remote, "localhost:8181"
 	if r.Method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i] == "Host" {
+			r.Host = pairs[i+1]
+			continue
+		}
 		r.Header.Set(pairs[i], pairs[i+1])
 	}
 	w := httptest.NewRecorder()
@@ -115,6 +122,30 @@ func TestLogin(t *testing.T) {
 	}
 	if w := s.login(goodKey, "Sec-Fetch-Site", "cross-site"); w.Code != http.StatusForbidden || w.Header().Get("Set-Cookie") != "" {
 		t.Errorf("a page of another site signs in: %d", w.Code)
+	}
+}
+
+// TestLoginUnproven signs in with a token that the API did not check, because it refused the
+// request before. There is no session, and the page says what happened. If the API refuses the
+// question itself, it has accepted the token.
+func TestLoginUnproven(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]int{
+		400: http.StatusSeeOther, 403: http.StatusSeeOther, 404: http.StatusSeeOther, 406: http.StatusSeeOther,
+		413: 413, 421: 421, 429: 429, 500: 500, 503: 503,
+	} {
+		s := newGuarded()
+		admit := s.api.admit
+		s.api.admit = func(r *http.Request, body string) any {
+			if r.URL.Path == "/management/v1/access/check" {
+				return &client.Error{Code: code, Type: "X", Message: "because"}
+			}
+			return admit(r, body)
+		}
+		w := s.login(tokenOf("corp:bob"))
+		if hasCookie := w.Header().Get("Set-Cookie") != ""; w.Code != want || hasCookie != (want == http.StatusSeeOther) {
+			t.Errorf("%d: %d %v\n%s", code, w.Code, w.Header(), w.Body)
+		}
 	}
 }
 
@@ -176,10 +207,21 @@ func TestLoginChannel(t *testing.T) {
 	form := func() *http.Request {
 		return httptest.NewRequest(http.MethodPost, "/console/login", strings.NewReader("credential="+goodKey))
 	}
-	s := newGuarded()
+	s, proxied := newGuarded(), newGuarded()
+	proxied.isFromProxy = func(r *http.Request) bool { return strings.HasPrefix(r.RemoteAddr, "127.0.0.9:") }
+	for _, host := range []string{"localhost", "LOCALHOST:80", "127.0.0.1:8181", "[::1]:8181", "127.9.9.9"} {
+		if w := proxied.sendFrom("127.0.0.1:5000", form(), "Host", host); w.Code != http.StatusSeeOther {
+			t.Errorf("on the server's machine, by the name %s: %d\n%s", host, w.Code, w.Body)
+		}
+	}
 	for name, w := range map[string]*httptest.ResponseRecorder{
-		"another machine": s.sendFrom("192.0.2.1:5000", form()),
-		"a proxy":         s.sendFrom("127.0.0.1:5000", form(), "X-Forwarded-For", "192.0.2.1"),
+		"another machine":          s.sendFrom("192.0.2.1:5000", form()),
+		"a proxy":                  s.sendFrom("127.0.0.1:5000", form(), "X-Forwarded-For", "192.0.2.1"),
+		"a proxy with a host":      s.sendFrom("127.0.0.1:5000", form(), "X-Forwarded-Host", "catalog.example.com"),
+		"a proxy with a real IP":   s.sendFrom("127.0.0.1:5000", form(), "X-Real-IP", "192.0.2.1"),
+		"a proxy that hides":       s.sendFrom("127.0.0.1:5000", form(), "Host", "catalog.example.com"),
+		"a trusted proxy":          proxied.sendFrom("127.0.0.9:5000", form()),
+		"a name that is no number": s.sendFrom("127.0.0.1:5000", form(), "Host", "127.0.0.1.example.com"),
 	} {
 		if w.Code != http.StatusForbidden || w.Header().Get("Set-Cookie") != "" {
 			t.Errorf("%s: %d %v", name, w.Code, w.Header())

@@ -12,7 +12,6 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"moorage"
 	"moorage/management/client"
 )
 
@@ -20,10 +19,10 @@ import (
 type snapshotsPage struct {
 	tableHead
 	document *document
-	rows     []graphRow
-	lanes    int
-	from     int       // index of the first row of the page
-	chosen   *snapshot // whose details are shown; nil for none
+	rows     []graphRow // of the page
+	lanes    int        // of the whole graph
+	from     int        // index of the first row of the page
+	chosen   *snapshot  // whose details are shown; nil for none
 }
 
 // snapshotRows is how many snapshots a page shows.
@@ -43,8 +42,8 @@ func loadSnapshots(ctx context.Context, v *visit) (*page, error) {
 		model.chosen = model.document.snapshot(id)
 	}
 	model.from, _ = strconv.Atoi(v.text("from"))
-	model.rows, model.lanes = graphOf(model.document.Snapshots)
-	model.from = max(0, min(model.from, len(model.rows)))
+	model.from = max(0, min(model.from, len(model.document.Snapshots)))
+	model.rows, model.lanes = graphOf(model.document.Snapshots, model.from)
 	return head.page(placeSnapshots, model.node()), nil
 }
 
@@ -58,9 +57,11 @@ type graphRow struct {
 	below  bool  // a line goes on to the parent
 }
 
-// graphOf arranges snapshots in lanes, as a snapshot has at most one parent. A lane is reused once
-// its line has ended. It returns how many lanes there are.
-func graphOf(snapshots []snapshot) (rows []graphRow, lanes int) {
+// graphOf arranges snapshots in lanes, as a snapshot has at most one parent, and returns the rows
+// of the page that begins at from. A lane is reused once its line has ended. If all lanes have
+// lines, further lines share the last lane. It also returns how many lanes the whole graph has. Its
+// time and memory grow with the number of snapshots, whatever their parents are.
+func graphOf(snapshots []snapshot, from int) (rows []graphRow, lanes int) {
 	ordered := make([]*snapshot, len(snapshots))
 	known := make(map[int64]bool, len(snapshots))
 	for i := range snapshots {
@@ -70,32 +71,38 @@ func graphOf(snapshots []snapshot) (rows []graphRow, lanes int) {
 	slices.SortStableFunc(ordered, func(a, b *snapshot) int {
 		return cmp.Or(cmp.Compare(b.Sequence, a.Sequence), cmp.Compare(b.MS, a.MS))
 	})
-	var open []int64 // the snapshot that each lane leads to; 0 if the lane is free
-	for _, each := range ordered {
-		row := graphRow{snapshot: each, lane: -1}
-		for lane, id := range open {
-			switch {
-			case id == 0:
-			case id != each.ID:
-				row.passes = append(row.passes, lane)
-			case row.lane < 0:
-				row.lane, row.above = lane, true
-			default:
-				row.joins = append(row.joins, lane)
-				open[lane] = 0
+	var open [lanesMax]int           // how many lines each lane has
+	leading := make(map[int64][]int) // by snapshot: the lane of each line that leads to it
+	for i, each := range ordered {
+		row := graphRow{snapshot: each}
+		ending := leading[each.ID]
+		delete(leading, each.ID)
+		for _, lane := range ending {
+			open[lane]--
+		}
+		if row.above = len(ending) > 0; row.above {
+			slices.Sort(ending)
+			ending = slices.Compact(ending)
+			row.lane, row.joins = ending[0], ending[1:]
+		} else if row.lane = slices.Index(open[:], 0); row.lane < 0 {
+			row.lane = lanesMax - 1
+		}
+		isShown := i >= from && len(rows) < snapshotRows
+		if isShown {
+			for lane, lines := range open {
+				if lines > 0 {
+					row.passes = append(row.passes, lane)
+				}
 			}
 		}
-		if row.lane < 0 {
-			if row.lane = slices.Index(open, 0); row.lane < 0 {
-				open, row.lane = append(open, 0), len(open)
-			}
+		if row.below = each.Parent != nil && known[*each.Parent]; row.below {
+			open[row.lane]++
+			leading[*each.Parent] = append(leading[*each.Parent], row.lane)
 		}
-		open[row.lane] = 0
-		if each.Parent != nil && known[*each.Parent] {
-			open[row.lane], row.below = *each.Parent, true
+		lanes = max(lanes, row.lane+1)
+		if isShown {
+			rows = append(rows, row)
 		}
-		lanes = max(lanes, len(open))
-		rows = append(rows, row)
 	}
 	return rows, lanes
 }
@@ -104,13 +111,13 @@ func graphOf(snapshots []snapshot) (rows []graphRow, lanes int) {
 const (
 	laneWidth   = 16
 	graphHeight = 40
-	lanesMax    = 16 // further lanes are drawn over the last one
+	lanesMax    = 16 // further lines share the last lane
 	laneColours = 5
 )
 
 // picture returns the row as a part of the graph.
 func (r graphRow) picture(lanes int) g.Node {
-	x := func(lane int) int { return min(lane, lanesMax-1)*laneWidth + laneWidth/2 }
+	x := func(lane int) int { return lane*laneWidth + laneWidth/2 }
 	line := func(lane int, path string) g.Node {
 		return g.El("path", h.Class(fmt.Sprintf("lane%d", lane%laneColours)), g.Attr("d", path))
 	}
@@ -129,7 +136,7 @@ func (r graphRow) picture(lanes int) g.Node {
 	if r.below {
 		lines = append(lines, line(r.lane, fmt.Sprintf("M%d %dV%d", x(r.lane), middle, graphHeight)))
 	}
-	width := strconv.Itoa(min(lanes, lanesMax) * laneWidth)
+	width := strconv.Itoa(lanes * laneWidth)
 	return h.SVG(h.Class("plot"), h.Width(width), h.Height(strconv.Itoa(graphHeight)), h.Aria("hidden", "true"), lines,
 		g.El("circle", h.Class(fmt.Sprintf("lane%d", r.lane%laneColours)), g.Attr("cx", strconv.Itoa(x(r.lane))),
 			g.Attr("cy", strconv.Itoa(middle)), g.Attr("r", "5")))
@@ -137,8 +144,8 @@ func (r graphRow) picture(lanes int) g.Node {
 
 // node returns the page.
 func (m snapshotsPage) node() g.Node {
-	if len(m.rows) == 0 {
-		return empty("This table has no snapshot: nothing was written to it yet.", "")
+	if len(m.document.Snapshots) == 0 {
+		return empty("This table has no snapshot: nothing was written to it yet.", shellLine{})
 	}
 	refs := map[int64][]string{}
 	for _, refName := range m.document.refNames() {
@@ -149,8 +156,7 @@ func (m snapshotsPage) node() g.Node {
 		{"Graph", ""}, {"Snapshot", ""}, {"Made", ""}, {"What", "wide"}, {"Rows", "num"}, {"Files", "num"},
 		{"Size", "num"},
 	}}
-	shown := m.rows[m.from:min(len(m.rows), m.from+snapshotRows)]
-	for _, row := range shown {
+	for _, row := range m.rows {
 		rows, files, bytes := row.number("total-records"), row.number("total-data-files"),
 			row.number("total-files-size")
 		at := row.at()
@@ -168,7 +174,7 @@ func (m snapshotsPage) node() g.Node {
 		more = append(more, link(to(placeSnapshots, m.object, "from", strconv.Itoa(max(0, m.from-snapshotRows))),
 			g.Text("Newer")))
 	}
-	if next := m.from + snapshotRows; next < len(m.rows) {
+	if next := m.from + snapshotRows; next < len(m.document.Snapshots) {
 		more = append(more, link(to(placeSnapshots, m.object, "from", strconv.Itoa(next)), h.Rel("next"),
 			g.Text("Older")))
 	}
@@ -258,7 +264,6 @@ func loadRef(ctx context.Context, v *visit) (*page, error) {
 	}
 	made.button = "Make " + kind + " " + refName
 	made.back = to(placeSnapshots, head.object)
-	made.command = strings.Join(
-		[]string{"moorage", kind, wordsOf(head.object), moorage.ShellWord(refName), strconv.FormatInt(id, 10)}, " ")
+	made.command = command("moorage", kind, nameOf(head.object), refName, strconv.FormatInt(id, 10))
 	return head.page(placeSnapshots, made.node()), nil
 }

@@ -195,7 +195,7 @@ func by(who string) g.Node {
 // columns returns the columns of the table.
 func (m tablePage) columns() g.Node {
 	if len(m.details.Columns) == 0 {
-		return panel("Columns", empty("This table has no columns.", ""))
+		return panel("Columns", empty("This table has no columns.", shellLine{}))
 	}
 	var defaults map[int]string
 	keys := map[int]bool{}
@@ -266,7 +266,7 @@ func cutLast(s, separator string) (before, after string, found bool) {
 func (m tablePage) properties() g.Node {
 	if len(m.details.Properties) == 0 {
 		return panel("Properties", empty("This table has no properties of its own.",
-			"moorage set "+wordsOf(m.object)+" write.target-file-size-bytes=134217728"))
+			command("moorage", "set", nameOf(m.object), "write.target-file-size-bytes=134217728")))
 	}
 	return panel("Properties", propertyGrid(m.details.Properties))
 }
@@ -350,8 +350,8 @@ func (m tablePage) connect() g.Node {
 	})))
 }
 
-// wordsOf returns an object as commands take it, as a word of a shell.
-func wordsOf(o client.Object) string {
+// nameOf returns an object as commands take it, in one word. The word is not quoted for a shell.
+func nameOf(o client.Object) string {
 	levels := slices.Clone(o.Namespace)
 	if leaf := o.Table + o.View; leaf != "" {
 		levels = append(levels, leaf)
@@ -363,16 +363,7 @@ func wordsOf(o client.Object) string {
 	if o.Table+o.View == "" && len(levels) > 0 {
 		words += "." // a namespace
 	}
-	return moorage.ShellWord(words)
-}
-
-// kindAndName returns an object as commands for operators take it, such as table lake.sales.orders.
-func kindAndName(o client.Object) string {
-	kind, whole, hasName := strings.Cut(o.String(), " ")
-	if !hasName {
-		return kind
-	}
-	return kind + " " + moorage.ShellWord(whole)
+	return words
 }
 
 // quotedLevels returns levels with dots between them, and quotes where commands need them.

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,6 +35,8 @@ type visit struct {
 	// sessionKey returns the key of sessions.
 	sessionKey func(ctx context.Context) ([]byte, error)
 	key        string // Idempotency-Key of changes; empty: the client draws one
+	// releases give back the room of large answers of the API, which the page may still use.
+	releases []func()
 }
 
 // visitOf returns the visit of r.
@@ -67,13 +70,11 @@ const requestIDPrefix = "console:"
 
 // transport returns the way to the API on behalf of the visitor that sent r.
 func (c *console) transport(r *http.Request, v *visit) http.RoundTripper {
-	return web.InProcess{Handler: c.server, Prepare: func(asked *http.Request) {
+	api := web.InProcess{Handler: c.server, AnswerBytesMax: answerBytesMax}
+	api.Keep = func(release func()) { v.releases = append(v.releases, release) }
+	api.Prepare = func(asked *http.Request) {
 		asked.RemoteAddr, asked.Host, asked.TLS = r.RemoteAddr, r.Host, r.TLS
-		for _, header := range []string{"Forwarded", "X-Forwarded-For", "Via"} {
-			if values := r.Header.Values(header); values != nil {
-				asked.Header[header] = values
-			}
-		}
+		maps.Copy(asked.Header, web.ProxyHeaders(r.Header))
 		if v.token != "" {
 			asked.Header.Set("Authorization", "Bearer "+v.token)
 		}
@@ -83,7 +84,19 @@ func (c *console) transport(r *http.Request, v *visit) http.RoundTripper {
 		asked.Header.Set("X-Client-Version", clientName)
 		asked.Header.Set("User-Agent", r.UserAgent())
 		asked.Header.Set("X-Request-Id", requestIDPrefix+moorage.RequestID(r.Context()))
-	}}
+	}
+	return api
+}
+
+// answerBytesMax bounds an answer of the API, as the client does.
+const answerBytesMax = 64 << 20
+
+// end ends a visit that was answered.
+func (v *visit) end() {
+	for _, release := range v.releases {
+		release()
+	}
+	v.releases = nil
 }
 
 // object returns the object that the address of the page names. For a change it is the object of

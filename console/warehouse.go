@@ -89,7 +89,7 @@ func (m warehousePage) node() g.Node {
 		panel("Properties", g.Iff(len(w.Properties) > 0, func() g.Node { return propertyGrid(w.Properties) }),
 			g.Iff(len(w.Properties) == 0, func() g.Node {
 				return empty("This warehouse has no properties.",
-					"moorage warehouse change "+w.Name+" --property KEY=VALUE")
+					command("moorage", "warehouse", "change", w.Name, "--property", "KEY=VALUE"))
 			})),
 	}
 }

@@ -148,8 +148,9 @@ func configOf(f *fake) Config {
 		RotateSecrets: func(_ context.Context, caller moorage.Caller, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, fakeWarehouses{f, caller}.note("Rotate %v", rotation)
 		},
-		DrawKey: func(id string) (Drawn, error) { return Drawn{ID: max(id, "drawn"), Text: "mrg_text"}, nil },
-		Now:     func() time.Time { return fakeTime },
+		EndSessions: func(context.Context) error { return f.call("EndSessions") },
+		DrawKey:     func(id string) (Drawn, error) { return Drawn{ID: max(id, "drawn"), Text: "mrg_text"}, nil },
+		Now:         func() time.Time { return fakeTime },
 		Denials: func(id string) []audit.Line {
 			if id != "ABCDEFGHIJ-17" {
 				return nil
@@ -183,6 +184,7 @@ func TestAccessOperations(t *testing.T) {
 		{"rotation with a bad grace", "POST", etl + "/keys/abc/rotate", `{"grace-seconds":-1}`, 400, "Invalid grace-seconds", ""},
 		{"rotation with half a second", "POST", etl + "/keys/abc/rotate", `{"grace-seconds":0.5}`, 400, "whole number", ""},
 		{"withdrawal", "DELETE", etl + "/keys/abc", "", 200, "{}", "WithdrawKey key:etl abc"},
+		{"sessions", "POST", "/sessions/end", "", 200, "{}", "EndSessions"},
 		{"role", "PUT", "/roles/r", `{"members":["key:etl"]}`, 200, `"members":["key:etl"]`, "PutRole {r  [key:etl]}"},
 		{"members", "PATCH", "/roles/r/members", `{"add":["a:b"],"remove":["c:d"]}`, 200, `"members":["a:b"]`, "ChangeMembers r +[a:b] -[c:d]"},
 		{"no members", "PATCH", "/roles/r/members", `{}`, 400, "names no member", ""},

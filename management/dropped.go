@@ -50,6 +50,9 @@ func (s *server) listDropped(w http.ResponseWriter, r *http.Request) error {
 	if of.Recursive {
 		name = append(name, "recursive")
 	}
+	if !of.ID.IsZero() {
+		name = append(name, of.ID.String())
+	}
 	return list(s, strings.Join(name, "\x00"), pageSizes, find, func(found []client.Dropped, next *string) any {
 		return client.DroppedPage{Dropped: found, NextPage: client.NextPage{NextPageToken: next}}
 	})(w, r)
@@ -71,6 +74,13 @@ func droppedListingIn(q web.Query) (of catalog.DroppedListing, err error) {
 		return of, err
 	}
 	if of.Recursive, err = flagOf(q, "recursive"); err != nil {
+		return of, err
+	}
+	id, given, err := q.Text("id")
+	if err == nil && given && of.ID.UnmarshalText([]byte(id)) != nil {
+		err = moorage.Errorf(moorage.KindBadRequest, "Invalid id: %s", moorage.Cut(id, moorage.ShownBytesMax))
+	}
+	if err != nil {
 		return of, err
 	}
 	of.Ended, err = flagOf(q, "ended")

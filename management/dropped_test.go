@@ -70,13 +70,14 @@ func TestDroppedOperations(t *testing.T) {
 		call, answer       string
 	}{
 		"list": {
-			"GET", "/dropped?warehouse=w&namespace=a%1Fb&recursive=true&name=t&ended=true", "", 200,
-			"List {Warehouse:w Namespace:a.b Recursive:true Name:t Ended:true}",
+			"GET", "/dropped?warehouse=w&namespace=a%1Fb&recursive=true&name=t&ended=true&id=" + id, "", 200,
+			"List {Warehouse:w Namespace:a.b Recursive:true Name:t Ended:true ID:" + id + "}",
 			`{"dropped":[{"id":"` + id + `","kind":"table","warehouse":"w","namespace":["sales"],"name":"orders","uuid":"u",` +
 				`"state":"dropped","at":"2026-11-27T03:12:09Z","by":"corp:bob","change":"07000000000000000000000000000000",` +
 				`"ends-at":"2026-11-27T04:12:09Z","purge":"waiting","metadata-location":"f","summary":{"format":2,`,
 		},
 		"list a namespace":     {"GET", "/dropped?warehouse=w", "", 200, "List {Warehouse:w", `"namespace":["sales"],"name":"old","state":"ended"`},
+		"list by a bad id":     {"GET", "/dropped?warehouse=w&id=x", "", 400, "", "Invalid id: x"},
 		"list nothing":         {"GET", "/dropped", "", 400, "", "parameter warehouse is missing"},
 		"list with a bad flag": {"GET", "/dropped?warehouse=w&ended=2x", "", 400, "", "Invalid ended"},
 		"undrop": {

@@ -13,7 +13,6 @@ import (
 	"context"
 	_ "embed" // openapi.yaml
 	"net/http"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -70,6 +69,8 @@ type Config struct {
 	// RotateSecrets reseals all secrets for a caller. Default: KindUnsupported.
 	RotateSecrets func(ctx context.Context, caller moorage.Caller, rotation client.SecretsRotation) (
 		client.SecretsRotated, error)
+	// EndSessions ends the sessions of all people in browsers. Default: KindUnsupported.
+	EndSessions func(ctx context.Context) error
 	// Versions returns the versions of tables with the rights of a caller. Rollback makes its
 	// commit once for key and under lease, as catalog.For does.
 	Versions func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) Versions
@@ -139,6 +140,11 @@ func (c Config) withDefaults() Config {
 		c.RotateSecrets = func(context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{}, moorage.Errorf(moorage.KindUnsupported,
 				"This server has no keys for secrets: start it with --secrets-key")
+		}
+	}
+	if c.EndSessions == nil {
+		c.EndSessions = func(context.Context) error {
+			return moorage.Errorf(moorage.KindUnsupported, "This server has no sessions of people in browsers")
 		}
 	}
 	if c.Begun == nil {
@@ -283,12 +289,7 @@ func (s *server) backup(r *http.Request, body []byte) (any, error) {
 // header that proxies add, h does not get it even if the proxy is on this machine.
 func nearby(h web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		remote, err := netip.ParseAddrPort(r.RemoteAddr)
-		near := err == nil && remote.Addr().Unmap().IsLoopback()
-		for _, header := range []string{"Forwarded", "X-Forwarded-For", "Via"} {
-			near = near && r.Header[header] == nil
-		}
-		if !near {
+		if !web.IsDirect(r) {
 			return moorage.Errorf(moorage.KindForbidden, "Only the machine that the server runs on may ask for this")
 		}
 		return h(w, r)

@@ -30,6 +30,7 @@ func (s *server) accessOperations() []operation {
 		{"createKey", post, "/principals/{principal}/keys", s.change(s.createKey)},
 		{"rotateKey", post, "/principals/{principal}/keys/{key}/rotate", s.change(s.rotateKey)},
 		{"withdrawKey", del, "/principals/{principal}/keys/{key}", s.change(s.withdrawKey)},
+		{"endSessions", post, "/sessions/end", s.change(s.endSessions)},
 		{"listRoles", get, "/roles", s.listRoles},
 		{"loadRole", get, "/roles/{role}", s.loadRole},
 		{"putRole", put, "/roles/{role}", s.change(s.putRole)},
@@ -135,6 +136,10 @@ func (s *server) withdrawKey(r *http.Request, _ []byte) (any, error) {
 	}
 	err = s.access(r).WithdrawKey(r.Context(), principal, id)
 	return client.Done{}, s.noteKey(r, audit.KeyWithdrawn, principal, id, err)
+}
+
+func (s *server) endSessions(r *http.Request, _ []byte) (any, error) {
+	return client.Done{}, s.config.EndSessions(r.Context())
 }
 
 // keyLifetime is the default lifetime of a key.

@@ -90,6 +90,7 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		RotateSecrets: func(context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{}, nil
 		},
+		EndSessions: func(context.Context) error { return nil },
 		DrawKey: func(id string) (management.Drawn, error) {
 			return management.Drawn{ID: cmp.Or(id, "drawn"), SHA256: sha256.Sum256([]byte("text")), Text: "text"}, nil
 		},
@@ -275,6 +276,7 @@ func managementCells() []managementCell {
 		{operation: "checkAccess", method: "POST", path: "/access/check", body: `{"questions":[{"privileges":["admin"],"caller":{"name":"` + etl + `"},"object":"server"}]}`, about: etl},
 		{operation: "exportAccess", method: "GET", path: "/access/export"},
 		{operation: "loadDecisions", method: "GET", path: "/access/decisions/ABCDEFGHIJ-17"},
+		{operation: "endSessions", method: "POST", path: "/sessions/end"},
 		{operation: "listWarehouses", method: "GET", path: "/warehouses"},
 		{operation: "createWarehouse", method: "POST", path: "/warehouses", body: `{"name":"new","location":"file:///lake/new"}`},
 		{operation: "loadWarehouse", method: "GET", path: "/warehouses/w", object: "w"},

@@ -236,6 +236,7 @@ func asks() map[Verb][]Ask {
 		ListChanges:     one(OfServer, access.See), // package history decides about each event
 		Backup:          operate,
 		RotateSecrets:   one(OfServer, access.Admin),
+		EndSessions:     one(OfServer, access.Admin),
 		RetryUnfinished: operate,
 		AbortUnfinished: operate,
 		TakeLease:       one(OfObject, access.Write),

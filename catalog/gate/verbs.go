@@ -69,6 +69,7 @@ const (
 	ListChanges     Verb = "list-changes"
 	Backup          Verb = "backup"
 	RotateSecrets   Verb = "rotate-secrets"
+	EndSessions     Verb = "end-sessions"
 	RetryUnfinished Verb = "retry-unfinished"
 	AbortUnfinished Verb = "abort-unfinished"
 	TakeLease       Verb = "take-lease"
@@ -204,6 +205,7 @@ func table() []Row {
 		{Verb: ListChanges, On: access.Server, Reads: true, Management: []string{"listChanges"}},
 		{Verb: Backup, On: access.Server, Keyed: true, Management: []string{"backup"}},
 		{Verb: RotateSecrets, On: access.Server, Keyed: true, Management: []string{"rotateSecrets"}},
+		{Verb: EndSessions, On: access.Server, Keyed: true, Management: []string{"endSessions"}},
 		{Verb: RetryUnfinished, On: access.Server, Keyed: true, Management: []string{"retryUnfinished"}},
 		{Verb: AbortUnfinished, On: access.Server, Keyed: true, Management: []string{"abortUnfinished"}},
 		// A caller renews and ends only its own leases.

@@ -216,19 +216,18 @@ func (g *Grants) PublicKey(ctx context.Context, id string) (key PublicKey, found
 }
 
 // ConsoleKey returns the record of the key with which all nodes encrypt the sessions of people in
-// browsers. If the store has none, it stores what draw returns. If another node was faster, it
-// returns the record of that node.
-func (g *Grants) ConsoleKey(ctx context.Context, draw func() (registry.ConsoleKey, error)) (registry.ConsoleKey,
-	error) {
+// browsers. If the store has none, or still has the one whose Key is former, it stores what draw
+// returns. If another node was faster, it returns the record of that node.
+func (g *Grants) ConsoleKey(ctx context.Context, former string, draw func() (registry.ConsoleKey, error)) (
+	registry.ConsoleKey, error) {
 	const op = "grants.ConsoleKey"
 	for range consoleKeyTries {
-		records, err := g.ledger.Get(ctx, registry.ConsoleKeyKey())
+		found, exists, record, err := g.readConsoleKey(ctx)
 		if err != nil {
 			return registry.ConsoleKey{}, moorage.Annotate(op, "", err)
 		}
-		if records[0].Exists() {
-			found, err := ledger.Decode[registry.ConsoleKey](records[0])
-			return found, moorage.Annotate(op, "", err)
+		if exists && found.Key != former {
+			return found, nil
 		}
 		made, err := draw()
 		if err != nil {
@@ -239,8 +238,8 @@ func (g *Grants) ConsoleKey(ctx context.Context, draw func() (registry.ConsoleKe
 		if err != nil {
 			return registry.ConsoleKey{}, moorage.Annotate(op, "", err)
 		}
-		absent := []registry.Condition{registry.Absent(registry.ConsoleKeyKey())}
-		_, err = g.ledger.Step(ctx, registry.Batch{Conditions: absent, Writes: writes})
+		asRead := []registry.Condition{ledger.AsRead(record, registry.ConsoleKeyKey())}
+		_, err = g.ledger.Step(ctx, registry.Batch{Conditions: asRead, Writes: writes})
 		if _, lost := registry.FailedCondition(err); lost {
 			continue
 		}
@@ -248,6 +247,26 @@ func (g *Grants) ConsoleKey(ctx context.Context, draw func() (registry.ConsoleKe
 	}
 	return registry.ConsoleKey{},
 		moorage.Errorf(moorage.KindUnavailable, "The key of sessions is being drawn; try again")
+}
+
+// RedrawConsoleKey replaces the record of ConsoleKey by what draw returns, so all sessions end. It
+// does nothing if the store has no such record.
+func (g *Grants) RedrawConsoleKey(ctx context.Context, draw func() (registry.ConsoleKey, error)) error {
+	found, exists, _, err := g.readConsoleKey(ctx)
+	if err == nil && exists {
+		_, err = g.ConsoleKey(ctx, found.Key, draw)
+	}
+	return moorage.Annotate("grants.RedrawConsoleKey", "", err)
+}
+
+func (g *Grants) readConsoleKey(ctx context.Context) (
+	key registry.ConsoleKey, exists bool, record registry.Record, err error) {
+	records, err := g.ledger.Get(ctx, registry.ConsoleKeyKey())
+	if err != nil || !records[0].Exists() {
+		return key, false, registry.Record{}, err
+	}
+	key, err = ledger.Decode[registry.ConsoleKey](records[0])
+	return key, true, records[0], err
 }
 
 // consoleKeyTries is how often ConsoleKey reads the record. The second read finds the record of

@@ -138,6 +138,14 @@ func endsIn(left time.Duration) string {
 
 func withdrawKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return withServer(ctx, c, env, func(server *client.Client) error {
+		if c.Sessions {
+			asked := client.Request{Method: http.MethodPost, Path: client.Path("sessions", "end")}
+			if err := server.Do(ctx, asked, new(client.Done)); err != nil {
+				return err
+			}
+			fmt.Fprintln(env.Stdout, "ended all sessions of the console; keys and tokens stay valid")
+			return nil
+		}
 		key, _ := keyPath()(c)
 		if err := server.Do(ctx, client.Request{Method: http.MethodDelete, Path: key}, new(client.Done)); err != nil {
 			return err

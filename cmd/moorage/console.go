@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -37,11 +38,23 @@ func (n *node) consoleConfig() console.Config {
 	return console.Config{
 		Version: version(), Authenticates: n.config.Authenticates(), Recipes: n.recipes, SessionKey: keys.key,
 		IsEncrypted: func(r *http.Request) bool { return isEncrypted(r, n.config.TrustedProxies) },
+		IsFromProxy: func(r *http.Request) bool { return isFromProxy(r, n.config.TrustedProxies) },
 	}
 }
 
-// recipes returns the lines with which each engine reads a table.
+// endSessions draws the key of sessions again, so that all sessions end.
+func (n *node) endSessions(ctx context.Context) error {
+	access := n.catalog.As(moorage.System(whoAuthenticates)).Grants()
+	return access.RedrawConsoleKey(ctx, drawSessionKey(n.sealer))
+}
+
+// recipes returns the lines with which each engine reads a table. There are none for an address
+// that a shell does not take literally: a link can lead a browser to a host whose name is a
+// command.
 func (n *node) recipes(reach console.Reach) (made []console.Recipe) {
+	if moorage.ShellWord(reach.URI) != reach.URI {
+		return nil
+	}
 	to := connection{
 		uri: reach.URI, warehouse: reach.Warehouse, as: catalogName, scheme: schemeOf(reach.Location),
 		who: shownTo(n.config), table: reach.Table,
@@ -55,18 +68,26 @@ func (n *node) recipes(reach console.Reach) (made []console.Recipe) {
 
 // isEncrypted reports whether one of the trusted proxies received a request over TLS.
 func isEncrypted(r *http.Request, trusted []netip.Prefix) bool {
+	return r.Header.Get("X-Forwarded-Proto") == "https" && isFromProxy(r, trusted)
+}
+
+// isFromProxy reports whether the peer of a request is one of the trusted proxies.
+func isFromProxy(r *http.Request, trusted []netip.Prefix) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || r.Header.Get("X-Forwarded-Proto") != "https" {
-		return false
-	}
-	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
+	return err == nil && slices.ContainsFunc(trusted, func(p netip.Prefix) bool {
+		return p.Contains(peer.Addr().Unmap())
+	})
 }
 
 // sessionKeyBytes is the length of the key of sessions, for AES-256.
 const sessionKeyBytes = 32
 
-// sessionKeyOwner is the owner of the sealed key of sessions.
-func sessionKeyOwner() secrets.Owner { return secrets.Owner{Store: "console", Secret: "session-key"} }
+// sessionKeyOwner is the owner of the sealed key of sessions. The record has no id of its own, and
+// no record of a secret has the ids zero.
+func sessionKeyOwner() secrets.Owner {
+	none := registry.ID{}.String()
+	return secrets.Owner{Store: none, Secret: none, Warehouse: none}
+}
 
 // sessionKeys has the key with which all nodes encrypt the console's sessions. The store keeps the
 // key, sealed if the server has a key for secrets. It is safe for concurrent use.
@@ -80,12 +101,25 @@ type sessionKeys struct {
 	opened []byte
 }
 
-// key returns the key. The first call draws it.
+// key returns the key. The first call draws it. A key that this server's keys for secrets do not
+// open is drawn again, which ends all sessions: no visitor could sign in otherwise.
 func (k *sessionKeys) key(ctx context.Context) ([]byte, error) {
-	found, err := k.access.ConsoleKey(ctx, k.draw)
+	draw := drawSessionKey(k.sealer)
+	found, err := k.access.ConsoleKey(ctx, "", draw)
 	if err != nil {
 		return nil, err
 	}
+	opened, err := k.open(found)
+	if errors.Is(err, secrets.ErrNoKey) || errors.Is(err, secrets.ErrOpen) {
+		if found, err = k.access.ConsoleKey(ctx, found.Key, draw); err == nil {
+			opened, err = k.open(found)
+		}
+	}
+	return opened, err
+}
+
+// open returns the key that a record has.
+func (k *sessionKeys) open(found registry.ConsoleKey) ([]byte, error) {
 	kept, err := base64.RawURLEncoding.DecodeString(found.Key)
 	if err != nil || !found.Seal {
 		return kept, err
@@ -101,7 +135,7 @@ func (k *sessionKeys) key(ctx context.Context) ([]byte, error) {
 			"The key of sessions is sealed: start this server with --secrets-key, as the others")
 	}
 	if opened, err = k.sealer.Open(kept, sessionKeyOwner()); err != nil {
-		return nil, moorage.E("moorage.key", "", moorage.KindUnavailable,
+		return nil, moorage.E("moorage.open", "", moorage.KindUnavailable,
 			fmt.Errorf("open the key of sessions: %w", err))
 	}
 	k.mu.Lock()
@@ -110,14 +144,17 @@ func (k *sessionKeys) key(ctx context.Context) ([]byte, error) {
 	return opened, nil
 }
 
-// draw returns a new key as the store keeps it.
-func (k *sessionKeys) draw() (made registry.ConsoleKey, err error) {
-	drawn := make([]byte, sessionKeyBytes)
-	rand.Read(drawn)
-	if k.sealer != nil {
-		made.Seal = true
-		drawn, err = k.sealer.Seal(drawn, sessionKeyOwner())
+// drawSessionKey returns a function that draws a key of sessions, as the store keeps it. sealer is
+// nil if the server has no key for secrets.
+func drawSessionKey(sealer secrets.Sealer) func() (registry.ConsoleKey, error) {
+	return func() (made registry.ConsoleKey, err error) {
+		drawn := make([]byte, sessionKeyBytes)
+		rand.Read(drawn)
+		if sealer != nil {
+			made.Seal = true
+			drawn, err = sealer.Seal(drawn, sessionKeyOwner())
+		}
+		made.Key = base64.RawURLEncoding.EncodeToString(drawn)
+		return made, err
 	}
-	made.Key = base64.RawURLEncoding.EncodeToString(drawn)
-	return made, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,8 @@ func rotations(made *catalog.Catalog, sealer secrets.Sealer) func(
 }
 
 // rotate draws a new key, unless the present key must stay, and seals all secrets with the key. It
-// acts for a caller.
+// also draws the key of the console's sessions again, because a former key sealed it. So all
+// sessions end. It acts for a caller.
 func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, caller moorage.Caller,
 	rotation client.SecretsRotation) (rotated client.SecretsRotated, err error) {
 	if rotation.KeepKey {
@@ -94,5 +96,6 @@ func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, cal
 		return rotated, moorage.Errorf(moorage.KindUnsupported, "The server cannot use another key: %w", err)
 	}
 	rotated.Sealed, err = made.As(caller).Warehouses().RewrapSecrets(ctx)
-	return rotated, err
+	sessions := made.As(moorage.System(whoAuthenticates)).Grants()
+	return rotated, cmp.Or(err, sessions.RedrawConsoleKey(ctx, drawSessionKey(keys)))
 }

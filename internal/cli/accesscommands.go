@@ -79,12 +79,24 @@ a credential. The server must run with --keys.
 			text: "Prints another secret of a key, once. The present secret stays valid for --grace.\n" + accessText,
 		},
 		{
-			name: "key withdraw", operand: "NAME ID", words: wordsOfKeyID, summary: "end an API key at once",
-			settings: asking(), validate: validateStopped,
+			name: "key withdraw", operand: "[NAME ID]", words: wordsOfWithdrawal, summary: "end an API key at once",
+			settings: asking(setting{name: "sessions", flagOnly: true,
+				usage: "End the sessions of all people in browsers, and no key.",
+				set:   toggle(func(c *Config) *bool { return &c.Sessions })}),
+			validate: validateWithdrawal,
 			text: `Ends a key. Every node refuses requests that begin afterwards, also with tokens that were issued for
-the key.
+the key. With --sessions it ends all sessions of the console instead: people in browsers must sign
+in again. Their keys and tokens stay valid.
 ` + accessText,
 		},
+	}
+}
+
+// validateWithdrawal validates key withdraw: it takes either a key or the sessions.
+func validateWithdrawal(c Config, faults *usageError) {
+	validateStopped(c, faults)
+	if c.Sessions == (c.Access.Key != "") {
+		faults.addf("key withdraw: takes either NAME ID, as moorage key list shows them, or --sessions")
 	}
 }
 
@@ -357,6 +369,8 @@ run moorage secrets rotate --keep-key.
 			text: `Adds a key to --secrets-key, and reseals all secrets of the store with it. The old key stays, for
 earlier backups. Other servers read their file again when they meet the new key. After an error run
 the command again, with --keep-key; it does not undo what it resealed.
+
+It also draws the key of the console's sessions again: people in browsers must sign in again.
 
 With --uri the server at that address does it, with its own --secrets-key. Without it the command
 opens the store itself. If that is a folder, its server must be stopped.

@@ -61,6 +61,14 @@ func wordsOfKeyID(c *Config, words []string) (err error) {
 	return err
 }
 
+// wordsOfWithdrawal reads NAME ID, or nothing.
+func wordsOfWithdrawal(c *Config, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	return wordsOfKeyID(c, words)
+}
+
 // wordsOfGrant reads PRIVILEGES on OBJECT preposition GRANTEE.
 func wordsOfGrant(preposition string) func(*Config, []string) error {
 	return func(c *Config, words []string) error {

@@ -29,6 +29,7 @@ func TestAccessWords(t *testing.T) {
 		{"key create etl", "{[]  server  key:etl   [] [] }"},
 		{"key create key:etl --admin", "{[]  server  key:etl   [] [] }"},
 		{"key withdraw etl abc", "{[]  server  key:etl abc  [] [] }"},
+		{"key withdraw --sessions", "{[]  server     [] [] }"},
 		{"role add analysts key:etl corp/x other", "{[]  server    analysts [key:etl corp/x other] [] }"},
 
 		{"grant", "grant: takes PRIVILEGES on server|KIND NAME to GRANTEE"},
@@ -47,6 +48,9 @@ func TestAccessWords(t *testing.T) {
 		{"explain read on table w.a.t for analysts", "is not a principal"},
 		{"key create corp:ann", `"corp:ann" is not the name of a key`},
 		{"key create", "takes one NAME"},
+		{"key withdraw", "takes either NAME ID, as moorage key list shows them, or --sessions"},
+		{"key withdraw etl abc --sessions", "takes either NAME ID"},
+		{"key withdraw etl", "takes NAME ID"},
 		{"role create corp/x", `"corp/x" is not the name of a role`},
 		{"role add analysts", "takes NAME MEMBER..."},
 	}

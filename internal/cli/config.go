@@ -81,6 +81,7 @@ type Config struct {
 	SecretFile string // warehouse create, warehouse change: file with the storage's secret; empty if there is none
 	NoSecret   bool   // warehouse change: remove the secret
 	KeepKey    bool   // secrets rotate: generate no key
+	Sessions   bool   // key withdraw: all sessions of the console, and no key
 
 	Location   string            // warehouse create: location of its tables
 	Properties map[string]string // warehouse create, warehouse change

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -145,18 +143,11 @@ func (s *Server) refuseForeignPage(r *http.Request) error {
 // isMine reports whether clients may use host as a name of this server, with or without a port. An
 // empty host is allowed, because it cannot come from a browser: every browser sends a host.
 func (s *Server) isMine(host string) bool {
-	if s.config.Hosts == nil || host == "" {
+	if s.config.Hosts == nil || host == "" || IsLoopback(host) {
 		return true
 	}
-	name := host
-	if before, _, err := net.SplitHostPort(host); err == nil {
-		name = before
-	}
-	if addr, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil && addr.Unmap().IsLoopback() {
-		return true
-	}
-	name = strings.TrimSuffix(name, ".")
-	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(s.config.Hosts, func(mine string) bool {
+	name := strings.TrimSuffix(hostWithoutPort(host), ".")
+	return slices.ContainsFunc(s.config.Hosts, func(mine string) bool {
 		return strings.EqualFold(name, mine) || strings.EqualFold(host, mine)
 	})
 }

@@ -145,10 +145,14 @@ type pace struct {
 	releases []func()  // each gives room back
 }
 
-// endPace gives back the room of x, and removes the write deadline of its connection.
+// endPace gives back the room of x, and removes the write deadline of its connection. An answer
+// that stays in this process keeps its room.
 func (x *exchange) endPace() {
 	if !x.pace.isKept {
 		return
+	}
+	if kept, isKept := x.ResponseWriter.(*keptAnswer); isKept {
+		kept.releases, x.pace.releases = append(kept.releases, x.pace.releases...), nil
 	}
 	for _, release := range x.pace.releases {
 		release()

@@ -1,0 +1,44 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// IsDirect reports whether r comes from a program on this machine, and no header shows that a proxy
+// passed it on. A proxy on this machine that adds no header is not noticed.
+func IsDirect(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback() && len(ProxyHeaders(r.Header)) == 0
+}
+
+// ProxyHeaders returns the headers in from that proxies add: Forwarded, Via, X-Real-IP and
+// X-Forwarded-*. It does not copy their values.
+func ProxyHeaders(from http.Header) http.Header {
+	found := http.Header{}
+	for name, values := range from {
+		if slices.Contains([]string{"Forwarded", "Via", "X-Real-Ip"}, name) || strings.HasPrefix(name, "X-Forwarded-") {
+			found[name] = values
+		}
+	}
+	return found
+}
+
+// IsLoopback reports whether a host, with or without a port, is localhost or a loopback address.
+func IsLoopback(host string) bool {
+	name := hostWithoutPort(host)
+	if addr, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return addr.Unmap().IsLoopback()
+	}
+	return strings.EqualFold(strings.TrimSuffix(name, "."), "localhost")
+}
+
+func hostWithoutPort(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
