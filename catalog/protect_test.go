@@ -356,9 +356,9 @@ func TestProtectAgainstDrops(t *testing.T) {
 	})
 }
 
-// protectAndLook protects something, and then looks at what it races with. It answers KindNotFound if
-// that had happened by then. So an answer of nil promises that it will be refused. If time passes
-// while it looks, it may answer KindUnavailable, although it has protected.
+// protectAndLook protects something, and then looks at what it races with. It answers KindNotFound
+// if that had happened by then. So an answer of nil promises that it will be refused. If time
+// passes while it looks, it may answer KindUnavailable, although it has protected.
 func protectAndLook(set catalogkit.RaceClient, happened func(ctx context.Context, c catalog.Verbs) (bool, error)) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		if err := set(ctx, c); err != nil {

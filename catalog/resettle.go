@@ -14,10 +14,10 @@ import (
 const operationForward = "purge-forward"
 
 // forwarding returns the function Claimant.Forward for a create at location. The function begins
-// the waiting purge of a dropped table there, unless that table is protected. The caller needs purge
-// on that table. If location is empty, forwarding returns nil, because the server chooses another
-// location. check returns an error if the request can never succeed; then the purge does not begin.
-// check is nil if the request has already been checked.
+// the waiting purge of a dropped table there, unless that table is protected. The caller needs
+// purge on that table. If location is empty, forwarding returns nil, because the server chooses
+// another location. check returns an error if the request can never succeed; then the purge does
+// not begin. check is nil if the request has already been checked.
 func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, location string, check func() error,
 ) func(context.Context, registry.Pointer) (bool, error) {
 	if location == "" {

@@ -402,8 +402,8 @@ func (row undropRow) run(f *catalogkit.Fixture) {
 }
 
 // TestUndropShowsNoProperties: with access on, a namespace that an undrop makes gets the properties
-// that it had only if the caller could describe it. That caller owns the table, and a namespace that
-// was made later.
+// that it had only if the caller could describe it. That caller owns the table, and a namespace
+// that was made later.
 func TestUndropShowsNoProperties(t *testing.T) {
 	t.Parallel()
 	for grantee, want := range map[string]string{"corp:owner": "billing", "corp:another": ""} {
