@@ -219,13 +219,34 @@ func ShellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
+// DefaultWarehouse is the warehouse of requests and commands that name none.
+const DefaultWarehouse = "default"
+
 // CommandName returns the name of an object as commands of operators take it: its levels, from the
 // warehouse on, with dots between them. Levels with a dot, a blank or a quote are quoted.
-func CommandName(levels ...string) string {
+func CommandName(levels ...string) string { return quotedLevels(levels, ". \"") }
+
+// PersonName returns the name of an object as commands for people take it: its levels with dots
+// between them, behind the warehouse and a slash unless that is DefaultWarehouse. Levels with a
+// dot, a slash, a blank or a quote are quoted.
+func PersonName(warehouse string, levels ...string) string {
+	name := PersonLevels(levels...)
+	if warehouse != DefaultWarehouse {
+		name = PersonLevels(warehouse) + "/" + name
+	}
+	return name
+}
+
+// PersonLevels is like PersonName, without a warehouse.
+func PersonLevels(levels ...string) string { return quotedLevels(levels, "./\" \t\n") }
+
+// quotedLevels returns levels with dots between them. A level that is empty or has one of the
+// special characters is in double quotes, with its own quotes twice.
+func quotedLevels(levels []string, special string) string {
 	names := make([]string, len(levels))
 	for i, level := range levels {
 		names[i] = level
-		if level == "" || strings.ContainsAny(level, ". \"") {
+		if level == "" || strings.ContainsAny(level, special) {
 			names[i] = `"` + strings.ReplaceAll(level, `"`, `""`) + `"`
 		}
 	}

@@ -87,6 +87,11 @@ func (i Identifier) String() string {
 	return i.Namespace.String() + "." + i.Name
 }
 
+// PersonName returns i as commands for people take it: see PersonName.
+func (i Identifier) PersonName() string {
+	return PersonName(i.Warehouse, append(slices.Clone(i.Namespace), i.Name)...)
+}
+
 // Equal reports whether i and other are the same identifier.
 func (i Identifier) Equal(other Identifier) bool {
 	return i.Warehouse == other.Warehouse && i.Name == other.Name && i.Namespace.Equal(other.Namespace)

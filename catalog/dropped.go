@@ -248,7 +248,7 @@ func (p *parts) endedError(ctx context.Context, by directory.Asker, name Dropped
 	}
 	if last.How != registry.EndedPurge && last.Kind == registry.ItemTable && file != "" {
 		text += fmt.Sprintf(". If its files are still there: moorage register %s %s",
-			moorage.ShellWord(last.Ident.String()), moorage.ShellWord(file))
+			moorage.ShellWord(last.Ident.PersonName()), moorage.ShellWord(file))
 	}
 	return moorage.Errorf(moorage.KindNotFound, "%s", text)
 }

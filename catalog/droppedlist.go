@@ -11,6 +11,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
+	"moorage/catalog/history"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -27,13 +28,6 @@ const (
 	droppedStatsMax = 10
 	// droppedStatPatience bounds how long a list waits for one such check.
 	droppedStatPatience = 2 * time.Second
-)
-
-// The words for what a drop asked of the files.
-const (
-	PurgeNone    = "none"
-	PurgeWaiting = "waiting"
-	PurgeBegun   = "begun"
 )
 
 // UndropYes is DroppedRow.Undrop of an object that can come back.
@@ -63,7 +57,7 @@ type DroppedRow struct {
 	// EndsAt is when the object can no longer come back, by the store's clock. It is zero for an
 	// object that cannot come back now.
 	EndsAt           time.Time
-	Purge            string // PurgeNone, PurgeWaiting or PurgeBegun
+	Purge            string // history.PurgeNone or another constant of its group
 	MetadataLocation string // empty for an object that has ended
 	Summary          *registry.Summary
 	// Undrop is UndropYes, or one sentence with the reason why the object cannot come back.
@@ -321,21 +315,14 @@ func (p *droppedPage) path(ctx context.Context, warehouse string, namespace moor
 func (p *droppedPage) rowOf(value registry.Dropped, d droppedPointer) DroppedRow {
 	row := DroppedRow{
 		ID: value.ID, Kind: value.Kind, Ident: value.Ident, UUID: value.UUID, State: d.record.State, At: value.At,
-		By: value.By, Change: value.Change, Purge: PurgeNone, Ended: value.Ended, How: value.How,
+		By: value.By, Change: value.Change, Purge: history.PurgeNone, Ended: value.Ended, How: value.How,
 		EndedBy: value.EndedBy, MetadataLocation: d.pointer.MetadataLocation,
 	}
 	if d.pointer.ID.IsZero() {
 		return row
 	}
 	row.Summary = d.pointer.LastIn(d.record.State).Summary
-	switch {
-	case d.record.State == registry.StatePurging:
-		row.Purge = PurgeBegun
-	case d.pointer.Task.IsZero():
-		row.EndsAt = d.pointer.Since.Add(p.undropWindow)
-	default:
-		row.Purge, row.EndsAt = PurgeWaiting, d.pointer.PurgeAt()
-	}
+	row.Purge, row.EndsAt = history.PurgeOf(d.pointer, d.record.State, p.undropWindow)
 	return row
 }
 

@@ -12,6 +12,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/history"
 	"moorage/catalog/warehouses"
 	"moorage/metadata"
 	"moorage/registry"
@@ -116,8 +117,8 @@ func TestProtected(t *testing.T) {
 		on      moorage.Identifier
 		says    string
 	}{
-		"the table":     {protectTable("t"), access.Table, ident("t"), "ns.t is protected: moorage protect ns.t --off"},
-		"its namespace": {protect("ns"), access.Namespace, moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}}, "protected by namespace ns: moorage protect ns --off"},
+		"the table":     {protectTable("t"), access.Table, ident("t"), "ns.t is protected: moorage protect w/ns.t --off"},
+		"its namespace": {protect("ns"), access.Namespace, moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}}, "protected by namespace ns: moorage protect w/ns --off"},
 		"its warehouse": {protect(), access.Warehouse, moorage.Identifier{Warehouse: "w"}, "protected by warehouse w: moorage protect w/ --off"},
 	}
 	for name, row := range map[string]struct {
@@ -180,7 +181,7 @@ func TestProtected(t *testing.T) {
 				case name == "call its purge forward": // the create is refused because of the location
 					kind, says = moorage.KindCommitFailed, "Its files are kept until"
 				case name == "drop its namespace" && container == "its namespace":
-					says = "ns is protected: moorage protect ns --off"
+					says = "ns is protected: moorage protect w/ns --off"
 				}
 				catalogkit.WantKind(t, err, kind)
 				if said := moorage.MessageOf(err); !strings.Contains(said, says) {
@@ -386,7 +387,7 @@ func purgeHasBegun(ctx context.Context, c catalog.Verbs) (bool, error) {
 	rows, _, err := droppedOf(c).List(ctx, catalog.DroppedListing{
 		Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"ns"}, Name: "t",
 	}, moorage.Page{Limit: 10})
-	return err == nil && (len(rows) == 0 || rows[0].Purge == catalog.PurgeBegun), err
+	return err == nil && (len(rows) == 0 || rows[0].Purge == history.PurgeBegun), err
 }
 
 // protectRaces returns the races of a protection with each change that it refuses.

@@ -264,7 +264,7 @@ func (p *parts) readUndropPath(ctx context.Context, by directory.Asker, request 
 		(err == nil || isGone) && !isOfWarehouse(d.pointer, path):
 		return nil, moorage.Errorf(moorage.KindNotFound, "%s cannot come back: its warehouse %s is gone, or was made "+
 			"again. If its files are still there: moorage register %s %s", d.pointer.Identifier(), r.ident.Warehouse,
-			moorage.ShellWord(r.ident.String()), moorage.ShellWord(r.location))
+			moorage.ShellWord(r.ident.PersonName()), moorage.ShellWord(r.location))
 	case isGone && request.MakeNamespace:
 		return path, p.readUndropNamespace(ctx, by, path, d, u)
 	case isGone:

@@ -13,6 +13,7 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/history"
 	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/testkit/catalogkit"
@@ -289,7 +290,7 @@ func undropRows() []undropRow {
 			asked := plain(f, t)
 			must(f.T, f.EndWindows(f.Ctx))
 			return asked
-		}, kind: moorage.KindNotFound, says: "If its files are still there: moorage register ns.t "},
+		}, kind: moorage.KindNotFound, says: "If its files are still there: moorage register w/ns.t "},
 		{name: "it was purged", prepare: func(f *catalogkit.Fixture, _ *catalog.Table) catalog.UndropRequest {
 			purgeT(f)
 			must(f.T, f.PurgeAll(f.Ctx))
@@ -569,7 +570,7 @@ func TestPurgeDropped(t *testing.T) {
 			catalogkit.WantKind(t, f.Dropped().Purge(f.Ctx, asked), moorage.KindAlreadyExists)
 			must(t, f.DropTable(f.Ctx, ident("t"), options))
 			must(t, f.Dropped().Purge(f.Ctx, asked))
-			if rows := droppedRows(f, "t", false); len(rows) != 1 || rows[0].Purge != catalog.PurgeBegun {
+			if rows := droppedRows(f, "t", false); len(rows) != 1 || rows[0].Purge != history.PurgeBegun {
 				t.Errorf("the list has %+v", rows)
 			}
 			must(t, f.Dropped().Purge(f.Ctx, asked))

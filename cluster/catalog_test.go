@@ -119,7 +119,7 @@ func (n *realNode) post(t testing.TB, path, body string, headers ...string) (int
 func (n *realNode) makeTable(t testing.TB) {
 	t.Helper()
 	c := n.catalog.As(moorage.Anonymous())
-	spec := warehouses.Spec{Name: rest.DefaultWarehouse, Location: "file:///warehouse"}
+	spec := warehouses.Spec{Name: moorage.DefaultWarehouse, Location: "file:///warehouse"}
 	if _, err := c.Warehouses().Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func (n *realNode) makeTable(t testing.TB) {
 func (n *realNode) warm(t testing.TB, name string) {
 	t.Helper()
 	c := n.catalog.As(moorage.Anonymous())
-	ident := moorage.Identifier{Warehouse: rest.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: name}
+	ident := moorage.Identifier{Warehouse: moorage.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: name}
 	if err := c.TableExists(t.Context(), ident); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestForwardView(t *testing.T) {
 	if code, body := node.post(t, viewsPath, view); code != http.StatusOK {
 		t.Fatal(code, body)
 	}
-	ident := moorage.Identifier{Warehouse: rest.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: "fleet"}
+	ident := moorage.Identifier{Warehouse: moorage.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: "fleet"}
 	if err := node.catalog.As(moorage.Anonymous()).ViewExists(t.Context(), ident); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestRenameKeepsOwner(t *testing.T) {
 		t.Helper()
 		node.warm(t, name)
 		id, _ := node.catalog.Pointers().Named(moorage.Identifier{
-			Warehouse: rest.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: name,
+			Warehouse: moorage.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: name,
 		})
 		return cluster.Pointer(id)
 	}

@@ -176,8 +176,8 @@ func nameFields(names map[int]string, within string, f schemaField) {
 	}
 }
 
-// nested returns the fields in a type: those of a struct, the element of a list, key and value of a
-// map.
+// nested returns the fields in a type: the fields of a struct, the element of a list, key and value
+// of a map.
 func nested(typ json.RawMessage) []schemaField {
 	var t struct {
 		Fields    []schemaField   `json:"fields"`

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"time"
 
+	"moorage"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
@@ -100,7 +102,7 @@ func droppedGrid(now time.Time, dropped []client.Dropped) g.Node {
 		}
 		dropped := d.At
 		list.rows = append(list.rows, []cell{
-			{h.Span(h.Class("object"), icon(d.Kind), name(quotedLevels(d.Levels()...))), d.Name},
+			{h.Span(h.Class("object"), icon(d.Kind), name(moorage.PersonLevels(d.Levels()...))), d.Name},
 			timed(now, &dropped), plain(caller(d.By)), numeric(number(s.Rows), s.Rows), numeric(size(s.Bytes), s.Bytes),
 			{until, timed(now, d.EndsAt).order}, plain(droppedActions(d)),
 		})
@@ -130,7 +132,7 @@ func loadUndrop(ctx context.Context, v *visit) (*page, error) {
 		return nil, err
 	}
 	within := client.Object{Warehouse: d.Warehouse, Namespace: d.Namespace}
-	shown := h.Strong(name(quotedLevels(d.Levels()...)))
+	shown := h.Strong(name(moorage.PersonLevels(d.Levels()...)))
 	made := prepared{
 		key: newKey(), back: to(placeDropped, within), body: json.RawMessage("{}"), says: []g.Node{
 			g.Group{g.Text("This is the " + d.Kind + " "), shown, g.Text(" of the warehouse "), name(d.Warehouse),
@@ -148,7 +150,7 @@ func loadUndrop(ctx context.Context, v *visit) (*page, error) {
 		if as := v.query.Get("as"); as != "" {
 			asked.As = &client.Identifier{Namespace: within.Namespace, Name: as}
 			words = append(words, "--as",
-				nameOf(client.Object{Warehouse: defaultWarehouse, Namespace: within.Namespace, Table: as}))
+				nameOf(client.Object{Warehouse: moorage.DefaultWarehouse, Namespace: within.Namespace, Table: as}))
 		}
 		made.command = command(words...)
 		if made.body, err = json.Marshal(asked); err != nil {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"moorage"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
@@ -68,7 +70,7 @@ func (p problem) page() *page {
 	crumbs := crumbsOf(p.object)
 	if len(p.dropped) > 0 {
 		last := p.dropped[0]
-		p.title, p.help = quotedLevels(last.Levels()...)+" was dropped", ""
+		p.title, p.help = moorage.PersonLevels(last.Levels()...)+" was dropped", ""
 	}
 	return &page{
 		title: p.title, status: p.status, section: placeWarehouses, crumbs: crumbs,

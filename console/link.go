@@ -97,7 +97,7 @@ func (t target) href() string {
 	return address.String()
 }
 
-// fields returns the parameters of t: those of its object first.
+// fields returns the parameters of t. The parameters of its object come first.
 func (t target) fields() []field {
 	all := fieldsOf(t.object)
 	for _, name := range slices.Sorted(maps.Keys(t.more)) {

@@ -245,7 +245,7 @@ func (m tablePage) columns() g.Node {
 	return panel(moorage.Counted(len(m.details.Columns), "column"), list.node())
 }
 
-// columnName returns the name of a column. Those of nested columns are indented.
+// columnName returns the name of a column. The name of a nested column is indented.
 func columnName(path string) g.Node {
 	within, own, isNested := cutLast(path, ".")
 	if !isNested {
@@ -356,30 +356,12 @@ func nameOf(o client.Object) string {
 	if leaf := o.Table + o.View; leaf != "" {
 		levels = append(levels, leaf)
 	}
-	words := quotedLevels(levels...)
-	if o.Warehouse != defaultWarehouse {
-		words = quotedLevels(o.Warehouse) + "/" + words
-	}
+	words := moorage.PersonName(o.Warehouse, levels...)
 	if o.Table+o.View == "" && len(levels) > 0 {
 		words += "." // a namespace
 	}
 	return words
 }
-
-// quotedLevels returns levels with dots between them, and quotes where commands need them.
-func quotedLevels(levels ...string) string {
-	parts := make([]string, len(levels))
-	for i, level := range levels {
-		parts[i] = level
-		if strings.ContainsAny(level, "./\" \t\n") {
-			parts[i] = `"` + strings.ReplaceAll(level, `"`, `""`) + `"`
-		}
-	}
-	return strings.Join(parts, ".")
-}
-
-// defaultWarehouse is the warehouse of names without one.
-const defaultWarehouse = "default"
 
 // documentBytesShown bounds the part of a metadata file that a page shows.
 const documentBytesShown = 1 << 20

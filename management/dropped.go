@@ -228,7 +228,7 @@ func (s *server) tellDropped(r *http.Request, failure error) error {
 		text += " by " + by
 	}
 	if rows[0].Undrop == catalog.UndropYes {
-		text += ": moorage undrop " + moorage.ShellWord(ident.String())
+		text += ": moorage undrop " + moorage.ShellWord(ident.PersonName())
 	}
 	return &moorage.Error{Kind: moorage.KindOf(failure), Message: text, Err: failure, Hidden: moorage.IsHidden(failure)}
 }

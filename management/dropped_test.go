@@ -10,6 +10,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/history"
 	"moorage/registry"
 )
 
@@ -26,11 +27,11 @@ func (f fakeDropped) List(_ context.Context, of catalog.DroppedListing, page moo
 		{
 			ID: registry.ID{0xa1}, Kind: registry.ItemTable, UUID: "u", State: registry.StateDropped, At: at, By: "1#corp:bob",
 			Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"sales"}, Name: "orders"}, Change: registry.ID{7},
-			EndsAt: at.Add(time.Hour), Purge: catalog.PurgeWaiting, MetadataLocation: "f", Undrop: catalog.UndropYes,
+			EndsAt: at.Add(time.Hour), Purge: history.PurgeWaiting, MetadataLocation: "f", Undrop: catalog.UndropYes,
 			Summary: &registry.Summary{Format: 2, Rows: 7, Bytes: -1},
 		},
 		{
-			ID: registry.ID{0xa2}, Kind: registry.ItemNamespace, State: registry.StateEnded, At: at, Purge: catalog.PurgeNone,
+			ID: registry.ID{0xa2}, Kind: registry.ItemNamespace, State: registry.StateEnded, At: at, Purge: history.PurgeNone,
 			Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"sales", "old"}}, Undrop: "No.", Ended: at,
 		},
 	}, f.next, f.call(fmt.Sprintf("List %+v", of), page)
@@ -106,7 +107,7 @@ func TestDroppedOperations(t *testing.T) {
 // comes back.
 func TestMissingTellsOfTheDrop(t *testing.T) {
 	t.Parallel()
-	const told, plain = "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop sales.orders", `"the words"`
+	const told, plain = "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop w/sales.orders", `"the words"`
 	for _, c := range []struct {
 		path string
 		kind moorage.Kind

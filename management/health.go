@@ -76,7 +76,7 @@ func commandFor(remedy browse.Remedy, ident moorage.Identifier) string {
 	case browse.RemedyLocation:
 		return "moorage warehouse change " + moorage.ShellWord(ident.Warehouse) + " --allow-location LOCATION"
 	case browse.RemedyRollback:
-		return "moorage rollback " + moorage.ShellWord(personName(ident)) + " now~1"
+		return "moorage rollback " + moorage.ShellWord(ident.PersonName()) + " now~1"
 	}
 	return ""
 }
@@ -85,18 +85,6 @@ func commandFor(remedy browse.Remedy, ident moorage.Identifier) string {
 func maintainCommand(object client.Object, kind string) string {
 	_, name, _ := strings.Cut(object.String(), " ")
 	return fmt.Sprintf("moorage maintain set table %s %s on", moorage.ShellWord(name), kind)
-}
-
-// personName returns the name of a table as commands for people take it:
-// WAREHOUSE/level.level.name.
-func personName(ident moorage.Identifier) string {
-	levels := append(append([]string{ident.Warehouse}, ident.Namespace...), ident.Name)
-	for i, level := range levels {
-		if level == "" || strings.ContainsAny(level, "./\" \t\n") {
-			levels[i] = `"` + strings.ReplaceAll(level, `"`, `""`) + `"`
-		}
-	}
-	return levels[0] + "/" + strings.Join(levels[1:], ".")
 }
 
 // sparkCatalog is the name of the catalog in statements for Spark, as in the lines of moorage

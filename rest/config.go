@@ -63,10 +63,10 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 }
 
 // warehouseOf returns the warehouse called name, with its properties. Clients use the properties as
-// defaults: their own settings take precedence. If name is empty, it returns DefaultWarehouse, if
-// that exists.
+// defaults: their own settings take precedence. If name is empty, it returns
+// moorage.DefaultWarehouse, if that exists.
 func (s *server) warehouseOf(r *http.Request, name string) (warehouses.Warehouse, error) {
-	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
+	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, moorage.DefaultWarehouse))
 	if name == "" && moorage.KindOf(err) == moorage.KindNoSuchWarehouse {
 		return warehouse, nil
 	}

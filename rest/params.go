@@ -20,7 +20,7 @@ func pathWarehouse(r *http.Request) (string, error) {
 		return "", err
 	}
 	if prefix == "" {
-		return DefaultWarehouse, nil
+		return moorage.DefaultWarehouse, nil
 	}
 	return prefix, moorage.ValidateName("prefix", prefix)
 }

@@ -18,9 +18,6 @@ import (
 // CompressedBytesMaxDefault is enough for the compressed documents of some thousand tables.
 const CompressedBytesMaxDefault = 64 << 20
 
-// DefaultWarehouse is the warehouse of requests whose path names no warehouse.
-const DefaultWarehouse = "default"
-
 // Catalog has the operations that the handlers call; *catalog.Catalog implements it. All methods
 // are safe for concurrent use. Their errors have a moorage.Kind.
 type Catalog interface {

@@ -83,7 +83,7 @@ func (w *world) start(open func(storage.Place) (storage.Store, error), change []
 		w.t.Fatal(err)
 	}
 	w.catalog = made.As(moorage.Anonymous())
-	if _, err := w.catalog.Warehouses().Create(w.t.Context(), warehouses.Spec{Name: rest.DefaultWarehouse, Location: w.uri("")}); err != nil {
+	if _, err := w.catalog.Warehouses().Create(w.t.Context(), warehouses.Spec{Name: moorage.DefaultWarehouse, Location: w.uri("")}); err != nil {
 		w.t.Fatal(err)
 	}
 	config := rest.TestConfig{Catalog: w.catalog}

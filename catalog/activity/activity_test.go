@@ -22,7 +22,7 @@ func table(n int) activity.Table {
 	}
 }
 
-// Rates are those of the last ten seconds, and of tables of about half a minute.
+// Rates cover the last ten seconds. Rates of tables cover about half a minute.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	a := activity.New(start)

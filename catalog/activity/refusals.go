@@ -2,6 +2,7 @@ package activity
 
 import (
 	"container/list"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -121,8 +122,8 @@ func (a *Activity) RefusalsOf(id registry.ID, now time.Time) []Refusal {
 	defer k.mu.Unlock()
 	k.endOldLocked(now)
 	found := make([]Refusal, 0, len(k.of[id]))
-	for _, each := range k.of[id] {
-		found = append([]Refusal{*each.Value.(*Refusal)}, found...)
+	for _, each := range slices.Backward(k.of[id]) {
+		found = append(found, *each.Value.(*Refusal))
 	}
 	return found
 }

@@ -3,6 +3,7 @@ package browse
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"moorage"
@@ -19,8 +20,8 @@ const refusalsSlack = time.Minute
 // Refusals returns at most limit commits that this node refused, the newest first: of a table or
 // view, or of all that are in a namespace or warehouse. The caller needs access.Describe on it.
 // Reasons of refusals can name what the caller may not see. So the reason of another caller's
-// refusal is there only if the commit conflicted with another one, and if the object still has the
-// name that it had.
+// refusal is there only if the commit conflicted with another one, and if it does not have an
+// earlier name of the object.
 //
 // Errors: the errors for missing and hidden objects.
 func (b *Browse) Refusals(ctx context.Context, kind access.Kind, ident moorage.Identifier, limit int) (
@@ -51,8 +52,9 @@ func (b *Browse) refusals(ctx context.Context, kind access.Kind, ident moorage.I
 		all := b.activity.RefusalsOf(found.Pointer.ID, b.now())
 		for i := range all {
 			r := &all[i]
-			if !r.Of.Ident.Equal(ident) && r.Caller != b.caller.Name {
-				r.Reason = "" // it can have the earlier name
+			hasFormerName := !r.Of.Ident.Equal(ident) && strings.Contains(r.Reason, r.Of.Ident.String())
+			if hasFormerName && r.Caller != b.caller.Name {
+				r.Reason = ""
 			}
 			r.Of.Ident = ident // the caller may not see the namespace of an earlier name
 		}

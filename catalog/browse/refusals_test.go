@@ -20,8 +20,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// Refusals of a container are those of what is in it, since it exists. A refusal that is not about
-// another commit has its reason for its own caller only.
+// The refusals of a container cover all objects in it, from its creation on. A refusal that is not
+// about another commit has its reason for its own caller only.
 func TestRefusalsOfContainers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
@@ -79,7 +79,11 @@ func TestRefusalsOfContainers(t *testing.T) {
 	testkit.Must(t, err)
 	decoded, err := metadata.DecodeRequirements(requirements)
 	testkit.Must(t, err)
-	if _, err := c.Commit(ctx, of, catalog.CommitRequest{Requirements: decoded}); moorage.KindOf(err) != moorage.KindCommitFailed {
+	beside := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
+	err = c.CommitTransaction(ctx, "w", []catalog.TableChange{ // its error names the table
+		{Ident: beside}, {Ident: of, CommitRequest: catalog.CommitRequest{Requirements: decoded}},
+	})
+	if moorage.KindOf(err) != moorage.KindCommitFailed {
 		t.Fatalf("a wrong uuid: %v", err)
 	}
 	moved := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "moved"}

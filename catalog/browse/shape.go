@@ -46,7 +46,7 @@ const (
 // Shape is how the files of the current snapshot of a table are distributed. It has numbers of live
 // files.
 type Shape struct {
-	// Stopped is why not all manifests were read; empty if they were. The numbers are then those of
+	// Stopped is why not all manifests were read; empty if they were. The numbers then count only
 	// the manifests that were read.
 	Stopped             string
 	Manifests           int64 // that were read

@@ -19,7 +19,7 @@ import (
 // the conditions that may returns hold.
 //
 // begun is false, without an error, if the pointer is gone, if it has no waiting purge, or if may
-// returns false. The change is durable when BeginPurge returns. Errors include those of may.
+// returns false. The change is durable when BeginPurge returns. The errors of may are passed on.
 func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operation string, id registry.ID, atOnce bool,
 	may func(context.Context, registry.Pointer) (conditions []registry.Condition, ok bool, err error)) (
 	begun bool, err error) {

@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"strings"
-
 	"moorage"
 	"moorage/access"
 	"moorage/locks"
@@ -45,9 +43,9 @@ func undoing() []Row {
 // the change. It is protected by a namespace, or by its warehouse if namespace is empty. own means
 // that the object is that container itself.
 func ProtectedBy(object, warehouse string, namespace moorage.Namespace, own bool) error {
-	container, name := "warehouse "+warehouse, moorage.ShellWord(warehouse+"/")
+	container, name := "warehouse "+warehouse, moorage.ShellWord(moorage.PersonLevels(warehouse)+"/")
 	if len(namespace) > 0 {
-		container, name = "namespace "+namespace.String(), quotedLevels(namespace)
+		container, name = "namespace "+namespace.String(), moorage.PersonName(warehouse, namespace...)
 		if len(namespace) > 1 { // otherwise it could mean a table
 			name += "."
 		}
@@ -62,21 +60,8 @@ func ProtectedBy(object, warehouse string, namespace moorage.Namespace, own bool
 
 // ProtectedObject returns the error for a change of a table or view that is protected itself.
 func ProtectedObject(ident moorage.Identifier) error {
-	name := quotedLevels(append(ident.Namespace[:len(ident.Namespace):len(ident.Namespace)], ident.Name))
 	return moorage.Errorf(moorage.KindForbidden, "%s is protected: moorage protect %s --off", ident,
-		moorage.ShellWord(name))
-}
-
-// quotedLevels returns levels with dots between them, as the command line reads them: a level with
-// a dot, a slash or a quote is in double quotes.
-func quotedLevels(levels []string) string {
-	quoted := make([]string, len(levels))
-	for i, level := range levels {
-		if quoted[i] = level; strings.ContainsAny(level, `./"`) {
-			quoted[i] = `"` + strings.ReplaceAll(level, `"`, `""`) + `"`
-		}
-	}
-	return strings.Join(quoted, ".")
+		moorage.ShellWord(ident.PersonName()))
 }
 
 // undoingAsks returns the privilege checks of the verbs of undoing. An undrop into another

@@ -2,7 +2,7 @@ package history
 
 import "moorage/registry"
 
-// Kept returns the positions of the changes that a follower keeps of those that it read, and their
+// Kept returns the positions of the changes that a follower keeps after it read some, and their
 // weight in bytes.
 func Kept(read []registry.PositionedChange) (kept []registry.Position, bytes int) {
 	f := newFollower(Config{})

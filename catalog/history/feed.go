@@ -41,7 +41,8 @@ type Config struct {
 	// Guard authorizes callers. If it is nil, every caller sees everything.
 	Guard *gate.Guard
 	// Files returns the metadata files that the present document of a table names: the present
-	// file first, and then those of its metadata log, the newest first. It returns none for a view.
+	// file first, and then the files of its metadata log, the newest first. It returns none for a
+	// view.
 	Files func(ctx context.Context, found *directory.Found) ([]File, error)
 	// UndropWindow is how long a table that was dropped without a purge can come back.
 	UndropWindow time.Duration

@@ -165,14 +165,10 @@ func (w *walk) takeDropped(ctx context.Context, record registry.Record, pointer 
 	if object.Dropped, unread = registry.Decode[registry.Dropped](records[0]); unread != nil {
 		object.Dropped = pointer.AsDropped(record.State, registry.Change{}) // it is only a hint
 	}
-	switch {
-	case record.State == registry.StatePurging:
-		object.State, object.Purge = ObjectPurging, PurgeBegun
-	case !pointer.Task.IsZero(): // until a worker begins it
-		object.Purge, object.EndsAt = PurgeWaiting, pointer.PurgeAt()
-	default:
-		object.Purge, object.EndsAt = PurgeNone, pointer.Since.Add(w.config.UndropWindow)
+	if record.State == registry.StatePurging {
+		object.State = ObjectPurging
 	}
+	object.Purge, object.EndsAt = PurgeOf(pointer, record.State, w.config.UndropWindow)
 	return nil
 }
 

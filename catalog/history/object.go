@@ -35,6 +35,18 @@ const (
 	PurgeBegun   = "begun"
 )
 
+// PurgeOf returns the state of the purge of a dropped pointer, whose record has this state, and
+// until when the object can come back: zero if it cannot. window is the undrop window.
+func PurgeOf(pointer registry.Pointer, state registry.State, window time.Duration) (purge string, endsAt time.Time) {
+	switch {
+	case state == registry.StatePurging:
+		return PurgeBegun, time.Time{}
+	case pointer.Task.IsZero():
+		return PurgeNone, pointer.Since.Add(window)
+	}
+	return PurgeWaiting, pointer.PurgeAt() // until a worker begins it
+}
+
 // File is a metadata file, and the time of its version.
 type File struct {
 	Location string

@@ -28,7 +28,7 @@ func makeNamespace(ctx context.Context, p *person) error {
 	if err := p.change(ctx, http.MethodPost, path, nil, body, &made); err != nil || p.DryRun {
 		return err
 	}
-	p.done("Made namespace %s.", cli.FormatLevels(p.Name.Levels))
+	p.done("Made namespace %s.", moorage.PersonLevels(p.Name.Levels...))
 	return nil
 }
 
@@ -64,7 +64,7 @@ func renameObject(ctx context.Context, p *person) error {
 	if err := p.change(ctx, http.MethodPost, path, nil, body, nil); err != nil || p.DryRun {
 		return err
 	}
-	p.done("Renamed %s %s to %s.", found.kind, found, cli.FormatLevels(to))
+	p.done("Renamed %s %s to %s.", found.kind, found, moorage.PersonLevels(to...))
 	return nil
 }
 
@@ -92,10 +92,7 @@ func removeObject(ctx context.Context, p *person) error {
 		question += " --purge also deletes the files."
 		word = term.Clean(found.String())
 	}
-	if agreed, err := p.confirm(ctx, question, word); err != nil || !agreed {
-		if err == nil {
-			err = errNotDone
-		}
+	if err := p.confirm(ctx, question, word); err != nil {
 		return err
 	}
 	for _, each := range victims {
@@ -212,7 +209,7 @@ func register(ctx context.Context, p *person) error {
 	if err := p.change(ctx, http.MethodPost, path, nil, body, &made); err != nil || p.DryRun {
 		return err
 	}
-	p.done("Registered table %s.", cli.FormatLevels(p.Name.Levels))
+	p.done("Registered table %s.", moorage.PersonLevels(p.Name.Levels...))
 	return nil
 }
 

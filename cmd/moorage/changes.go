@@ -172,7 +172,7 @@ func noteOf(e client.Event) string {
 	var notes []string
 	if e.Previous != nil {
 		levels := append(slices.Clone(e.Previous.Namespace), e.Previous.Name)
-		notes = append(notes, "was "+cli.FormatLevels(levels))
+		notes = append(notes, "was "+moorage.PersonLevels(levels...))
 	}
 	if e.Summary != nil && e.Summary.Operation != "" {
 		notes = append(notes, e.Summary.Operation)

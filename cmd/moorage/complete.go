@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"moorage"
+
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/management/client"
@@ -79,7 +81,7 @@ func (p *person) namesFor(ctx context.Context, typed string) (names []string) {
 		return nil
 	}
 	for _, each := range spaces.Namespaces {
-		names = append(names, before+cli.FormatLevels(each[len(each)-1:])+".")
+		names = append(names, before+moorage.PersonLevels(each[len(each)-1:]...)+".")
 	}
 	if len(namespace) == 0 {
 		return names
@@ -91,7 +93,7 @@ func (p *person) namesFor(ctx context.Context, typed string) (names []string) {
 			return names
 		}
 		for _, each := range page.Identifiers {
-			names = append(names, before+cli.FormatLevels([]string{each.Name}))
+			names = append(names, before+moorage.PersonLevels(each.Name))
 		}
 	}
 	return names

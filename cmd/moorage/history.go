@@ -144,7 +144,7 @@ func (p *person) fateLines(object client.HistoryObject) []string {
 	if object.Name != "" {
 		levels = append(levels[:len(levels):len(levels)], object.Name)
 	}
-	name := cli.FormatLevels(levels)
+	name := moorage.PersonLevels(levels...)
 	by := ""
 	if dropped.By != "" {
 		by = " by " + dropped.By
@@ -249,7 +249,7 @@ func (p *person) whatItDid(version client.Event) (did, detail string) {
 		return "", ""
 	case version.Previous != nil:
 		levels := append(version.Previous.Namespace, version.Previous.Name)
-		return version.Operation, "was " + cli.FormatLevels(levels)
+		return version.Operation, "was " + moorage.PersonLevels(levels...)
 	case strings.HasPrefix(version.Operation, "drop-"):
 		return version.Operation, strings.Join(nonEmpty(version.Client, version.RequestID), ", ")
 	case !strings.HasPrefix(version.Operation, "update-"):

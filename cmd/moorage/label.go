@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"moorage"
+
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/management/client"
@@ -207,9 +209,9 @@ func findObjects(ctx context.Context, p *person) error {
 	}
 	rows := make([]row, 0, len(found.Objects))
 	for _, each := range found.Objects {
-		name := cli.FormatLevels(each.Levels())
+		name := moorage.PersonLevels(each.Levels()...)
 		if each.Warehouse != p.Warehouse {
-			name = cli.FormatLevels([]string{each.Warehouse}) + "/" + name
+			name = moorage.PersonLevels(each.Warehouse) + "/" + name
 		}
 		kind, full := each.Kind, name
 		if kind == client.KindNamespace {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"moorage"
+
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/management/client"
@@ -151,12 +153,12 @@ func (p *person) printListed(ctx context.Context, warehouse string, within []str
 	}
 	rows := make([]row, 0, len(all))
 	for _, o := range all {
-		name := cli.FormatLevels(o.levels()[len(within):])
+		name := moorage.PersonLevels(o.levels()[len(within):]...)
 		kind := o.Kind
 		if kind == kindNamespace {
 			kind = "ns"
 		}
-		each := row{name: cli.FormatLevels(o.levels()), json: o, cells: []term.Cell{
+		each := row{name: moorage.PersonLevels(o.levels()...), json: o, cells: []term.Cell{
 			{Text: kind, Style: term.Faint}, {Text: name, Style: term.Name},
 		}}
 		if o.Kind == kindNamespace {
@@ -214,7 +216,7 @@ func (p *person) measure(ctx context.Context, warehouse string, all []listed) er
 // order compares two objects by --sort.
 func (p *person) order(a, b listed) int {
 	byNumber := func(a, b *int64) int { return cmp.Compare(valueOr(b, -1), valueOr(a, -1)) }
-	byName := cmp.Compare(cli.FormatLevels(a.levels()), cli.FormatLevels(b.levels()))
+	byName := cmp.Compare(moorage.PersonLevels(a.levels()...), moorage.PersonLevels(b.levels()...))
 	switch p.Sort {
 	case "rows":
 		return cmp.Or(byNumber(a.Rows, b.Rows), byName)
@@ -261,7 +263,7 @@ func tree(ctx context.Context, p *person) error {
 	}
 	root := warehouse
 	if len(namespace) > 0 {
-		root = cli.FormatLevels(namespace)
+		root = moorage.PersonLevels(namespace...)
 	}
 	return p.paged(func(out *term.Output) error {
 		fmt.Fprintln(out, term.Clean(root))
@@ -286,7 +288,7 @@ func (p *person) branchOut(ctx context.Context, out *term.Output, warehouse stri
 	}
 	indent := strings.Repeat("  ", depth)
 	for _, each := range spaces {
-		name := term.Clean(cli.FormatLevels([]string{each.Name})) + "."
+		name := term.Clean(moorage.PersonLevels(each.Name)) + "."
 		fmt.Fprintf(out, "%s%s\n", indent, out.Paint(term.Strong, name))
 		if p.Depth == 0 || depth < p.Depth {
 			if err := p.branchOut(ctx, out, warehouse, each.levels(), depth+1); err != nil {
@@ -295,7 +297,7 @@ func (p *person) branchOut(ctx context.Context, out *term.Output, warehouse stri
 		}
 	}
 	for _, each := range others {
-		name := term.Clean(cli.FormatLevels([]string{each.Name}))
+		name := term.Clean(moorage.PersonLevels(each.Name))
 		if each.Kind == kindView {
 			name += out.Paint(term.Faint, " (view)")
 		}

@@ -94,7 +94,7 @@ type node struct {
 }
 
 // defaultWarehouse is the warehouse that the first start creates. Requests without a prefix use it.
-const defaultWarehouse = rest.DefaultWarehouse
+const defaultWarehouse = moorage.DefaultWarehouse
 
 // whoServes is the caller of a node's own operations.
 const whoServes = "node"

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode"
 
+	"moorage"
+
 	terminal "golang.org/x/term"
 
 	"moorage/internal/cli"
@@ -130,13 +132,13 @@ func (p *person) printRequest(method, path string, query url.Values, body any) e
 var errUnasked = cli.Usage("this needs an answer, and there is no terminal: add --yes")
 
 // confirm prints question and waits for a yes. With word the user must type that word. It returns
-// false if the answer is no, or if ctx ends first.
-func (p *person) confirm(ctx context.Context, question, word string) (bool, error) {
+// errNotDone if the answer is no, or if ctx ends first.
+func (p *person) confirm(ctx context.Context, question, word string) error {
 	if p.Yes || p.DryRun {
-		return true, nil
+		return nil
 	}
 	if !p.canAsk() {
-		return false, errUnasked
+		return errUnasked
 	}
 	if word == "" {
 		question += " Go on? [y/N]"
@@ -156,16 +158,19 @@ func (p *person) confirm(ctx context.Context, question, word string) (bool, erro
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(p.env.Stderr)
-		return false, nil
 	case answer := <-typed:
-		switch {
-		case answer.err != nil && !errors.Is(answer.err, io.EOF):
-			return false, answer.err
-		case word != "":
-			return answer.text == word, nil
+		if answer.err != nil && !errors.Is(answer.err, io.EOF) {
+			return answer.err
 		}
-		return strings.EqualFold(answer.text, "y") || strings.EqualFold(answer.text, "yes"), nil
+		isYes := strings.EqualFold(answer.text, "y") || strings.EqualFold(answer.text, "yes")
+		if word != "" {
+			isYes = answer.text == word
+		}
+		if isYes {
+			return nil
+		}
 	}
+	return errNotDone
 }
 
 // canAsk reports whether a person can answer.
@@ -266,7 +271,7 @@ func (o object) String() string {
 	if o.kind == kindWarehouse {
 		return o.warehouse + "/"
 	}
-	return cli.FormatLevels(o.levels())
+	return moorage.PersonLevels(o.levels()...)
 }
 
 // path returns the path of the object's REST operations.
@@ -361,12 +366,12 @@ func (p *person) missing(ctx context.Context, n cli.Name, kinds []string) error 
 	if len(kinds) == 1 || len(kinds) == 2 {
 		what = strings.ToUpper(kinds[0][:1]) + strings.Join(kinds, " or ")[1:]
 	}
-	text := fmt.Sprintf("%s does not exist: %s", what, cli.FormatLevels(n.Levels))
+	text := fmt.Sprintf("%s does not exist: %s", what, moorage.PersonLevels(n.Levels...))
 	last := len(n.Levels) - 1
 	var near []string
 	for _, each := range p.children(ctx, p.warehouseOf(n), n.Levels[:last]) {
 		if cli.IsNear(n.Levels[last], each) && len(near) < closeMax {
-			near = append(near, cli.FormatLevels(append(n.Levels[:last:last], each)))
+			near = append(near, moorage.PersonLevels(append(n.Levels[:last:last], each)...))
 		}
 	}
 	if dropped := p.wasDropped(ctx, n); dropped != "" {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"moorage"
+
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/internal/worker"
@@ -92,9 +94,9 @@ func (p *person) busier(a, b client.BusyTable) int {
 
 // busyName returns the name of a table as the user would type it.
 func (p *person) busyName(t client.BusyTable) string {
-	name := cli.FormatLevels(append(slices.Clone(t.Namespace), t.Name))
+	name := moorage.PersonLevels(append(slices.Clone(t.Namespace), t.Name)...)
 	if t.Warehouse != p.Warehouse {
-		name = cli.FormatLevels([]string{t.Warehouse}) + "/" + name
+		name = moorage.PersonLevels(t.Warehouse) + "/" + name
 	}
 	return name
 }

@@ -64,7 +64,7 @@ func undropObject(ctx context.Context, p *person) error {
 	}
 	was := ""
 	if asked.Name != "" {
-		was = cli.FormatLevels(append(asked.Namespace[:len(asked.Namespace):len(asked.Namespace)], asked.Name))
+		was = moorage.PersonLevels(append(asked.Namespace[:len(asked.Namespace):len(asked.Namespace)], asked.Name)...)
 	}
 	p.done("%s", p.backLine(was, done))
 	for _, warning := range done.Warnings {
@@ -80,10 +80,7 @@ func (p *person) askToReplace(ctx context.Context, name cli.Name) error {
 		return err
 	}
 	question := p.costOf(present, []object{present}) + " It can come back in its turn."
-	if agreed, err := p.confirm(ctx, question, ""); err != nil || !agreed {
-		if err == nil {
-			err = errNotDone
-		}
+	if err := p.confirm(ctx, question, ""); err != nil {
 		return err
 	}
 	return p.unchanged(ctx, present)
@@ -107,7 +104,7 @@ func (p *person) present(ctx context.Context, name cli.Name) (object, error) {
 
 // backLine describes an object that is back. was is its last name, empty if it is not known.
 func (p *person) backLine(was string, done client.Undropped) string {
-	is := cli.FormatLevels(append(done.Namespace[:len(done.Namespace):len(done.Namespace)], done.Name))
+	is := moorage.PersonLevels(append(done.Namespace[:len(done.Namespace):len(done.Namespace)], done.Name)...)
 	text := is + " is back"
 	if was != "" && was != is {
 		text = was + " is back as " + is
@@ -170,11 +167,11 @@ func (p *person) undropAll(ctx context.Context) error {
 	var chosen, kept []client.Dropped
 	seen := make(map[string]bool)
 	for _, each := range all {
-		name := cli.FormatLevels(each.Levels())
+		name := moorage.PersonLevels(each.Levels()...)
 		switch {
 		case each.At.Before(since), len(p.Callers) > 0 && !slices.Contains(p.Callers, each.By), seen[name]:
 			continue
-		case each.Undrop != client.UndropYes && !p.canHelp(each):
+		case each.Undrop != client.UndropYes && !p.MakeNamespace && !p.Replace: // they can take the reason away
 			kept = append(kept, each)
 		default:
 			chosen = append(chosen, each)
@@ -182,27 +179,17 @@ func (p *person) undropAll(ctx context.Context) error {
 		seen[name] = true
 	}
 	for _, each := range kept {
-		fmt.Fprintf(p.env.Stderr, "left out: %s. %s\n", term.Clean(cli.FormatLevels(each.Levels())), each.Undrop)
+		fmt.Fprintf(p.env.Stderr, "left out: %s. %s\n", term.Clean(moorage.PersonLevels(each.Levels()...)), each.Undrop)
 	}
 	if len(chosen) == 0 {
 		return cli.No("nothing in %s can come back", cmp.Or(p.Name.String(), p.warehouseOf(p.Name)))
 	}
 	question := fmt.Sprintf("Bring back %s: %s.", moorage.Counted(len(chosen), "object"),
 		term.Clean(firstNames(chosen)))
-	if agreed, err := p.confirm(ctx, question, ""); err != nil || !agreed {
-		if err == nil {
-			err = errNotDone
-		}
+	if err := p.confirm(ctx, question, ""); err != nil {
 		return err
 	}
 	return p.undropEach(ctx, chosen)
-}
-
-// canHelp reports whether a flag of the command takes away the reason why an object cannot come
-// back.
-func (p *person) canHelp(d client.Dropped) bool {
-	return p.MakeNamespace && strings.Contains(d.Undrop, "namespace is gone") ||
-		p.Replace && strings.Contains(d.Undrop, "has its name")
 }
 
 // namesShown bounds the names in a question.
@@ -212,7 +199,7 @@ const namesShown = 5
 func firstNames(all []client.Dropped) string {
 	var names []string
 	for _, each := range all[:min(len(all), namesShown)] {
-		names = append(names, cli.FormatLevels(each.Levels()))
+		names = append(names, moorage.PersonLevels(each.Levels()...))
 	}
 	text := strings.Join(names, ", ")
 	if more := len(all) - namesShown; more > 0 {
@@ -261,8 +248,8 @@ func (p *person) undropEach(ctx context.Context, chosen []client.Dropped) error 
 	var failed []string
 	for i, err := range failures {
 		if err != nil {
-			failed = append(failed, cli.FormatLevels(chosen[i].Levels()))
-			fmt.Fprintf(p.env.Stderr, "%s: %s\n", term.Clean(cli.FormatLevels(chosen[i].Levels())), err)
+			failed = append(failed, moorage.PersonLevels(chosen[i].Levels()...))
+			fmt.Fprintf(p.env.Stderr, "%s: %s\n", term.Clean(moorage.PersonLevels(chosen[i].Levels()...)), err)
 		}
 	}
 	if p.DryRun {
@@ -299,7 +286,7 @@ func (p *person) listDropped(ctx context.Context) error {
 		if p.Kind != "" && p.Kind != each.Kind {
 			continue
 		}
-		name := cli.FormatLevels(each.Levels())
+		name := moorage.PersonLevels(each.Levels()...)
 		var count *int64
 		if each.Summary != nil {
 			count = each.Summary.Rows
@@ -346,10 +333,10 @@ func removeDropped(ctx context.Context, p *person) error {
 	}
 	at := slices.IndexFunc(all, func(d client.Dropped) bool { return p.ID == "" || d.ID == p.ID })
 	if at < 0 {
-		return cli.No("nothing dropped is called %s", cli.FormatLevels(p.Name.Levels))
+		return cli.No("nothing dropped is called %s", moorage.PersonLevels(p.Name.Levels...))
 	}
 	found := all[at]
-	name := term.Clean(cli.FormatLevels(found.Levels()))
+	name := term.Clean(moorage.PersonLevels(found.Levels()...))
 	question := fmt.Sprintf("Forget %s %s, dropped %s%s: it can no longer come back, and its files stay.",
 		found.Kind, name, p.out.Time(found.At), byOf(found))
 	word, verb := "", "forget"
@@ -361,10 +348,7 @@ func removeDropped(ctx context.Context, p *person) error {
 		question += ". It can no longer come back, and its files are deleted."
 		word, verb = name, "purge"
 	}
-	if agreed, err := p.confirm(ctx, question, word); err != nil || !agreed {
-		if err == nil {
-			err = errNotDone
-		}
+	if err := p.confirm(ctx, question, word); err != nil {
 		return err
 	}
 	path := client.RootManagement + client.Path("dropped", found.ID, verb)

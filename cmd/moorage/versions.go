@@ -235,10 +235,7 @@ func rollback(ctx context.Context, p *person) error {
 	if err != nil {
 		return err
 	}
-	if agreed, err := p.confirm(ctx, question, ""); err != nil || !agreed {
-		if err == nil {
-			err = errNotDone
-		}
+	if err := p.confirm(ctx, question, ""); err != nil {
 		return err
 	}
 	// The requirements refuse the commit if what it replaces has changed since the question.

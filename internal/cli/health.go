@@ -62,8 +62,8 @@ func topCommand() command {
 					func(c *Config) *string { return &c.People.Sort })}),
 		text: `Prints what one node does: commits, refused commits and loads a second, how long they take, and the
 twenty tables with the most of them. The node is the one that answers: a proxy may choose another one
-each time. Rates are of the last ten seconds, and those of tables of about half a minute. One of
-sixteen loads is measured. Needs the privilege operate.
+each time. Rates cover the last ten seconds, and rates of tables about half a minute. One of sixteen
+loads is measured. Needs the privilege operate.
 `,
 	}
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"strings"
+
+	"moorage"
 )
 
 // Name is the name of an object as people write it: [WAREHOUSE/]level.level.name.
@@ -85,24 +87,12 @@ func (n Name) String() string {
 	if n.IsAll {
 		return "/"
 	}
-	text := FormatLevels(n.Levels)
+	text := moorage.PersonLevels(n.Levels...)
 	if n.Warehouse != "" {
-		text = FormatLevels([]string{n.Warehouse}) + "/" + text
+		text = moorage.PersonLevels(n.Warehouse) + "/" + text
 	}
 	if n.IsNamespace {
 		text += "."
 	}
 	return text
-}
-
-// FormatLevels returns levels with dots between them, and quotes where ParseName needs them.
-func FormatLevels(levels []string) string {
-	parts := make([]string, len(levels))
-	for i, level := range levels {
-		parts[i] = level
-		if level == "" || strings.ContainsAny(level, "./\" \t\n") {
-			parts[i] = `"` + strings.ReplaceAll(level, `"`, `""`) + `"`
-		}
-	}
-	return strings.Join(parts, ".")
 }

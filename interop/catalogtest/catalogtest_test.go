@@ -46,7 +46,7 @@ func newServer(t *testing.T, warehouse string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, name := range []string{rest.DefaultWarehouse, warehouse} {
+	for i, name := range []string{moorage.DefaultWarehouse, warehouse} {
 		location := filepath.Join(folder, []string{"first", "second"}[i])
 		if err := os.Mkdir(location, 0o755); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"moorage"
 )
 
 // Object is the object of a grant: a warehouse, or a namespace, table, view or function in it. The
@@ -131,12 +133,7 @@ func (o Object) String() string {
 	case len(o.Namespace) > 0:
 		kind = "namespace"
 	}
-	for i, level := range levels {
-		if level == "" || strings.ContainsAny(level, ". \"") {
-			levels[i] = `"` + strings.ReplaceAll(level, `"`, `""`) + `"`
-		}
-	}
-	return kind + " " + strings.Join(levels, ".")
+	return kind + " " + moorage.CommandName(levels...)
 }
 
 // ParseObject parses the kind and the name that String writes.
