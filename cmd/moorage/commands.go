@@ -45,10 +45,11 @@ func commands() map[string]cli.Action {
 		"protect":  people(protectObject),
 		"api":      people(callAPI),
 
-		"serve":   serve,
-		"migrate": migrate,
-		"version": printVersion,
-		"backup":  call(post, at("backup"), backupBody, printBackup),
+		"serve":       serve,
+		"migrate":     migrate,
+		"healthcheck": checkHealth,
+		"version":     printVersion,
+		"backup":      call(post, at("backup"), backupBody, printBackup),
 
 		"doctor":        diagnose,
 		"doctor retry":  retry,

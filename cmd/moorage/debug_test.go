@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -53,10 +54,45 @@ func TestMetricsNeedAPrivilege(t *testing.T) {
 	debug := &served{uri: found[1]}
 	for path, want := range map[string]int{
 		"/metrics": 200, "/healthz": 200, "/readyz": 200, "/v1/config": 404, "/management/v1/doctor": 404,
+		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/cmdline": 404,
 	} {
 		status, body := debug.request(t, "GET", path, "")
 		if status != want || path == "/metrics" && !strings.Contains(body, "moorage_http_requests_total") {
 			t.Errorf("%s is answered %d without a key: %s", path, status, body)
+		}
+	}
+}
+
+// Profiles are for programs on this machine, on the port of --debug-listen only.
+func TestProfiles(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--debug-listen", "0")
+	debug := &served{uri: debugLine.FindStringSubmatch(server.stderr.String())[1]}
+	status, body := debug.request(t, "GET", "/debug/pprof/profile?seconds=1", "")
+	if status != http.StatusOK || !strings.HasPrefix(body, "\x1f\x8b") {
+		t.Errorf("a profile of the processors is answered %d: %.20q", status, body)
+	}
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/vars"} {
+		if status, body := server.request(t, "GET", path, ""); status != http.StatusNotFound {
+			t.Errorf("the main port answers %s with %d: %s", path, status, body)
+		}
+	}
+	handler := withProfiles(http.NotFoundHandler())
+	for name, asked := range map[string]struct {
+		peer, host string
+		want       int
+	}{
+		"this machine":              {"127.0.0.1:4000", "127.0.0.1:9181", http.StatusOK},
+		"this machine, IPv6":        {"[::1]:4000", "localhost:9181", http.StatusOK},
+		"another machine":           {"10.0.0.9:4000", "10.0.0.7:9181", http.StatusNotFound},
+		"a page in a browser":       {"127.0.0.1:4000", "evil.example:9181", http.StatusNotFound},
+		"a peer without an address": {"@", "localhost", http.StatusNotFound},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/goroutine", nil)
+		r.RemoteAddr, r.Host = asked.peer, asked.host
+		answer := httptest.NewRecorder()
+		if handler.ServeHTTP(answer, r); answer.Code != asked.want {
+			t.Errorf("%s: %d, want %d", name, answer.Code, asked.want)
 		}
 	}
 }

@@ -407,34 +407,6 @@ func openPort(ctx context.Context, address, flag string) (net.Listener, error) {
 	return listener, nil
 }
 
-// debugConnectionsMax bounds the connections of --debug-listen, which has few clients.
-const debugConnectionsMax = 64
-
-// serveDebug answers probes on the port of --debug-listen, if there is one, until stop is called.
-func serveDebug(ctx context.Context, c cli.Config, probes http.Handler, logger *slog.Logger) (stop func(), err error) {
-	if c.DebugListen == "" {
-		return func() {}, nil
-	}
-	listener, err := openPort(ctx, c.DebugListen, "--debug-listen")
-	if err != nil {
-		return nil, err
-	}
-	server := newServer(probes)
-	server.ReadTimeout = readHeaderTimeout // its requests have no bodies
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		err := server.Serve(boundListener(listener, debugConnectionsMax, nil))
-		if !errors.Is(err, http.ErrServerClosed) {
-			logger.Error("the port of --debug-listen is closed: start the server again", "error", err)
-		}
-	})
-	logger.Info("metrics need no key on the port of --debug-listen", "uri", "http://"+listener.Addr().String())
-	return func() {
-		_ = server.Close() // probes in progress may fail
-		serving.Wait()
-	}, nil
-}
-
 // listen opens the port for clients.
 func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
 	listener, err := openPort(ctx, c.Listen, "--listen")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"moorage/registry"
@@ -71,6 +72,15 @@ file the names stand without dashes:
 Besides the catalog the server answers /healthz (the process runs), /readyz (its store takes
 writes), /metrics (Prometheus), and below /management/v1 what the other commands ask
 with --uri.
+`,
+		},
+		{
+			name: "healthcheck", summary: "ask whether the server of this machine is ready",
+			settings: probeSettings(), validate: validateHealthcheck,
+			text: `Asks GET /readyz of the server that runs on this machine, at the address that the same settings give
+moorage serve: at --debug-listen if there is one, else at --listen. It exits with 0 if the server is
+ready, with 3 if it is not, and with 1 if no server answers within 5 seconds. Images and units of
+containers use it, because they have no other program that could ask.
 `,
 		},
 		{
@@ -174,6 +184,17 @@ had begun, the table cannot come back. Run the command while no server uses the 
 again, and must after an error.
 `,
 		},
+	}
+}
+
+// validateHealthcheck refuses a port that only the server knows.
+func validateHealthcheck(c Config, faults *usageError) {
+	name, address := "listen", c.Listen
+	if c.DebugListen != "" {
+		name, address = "debug-listen", c.DebugListen
+	}
+	if strings.HasSuffix(address, ":0") {
+		faults.addf("--%s: with port 0 only the server knows its port; choose one", name)
 	}
 }
 

@@ -51,7 +51,7 @@ func overview() []helpGroup {
 		}},
 		{"Operate", [][]helpEntry{
 			row(helpEntry{"doctor", "what is wrong, and what to do"}),
-			row(helpEntry{words: "warehouse, maintain, lease, backup, migrate, secrets"}),
+			row(helpEntry{words: "warehouse, maintain, lease, backup, migrate, secrets, healthcheck"}),
 		}},
 		{"Tools", [][]helpEntry{row(helpEntry{words: "api, profile, completion, version"})}},
 	}

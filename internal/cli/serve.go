@@ -25,6 +25,13 @@ func serverSettings() []setting {
 		nodeSettings(), accessSettings(), identitySettings(), auditSettings(), peerSettings(), limitSettings())
 }
 
+// probeSettings returns the settings of serve that say where it answers probes.
+func probeSettings() []setting {
+	return append([]setting{configFile()}, slices.DeleteFunc(serverSettings(), func(s setting) bool {
+		return !slices.Contains([]string{"listen", "debug-listen", "tls-cert"}, s.name)
+	})...)
+}
+
 // ServeDefaults returns the settings of moorage serve without flags, variables and a file.
 func ServeDefaults() (Config, error) {
 	for _, c := range storeCommands() {
@@ -46,7 +53,8 @@ func accessSettings() []setting {
 			}},
 		{name: "debug-listen", value: "[HOST:]PORT",
 			usage: "Address for /metrics, /healthz and /readyz without a key and without TLS. The default host is " +
-				"127.0.0.1. Every client that reaches the address can read the metrics. Default: off.",
+				"127.0.0.1. Every client that reaches the address can read the metrics. Clients on this machine also " +
+				"get the profiles of /debug/pprof/. Default: off.",
 			set: func(c *Config, v []string) error {
 				c.DebugListen = v[0]
 				if port := strings.TrimPrefix(v[0], ":"); !strings.Contains(port, ":") {

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"moorage/internal/cli"
+)
+
+// The health check finds the server by the settings of serve, from flags and from the environment.
+func TestHealthcheck(t *testing.T) {
+	t.Parallel()
+	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--debug-listen", "0")
+	address := strings.TrimPrefix(server.uri, "http://")
+	_, port, _ := net.SplitHostPort(address)
+	debug := strings.TrimPrefix(debugLine.FindStringSubmatch(server.stderr.String())[1], "http://")
+	for _, args := range [][]string{
+		{"--listen", address},
+		{"--listen", "0.0.0.0:" + port},
+		{"--listen", ":" + port},
+		{"--debug-listen", debug},
+	} {
+		got := runToEnd(t, append([]string{"healthcheck"}, args...)...)
+		if got.code != cli.ExitDone || got.stdout != "ready\n" || got.stderr != "" {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+	got := processToEnd(t, []string{"MOORAGE_LISTEN=" + address}, "healthcheck")
+	if got.code != cli.ExitDone || got.stdout != "ready\n" {
+		t.Errorf("by the environment: %+v", got)
+	}
+	server.stop()
+	got = runToEnd(t, "healthcheck", "--listen", address)
+	if got.code != cli.ExitFailed || !strings.Contains(got.stderr, "no server answers at "+address) {
+		t.Errorf("without a server: %+v", got)
+	}
+	if got := runToEnd(t, "healthcheck", "--listen", "127.0.0.1:0"); got.code != cli.ExitUsage {
+		t.Errorf("with port 0: %+v", got)
+	}
+}
+
+func TestHealthcheckOfAServerThatIsNotReady(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"error":{"message":"The store takes no writes","code":503}}`: "is not ready: The store takes no writes",
+		"<html>": "is not ready: 503 Service Unavailable",
+	} {
+		var path string
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			path = r.URL.Path
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(body))
+		}))
+		defer server.Close()
+		got := runToEnd(t, "healthcheck", "--listen", server.Listener.Addr().String(), "--tls-cert", "server.pem")
+		if got.code != cli.ExitNo || !strings.Contains(got.stderr, want) || path != "/readyz" {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+}
