@@ -27,6 +27,10 @@ import (
 // which a group may be. If two of these states differ only in the calls that may still happen, the
 // state with fewer calls is left out. The other state explains every answer that it could explain.
 //
+// A version ends only after every call whose answer has it. Without this rule, the search would
+// notice a version that ended too early only at the end of such a call, and would then try all
+// orders of the calls between.
+//
 // Only one goroutine may use a judge.
 type judge struct {
 	*Checker
@@ -34,6 +38,7 @@ type judge struct {
 	// table cannot have been dropped at one of these versions, because no location is used twice.
 	followed map[string]bool
 	required map[string]bool // the tables that calls require by their table-uuid
+	answers  map[string]int  // by location: how many calls show its version as they happen
 	effects  []effect
 	closures map[state][]state
 }
@@ -74,6 +79,7 @@ func (k *Checker) judgeGroup(events []Event) verdict {
 	}
 	v := verdict{events: events, model: j.model()}
 	operations, possible := j.operations(events)
+	j.answers = answersOf(operations)
 	v.result, v.info = porcupine.CheckOperationsVerbose(v.model, operations, checkTimeout)
 	if !possible {
 		v.result = porcupine.Illegal
@@ -115,6 +121,19 @@ func (j *judge) operations(events []Event) (operations []porcupine.Operation, po
 		}
 	}
 	return operations, times.arePossible()
+}
+
+// answersOf returns how many calls show each version as they happen, by location. A call that
+// unregisters a table ends the version that it shows, so it does not count.
+func answersOf(operations []porcupine.Operation) map[string]int {
+	answers := map[string]int{}
+	for _, operation := range operations {
+		answer, known := operation.Output.(Answer)
+		if known && answer.Err == nil && operation.Input.(Call).Action != Unregister {
+			answers[answer.Location]++
+		}
+	}
+	return answers
 }
 
 // madeBy returns the version that a call with an unknown outcome made, and when it was first seen.
@@ -175,7 +194,7 @@ func (j *judge) apply(s state, e effect) state {
 	now := s.names[e.name]
 	switch e.action {
 	case Drop:
-		if j.mayEnd(now) {
+		if j.mayEnd(now) && j.allShown(s, e.name) {
 			return s.with(e.name, Version{})
 		}
 	case Rename:
@@ -187,7 +206,7 @@ func (j *judge) apply(s state, e effect) state {
 			return s.with(e.name, e.made)
 		}
 	case Append:
-		if at := slices.Index(s.names[:], e.base); at >= 0 && !j.followed[e.base.Location] {
+		if at := slices.Index(s.names[:], e.base); at >= 0 && !j.followed[e.base.Location] && j.allShown(s, at) {
 			return s.with(at, Version{e.base.Table, unseenAppend})
 		}
 	case CreateNS:
@@ -226,7 +245,7 @@ func (s state) counted(i, change int) state {
 // covers reports whether every answer that is possible after the state in other is also possible
 // after s.
 func (s state) covers(other state) bool {
-	if s.gone != other.gone || s.names != other.names {
+	if s.gone != other.gone || s.names != other.names || s.shown != other.shown {
 		return false
 	}
 	for i := range other.spare {

@@ -47,9 +47,10 @@ func reference(k *Checker) porcupine.Model {
 }
 
 // judgeByReference reports whether an order was found. Calls that share a version made it when all
-// of them had begun: its file holds what each of them asked for.
+// of them had begun: its file holds what each of them asked for. If the version was seen, then each
+// of them happened, with or without an answer.
 func judgeByReference(k *Checker, events []Event) porcupine.CheckResult {
-	began := map[string]int64{}
+	began, seen := map[string]int64{}, k.sightings(events)
 	for _, event := range events {
 		began[event.Call.ID] = event.From
 	}
@@ -63,6 +64,11 @@ func judgeByReference(k *Checker, events []Event) porcupine.CheckResult {
 		to := event.To
 		if event.Answer.Unknown() {
 			to = math.MaxInt64
+			for _, made := range k.authored[event.Call.ID] {
+				if _, was := seen[made.Location]; was {
+					event.Answer = Answer{Version: made.Version, Base: made.base}
+				}
+			}
 		}
 		operations = append(operations, porcupine.Operation{
 			ClientId: event.Call.Client, Input: event.Call, Call: event.From, Output: event.Answer, Return: to,

@@ -7,11 +7,13 @@ import (
 )
 
 // state is the model's state of a group: whether its namespace is gone, the version of each name,
-// and how many calls with each effect may still happen (see judge).
+// how many answers have had that version so far, and how many calls with each effect may still
+// happen (see judge).
 type state struct {
 	gone  bool
 	names [Names]Version
-	spare string // a count for each of judge.effects, 0 for effects beyond its end
+	shown [Names]int // at most judge.answers
+	spare string     // a count for each of judge.effects, 0 for effects beyond its end
 }
 
 // find returns the index of the table's name, or -1 if the table has no name.
@@ -22,12 +24,15 @@ func (s state) find(table string) int {
 func (s state) empty() bool { return s.names == [Names]Version{} }
 
 func (s state) with(name int, v Version) state {
-	s.names[name] = v
+	if s.names[name] != v {
+		s.names[name], s.shown[name] = v, 0
+	}
 	return s
 }
 
 func (s state) renamed(from, to int) state {
-	return s.with(to, s.names[from]).with(from, Version{})
+	s.names[to], s.shown[to] = s.names[from], s.shown[from]
+	return s.with(from, Version{})
 }
 
 func (s state) withNamespace(there bool) state {
@@ -43,7 +48,7 @@ func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 	now := s.names[call.Name]
 	switch call.Action {
 	case Load, Refresh:
-		return now == answer.Version, s
+		return now == answer.Version, j.show(s, call.Name)
 	case Exists:
 		return now != Version{}, s
 	case List:
@@ -54,11 +59,11 @@ func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 		}
 		return !s.gone, s
 	case Create:
-		return !s.gone && now == Version{}, s.with(call.Name, answer.Version)
+		return !s.gone && now == Version{}, j.show(s.with(call.Name, answer.Version), call.Name)
 	case Drop:
-		return j.mayEnd(now), s.with(call.Name, Version{})
+		return j.mayEnd(now) && j.allShown(s, call.Name), s.with(call.Name, Version{})
 	case Unregister:
-		return now == answer.Version, s.with(call.Name, Version{})
+		return now == answer.Version && j.allShown(s, call.Name), s.with(call.Name, Version{})
 	case Rename:
 		return now != Version{} && s.names[call.To] == Version{}, s.renamed(call.Name, call.To)
 	case CreateNS:
@@ -82,8 +87,24 @@ func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 		return false, s
 	case call.Action == Append && j.head(base) != call.Parent:
 		return false, s
+	case s.names[at] == base && !j.allShown(s, at):
+		return false, s
 	}
-	return slices.Contains(j.files[next.Location].authors, call.ID), s.with(at, next)
+	return slices.Contains(j.files[next.Location].authors, call.ID), j.show(s.with(at, next), at)
+}
+
+// show returns the state after an answer that has the version of a name.
+func (j *judge) show(s state, name int) state {
+	if s.shown[name] < j.answers[s.names[name].Location] {
+		s.shown[name]++
+	}
+	return s
+}
+
+// allShown reports whether all answers that have the version of a name come before s. No location
+// is used twice, so only then can the name get another version.
+func (j *judge) allShown(s state, name int) bool {
+	return s.shown[name] >= j.answers[s.names[name].Location]
 }
 
 // mayEnd reports whether v can have been a table's version when the table was dropped.
