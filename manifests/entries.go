@@ -135,7 +135,8 @@ func (f *File) setData(id int, v value) (err error) {
 	case idFileKey:
 		f.Encrypted = v.kind != kindNull
 	case idReferencedFile:
-		if v.kind != kindNull {
+		// DuckDB 1.5.5 writes an empty text for data files, which refer to none.
+		if v.kind != kindNull && !(v.kind == kindString && v.text == "") {
 			f.ReferencedFile, err = v.path()
 		}
 	case idContentOffset:

@@ -61,11 +61,12 @@ func entrySchema() string {
 		`{"name":"misleading","type":"long","field-id":142}`,
 		`{"name":"data_file","field-id":2,"type":`+record("r2", `{"name":"content","type":"int","field-id":134}`, `{"name":"file_path","type":"string","field-id":100}`,
 			`{"name":"partition","field-id":102,"type":`+record("r102", `{"name":"record_count","type":"long","field-id":103}`)+`}`,
-			`{"name":"record_count","type":"long","field-id":103}`, `{"name":"first_row_id","type":["null","long"],"field-id":142}`)+`}`)
+			`{"name":"record_count","type":"long","field-id":103}`, `{"name":"first_row_id","type":["null","long"],"field-id":142}`,
+			`{"name":"referenced_data_file","type":["null","string"],"field-id":143}`)+`}`)
 }
 
 func entry(change func(entry, file row)) row {
-	file := row{"content": int32(1), "file_path": "p", "partition": row{"record_count": int64(-4)}, "record_count": int64(8), "first_row_id": nil}
+	file := row{"content": int32(1), "file_path": "p", "partition": row{"record_count": int64(-4)}, "record_count": int64(8), "first_row_id": nil, "referenced_data_file": nil}
 	r := row{"status": int32(1), "snapshot_id": nil, "sequence_number": nil, "file_sequence_number": nil, "misleading": int64(5), "data_file": file}
 	change(r, file)
 	return r
@@ -83,6 +84,8 @@ func TestNullsOfFilesAreSeen(t *testing.T) {
 		"file sequence": {func(e, _ row) { e["file_sequence_number"] = int64(7) }, manifests.File{FileSequenceNumber: number(7)}},
 		"snapshot":      {func(e, _ row) { e["snapshot_id"] = int64(-1) }, manifests.File{SnapshotID: number(-1)}},
 		"first row":     {func(_, f row) { f["first_row_id"] = int64(0) }, manifests.File{FirstRowID: number(0)}},
+		"refers to":     {func(_, f row) { f["referenced_data_file"] = "d" }, manifests.File{ReferencedFile: "d"}},
+		"as DuckDB":     {func(_, f row) { f["referenced_data_file"] = "" }, manifests.File{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +147,7 @@ func TestFilesTakeTheirBytes(t *testing.T) {
 			t.Parallel()
 			raw := file(t, entrySchema(), codec, 1, entry(func(row, row) {}), entry(func(row, row) {}))
 			e := entryOf(t, raw)
-			const size = 2 * 11 // of each record: a byte for each value, and one more for the path
+			const size = 2 * 12 // of each record: a byte for each value, and one more for the path
 			left := 2*size + 1
 			for range 2 {
 				for _, err := range new(manifests.Reader).Files(e, raw, &left) {
