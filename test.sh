@@ -112,8 +112,11 @@ step_cases() { step_build && "$venv_python" scripts/cases.py; }
 # The target itself, as a person uses it.
 step_make_cluster() { scripts/trycluster.py; }
 
-# Every page of the console at one width, in both themes.
-step_console() { python3 interop/console/walk.py; }
+# Every page of the console at one width, in both themes; then what people come for.
+step_console() {
+  python3 interop/console/walk.py
+  clients_smoke interop/console
+}
 
 step_rck() { python3 interop/rck/run.py; }
 
@@ -245,7 +248,7 @@ parts=()
 for name in "${selected[@]}"; do
   case $name in
     rck) parts+=(rck) ;;
-    console) parts+=(axe) ;;
+    console) parts+=(axe python) ;;
     cases | make_cluster | pyiceberg | duckdb | cluster | cluster_s3) parts+=(python) ;;
     spark) parts+=(python spark spark-s3) ;;
     trino) parts+=(python trino) ;;

@@ -176,8 +176,12 @@ func (m grantsPage) answer() g.Node {
 			plain(grants),
 		})
 	}
+	may := " may not "
+	if e.Decision == "allow" {
+		may = " may "
+	}
 	return panel("Answer",
-		h.P(badge(look, e.Decision), g.Text(" "), name(who), text(" and "+m.asked.privilege+" on "+m.object.String()),
+		h.P(badge(look, e.Decision), g.Text(" "), name(who), text(may+m.asked.privilege+" "+m.object.String()),
 			g.If(len(e.Missing) > 0, h.Span(text("; missing: "+strings.Join(e.Missing, ", "))))),
 		g.If(len(e.Missing) > 0 && len(e.Grantors) > 0,
 			h.P(h.Class("faint"), text("These can grant it: "+strings.Join(e.Grantors, ", ")))),

@@ -108,8 +108,9 @@ func loadRefusals(ctx context.Context, v *visit, o client.Object) (refused clien
 	return refused, optional(v.get(ctx, "/refusals", o.Query(), &refused))
 }
 
-// refusalPanel returns refused commits with the reason of each.
-func refusalPanel(now time.Time, refused client.Refusals) g.Node {
+// refusalPanel returns refused commits with the reason of each. changed returns a link to what a
+// change did, or nil.
+func refusalPanel(now time.Time, refused client.Refusals, changed func(change string) g.Node) g.Node {
 	if len(refused.Refusals) == 0 {
 		return nil
 	}
@@ -117,8 +118,8 @@ func refusalPanel(now time.Time, refused client.Refusals) g.Node {
 	for _, r := range refused.Refusals {
 		why := g.Group{badge("bad", strings.TrimSuffix(r.Type, "Exception")), g.Text(" "), text(r.Reason)}
 		if r.By != "" {
-			why = append(why, h.Div(h.Class("faint"), g.Text("it lost against a commit by "), name(r.By), g.Text(", "),
-				ago(now, r.LastAt)))
+			why = append(why, h.Div(h.Class("faint"), g.Text("lost a race against a commit by "), name(r.By),
+				g.Text(", "), ago(now, r.LastAt), g.Text(". "), changed(r.Change)))
 		}
 		list.rows = append(list.rows, []cell{
 			timed(now, &r.Time), plain(caller(r.Caller)),

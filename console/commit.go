@@ -68,6 +68,7 @@ const (
 // preparedPaths matches the operations that forms may send. The API decides whether the visitor may
 // use them.
 var preparedPaths = regexp.MustCompile(`^(/management/v1/(undrop|grants|maintenance/(run|pause|resume|rescan)|` +
+	`maintenance/jobs/[^/?]+/(retry|cancel|pause|resume)|` +
 	`doctor/[^/?]+/(retry|abort)|dropped/[^/?]+/(purge|forget))|/v1/[^/?]+/namespaces/[^/?]+/tables/[^/?]+)$`)
 
 // changePrepared sends a prepared change.

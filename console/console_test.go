@@ -141,7 +141,7 @@ func addresses(name string) map[place]string {
 	made := map[place]string{}
 	for p := range pages() {
 		made[p] = to(p, o, "q", name, "to", name, "from", name, "caller", name, "privilege", "read", "snapshot", "3", "ref", name, "type", "tag",
-			"change", "run", "kind", name, "id", name, "grantee", name, "privileges", name, "prefix", name).href()
+			"change", "run", "kind", name, "preview", name, "id", name, "grantee", name, "privileges", name, "prefix", name).href()
 	}
 	made[placeUndrop] = to(placeUndrop, o, "change", "undrop", "id", "a1", "as", name).href()
 	made[placeGrant] = to(placeGrant, o, "change", client.ChangeGrant, "grantee", name, "privileges", "read").href()
@@ -177,7 +177,8 @@ func TestPages(t *testing.T) {
 			}
 			checkHarmless(t, w.Body.String())
 			for _, each := range api.asked {
-				isQuestion := strings.HasSuffix(each.path, "/access/explain") || strings.HasSuffix(each.path, "/rollback") && strings.Contains(each.body, `"dry-run":true`)
+				isQuestion := strings.HasSuffix(each.path, "/access/explain") || strings.HasSuffix(each.path, "/rollback") && strings.Contains(each.body, `"dry-run":true`) ||
+					strings.HasSuffix(each.path, "/maintenance/plan")
 				if each.method != http.MethodGet && !isQuestion {
 					t.Errorf("%s sends %s %s", address, each.method, each.path)
 				}
@@ -227,6 +228,34 @@ func TestConfirmationNamesItsObject(t *testing.T) {
 		w := send(server, http.MethodGet, asked.href(), "")
 		if w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), `action="/console/do"`) {
 			t.Errorf("%s: %d\n%s", asked.href(), w.Code, w.Body)
+		}
+	}
+}
+
+// TestJobChanges prepares and sends each change of a maintenance job. Jobs that are not in progress
+// on the table have no page with a form.
+func TestJobChanges(t *testing.T) {
+	t.Parallel()
+	server, api := newServer(map[string]any{
+		"/management/v1/object":             head(ships).details,
+		"/management/v1/maintenance/status": client.MaintenanceStatus{Jobs: []client.MaintenanceJob{{ID: "7c", Kind: "orphans", LastError: "disk"}}},
+		"/management/v1/maintenance/jobs":   map[string]any{},
+	})
+	for _, change := range []string{jobRetry, jobCancel, jobPause, jobResume} {
+		shown := send(server, http.MethodGet, to(placeRun, ships, "change", change, "job", "7c").href(), "")
+		path := "/management/v1/maintenance/jobs/7c/" + change
+		if shown.Code != http.StatusOK || !strings.Contains(shown.Body.String(), path) || !strings.Contains(shown.Body.String(), "orphans") {
+			t.Errorf("%s: %d\n%s", change, shown.Code, shown.Body)
+		}
+		form := url.Values{fieldPath: {path}, fieldBody: {"{}"}, fieldBack: {to(placeMaintain, ships).href()}}
+		sent := send(server, http.MethodPost, Root+string(placeDo), form.Encode())
+		if last := api.asked[len(api.asked)-1]; sent.Code != http.StatusSeeOther || last.path != path {
+			t.Errorf("%s: %d, asked %s", change, sent.Code, last.path)
+		}
+	}
+	for _, address := range []target{to(placeRun, ships, "change", "retry", "job", "8"), to(placeRun, ships, "change", "x", "job", "7c")} {
+		if w := send(server, http.MethodGet, address.href(), ""); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", address.href(), w.Code)
 		}
 	}
 }

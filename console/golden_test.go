@@ -88,6 +88,32 @@ func events(o client.Object) []client.Event {
 	return made
 }
 
+// rolledBack returns the versions of a table, the newest first. It got two snapshots, and was taken
+// back to the first.
+func rolledBack() []client.Event {
+	version := func(by string, snapshot int64, actions ...string) client.Event {
+		return client.Event{Time: now.Add(-time.Hour), Operation: "update-table", Caller: by, Actions: actions, Version: by,
+			Summary: &client.EventSummary{Snapshot: &snapshot, Operation: "append"}}
+	}
+	return []client.Event{
+		version("bob", 1, "set-snapshot-ref main"), version("eve", 2, "set-properties"), version("ann", 2, "add-snapshot", "set-snapshot-ref main"),
+		version("ann", 1, "add-snapshot", "set-snapshot-ref main"), {Operation: "create-table", Caller: "ann"},
+	}
+}
+
+// TestRollbacks finds which version was rolled back by which.
+func TestRollbacks(t *testing.T) {
+	t.Parallel()
+	versions := rolledBack()
+	found := rollbacksIn(versions)
+	if len(found.to) != 1 || found.to[0] != &versions[3] || len(found.by) != 2 || found.by[1] != &versions[0] || found.by[2] != &versions[0] {
+		t.Errorf("got %+v", found)
+	}
+	if ahead := rollbacksIn(versions[1:]); len(ahead.to)+len(ahead.by) > 0 {
+		t.Errorf("without a rollback: %+v", ahead)
+	}
+}
+
 // rows returns a namespace, a table and a view.
 func rows(name string) []client.Row {
 	return []client.Row{
@@ -162,6 +188,7 @@ func goldenPages() map[string]*page {
 		"table-no-rights":  table(ships, nil, "Needs read on harbour.ships"),
 		"table-empty":      bare.page(placeTable, tablePage{tableHead: bare, document: &document{}}.node()),
 		"history":          history(ships, append(events(ships), client.Event{Time: now.Add(-4 * time.Hour), Version: "00000-0.metadata.json"})),
+		"history-rollback": history(ships, rolledBack()),
 		"history-empty":    history(ships, nil),
 		"history-hostile":  history(strange, events(strange)),
 		"snapshots":        snapshots(ships, documentOf("audit"), 3),
@@ -205,7 +232,7 @@ func goldenPages() map[string]*page {
 		}, Shape: &client.Shape{Sizes: []client.SizeClass{{Below: 1 << 20, Files: 3}, {Files: 1}}, Worst: []client.PartitionShape{{Partition: hostile, Files: 4}}, Stopped: hostile}})},
 		"activity": {title: "x", body: g.Group{
 			refusalPanel(now, client.Refusals{Nodes: []client.NodeAsked{{Name: "a", Since: now}, {Name: hostile, Failed: hostile}},
-				Refusals: []client.Refusal{{Time: now, Caller: hostile, Type: "CommitFailedException", Reason: hostile, By: hostile, LastAt: now}}}),
+				Refusals: []client.Refusal{{Time: now, Caller: hostile, Type: "CommitFailedException", Reason: hostile, By: hostile, LastAt: now}}}, func(string) g.Node { return nil }),
 			topPanel(now, &client.Top{Node: hostile, Since: now, Tables: []client.BusyTable{{Name: hostile, Commits: 1.25}}, Minutes: []client.Minute{{At: now, Commits: 3}, {At: now, Loads: 5}}}),
 			denialPanel(now, &client.NodeDenials{Denials: []client.Denial{{Caller: hostile, Object: hostile, Missing: []string{"read"}}}}),
 		}},
@@ -223,6 +250,28 @@ func goldenPages() map[string]*page {
 			Runs: []client.MaintenanceRun{{Kind: "snapshots", Outcome: "done", Began: now, Ended: now.Add(time.Second), Files: 3, Error: hostile,
 				Kept: []client.MaintenanceKept{{Reason: "outside", Files: 2}}}},
 		}}.node()),
+		"maintenance-preview": head(ships).page(placeMaintain, maintenancePage{tableHead: head(ships),
+			preview: &preview{kind: "snapshots", plan: &client.MaintenancePlan{
+				Held: hostile, Blocked: hostile, Refs: []string{hostile}, Files: 12, Manifests: 3, Sample: []string{"s3://lake/" + hostile},
+				Snapshots: []client.MaintenancePlanSnapshot{{ID: 1234567890, Expires: true}, {ID: 2, Why: hostile}},
+				Kept:      []client.MaintenanceKept{{Reason: "named again", Files: 1}},
+			}},
+			leases: []client.Lease{{Holder: hostile, Principal: hostile, Scope: "*", Since: now, Expires: now.Add(time.Minute)}},
+			status: client.MaintenanceStatus{
+				Kinds: []client.MaintenanceKind{
+					{Kind: "compaction", State: "Disabled", From: "default"}, {Kind: "snapshots", State: "Disabled", From: "warehouse default"},
+					{Kind: "orphans", State: "Not_Yet_Run", From: "server", Due: now.Add(time.Hour)}, {Kind: "a", State: "Waiting", Due: now}, {Kind: "b"},
+					{Kind: "c", State: "Paused"}, {Kind: "d", State: "Running", Job: "7"},
+				},
+				Jobs: []client.MaintenanceJob{{ID: "7", State: "blocked"}, {ID: "8", Paused: "ann: quarter end"}},
+			}}.node()),
+		"maintenance-compaction": {title: "x", body: g.Group{
+			(&preview{kind: kindCompaction, compact: &client.MaintenancePreview{Files: 8, Due: true}}).node(),
+			(&preview{kind: kindCompaction, compact: &client.MaintenancePreview{Files: 1}}).node(),
+			(&preview{kind: kindCompaction, compact: &client.MaintenancePreview{Nothing: hostile}}).node(),
+			(&preview{kind: kindCompaction, compact: &client.MaintenancePreview{Failed: hostile}}).node(),
+			(&preview{kind: kindCompaction}).node(), (&preview{kind: hostile, failure: hostile}).node(),
+		}},
 		"maintenance-empty": head(ships).page(placeMaintain, maintenancePage{tableHead: head(ships)}.node()),
 		"grants": {title: "Access", body: grantsPage{
 			now: now, object: ships, asked: question{hostile, "drop"}, onPath: []client.ObjectGrants{

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,25 +49,26 @@ func loadHistory(ctx context.Context, v *visit) (*page, error) {
 // versionName returns the name of a metadata file, by which operations know a version.
 func versionName(location string) string { return location[strings.LastIndexByte(location, '/')+1:] }
 
+// versionOf returns the name of the metadata file that an event made.
+func versionOf(e client.Event) string { return cmp.Or(e.Version, versionName(e.MetadataLocation)) }
+
 // node returns the page.
 func (m historyPage) node() g.Node {
 	if len(m.history.Versions) == 0 {
 		return g.Group{
 			empty("The log of changes has nothing about this table any more.",
 				command("moorage", "serve", "--change-retention", "30d")),
-			refusalPanel(m.now, m.refused),
+			m.refusals(),
 		}
 	}
+	undone := rollbacksIn(m.history.Versions)
 	list := grid{label: "Versions", plain: true, columns: []column{
 		{"From", "pick"}, {"To", "pick"}, {"When", ""}, {"By", ""}, {"What", "wide"}, {"Rows", "num"}, {"Files", "num"},
 		{"", "next"},
 	}}
 	seen := 0
 	for i, e := range m.history.Versions {
-		version := e.Version
-		if version == "" {
-			version = versionName(e.MetadataLocation)
-		}
+		version := versionOf(e)
 		row := []cell{plain(nil), plain(nil)}
 		if version != "" {
 			row = []cell{plain(pick("from", version, seen == 1)), plain(pick("to", version, seen == 0))}
@@ -74,6 +77,14 @@ func (m historyPage) node() g.Node {
 		isNow := m.isFirst && i == 0
 		when := cell{node: g.Group{ago(m.now, e.Time), g.If(isNow, g.Group{g.Text(" "), badge("good", "now")})}}
 		what := g.Group{eventWord(e), eventMore(e)}
+		if back := undone.to[i]; back != nil {
+			what = g.Group{badge("", "rollback"),
+				h.Span(h.Class("faint"), g.Text(" to the version of "), ago(m.now, back.Time))}
+		}
+		if by := undone.by[i]; by != nil {
+			what = append(what, h.Div(h.Class("minus"), g.Text("rolled back by "), name(by.Caller), g.Text(", "),
+				ago(m.now, by.Time)))
+		}
 		if e.Operation == "" {
 			what = g.Group{h.Span(h.Class("faint"), g.Text("from the table's own log: the caller is not known"))}
 		}
@@ -91,8 +102,63 @@ func (m historyPage) node() g.Node {
 			h.Div(h.Class("tools"), h.Button(g.Text("Compare From and To")),
 				h.Span(h.Class("faint"), g.Text("Choose two versions, or follow a link at the right."))),
 			list.node()),
-		more, refusalPanel(m.now, m.refused),
+		more, m.refusals(),
 	}
+}
+
+// rollbacks has the rollbacks among the versions of a table, by the index of the version.
+type rollbacks struct {
+	to map[int]*client.Event // for a rollback: the version whose snapshot main has again
+	by map[int]*client.Event // for a version that was undone: the rollback
+}
+
+// rollbacksIn finds the rollbacks among versions, the newest first: main got a snapshot that it had
+// in an earlier version, without a new snapshot. If that version is on another page, the rollback
+// is not found.
+func rollbacksIn(versions []client.Event) rollbacks {
+	found := rollbacks{to: map[int]*client.Event{}, by: map[int]*client.Event{}}
+	earlier := map[int64]int{} // by snapshot of main: the newest of the versions before
+	for i := len(versions) - 1; i >= 0; i-- {
+		head := headOf(versions[i])
+		if head == nil {
+			continue
+		}
+		at, isKnown := earlier[*head]
+		if isKnown && !hasSnapshot(versions[i]) && at > i+1 {
+			if before := headOf(versions[i+1]); before != nil && *before != *head {
+				found.to[i] = &versions[at]
+				for j := i + 1; j < at; j++ {
+					if found.by[j] == nil {
+						found.by[j] = &versions[i]
+					}
+				}
+			}
+		}
+		earlier[*head] = i
+	}
+	return found
+}
+
+// headOf returns the snapshot of main after an event, or nil if it is not known.
+func headOf(e client.Event) *int64 {
+	if e.Summary == nil {
+		return nil
+	}
+	return e.Summary.Snapshot
+}
+
+// refusals returns the refused commits of the table. If the commit that won is on the page, there
+// is a link to what it changed.
+func (m historyPage) refusals() g.Node {
+	versions := m.history.Versions
+	return refusalPanel(m.now, m.refused, func(change string) g.Node {
+		at := slices.IndexFunc(versions, func(e client.Event) bool { return strings.HasPrefix(e.ID, change+".") })
+		if change == "" || at < 0 || at+1 == len(versions) {
+			return nil
+		}
+		return link(to(placeDiff, m.object, "from", versionOf(versions[at+1]), "to", versionOf(versions[at])),
+			g.Text("See what that commit changed"))
+	})
 }
 
 // rows returns the rows of a version, with what it added.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +19,9 @@ import (
 // maintenancePage is the maintenance of a table: what is due and why, and what was done.
 type maintenancePage struct {
 	tableHead
-	status client.MaintenanceStatus
+	status  client.MaintenanceStatus
+	leases  []client.Lease
+	preview *preview // what the visitor asked to see; nil for nothing
 }
 
 // loadMaintenance loads the maintenance of a table.
@@ -29,12 +34,51 @@ func loadMaintenance(ctx context.Context, v *visit) (*page, error) {
 	if err := v.get(ctx, "/maintenance/status", head.object.Query(), &model.status); err != nil {
 		return nil, err
 	}
+	if model.leases, err = loadLeases(ctx, v, head); err != nil {
+		return nil, err
+	}
+	if model.preview, err = loadPreview(ctx, v, model.status); err != nil {
+		return nil, err
+	}
 	return head.page(placeMaintain, model.node()), nil
+}
+
+// loadLeases loads the leases on the table, among the first of its warehouse; none if the visitor
+// may not see them.
+func loadLeases(ctx context.Context, v *visit, head tableHead) (held []client.Lease, err error) {
+	var page client.LeasesPage
+	query := url.Values{"warehouse": {head.object.Warehouse}, "pageSize": {strconv.Itoa(client.PageMax)}}
+	if err := v.get(ctx, "/leases", query, &page); err != nil {
+		return nil, optional(err)
+	}
+	for _, each := range page.Leases {
+		if id, _, _ := strings.Cut(each.Lease, "-"); id == head.details.ID {
+			held = append(held, each)
+		}
+	}
+	return held, nil
 }
 
 // node returns the page.
 func (m maintenancePage) node() g.Node {
-	return g.Group{m.pauses(), m.kinds(), m.jobs(), m.runs()}
+	return g.Group{m.pauses(), m.preview.node(), m.kinds(), m.jobs(), m.held(), m.runs()}
+}
+
+// held returns the leases on the table. Jobs of the server wait for them.
+func (m maintenancePage) held() g.Node {
+	if len(m.leases) == 0 {
+		return nil
+	}
+	list := grid{label: "Leases on the table", columns: []column{
+		{"Holder", ""}, {"Caller", ""}, {"Scope", "wide"}, {"Since", ""}, {"Ends", ""},
+	}}
+	for _, l := range m.leases {
+		list.rows = append(list.rows, []cell{
+			plain(name(l.Holder)), plain(caller(l.Principal)), plain(text(l.Scope)), timed(m.now, &l.Since),
+			timed(m.now, &l.Expires),
+		})
+	}
+	return panel("Leases held", list.node())
 }
 
 // pauses returns why maintenance stands still, and how to go on.
@@ -76,10 +120,7 @@ func (m maintenancePage) kinds() g.Node {
 	}}
 	for _, k := range m.status.Kinds {
 		due, last := k.Due, k.Last
-		why := g.Group{text(k.Why)}
-		if k.From != "" {
-			why = append(why, h.Div(h.Class("faint"), g.Text("decided by "), text(k.From)))
-		}
+		why := m.why(k)
 		if k.Outcome != "" {
 			why = append(why, h.Div(h.Class("faint"), g.Text("the last look ended with: "), text(k.Outcome)))
 		}
@@ -88,7 +129,10 @@ func (m maintenancePage) kinds() g.Node {
 			plain(h.Strong(text(k.Kind))), plain(badge(stateLook(k.State), strings.ReplaceAll(k.State, "_", " "))),
 			plain(why),
 			timed(m.now, &due), timed(m.now, &last),
-			plain(link(to(placeRun, m.object, "change", "run", "kind", k.Kind), g.Text("look now …"))),
+			plain(h.Span(h.Class("actions"),
+				link(to(placeMaintain, m.object, "preview", k.Kind), g.Text("preview …")),
+				link(to(placeRun, m.object, "change", "run", "kind", k.Kind),
+					g.Text(map[bool]string{true: "retry …", false: "look now …"}[k.State == "Blocked"])))),
 		})
 	}
 	if len(list.rows) == 0 {
@@ -96,6 +140,35 @@ func (m maintenancePage) kinds() g.Node {
 		return empty("This server does no maintenance for this table.", command(append(words, "snapshots", "on")...))
 	}
 	return panel("What is due", list.node())
+}
+
+// why returns why a kind of job is due or not, and what turns it on if it is off.
+func (m maintenancePage) why(k client.MaintenanceKind) g.Group {
+	if k.State == "Disabled" {
+		words := append([]string{"moorage", "maintain", "set"}, objectWords(m.object)...)
+		because := g.Node(g.Group{g.Text("Turned off by "), text(k.From), g.Text(". ")})
+		if k.From == "default" || k.From == "" {
+			because = g.Text("No policy turns it on. ")
+		}
+		return g.Group{because, h.Div(copied(command(append(words, k.Kind, "on")...).text))}
+	}
+	why := g.Group{g.If(k.Why != "", h.Div(text(k.Why)))}
+	if k.From != "" {
+		why = append(why, h.Div(h.Class("faint"), g.Text("Turned on by "), text(k.From), g.Text(".")))
+	}
+	switch {
+	case k.State == "Paused":
+		why = append(why, h.Div(g.Text("It waits until maintenance is resumed.")))
+	case k.Job != "":
+		why = append(why, h.Div(g.Text("A job is in progress.")))
+	case k.Due.IsZero():
+		why = append(why, h.Div(g.Text("Nothing is due: the server looks again after the next commit.")))
+	case k.Due.After(m.now):
+		why = append(why, h.Div(g.Text("The server looks at the table "), ago(m.now, k.Due), g.Text(".")))
+	default:
+		why = append(why, h.Div(g.Text("It is due now.")))
+	}
+	return why
 }
 
 // settings returns the settings of a kind of job, and where each comes from.
@@ -117,15 +190,41 @@ func (m maintenancePage) jobs() g.Node {
 	}
 	list := grid{label: "Jobs in progress", columns: []column{
 		{"Kind", ""}, {"State", ""}, {"Begun", ""}, {"By", ""}, {"Deleted", "num"}, {"Files", "num"}, {"Error", "wide"},
+		{"", "next"},
 	}}
 	for _, j := range m.status.Jobs {
 		list.rows = append(list.rows, []cell{
 			plain(text(j.Kind)), plain(text(j.State)), timed(m.now, &j.Created), plain(caller(j.Principal)),
 			numeric(number(&j.Deleted), &j.Deleted), numeric(number(&j.Files), &j.Files),
 			plain(g.Group{text(j.LastError), g.If(j.Paused != "", h.Span(text("paused by "+j.Paused)))}),
+			plain(h.Span(h.Class("actions"), g.Map(m.changesOf(j), func(change string) g.Node {
+				return link(to(placeRun, m.object, "change", change, "job", j.ID), g.Text(jobWords[change]+" …"))
+			}))),
 		})
 	}
 	return panel("In progress", list.node())
+}
+
+// The changes of a job in progress, as the API has them.
+const (
+	jobRetry  = "retry"
+	jobCancel = "cancel"
+	jobPause  = "pause"
+	jobResume = "resume"
+)
+
+// jobWords are the words on the links to the changes of a job.
+var jobWords = map[string]string{jobRetry: "retry", jobCancel: "cancel", jobPause: "pause", jobResume: "resume"}
+
+// changesOf returns what a visitor can do with a job in progress.
+func (m maintenancePage) changesOf(j client.MaintenanceJob) []string {
+	switch {
+	case j.State == "blocked":
+		return []string{jobRetry, jobCancel}
+	case j.Paused != "":
+		return []string{jobResume, jobCancel}
+	}
+	return []string{jobPause, jobCancel}
 }
 
 // runs returns the jobs that have ended.
@@ -168,6 +267,12 @@ func loadRun(ctx context.Context, v *visit) (*page, error) {
 		key: newKey(), back: to(placeMaintain, head.object), needs: v.lacks(ctx, head.object, "maintain"),
 	}
 	words := objectWords(head.object)
+	if id := v.text("job"); id != "" {
+		if err := v.prepareJob(ctx, head.object, &made, change, id); err != nil {
+			return nil, err
+		}
+		return head.page(placeMaintain, made.node()), nil
+	}
 	switch change {
 	case "run":
 		body["kind"] = kind
@@ -193,4 +298,37 @@ func loadRun(ctx context.Context, v *visit) (*page, error) {
 		return nil, err
 	}
 	return head.page(placeMaintain, made.node()), nil
+}
+
+// prepareJob prepares a change of a job that is in progress on a table. The page shows the job as
+// the API knows it: an address can have any words in it.
+func (v *visit) prepareJob(ctx context.Context, o client.Object, made *prepared, change, id string) error {
+	var status client.MaintenanceStatus
+	if err := v.get(ctx, "/maintenance/status", o.Query(), &status); err != nil {
+		return err
+	}
+	at := slices.IndexFunc(status.Jobs, func(j client.MaintenanceJob) bool { return j.ID == id })
+	if at < 0 || jobWords[change] == "" {
+		return &client.Error{Code: http.StatusNotFound, Message: "There is no such job in progress on this table.",
+			Help: "It may have ended meanwhile. Look at the maintenance of the table."}
+	}
+	job := status.Jobs[at]
+	made.title = strings.ToUpper(change[:1]) + change[1:] + " the job"
+	made.button = made.title
+	made.says = []g.Node{g.Group{g.Text("This is the job "), h.Strong(text(job.Kind)), g.Text(", begun "),
+		ago(v.now, job.Created), by(job.Principal), g.Text(": "), number(&job.Deleted), g.Text(" of "),
+		number(&job.Files), g.Text(" files are deleted. "), text(job.LastError)}}
+	made.says = append(made.says, map[string]g.Node{
+		jobRetry:  g.Text("The server tries once more, now."),
+		jobCancel: g.Text("It ends. The files that it has not deleted stay."),
+		jobPause:  g.Text("It stops before its next batch of files."),
+		jobResume: g.Text("It goes on."),
+	}[change])
+	made.body = []byte("{}")
+	if change == jobPause {
+		made.body = []byte(`{"reason":"paused in the console"}`)
+	}
+	made.path = client.RootManagement + client.Path("maintenance", "jobs", id, change)
+	made.command = command("moorage", "maintain", "job", change, id)
+	return nil
 }

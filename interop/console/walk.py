@@ -22,6 +22,10 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "interop/lib"))
+
+from harness.browser import Browser  # noqa: E402
+
 AXE = ROOT / ".cache/interop/axe/node_modules/axe-core/axe.min.js"
 OF = "warehouse=default&namespace=harbour"
 PAGES = {
@@ -48,124 +52,6 @@ PAGES = {
     "api": "/api",
     "missing": f"/table?{OF}&table=nothing",
 }
-
-
-class Browser:
-    """A headless Chromium with one page, driven through pipes: file 3 takes commands, and file 4 gives answers."""
-
-    def __init__(self, program, profile):
-        commands_in, self.commands = os.pipe()
-        self.answers, answers_out = os.pipe()
-
-        def arrange():
-            os.dup2(commands_in, 3)
-            os.dup2(answers_out, 4)
-
-        for inherited in (commands_in, answers_out):
-            os.set_inheritable(inherited, True)
-        self.process = subprocess.Popen(
-            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-             "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"],
-            preexec_fn=arrange, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(commands_in)
-        os.close(answers_out)
-        self.ids, self.rest, self.events = itertools.count(1), b"", []
-        target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self.send(domain + ".enable")
-
-    def receive(self):
-        while b"\0" not in self.rest:
-            part = os.read(self.answers, 1 << 20)
-            if not part:
-                sys.exit("walk.py: the browser ended")
-            self.rest += part
-        message, self.rest = self.rest.split(b"\0", 1)
-        return json.loads(message)
-
-    def send(self, method, **params):
-        number = next(self.ids)
-        message = {"id": number, "method": method, "params": params}
-        if hasattr(self, "session"):
-            message["sessionId"] = self.session
-        os.write(self.commands, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self.receive()
-            if answer.get("id") != number:
-                self.events.append(answer)
-                continue
-            if "error" in answer:
-                raise RuntimeError(f"{method}: {answer['error']}")
-            return answer["result"]
-
-    def wait(self, method):
-        while True:
-            for i, event in enumerate(self.events):
-                if event.get("method") == method:
-                    del self.events[: i + 1]
-                    return
-            self.events.append(self.receive())
-
-    def evaluate(self, expression):
-        answer = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in answer:
-            raise RuntimeError(answer["exceptionDetails"])
-        return answer["result"].get("value")
-
-    def open(self, address):
-        """Opens an address. Returns what went wrong on the page."""
-        self.events.clear()
-        self.send("Page.navigate", url=address)
-        self.wait_loaded()
-        return self.complaints()
-
-    def wait_loaded(self):
-        for _ in range(300):
-            if self.evaluate("document.readyState") == "complete" and self.evaluate("location.href") != "about:blank":
-                return
-            time.sleep(0.05)
-        raise RuntimeError("the page does not load")
-
-    def complaints(self):
-        found = []
-        for event in self.events:
-            params = event.get("params", {})
-            if event.get("method") == "Runtime.exceptionThrown":
-                found.append(params["exceptionDetails"].get("text", "exception"))
-            if event.get("method") == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
-                found.append(str(params["args"]))
-            if event.get("method") == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-                entry = params["entry"]
-                if not (entry["source"] == "network" and "404" in entry["text"]):
-                    found.append(entry["text"])
-        self.events.clear()
-        return found
-
-    def click(self, selector):
-        """Clicks on what a selector finds, and waits for the page that it leads to."""
-        self.evaluate("window.isFormer = true")
-        self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
-        self.wait_next(f"a click on {selector}")
-
-    def wait_next(self, what):
-        """Waits until another page took the place of the one with window.isFormer."""
-        for _ in range(300):
-            try:
-                if self.evaluate("document.readyState === 'complete' && !window.isFormer"):
-                    return
-            except RuntimeError:
-                pass  # the former page is being replaced
-            time.sleep(0.05)
-        raise RuntimeError(f"{what} leads nowhere")
-
-    def press(self, key, text=""):
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=text or (key if len(key) == 1 else ""))
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
 
 
 def walk(browser, uri, args, axe):
