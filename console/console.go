@@ -33,6 +33,8 @@ type Config struct {
 	// IsFromProxy reports whether a request comes from a proxy that the server trusts. Default:
 	// there is no such proxy.
 	IsFromProxy func(r *http.Request) bool
+	// Providers signs visitors in at identity providers. Default: there are none.
+	Providers Providers
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
 }
@@ -83,6 +85,9 @@ func Mount(on *web.Server, config Config) {
 	}
 	if config.IsEncrypted == nil {
 		config.IsEncrypted = func(*http.Request) bool { return false }
+	}
+	if config.Providers == nil {
+		config.Providers = noProviders{}
 	}
 	if config.IsFromProxy == nil {
 		config.IsFromProxy = func(*http.Request) bool { return false }
@@ -143,6 +148,15 @@ func changes() map[place]changer {
 	}
 }
 
+// answered returns the changes whose result no later page can show, by the place that their forms
+// are sent to. The answer to the form is the page.
+func answered() map[place]loader {
+	return map[place]loader{
+		placeValidate: showValidation,
+		placeProvider: showProvider,
+	}
+}
+
 // get answers with a page or a file.
 func (c *console) get(w http.ResponseWriter, r *http.Request) error {
 	path := strings.TrimPrefix(r.URL.Path, Root)
@@ -153,6 +167,9 @@ func (c *console) get(w http.ResponseWriter, r *http.Request) error {
 	defer v.end()
 	if err := c.resume(r, v); err != nil {
 		return c.answer(w, r, v, failed(v, err))
+	}
+	if provider, isReturn := strings.CutPrefix(path, returnPath); isReturn && r.Method == http.MethodGet {
+		return c.finishSignIn(w, r, v, provider)
 	}
 	if place(path) == placeRaw {
 		return c.serveRaw(w, r, v)
@@ -189,29 +206,39 @@ func (c *console) post(w http.ResponseWriter, r *http.Request) error {
 	if err := c.resume(r, v); err != nil {
 		return c.answer(w, r, v, failed(v, err))
 	}
-	if place(strings.TrimPrefix(r.URL.Path, Root)) == placeValidate {
-		return c.validate(w, r, v)
-	}
-	change, found := changes()[place(strings.TrimPrefix(r.URL.Path, Root))]
-	if !found {
-		return c.answer(w, r, v, notFound())
-	}
 	if err := v.readForm(w, r); err != nil {
 		return err
 	}
+	sentTo := place(strings.TrimPrefix(r.URL.Path, Root))
+	if show, found := answered()[sentTo]; found {
+		shown, err := show(r.Context(), v)
+		return c.finish(w, r, v, shown, err)
+	}
+	change, found := changes()[sentTo]
+	if !found {
+		return c.answer(w, r, v, notFound())
+	}
 	next, err := change(r.Context(), v)
+	if err != nil {
+		return c.finish(w, r, v, nil, err)
+	}
+	return v.sendTo(w, next)
+}
+
+// finish answers a form with a page, or with the page for the error of its change.
+func (c *console) finish(w http.ResponseWriter, r *http.Request, v *visit, shown *page, err error) error {
 	if again, ok := errors.AsType[*refusedLogin](err); ok {
-		shown := again.form.page()
-		shown.status = http.StatusUnauthorized
+		shown = again.form.page()
+		shown.status = again.status
 		return c.answer(w, r, v, shown)
 	}
 	if c.config.Authenticates && statusOf(err) == http.StatusUnauthorized {
 		return v.sendTo(w, to(placeLogin, client.Object{}, fieldBack, v.form.Get(fieldBack)))
 	}
 	if err != nil {
-		return c.answer(w, r, v, failed(v, err))
+		shown = failed(v, err)
 	}
-	return v.sendTo(w, next)
+	return c.answer(w, r, v, shown)
 }
 
 // readForm reads the fields of a form.
@@ -222,19 +249,6 @@ func (v *visit) readForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.form = unescaped(r.PostForm)
 	return nil
-}
-
-// validate tests the storage of a warehouse and answers with the result. Unlike other changes it
-// has a result that no later page can show.
-func (c *console) validate(w http.ResponseWriter, r *http.Request, v *visit) error {
-	if err := v.readForm(w, r); err != nil {
-		return err
-	}
-	shown, err := showValidation(r.Context(), v)
-	if err != nil {
-		shown = failed(v, err)
-	}
-	return c.answer(w, r, v, shown)
 }
 
 // sendTo sends the browser to another page, with the cookies of the visit.

@@ -289,6 +289,9 @@ func goldenPages() map[string]*page {
 				NextPage:   client.NextPage{NextPageToken: point("x")},
 			}, roles: client.RolesPage{Roles: []client.Role{{Name: "analysts", Members: []string{hostile}}}},
 		}.node()},
+		"login":            loginPage{back: "/console/changes", channel: channel{isLocal: true}}.page(),
+		"login-providers":  loginPage{back: hostile, why: hostile, channel: channel{isTLS: true}, providers: []string{"corp", hostile}}.page(),
+		"login-no-tls":     loginPage{}.page(),
 		"operations-empty": {title: "Operations", body: operationsPage{now: now}.node()},
 		"operations": {title: "Operations", body: operationsPage{
 			now: now, isDeep: true, findings: client.FindingsPage{Findings: []client.Finding{{ID: "7c1e", Level: client.LevelWarn, What: hostile, Fact: hostile}}},

@@ -21,6 +21,8 @@ type page struct {
 	aside  g.Node // beside the content: the tree; nil for none
 	body   g.Node
 	isBare bool // without navigation, for visitors that are not signed in
+	// next is the address of another server to which the browser goes on at once; empty for none.
+	next string
 }
 
 // crumb is a link to something that contains a page.
@@ -180,7 +182,7 @@ func otherTheme(now string) string {
 func (c *console) answer(w http.ResponseWriter, r *http.Request, v *visit, p *page) error {
 	made := frame{
 		version: c.config.Version, theme: v.theme, here: v.here, isDone: v.query.Has(doneParam),
-		who:    claimsOf(v.token).Subject,
+		who:    v.name,
 		style:  fileAddress("console.css", c.files["console.css"].version),
 		script: fileAddress("console.js", c.files["console.js"].version),
 		mark:   fileAddress("mark.svg", c.files["mark.svg"].version),
@@ -196,6 +198,9 @@ func (c *console) answer(w http.ResponseWriter, r *http.Request, v *visit, p *pa
 	guard(header)
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
+	if p.next != "" {
+		header.Set("Refresh", "0; url="+p.next)
+	}
 	for _, cookie := range v.cookies {
 		http.SetCookie(w, cookie)
 	}

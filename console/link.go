@@ -37,6 +37,7 @@ const (
 	placeWarehouse  place = "/warehouse"
 	placeValidate   place = "/warehouse/test"
 	placeLogin      place = "/login"
+	placeProvider   place = "/login/provider"
 	placeLogout     place = "/logout"
 	placeDo         place = "/do"
 	placeSnapshots  place = "/table/snapshots"
@@ -50,6 +51,10 @@ const (
 	placeUnfinished place = "/operations/change"
 	placeAPI        place = "/api"
 )
+
+// returnPath begins the paths to which identity providers send browsers, below Root. The rest is
+// the name of the provider, so that no provider can answer for another one.
+const returnPath = "/login/at/"
 
 // staticPath begins the paths of files, below Root.
 const staticPath = "/static/"
@@ -171,6 +176,15 @@ func link(t target, children ...g.Node) g.Node {
 
 // anchor returns a link to a part of the same page.
 func anchor(id string, children ...g.Node) g.Node { return h.A(h.Href("#"+id), g.Group(children)) }
+
+// outside returns a link to a page of another server, or the words alone if a browser must not
+// follow the address.
+func outside(address string, children ...g.Node) g.Node {
+	if read, err := url.Parse(address); err != nil || read.Scheme != "https" && read.Scheme != "http" {
+		return g.Group(children)
+	}
+	return h.A(h.Href(address), h.Rel("noreferrer"), g.Group(children))
+}
 
 // ask returns a form that leads to t, and adds what the visitor types to its address.
 func ask(t target, children ...g.Node) g.Node {

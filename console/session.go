@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -25,6 +26,7 @@ import (
 // session is what a cookie has, encrypted: the token of a visitor, and when it ends.
 type session struct {
 	Token   string    `json:"token"`
+	Name    string    `json:"name"`             // of the visitor, as the API has it
 	Renew   time.Time `json:"renew,omitzero"`   // when to ask for another token; zero: never
 	Expires time.Time `json:"expires,omitzero"` // of the token; zero: not known
 	Ends    time.Time `json:"ends"`             // of the session
@@ -40,45 +42,41 @@ const (
 	cookieSecure, cookieLocal = "__Host-moorage", "moorage"
 )
 
-// seal encrypts a session for a cookie called name. key has 32 bytes.
-func (s session) seal(key []byte, name string) (string, error) {
-	plain, err := json.Marshal(s)
+// sealCookie encrypts content for a cookie called name. key has 32 bytes. A cookie that is too long
+// for browsers has no value, and ok is false.
+func sealCookie(key []byte, name string, content any) (value string, ok bool, err error) {
+	plain, err := json.Marshal(content)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	box, err := boxOf(key)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	nonce := make([]byte, box.NonceSize(), box.NonceSize()+len(plain)+box.Overhead())
 	rand.Read(nonce)
 	sealed := base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, plain, []byte(name)))
-	if len(sealed) > cookieBytesMax {
-		return "", &client.Error{Code: http.StatusBadRequest,
-			Message: "The token is too long for a browser's cookie. Sign in with a key."}
-	}
-	return sealed, nil
+	return sealed, len(sealed) <= cookieBytesMax, nil
 }
 
-// openSession decrypts the cookie called name. ok is false if it was not sealed with key, or has
-// ended.
-func openSession(key []byte, name, sealed string, now time.Time) (s session, ok bool) {
-	content, err := base64.RawURLEncoding.DecodeString(sealed)
+// openCookie decrypts the cookie called name into content. It returns false if the cookie was not
+// sealed with key under that name.
+func openCookie(key []byte, name, value string, content any) bool {
+	sealed, err := base64.RawURLEncoding.DecodeString(value)
 	if err != nil {
-		return s, false
+		return false
 	}
 	box, err := boxOf(key)
-	if err != nil || len(content) < box.NonceSize() {
-		return s, false
+	if err != nil || len(sealed) < box.NonceSize() {
+		return false
 	}
-	plain, err := box.Open(nil, content[:box.NonceSize()], content[box.NonceSize():], []byte(name))
-	if err != nil || json.Unmarshal(plain, &s) != nil {
-		return session{}, false
-	}
-	if !now.Before(s.Ends) || !s.Expires.IsZero() && !now.Before(s.Expires) {
-		return session{}, false
-	}
-	return s, true
+	plain, err := box.Open(nil, sealed[:box.NonceSize()], sealed[box.NonceSize():], []byte(name))
+	return err == nil && json.Unmarshal(plain, content) == nil
+}
+
+// hasEnded reports whether a session or its token has ended.
+func (s session) hasEnded(now time.Time) bool {
+	return !now.Before(s.Ends) || !s.Expires.IsZero() && !now.Before(s.Expires)
 }
 
 func boxOf(key []byte) (cipher.AEAD, error) {
@@ -115,10 +113,13 @@ func (ch channel) cookie() string {
 }
 
 // make returns the session's cookie with a value. An empty value deletes it.
-func (ch channel) make(value string) *http.Cookie {
+func (ch channel) make(value string) *http.Cookie { return ch.named(ch.cookie(), value, sessionLife) }
+
+// named returns a cookie with a value for as long as life. An empty value deletes it.
+func (ch channel) named(name, value string, life time.Duration) *http.Cookie {
 	made := &http.Cookie{
-		Name: ch.cookie(), Value: value, Path: "/", HttpOnly: true, Secure: ch.isTLS, SameSite: http.SameSiteLaxMode,
-		MaxAge: int(sessionLife / time.Second),
+		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: ch.isTLS, SameSite: http.SameSiteLaxMode,
+		MaxAge: int(life / time.Second),
 	}
 	if value == "" {
 		made.MaxAge = -1
@@ -137,12 +138,12 @@ func (c *console) resume(r *http.Request, v *visit) error {
 	if err != nil {
 		return err
 	}
-	found, ok := openSession(key, cookie.Name, cookie.Value, v.now)
-	if !ok {
+	var found session
+	if !openCookie(key, cookie.Name, cookie.Value, &found) || found.hasEnded(v.now) {
 		v.cookies = append(v.cookies, v.channel.make(""))
 		return nil
 	}
-	v.token = found.Token
+	v.token, v.name = found.Token, found.Name
 	if found.Renew.IsZero() || v.now.Before(found.Renew) {
 		return nil
 	}
@@ -160,11 +161,15 @@ func (c *console) resume(r *http.Request, v *visit) error {
 
 // keep makes s the session of the visitor.
 func (v *visit) keep(key []byte, s session) error {
-	sealed, err := s.seal(key, v.channel.cookie())
+	sealed, fits, err := sealCookie(key, v.channel.cookie(), s)
 	if err != nil {
 		return err
 	}
-	v.token = s.Token
+	if !fits {
+		return &client.Error{Code: http.StatusBadRequest,
+			Message: "The token is too long for a browser's cookie. Sign in with a key."}
+	}
+	v.token, v.name = s.Token, s.Name
 	v.cookies = append(v.cookies, v.channel.make(sealed))
 	return nil
 }
@@ -194,7 +199,8 @@ func exchange(ctx context.Context, v *visit, form url.Values) (session, error) {
 	}
 	life := time.Duration(token.Expires) * time.Second
 	return session{
-		Token: token.Token, Renew: v.now.Add(life / 2), Expires: v.now.Add(life), Ends: v.now.Add(sessionLife),
+		Token: token.Token, Name: claimsOf(token.Token).Subject,
+		Renew: v.now.Add(life / 2), Expires: v.now.Add(life), Ends: v.now.Add(sessionLife),
 	}, nil
 }
 
@@ -203,11 +209,18 @@ type loginPage struct {
 	back    string
 	why     string // why the visitor is asked again
 	channel channel
+	// providers are the names of the identity providers at which the visitor can sign in.
+	providers []string
 }
 
 // loadLogin loads the page that asks for a key.
 func loadLogin(_ context.Context, v *visit) (*page, error) {
-	return loginPage{back: v.query.Get(fieldBack), channel: v.channel}.page(), nil
+	return v.loginPage(v.query.Get(fieldBack), "").page(), nil
+}
+
+// loginPage returns the page that asks the visitor to sign in. why is empty at the first time.
+func (v *visit) loginPage(back, why string) loginPage {
+	return loginPage{back: back, why: why, channel: v.channel, providers: v.providers.Names()}
 }
 
 func (m loginPage) page() *page {
@@ -219,40 +232,53 @@ func (m loginPage) node() g.Node {
 	title := h.H1(g.Text("Sign in to Moorage"))
 	if m.channel.cookie() == "" {
 		return h.Div(h.Class("login"), title,
-			h.P(h.Class("warning"), g.Text("Signing in needs TLS, or a TLS proxy in front of the server. "+
-				"Without it, others on the network could read your key.")),
+			h.P(h.Class("warning"), g.Text(needsTLS+" Without it, others on the network could read your key.")),
 			command("moorage", "serve", "--tls-cert", "FILE", "--tls-key", "FILE").node())
 	}
 	return h.Div(h.Class("login"), title,
 		g.If(m.why != "", h.P(h.Class("warning"), h.Role("alert"), text(m.why))),
+		g.Map(m.providers, func(provider string) g.Node {
+			return act(to(placeProvider, client.Object{}, fieldProvider, provider, fieldBack, m.back),
+				h.Button(h.Class("primary"), g.Text("Sign in with "), name(provider)))
+		}),
+		g.If(len(m.providers) > 0, h.P(h.Class("or"), g.Text("or"))),
 		act(to(placeLogin, client.Object{}, fieldBack, m.back),
 			h.Label(h.For("key"), g.Text("API key, or a token of your identity provider")),
 			h.Input(h.ID("key"), h.Name("credential"), h.Type("password"), h.Required(), h.AutoComplete("off"),
-				h.AutoFocus(),
+				g.If(len(m.providers) == 0, h.AutoFocus()),
 				g.Attr("spellcheck", "false")),
-			h.Button(h.Class("primary"), g.Text("Sign in"))),
+			h.Button(g.If(len(m.providers) == 0, h.Class("primary")), g.Text("Sign in"))),
 		h.P(h.Class("faint"), g.Text("The browser keeps an encrypted token for at most 8 hours, "+
 			"not the key. An administrator makes a key:")),
 		command("moorage", "key", "create", "ann").node())
 }
 
+// needsTLS is what visitors read who cannot sign in, because others could read their credentials.
+const needsTLS = "Signing in needs TLS, or a TLS proxy in front of the server."
+
+// afterLogin returns the page to show after a visitor has signed in.
+func afterLogin(address string) target {
+	next := back(address)
+	if next.place == placeLogin {
+		return to(placeHome, client.Object{})
+	}
+	return next
+}
+
 // changeLogin begins a session with the key or the token in the form.
 func changeLogin(ctx context.Context, v *visit) (target, error) {
-	next := back(v.form.Get(fieldBack))
+	next := afterLogin(v.form.Get(fieldBack))
 	credential := strings.TrimSpace(v.form.Get("credential"))
 	if v.channel.cookie() == "" {
-		return target{}, &client.Error{Code: http.StatusForbidden,
-			Message: "Signing in needs TLS, or a TLS proxy in front of the server."}
+		return target{}, &client.Error{Code: http.StatusForbidden, Message: needsTLS}
 	}
 	begun, err := exchange(ctx, v, url.Values{"grant_type": {"client_credentials"}, "client_secret": {credential}})
 	if statusOf(err) == http.StatusUnauthorized || statusOf(err) == http.StatusBadRequest {
 		begun, err = tokenSession(ctx, v, credential)
 	}
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == http.StatusUnauthorized {
-		return target{}, &refusedLogin{loginPage{
-			back: v.form.Get(fieldBack), channel: v.channel,
-			why: "The server does not know this key or token, or it has expired.",
-		}}
+		return target{}, &refusedLogin{v.loginPage(v.form.Get(fieldBack),
+			"The server does not know this key or token, or it has expired."), http.StatusUnauthorized}
 	}
 	if err != nil {
 		return target{}, err
@@ -267,22 +293,25 @@ func changeLogin(ctx context.Context, v *visit) (target, error) {
 // tokenSession begins a session with a token of an identity provider, if the API accepts it.
 func tokenSession(ctx context.Context, v *visit, token string) (session, error) {
 	v.token = token
-	asked := client.Request{Method: http.MethodPost, Path: "/access/check", Body: map[string]any{"questions": []any{}},
-		Reads: true}
-	err := v.api.Do(ctx, asked, new(client.Checked))
+	var state client.Access
+	err := v.get(ctx, "/access", nil, &state)
 	switch statusOf(err) {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusNotAcceptable:
-		err = nil // the operation refuses the question, so the token was accepted before
+		err = nil // the operation refuses the request, so the token was accepted before
 	}
 	if err != nil {
 		v.token = ""
 		return session{}, err
 	}
-	return session{Token: token, Expires: expiryOf(token), Ends: v.now.Add(sessionLife)}, nil
+	name := cmp.Or(state.Caller, claimsOf(token).Subject)
+	return session{Token: token, Name: name, Expires: expiryOf(token), Ends: v.now.Add(sessionLife)}, nil
 }
 
-// refusedLogin is an answer to a form with a wrong key: the form again.
-type refusedLogin struct{ form loginPage }
+// refusedLogin is the answer to a sign-in that failed: the form again.
+type refusedLogin struct {
+	form   loginPage
+	status int
+}
 
 // Error implements error.
 func (e *refusedLogin) Error() string { return e.form.why }

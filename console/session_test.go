@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,28 +25,42 @@ type guarded struct {
 	key []byte
 
 	isFromProxy func(r *http.Request) bool
+	accepted    []string // tokens that the API accepts besides the one for goodKey
+	providers   *fakeProviders
 }
 
 const goodKey = "moor_good"
 
 // tokenOf returns a token of a caller. Only its claims matter.
-func tokenOf(caller string) string {
-	return "x." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"`+caller+`","exp":4102444800}`)) + ".y"
+func tokenOf(caller string) string { return tokenUntil(caller, time.Unix(4102444800, 0)) }
+
+// tokenUntil returns a token of a caller that ends at a time.
+func tokenUntil(caller string, ends time.Time) string {
+	claims := fmt.Sprintf(`{"sub":%q,"exp":%d}`, caller, ends.Unix())
+	return "x." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".y"
 }
 
 // newGuarded returns a server that gives the holder of goodKey a token for an hour.
-func newGuarded() *guarded {
-	made := &guarded{now: now, key: []byte(strings.Repeat("k", 32)), isFromProxy: func(*http.Request) bool { return false }}
+func newGuarded() *guarded { return newGuardedWith(func(*Config) {}) }
+
+func newGuardedWith(change func(c *Config)) *guarded {
+	made := &guarded{
+		now: now, key: []byte(strings.Repeat("k", 32)), isFromProxy: func(*http.Request) bool { return false },
+		accepted: []string{tokenOf("corp:bob")},
+	}
 	answers := answersOf("ships")
-	made.Server, made.api = newServerWith(Config{
+	config := Config{
 		Version: "v1", Authenticates: true, Now: func() time.Time { return made.now },
 		SessionKey:  func(context.Context) ([]byte, error) { return made.key, nil },
 		IsFromProxy: func(r *http.Request) bool { return made.isFromProxy(r) },
-	}, answers)
+	}
+	change(&config)
+	made.Server, made.api = newServerWith(config, answers)
 	made.api.admit = func(r *http.Request, body string) any {
 		refused := &client.Error{Code: http.StatusUnauthorized, Type: "NotAuthorizedException", Message: "Unknown"}
 		form, _ := url.ParseQuery(body)
-		isGood := r.Header.Get("Authorization") == "Bearer "+tokenOf("key:ann") || r.Header.Get("Authorization") == "Bearer "+tokenOf("corp:bob")
+		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		isGood := token == tokenOf("key:ann") || slices.Contains(made.accepted, token)
 		switch {
 		case r.URL.Path == "/v1/oauth/tokens" && (form.Get("client_secret") == goodKey || isGood):
 			return map[string]any{"access_token": tokenOf("key:ann"), "expires_in": 3600}
@@ -137,7 +153,7 @@ func TestLoginUnproven(t *testing.T) {
 		s := newGuarded()
 		admit := s.api.admit
 		s.api.admit = func(r *http.Request, body string) any {
-			if r.URL.Path == "/management/v1/access/check" {
+			if r.URL.Path == "/management/v1/access" {
 				return &client.Error{Code: code, Type: "X", Message: "because"}
 			}
 			return admit(r, body)

@@ -31,9 +31,11 @@ type visit struct {
 	authenticates bool
 	cookies       []*http.Cookie // to set with the answer
 	token         string         // of the session; empty: there is none
+	name          string         // of the visitor; empty without a session
 	channel       channel
 	// sessionKey returns the key of sessions.
 	sessionKey func(ctx context.Context) ([]byte, error)
+	providers  Providers
 	key        string // Idempotency-Key of changes; empty: the client draws one
 	// releases give back the room of large answers of the API, which the page may still use.
 	releases []func()
@@ -44,7 +46,7 @@ func (c *console) visitOf(r *http.Request) *visit {
 	v := &visit{
 		now: c.config.Now(), query: unescaped(r.URL.Query()), uri: c.baseURI(r),
 		here: r.URL.RequestURI(), recipes: c.config.Recipes, sessionKey: c.config.SessionKey,
-		authenticates: c.config.Authenticates,
+		authenticates: c.config.Authenticates, providers: c.config.Providers,
 	}
 	v.api = client.Over(c.transport(r, v))
 	if cookie, err := r.Cookie(themeCookie); err == nil && isTheme(cookie.Value) {

@@ -37,6 +37,7 @@ type issuer struct {
 	tried    time.Time     // when the last fetch began
 	fetching chan struct{} // closed when the fetch in progress ends; nil if there is none
 	failed   bool          // the last fetch failed
+	found    *discovery    // nil until it was read; always nil if it is not needed
 }
 
 func newIssuer(config IssuerConfig, now func() time.Time, logger *slog.Logger) (*issuer, error) {
@@ -82,11 +83,14 @@ func (i *issuer) renew(ctx context.Context) {
 	i.mu.Unlock()
 	// Other requests wait for this fetch too. So it continues if the request that began it is
 	// canceled.
-	set, err := i.fetcher.fetch(context.WithoutCancel(ctx))
+	set, found, err := i.fetcher.fetch(context.WithoutCancel(ctx))
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.fetching = nil
 	close(done)
+	if found != nil {
+		i.found = found
+	}
 	if err != nil {
 		i.logger.LogAttrs(ctx, slog.LevelWarn, "the keys of an issuer cannot be fetched; known keys are still accepted",
 			slog.String("error", moorage.OneLine(err.Error())), slog.Bool("known", i.set != nil))
@@ -111,14 +115,24 @@ func (i *issuer) isStale(age time.Duration) bool {
 
 // verify returns the caller of t, and the keys with which it was verified.
 func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet, error) {
+	set, err := i.checkSignature(ctx, t)
+	if err != nil {
+		return moorage.Caller{}, nil, err
+	}
+	caller, err := i.callerOf(t.claims)
+	return caller, set, err
+}
+
+// checkSignature returns the keys with which the signature of t was verified.
+func (i *issuer) checkSignature(ctx context.Context, t *token) (*keySet, error) {
 	if !slices.Contains(i.config.algorithms(), t.algorithm) {
-		return moorage.Caller{}, nil, refuse(reasonAlgorithm)
+		return nil, refuse(reasonAlgorithm)
 	}
 	set := i.keys()
 	if set == nil {
 		i.renew(ctx)
 		if set = i.keys(); set == nil {
-			return moorage.Caller{}, nil, unavailable("issuer "+i.config.Alias, errors.New("its keys are not known"))
+			return nil, unavailable("issuer "+i.config.Alias, errors.New("its keys are not known"))
 		}
 	}
 	key, known, err := set.find(t.algorithm, t.kid)
@@ -130,15 +144,14 @@ func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet,
 	}
 	switch {
 	case err != nil:
-		return moorage.Caller{}, nil, err
+		return nil, err
 	case !known:
-		return moorage.Caller{}, nil, refuse(reasonKey)
+		return nil, refuse(reasonKey)
 	}
 	if _, err := t.signed.Verify(key); err != nil {
-		return moorage.Caller{}, nil, refuse(reasonSignature)
+		return nil, refuse(reasonSignature)
 	}
-	caller, err := i.callerOf(t.claims)
-	return caller, set, err
+	return set, nil
 }
 
 // callerOf returns the caller in claims that the issuer has signed.
@@ -151,8 +164,9 @@ func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
 	if err != nil || !slices.Contains(audiences, i.config.Audience) {
 		return moorage.Caller{}, refuse(reasonAudience)
 	}
-	others := []string{"ID", "Refresh", "Offline", "Logout"} // Keycloak signs these other kinds of tokens
-	if kind, _ := c.text("typ"); slices.Contains(others, kind) || c["nonce"] != nil {
+	kind, _ := c.text("typ") // Keycloak signs other kinds of tokens too
+	isID := kind == "ID" || c["nonce"] != nil
+	if slices.Contains([]string{"Refresh", "Offline", "Logout"}, kind) || isID && i.config.SignIn.Token != TokenID {
 		return moorage.Caller{}, refuse(reasonKind)
 	}
 	if subject, ok := c.text("sub"); !ok || subject == "" {

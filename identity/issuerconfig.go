@@ -40,7 +40,32 @@ type IssuerConfig struct {
 	// TokenFile is a file with a token to send to the issuer's server. It is read for each fetch.
 	// Default: no token.
 	TokenFile string
+	// SignIn is the client of this server at the issuer, with which people sign in. Without an id
+	// of the client, people cannot sign in there.
+	SignIn SignInClient
 }
+
+// SignInClient is the client of this server at an issuer. People sign in with it, in a browser.
+type SignInClient struct {
+	// ID is the id of the client.
+	ID string
+	// SecretFile is a file with the secret of the client. It is read for each sign-in. Default: a
+	// public client, which has no secret.
+	SecretFile string
+	// Scopes are what the client asks for. Default: openid.
+	Scopes []string
+	// Token is the token that authenticates a person after the sign-in: TokenAccess or TokenID.
+	// Default: TokenAccess.
+	Token string
+}
+
+// The tokens that an issuer returns for a sign-in.
+const (
+	TokenAccess = "access"
+	// TokenID is for an issuer whose access tokens are not JWTs. Only with it are ID tokens of the
+	// issuer accepted.
+	TokenID = "id"
+)
 
 // ParseIssuer reads the text ALIAS=URL,audience=A and further settings. Each setting has the form
 // name=value, and commas separate them.
@@ -51,6 +76,8 @@ func ParseIssuer(text string) (IssuerConfig, error) {
 	fields := map[string]*string{
 		"audience": &c.Audience, "subject": &c.Subject, "roles": &c.Roles, "roles-prefix": &c.RolesPrefix,
 		"jwks": &c.KeySet, "ca": &c.CA, "token-file": &c.TokenFile, "algorithms": new(string),
+		"console-client-id": &c.SignIn.ID, "console-client-secret-file": &c.SignIn.SecretFile,
+		"console-scopes": new(string), "console-token": &c.SignIn.Token,
 	}
 	seen := map[string]bool{}
 	for setting := range strings.SplitSeq(settings, ",") {
@@ -72,6 +99,9 @@ func ParseIssuer(text string) (IssuerConfig, error) {
 	if names := *fields["algorithms"]; names != "" {
 		c.Algorithms = strings.Split(names, "+")
 	}
+	if names := *fields["console-scopes"]; names != "" {
+		c.SignIn.Scopes = strings.Split(names, "+")
+	}
 	return c, c.check()
 }
 
@@ -92,7 +122,25 @@ func (c IssuerConfig) check() error {
 		}
 	}
 	if isURL(c.KeySet) {
-		return checkURL(c.KeySet)
+		if err := checkURL(c.KeySet); err != nil {
+			return err
+		}
+	}
+	return c.checkSignIn()
+}
+
+// checkSignIn returns an error for faults of the settings of sign-ins.
+func (c IssuerConfig) checkSignIn() error {
+	switch s := c.SignIn; {
+	case s.ID == "" && (s.SecretFile != "" || s.Scopes != nil || s.Token != ""):
+		return errors.New("it needs console-client-id=… for the other settings of the console")
+	case s.Scopes != nil && !slices.Contains(s.Scopes, scopeOpenID):
+		return errors.New("console-scopes: openid is missing, such as openid+profile")
+	case s.Token != "" && s.Token != TokenAccess && s.Token != TokenID:
+		return fmt.Errorf("console-token: %q is neither %s nor %s", s.Token, TokenAccess, TokenID)
+	case s.Token == TokenID && s.ID != c.Audience:
+		return errors.New("console-token=id: the audience of an ID token is the client's id: " +
+			"set audience to console-client-id")
 	}
 	return nil
 }

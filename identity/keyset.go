@@ -163,15 +163,24 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// fetch returns the issuer's keys.
-func (f *fetcher) fetch(ctx context.Context) (*keySet, error) {
+// fetch returns the issuer's keys. It also returns the issuer's discovery document, if that names
+// the keys, or if people can sign in at the issuer. If only the document is missing, fetch logs
+// nothing and returns the keys: requests need them.
+func (f *fetcher) fetch(ctx context.Context) (*keySet, *discovery, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	source := f.config.KeySet
-	if source == "" {
+	var found *discovery
+	if source == "" || f.config.SignIn.ID != "" {
 		var err error
-		if source, err = f.discover(ctx); err != nil {
-			return nil, err
+		if found, err = f.discover(ctx); err != nil && source == "" {
+			return nil, nil, err
+		}
+	}
+	if source == "" {
+		source = found.Keys
+		if err := checkURL(source); err != nil {
+			return nil, nil, fmt.Errorf("jwks_uri: %w", err)
 		}
 	}
 	var text []byte
@@ -182,31 +191,38 @@ func (f *fetcher) fetch(ctx context.Context) (*keySet, error) {
 		text, err = readBounded(source)
 	}
 	if err != nil {
-		return nil, err
+		return nil, found, err
 	}
-	return parseKeySet(text, f.config.algorithms())
+	set, err := parseKeySet(text, f.config.algorithms())
+	return set, found, err
 }
 
-// discover returns the URL of the keys from the issuer's discovery document.
-func (f *fetcher) discover(ctx context.Context) (string, error) {
+// discovery has the members of an issuer's discovery document that are used here. Source: OpenID
+// Connect Discovery 1.0, and RFC 9207.
+type discovery struct {
+	Issuer    string   `json:"issuer"`
+	Keys      string   `json:"jwks_uri"`
+	Authorize string   `json:"authorization_endpoint"`
+	Token     string   `json:"token_endpoint"`
+	Methods   []string `json:"token_endpoint_auth_methods_supported"`
+	// IsNamed reports that the issuer adds its name to the addresses of a sign-in's end.
+	IsNamed bool `json:"authorization_response_iss_parameter_supported"`
+}
+
+// discover returns the issuer's discovery document.
+func (f *fetcher) discover(ctx context.Context) (*discovery, error) {
 	text, err := f.get(ctx, strings.TrimSuffix(f.config.URL, "/")+discoveryPath)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var document struct {
-		Issuer string `json:"issuer"`
-		Keys   string `json:"jwks_uri"`
-	}
+	var document discovery
 	if err := json.Unmarshal(text, &document); err != nil {
-		return "", fmt.Errorf("read the discovery document: %w", err)
+		return nil, fmt.Errorf("read the discovery document: %w", err)
 	}
 	if document.Issuer != f.config.URL {
-		return "", fmt.Errorf("the discovery document is of %q, not of %q", document.Issuer, f.config.URL)
+		return nil, fmt.Errorf("the discovery document is of %q, not of %q", document.Issuer, f.config.URL)
 	}
-	if err := checkURL(document.Keys); err != nil {
-		return "", fmt.Errorf("jwks_uri: %w", err)
-	}
-	return document.Keys, nil
+	return &document, nil
 }
 
 // get returns the document at address.

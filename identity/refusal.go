@@ -23,6 +23,7 @@ const (
 	reasonLifetime    = "lives too long"
 	reasonClaims      = "claims"
 	reasonKind        = "not an access token"
+	reasonNonce       = "nonce"
 	reasonRoles       = "too many roles"
 	reasonName        = "name"
 	reasonAPIKey      = "API key"

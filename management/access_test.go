@@ -210,7 +210,7 @@ func TestAccessOperations(t *testing.T) {
 		{"owner", "PUT", "/owner", `{"object":` + table + `,"owner":"corp:ann"}`, 200, `"owner":"corp:ann"`, "SetOwner {table *} corp:ann"},
 		{"no owner", "PUT", "/owner", `{"object":` + table + `}`, 400, `\"owner\" is missing`, ""},
 		{"managed", "PUT", "/managed", `{"object":{"warehouse":"w"},"managed":true}`, 200, `"managed":true`, "SetManaged {warehouse *} true"},
-		{"on", "GET", "/access", "", 200, `{"on":true}`, "IsOn"},
+		{"on", "GET", "/access", "", 200, `{"on":true,"caller":"anonymous"}`, "IsOn"},
 		{"enable", "POST", "/access/enable", "", 200, `{"on":true}`, "IsOn; anonymous: Enable"},
 		{"explain", "POST", "/access/explain", `{"operation":"load-table","object":` + table + `}`, 200,
 			`"decision":"forbid","asked":["alter"],"has":["describe","read"],"missing":["alter"]`, "Explain load-table  {table *}"},

@@ -132,7 +132,7 @@ func (s *server) loadAccess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, client.Access{On: on})
+	return s.AnswerJSON(w, r, client.Access{On: on, Caller: web.CallerOf(r).Name})
 }
 
 // enableAccess switches access control on. A server that cannot authenticate callers refuses,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"moorage"
 	"moorage/catalog/grants"
 	"moorage/console"
+	"moorage/identity"
 	"moorage/internal/cli"
 	"moorage/registry"
 	"moorage/secrets"
@@ -35,11 +37,32 @@ func homePath(c cli.Config) string {
 // consoleConfig returns what the console needs.
 func (n *node) consoleConfig() console.Config {
 	keys := &sessionKeys{access: n.catalog.As(moorage.System(whoAuthenticates)).Grants(), sealer: n.sealer}
-	return console.Config{
+	made := console.Config{
 		Version: version(), Authenticates: n.config.Authenticates(), Recipes: n.recipes, SessionKey: keys.key,
 		IsEncrypted: func(r *http.Request) bool { return isEncrypted(r, n.config.TrustedProxies) },
 		IsFromProxy: func(r *http.Request) bool { return isFromProxy(r, n.config.TrustedProxies) },
 	}
+	if n.who != nil {
+		made.Providers = providers{n.who}
+	}
+	return made
+}
+
+// providers signs visitors of the console in at the issuers of an authenticator.
+type providers struct{ who *identity.Authenticator }
+
+// Names returns the aliases of the issuers at which visitors can sign in.
+func (p providers) Names() []string { return p.who.SignInIssuers() }
+
+// Begin begins a sign-in.
+func (p providers) Begin(ctx context.Context, provider, redirect string) (console.SignIn, string, error) {
+	begun, address, err := p.who.BeginSignIn(ctx, provider, redirect)
+	return console.SignIn(begun), address, err
+}
+
+// Finish returns the token of a visitor.
+func (p providers) Finish(ctx context.Context, begun console.SignIn, returned url.Values) (string, error) {
+	return p.who.FinishSignIn(ctx, identity.SignIn(begun), returned)
 }
 
 // endSessions draws the key of sessions again, so that all sessions end.

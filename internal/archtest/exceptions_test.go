@@ -7,6 +7,7 @@ type exceptionKey struct{ rule, at string }
 func exceptions() map[exceptionKey]string {
 	return map[exceptionKey]string{
 		{"context value", "identity/connection.go"}:             "net/http hands on what is known of a connection in no other way",
+		{"context value", "identity/signin.go"}:                 "package oauth2 is told in no other way what sends its requests",
 		{"context value", "internal/web/exchange.go"}:           "chi finds its own route context there, which spares a copy of the request",
 		{"context value", "internal/web/probes.go"}:             "net/http hands on what is known of a connection in no other way",
 		{"context value", "secrets/keyservice/google_token.go"}: "package oauth2 is told in no other way what sends its requests",

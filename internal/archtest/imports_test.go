@@ -87,6 +87,7 @@ func importTable() map[string][]string {
 		"testkit/histories":    {"metadata"},
 		"testkit/locktest":     {"locks"},
 		"testkit/loopback":     {},
+		"testkit/openid":       {},
 		"testkit/pgserver":     {"testkit/loopback"},
 		"testkit/registrytest": {"ledger", "registry"},
 		"testkit/scale":        {},
@@ -170,13 +171,13 @@ func drivers() []driver {
 		{"github.com/Azure/", []string{"storage/adls", "testkit/fakecloud"}},
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
-		{"golang.org/x/oauth2", []string{"storage/gcs", "secrets/keyservice"}},
+		{"golang.org/x/oauth2", []string{"identity", "storage/gcs", "secrets/keyservice"}},
 		{"cel.dev/cel-go", []string{"testkit/fakecloud"}}, // tests only
 		{"github.com/go-chi/", []string{"internal/web"}},
 		{"net/http", []string{
 			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
 			"storage/adls", "storage/gcs", "storage/cloud", "testkit/fakecloud", "testkit/answers", "interop/answers", "testkit/sealers",
-			"testkit/servers", "testkit/transfers", "identity",
+			"testkit/openid", "testkit/servers", "testkit/transfers", "identity",
 			"secrets/keyservice", "console",
 		}},
 		{"maragu.dev/gomponents", []string{"console"}},

@@ -19,7 +19,9 @@ func identitySettings() []setting {
 		{name: "issuer", value: "ALIAS=URL,audience=A", list: true, set: setIssuers,
 			usage: "Accept the tokens of an external issuer. Its subjects are called ALIAS:SUBJECT. Further options, " +
 				"separated by commas: subject, roles (paths of claims), roles-prefix, algorithms (such as " +
-				"RS256+ES256), jwks (a URL or a file), ca, token-file. May be repeated."},
+				"RS256+ES256), jwks (a URL or a file), ca, token-file. For people to sign in to the console " +
+				"there: console-client-id, console-client-secret-file, console-scopes (such as openid+profile), " +
+				"console-token (access or id). May be repeated."},
 		{name: "admin", value: "PRINCIPAL", list: true, set: setAdmins,
 			usage: "Principal that is always an administrator, such as corp:248289761001. May be repeated."},
 		{name: "token-lifetime", value: "DURATION", preset: "1h",

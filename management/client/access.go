@@ -210,6 +210,8 @@ type Denials struct {
 // Access has the state of access control.
 type Access struct {
 	On bool `json:"on"`
+	// Caller is the principal that the server takes the sender of the request for.
+	Caller string `json:"caller,omitempty"`
 }
 
 // Export is the whole access policy of a store, without secrets.
