@@ -141,6 +141,7 @@ maintenance-chaos: ENGINES ?= pyiceberg,spark
 maintenance-chaos: ## ENGINES=pyiceberg,spark write for DURATION=30m while everything is deleted at once and nodes are killed
 	scripts/packages.sh
 	interop/setup.sh python spark trino flink
+	mkdir -p bin
 	go test -v -timeout 12h ./interop/chaos -artifacts -outputdir $(CURDIR)/bin -run TestChaos -duration $(CHAOS) -engines $(ENGINES)
 
 soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
