@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check browse-million quick crash-all lint build release interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows
+.PHONY: help check browse-million quick crash-all lint build release image interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -29,6 +29,12 @@ lint: ## gofmt, go vet and staticcheck
 
 build: ## bin/moorage, with the flags of go run, so that nothing is compiled twice
 	go build -o bin/moorage ./cmd/moorage
+
+image: ## the image of the Dockerfile for ARCH=amd64|arm64, made without Docker: an archive in bin that docker and podman load
+image: ARCH ?= amd64
+image:
+	scripts/packages.sh image
+	scripts/image.py --arch $(ARCH)
 
 release: ## the static binary as it is released, as bin/moorage
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/moorage ./cmd/moorage

@@ -26,7 +26,7 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules build go plain processes spark cases make_cluster console rck pyiceberg trino flink duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules build go plain processes spark cases make_cluster console image rck pyiceberg trino flink duckdb cluster cluster_s3)
 # Spark takes as long as all steps behind it, and mostly one processor: they run beside it.
 readonly beside=spark
 readonly quick_steps=(format vet lint rules build unraced rck pyiceberg duckdb)
@@ -117,6 +117,9 @@ step_console() {
   python3 interop/console/walk.py
   clients_smoke interop/console
 }
+
+# The image, made without Docker: what is in it runs as its user.
+step_image() { interop/box/image.py; }
 
 step_rck() { python3 interop/rck/run.py; }
 
@@ -223,9 +226,10 @@ for name in "${selected[@]}"; do
     cases | pyiceberg | duckdb) packages+=(python) ;;
     make_cluster) packages+=(go python postgres) ;;
     console) packages+=(python node chromium) ;;
+    image) packages+=(go image) ;;
     rck | spark | trino | flink) packages+=(python java) ;;
     cluster | cluster_s3) packages+=(python postgres) ;;
-    *) packages+=(go java python postgres proxy node chromium) ;;
+    *) packages+=(go java python postgres proxy node chromium image) ;;
   esac
 done
 [[ ${#packages[@]} -eq 0 ]] || scripts/packages.sh "${packages[@]}"

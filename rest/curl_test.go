@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"flag"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 )
+
+var curlServer = flag.String("curl-server", "", "address of an empty server; docs/guide/curl.md is then run against it")
 
 // step is a block of commands in docs/guide/curl.md and what stands below it as their output.
 type step struct{ commands, output string }
@@ -40,6 +43,9 @@ func TestCurlDocument(t *testing.T) {
 	w.mountManagement()
 	server := httptest.NewServer(w)
 	defer server.Close()
+	if *curlServer != "" {
+		server.URL = *curlServer
+	}
 	steps := curlSteps(t)
 	const address, end = "URI=http://127.0.0.1:8181\n", "\x1e"
 	if steps[0].commands != address {

@@ -10,6 +10,7 @@
 # proxy     PgBouncer
 # node      npm, for the emulator of Azure Storage and for checks of the console
 # chromium  the browser that walks through the console
+# image     Python, and the certificates of authorities, for the image
 #
 # Nothing is installed where the commands are there already, however they came. Needs root
 # or sudo to install; without, it names what is missing and exits 2.
@@ -58,6 +59,11 @@ for part in "${parts[@]}"; do
       ;;
     proxy) have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || want pgbouncer ;;
     node) have npm || want npm ;;
+    image)
+      have python3 || want python3
+      [[ -s /etc/ssl/certs/ca-certificates.crt ]] || want ca-certificates
+      have curl || want curl # docs/guide/curl.md
+      ;;
     chromium) have chromium || want chromium ;;
     *)
       echo "scripts/packages.sh: unknown part: $part" >&2

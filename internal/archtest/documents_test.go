@@ -59,7 +59,7 @@ func TestDocumentsExist(t *testing.T) {
 		"docs/guide/concepts.md", "docs/guide/engines.md", "docs/guide/production.md", "docs/guide/upgrade.md",
 		"docs/guide/install.md", "docs/guide/configure.md", "docs/guide/cluster.md",
 		"docs/guide/tables.md", "docs/guide/backup.md", "docs/guide/monitor.md",
-		"docs/guide/troubleshoot.md", "docs/guide/curl.md", "docs/guide/secure.md", "docs/guide/undo.md", "docs/guide/console.md",
+		"docs/guide/troubleshoot.md", "docs/guide/curl.md", "docs/guide/secure.md", "docs/guide/undo.md", "docs/guide/console.md", "docs/guide/containers.md",
 		"docs/reference/behaviour.md", "docs/reference/limits.md", "docs/reference/errors.md",
 		"docs/reference/metrics.md", "docs/reference/settings.md", "docs/reference/commands.md",
 	} {

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"moorage/internal/cli"
+	"moorage/storage"
+)
+
+// settingsOf returns the settings that moorage has with these arguments and variables. It reports
+// each setting that does not exist or has no valid value.
+func settingsOf(t *testing.T, args []string, environment map[string]string) (settings cli.Config) {
+	t.Helper()
+	known, err := os.ReadFile("../../docs/reference/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var environ []string
+	for name, value := range environment {
+		if strings.HasPrefix(name, "MOORAGE_") && !strings.Contains(string(known), "`"+name+"`") {
+			t.Errorf("there is no variable %s", name)
+		}
+		environ = append(environ, name+"="+value)
+	}
+	var stderr strings.Builder
+	keep := func(_ context.Context, c cli.Config, _ cli.Environment) error {
+		settings = c
+		return nil
+	}
+	env := cli.Environment{Environ: environ, Stdout: &stderr, Stderr: &stderr}
+	if code := cli.Run(t.Context(), args, env, map[string]cli.Action{args[0]: keep}); code != cli.ExitDone {
+		t.Fatalf("moorage %q: exit %d\n%s", args, code, stderr.String())
+	}
+	return settings
+}
+
+// TestCompose: the file starts the server with settings that exist, over the other services, on a
+// port of this machine only. Engines get what moorage connect prints.
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Services map[string]struct {
+			Image, Build string
+			Command      []string
+			Environment  map[string]string
+			Ports        []string
+			Profiles     []string
+			DependsOn    map[string]struct{ Condition string } `yaml:"depends_on"`
+			Configs      []struct{ Source string }
+		}
+		Volumes map[string]any
+		Configs map[string]struct{ Content string }
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	for name, service := range file.Services {
+		if _, tag, _ := strings.Cut(service.Image, ":"); tag == "" || tag == "latest" {
+			t.Errorf("%s: the image %q is not pinned", name, service.Image)
+		}
+		for _, port := range service.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") {
+				t.Errorf("%s: the port %s is open to other machines", name, port)
+			}
+		}
+		for other := range service.DependsOn {
+			if file.Services[other].Image == "" {
+				t.Errorf("%s depends on %s, which does not exist", name, other)
+			}
+		}
+		for _, config := range service.Configs {
+			if file.Configs[config.Source].Content == "" {
+				t.Errorf("%s: there is no configuration %s", name, config.Source)
+			}
+		}
+	}
+	server := file.Services["moorage"]
+	if server.Image != "moorage:"+release {
+		t.Errorf("the image is %s, and this is %s", server.Image, release)
+	}
+	got := settingsOf(t, server.Command, server.Environment)
+	if !strings.Contains(got.Store, "@postgres:5432/") || !got.InDatabase() || !got.Migrate {
+		t.Errorf("the store is %s", got.Store)
+	}
+	if endpoint := got.DefaultStorageOptions["s3.endpoint"]; endpoint != "http://storage:8333" {
+		t.Errorf("the storage is %s", endpoint)
+	}
+	to := connection{
+		uri: "http://moorage:8181", warehouse: defaultWarehouse, as: catalogName, scheme: storage.SchemeS3,
+		config: got.DefaultStorageOptions,
+	}
+	id, secret := server.Environment["AWS_ACCESS_KEY_ID"], server.Environment["AWS_SECRET_ACCESS_KEY"]
+	trino := strings.Join(to.trino(), "\n") + "\n"
+	trino = strings.ReplaceAll(trino, "s3.aws-access-key=…", "s3.aws-access-key="+id)
+	trino = strings.ReplaceAll(trino, "s3.aws-secret-key=…", "s3.aws-secret-key="+secret)
+	if got := file.Configs["trino"].Content; got != trino {
+		t.Errorf("Trino gets\n%swant\n%s", got, trino)
+	}
+	spark := strings.Join(file.Services["spark"].Command, " ")
+	for _, word := range strings.Fields(strings.Join(to.spark(), " "))[1:] {
+		if word != `\` && !strings.Contains(spark, word) {
+			t.Errorf("Spark does not get %s", word)
+		}
+	}
+	for engine, service := range file.Services {
+		if optional := slices.Contains([]string{"trino", "spark"}, engine); optional != slices.Equal(service.Profiles, []string{engine}) {
+			t.Errorf("%s has the profiles %q", engine, service.Profiles)
+		}
+	}
+}
