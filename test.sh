@@ -26,7 +26,7 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules build go plain processes spark cases make_cluster console image rck pyiceberg trino flink duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules build go plain processes spark cases make_cluster console image chart rck pyiceberg trino flink duckdb cluster cluster_s3)
 # Spark takes as long as all steps behind it, and mostly one processor: they run beside it.
 readonly beside=spark
 readonly quick_steps=(format vet lint rules build unraced rck pyiceberg duckdb)
@@ -120,6 +120,9 @@ step_console() {
 
 # The image, made without Docker: what is in it runs as its user.
 step_image() { interop/box/image.py; }
+
+# The chart, by Helm.
+step_chart() { interop/box/chart.py; }
 
 step_rck() { python3 interop/rck/run.py; }
 
@@ -227,6 +230,7 @@ for name in "${selected[@]}"; do
     make_cluster) packages+=(go python postgres) ;;
     console) packages+=(python node chromium) ;;
     image) packages+=(go image) ;;
+    chart) packages+=(python) ;;
     rck | spark | trino | flink) packages+=(python java) ;;
     cluster | cluster_s3) packages+=(python postgres) ;;
     *) packages+=(go java python postgres proxy node chromium image) ;;
@@ -265,7 +269,7 @@ if [[ ${#parts[@]} -gt 0 ]]; then
 fi
 
 for name in "${selected[@]}"; do
-  case $name in processes | cases | make_cluster | console | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
+  case $name in processes | cases | make_cluster | console | chart | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
   start_step "$name"
   [[ $name == "$beside" ]] || end_step "$name"
   # Suites that run the server take this one. Otherwise each of them links one, or several.

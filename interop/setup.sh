@@ -27,6 +27,10 @@
 #         that runs it, 300 MB, by the hashes of azurite/package-lock.json
 # axe     the checks of accessibility for the walk through the console, by the hashes of
 #         console/axe/package-lock.json
+# helm    Helm, for the chart: built likewise
+# nfpm    what makes Debian's and RPM's packages: built likewise
+# cyclonedx
+#         what lists the modules in the binary: built likewise
 # rust    the program of rust/, built from source by the hashes of rust/Cargo.lock, 840 MB, in six minutes of
 #         a processor, for the full forms only
 #
@@ -150,7 +154,7 @@ keycloak() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs rck-azure spark spark-s3 trino flink flink-s3 keycloak rust s3 minio gcs azurite axe)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs rck-azure spark spark-s3 trino flink flink-s3 keycloak rust s3 minio gcs azurite axe helm nfpm cyclonedx)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
@@ -158,6 +162,9 @@ for part in "${parts[@]}"; do
     # The last version with a published module.
     minio) gobuilt minio github.com/minio/minio v0.0.0-20260212201848-7aac2a2c5b7c ;;
     gcs) gobuilt gcs github.com/fsouza/fake-gcs-server v1.56.1 ;;
+    helm) gobuilt helm helm.sh/helm/v3/cmd/helm v3.22.0 ;;
+    nfpm) gobuilt nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm v2.45.2 ;;
+    cyclonedx) gobuilt cyclonedx github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod v1.10.0 ;;
     azurite) npm_packages azurite azurite ;;
     axe) npm_packages axe console/axe ;;
     rck | spark) jars "$part" "$part" ;;

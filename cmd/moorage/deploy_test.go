@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -116,5 +120,115 @@ func TestCompose(t *testing.T) {
 		if optional := slices.Contains([]string{"trino", "spark"}, engine); optional != slices.Equal(service.Profiles, []string{engine}) {
 			t.Errorf("%s has the profiles %q", engine, service.Profiles)
 		}
+	}
+}
+
+// manifest is the part of a manifest of Kubernetes that these tests look at.
+type manifest struct {
+	Kind string
+	Data map[string]string
+	Spec struct {
+		Replicas int
+		Template struct {
+			Spec struct {
+				TerminationGracePeriodSeconds int         `yaml:"terminationGracePeriodSeconds"`
+				AutomountServiceAccountToken  bool        `yaml:"automountServiceAccountToken"`
+				InitContainers                []container `yaml:"initContainers"`
+				Containers                    []container
+			}
+		}
+	}
+}
+
+type container struct {
+	Image, Name string
+	Args        []string
+	Env         []struct{ Name, Value string }
+	Ports       []struct {
+		Name          string
+		ContainerPort int `yaml:"containerPort"`
+	}
+	LivenessProbe struct {
+		HTTPGet struct{ Path, Scheme string } `yaml:"httpGet"`
+	} `yaml:"livenessProbe"`
+	SecurityContext struct {
+		ReadOnlyRootFilesystem bool `yaml:"readOnlyRootFilesystem"`
+	} `yaml:"securityContext"`
+}
+
+// TestChart: what the chart makes of each file of values starts a server with settings that are
+// valid, and fit what else the chart makes. interop/box/chart.py compares these files with Helm.
+func TestChart(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../deploy/helm/golden/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			byKind := make(map[string]manifest)
+			for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+				var m manifest
+				if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				byKind[m.Kind] = m
+			}
+			of, overDatabase := byKind["Deployment"]
+			if !overDatabase {
+				of = byKind["StatefulSet"]
+			}
+			if _, protected := byKind["PodDisruptionBudget"]; protected && !overDatabase || of.Spec.Replicas > 1 && !overDatabase {
+				t.Errorf("an embedded store has %d pods", of.Spec.Replicas)
+			}
+			pod := of.Spec.Template.Spec
+			if len(pod.Containers) != 1 || overDatabase != (len(pod.InitContainers) == 1) {
+				t.Fatalf("the pod has %d containers", len(pod.Containers))
+			}
+			server := pod.Containers[0]
+			settings := filepath.Join(t.TempDir(), "moorage.yaml")
+			if err := os.WriteFile(settings, []byte(byKind["ConfigMap"].Data["moorage.yaml"]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			environment := make(map[string]string)
+			for _, variable := range server.Env {
+				if environment[variable.Name] = variable.Value; variable.Name == "MOORAGE_STORE" {
+					environment[variable.Name] = "postgres://moorage@database/moorage" // of a secret
+				}
+			}
+			args := slices.Clone(server.Args)
+			if at := slices.Index(args, "--config"); at < 0 || args[at+1] != "/etc/moorage/moorage.yaml" {
+				t.Fatalf("the server is started with %q", args)
+			} else {
+				args[at+1] = settings
+			}
+			got := settingsOf(t, args, environment)
+			if got.InDatabase() != overDatabase || got.Data != "/data" {
+				t.Errorf("the store is %s in %s", got.StoreName(), got.Data)
+			}
+			if grace := float64(pod.TerminationGracePeriodSeconds); grace <= got.ShutdownTimeout.Seconds() {
+				t.Errorf("the pod has %g s to stop, and the server takes %s", grace, got.ShutdownTimeout)
+			}
+			probe := server.LivenessProbe.HTTPGet
+			if probe.Path != "/healthz" || (probe.Scheme == "HTTPS") != (got.TLSCert != "") {
+				t.Errorf("the liveness probe asks %s by %s", probe.Path, probe.Scheme)
+			}
+			if _, monitored := byKind["ServiceMonitor"]; monitored != (got.DebugListen != "") || monitored != (len(server.Ports) == 2) {
+				t.Errorf("the metrics are at %q, and the ports are %v", got.DebugListen, server.Ports)
+			}
+			if !server.SecurityContext.ReadOnlyRootFilesystem || pod.AutomountServiceAccountToken {
+				t.Errorf("the container may do more than it needs")
+			}
+			if !strings.HasSuffix(server.Image, "moorage:"+release) {
+				t.Errorf("the image is %s, and this is %s", server.Image, release)
+			}
+		})
 	}
 }
