@@ -147,20 +147,14 @@ func (p *person) rowOf(ctx context.Context, o object) (client.Row, error) {
 // below returns a namespace and all that is in it. What is in a namespace comes before it, and a
 // table or view before a namespace with its name.
 func (p *person) below(ctx context.Context, of object) (all []object, err error) {
-	query := url.Values{
-		"warehouse": {of.warehouse}, "namespace": {client.JoinLevels(of.namespace)}, "recursive": {"true"},
-	}
-	asked := client.Request{Method: http.MethodGet, Path: client.Path("objects"), Query: query}
-	err = client.Pages(ctx, p.server, asked, func(page client.ObjectsPage) bool {
-		for _, row := range page.Objects {
-			o := object{kind: row.Kind, warehouse: of.warehouse, namespace: row.Namespace, name: row.Name, row: row}
-			if row.Kind == kindNamespace {
-				o.namespace, o.name = row.Levels(), ""
-			}
-			all = append(all, o)
+	rows, err := p.objectsIn(ctx, of.warehouse, of.namespace, true)
+	for _, row := range rows {
+		o := object{kind: row.Kind, warehouse: of.warehouse, namespace: row.Namespace, name: row.Name, row: row}
+		if row.Kind == kindNamespace {
+			o.namespace, o.name = row.Levels(), ""
 		}
-		return true
-	})
+		all = append(all, o)
+	}
 	// In the list, what is in a namespace follows it, and tables and views follow namespaces.
 	slices.Reverse(all)
 	return append(all, of), err

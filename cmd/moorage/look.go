@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"moorage"
@@ -20,23 +19,6 @@ import (
 	"moorage/internal/term"
 	"moorage/management/client"
 )
-
-// listed is an object in a list.
-type listed struct {
-	Kind      string   `json:"kind"`
-	Namespace []string `json:"namespace,omitempty"`
-	Name      string   `json:"name"`
-	// These are in long lists of tables.
-	Rows    *int64     `json:"rows,omitempty"`
-	Bytes   *int64     `json:"bytes,omitempty"`
-	Files   *int64     `json:"files,omitempty"`
-	Changed *time.Time `json:"changed,omitempty"`
-}
-
-// levels are the namespace and the name.
-func (l listed) levels() []string {
-	return append(l.Namespace[:len(l.Namespace):len(l.Namespace)], l.Name)
-}
 
 // listObjects is the command ls.
 func listObjects(ctx context.Context, p *person) error {
@@ -54,19 +36,18 @@ func listObjects(ctx context.Context, p *person) error {
 		}
 		namespace = found.levels()
 		if found.name != "" {
-			one := listed{Kind: found.kind, Namespace: found.namespace, Name: found.name}
-			return p.printListed(ctx, warehouse, nil, []listed{one})
+			one, err := p.rowOf(ctx, found)
+			if err != nil {
+				return err
+			}
+			return p.printListed(nil, []client.Row{one})
 		}
 	}
-	var all []listed
-	err := p.walk(ctx, warehouse, namespace, func(o listed) (descends bool) {
-		all = append(all, o)
-		return p.Recursive
-	})
+	all, err := p.objectsIn(ctx, warehouse, namespace, p.Recursive)
 	if err != nil {
 		return err
 	}
-	return p.printListed(ctx, warehouse, namespace, all)
+	return p.printListed(namespace, all)
 }
 
 // listWarehouses prints all warehouses.
@@ -88,142 +69,91 @@ func (p *person) listWarehouses(ctx context.Context) error {
 	return p.rows([]string{"WAREHOUSE", "LOCATION"}, rows)
 }
 
-// walk calls visit with the namespaces, tables and views in a namespace. It goes on in each
-// namespace for which visit returns true.
-func (p *person) walk(ctx context.Context, warehouse string, namespace []string, visit func(listed) bool) error {
-	query := url.Values{}
+// objectsIn returns the namespaces, tables and views in a namespace, or in a warehouse. It sends one
+// request for each page.
+func (p *person) objectsIn(ctx context.Context, warehouse string, namespace []string, isRecursive bool) (
+	all []client.Row, err error) {
+	query := url.Values{"warehouse": {warehouse}, "recursive": {strconv.FormatBool(isRecursive)}}
 	if len(namespace) > 0 {
-		query.Set("parent", client.JoinLevels(namespace))
+		query.Set("namespace", client.JoinLevels(namespace))
 	}
-	var below [][]string
-	asked := client.Request{
-		Method: http.MethodGet, Whole: client.IcebergPath(warehouse, "namespaces"), Query: query,
-	}
-	err := client.Pages(ctx, p.server, asked, func(page client.NamespacesPage) bool {
-		below = append(below, page.Namespaces...)
+	asked := client.Request{Method: http.MethodGet, Path: client.Path("objects"), Query: query}
+	err = client.Pages(ctx, p.server, asked, func(page client.ObjectsPage) bool {
+		all = append(all, page.Objects...)
 		return true
 	})
-	if err != nil {
-		return err
-	}
-	for _, each := range below {
-		last := len(each) - 1
-		if visit(listed{Kind: kindNamespace, Namespace: each[:last], Name: each[last]}) {
-			if err := p.walk(ctx, warehouse, each, visit); err != nil {
-				return err
-			}
-		}
-	}
-	if len(namespace) == 0 {
-		return nil
-	}
-	for _, kind := range []string{kindTable, kindView} {
-		asked := client.Request{
-			Method: http.MethodGet, Whole: client.NamespacePath(warehouse, namespace) + "/" + kind + "s",
-		}
-		err := client.Pages(ctx, p.server, asked, func(page client.IdentifiersPage) bool {
-			for _, each := range page.Identifiers {
-				visit(listed{Kind: kind, Namespace: each.Namespace, Name: each.Name})
-			}
-			return true
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return all, err
 }
 
-// loadsAtOnce is how many tables a long list loads at the same time.
-const loadsAtOnce = 8
-
 // printListed prints a list of objects in the form of --output. Names are relative to within.
-func (p *person) printListed(ctx context.Context, warehouse string, within []string, all []listed) error {
-	all = slices.DeleteFunc(all, func(o listed) bool { return p.Kind != "" && o.Kind != p.Kind })
-	isLong := p.Long || p.Sort != "name"
-	if isLong {
-		if err := p.measure(ctx, warehouse, all); err != nil {
-			return err
-		}
-	}
+func (p *person) printListed(within []string, all []client.Row) error {
+	all = slices.DeleteFunc(all, func(o client.Row) bool { return p.Kind != "" && o.Kind != p.Kind })
 	slices.SortStableFunc(all, p.order)
+	isLong := p.Long || p.Sort != "name"
 	header := []string{"KIND", "NAME"}
 	if isLong {
-		header = append(header, "ROWS", "SIZE", "FILES", "CHANGED")
+		header = append(header, "ROWS", "SIZE", "FILES", "CHANGED", "BY", "NOTE")
 	}
 	rows := make([]row, 0, len(all))
 	for _, o := range all {
-		name := moorage.PersonLevels(o.levels()[len(within):]...)
+		name := moorage.PersonLevels(o.Levels()[len(within):]...)
 		kind := o.Kind
 		if kind == kindNamespace {
 			kind = "ns"
 		}
-		each := row{name: moorage.PersonLevels(o.levels()...), json: o, cells: []term.Cell{
+		each := row{name: moorage.PersonLevels(o.Levels()...), json: o, cells: []term.Cell{
 			{Text: kind, Style: term.Faint}, {Text: name, Style: term.Name},
 		}}
 		if o.Kind == kindNamespace {
 			each.name += "."
 		}
 		if isLong {
-			each.cells = append(each.cells, term.Number(countOf(o.Rows)), term.Number(sizeOf(o.Bytes)),
-				term.Number(countOf(o.Files)), term.Text(p.changedAt(o.Changed)))
+			each.cells = append(each.cells, p.longCells(o)...)
 		}
 		rows = append(rows, each)
 	}
 	return p.rows(header, rows)
 }
 
-// measure sets the numbers of the tables in all.
-func (p *person) measure(ctx context.Context, warehouse string, all []listed) error {
-	failures := make([]error, len(all))
-	places := make(chan struct{}, loadsAtOnce)
-	var loading sync.WaitGroup
-	for i := range all {
-		if all[i].Kind != kindTable {
-			continue
-		}
-		places <- struct{}{}
-		loading.Go(func() {
-			defer func() { <-places }()
-			o := &all[i]
-			var loaded client.Loaded
-			path := client.TablePath(warehouse, o.Namespace, o.Name)
-			err := p.get(ctx, path, url.Values{"snapshots": {"refs"}}, &loaded)
-			if isMissing(err) {
-				return // it was dropped since
-			}
-			document, parseErr := parseTable(loaded.Metadata)
-			if failures[i] = cmp.Or(err, parseErr); failures[i] != nil {
-				return
-			}
-			if head := document.head(); head != nil {
-				o.Rows, o.Bytes = head.total("total-records"), head.total("total-files-size")
-				o.Files = head.total("total-data-files")
-			}
-			changed := time.UnixMilli(document.LastUpdatedMS).UTC()
-			o.Changed = &changed
-		})
+// longCells returns what a long list has about an object. A dash is for what the server does not
+// know, and an empty cell for what objects of the kind do not have.
+func (p *person) longCells(o client.Row) []term.Cell {
+	var rows, size, files, changed, by string
+	s := summaryOf(o)
+	if o.Kind == kindTable {
+		rows, size, files = countOf(s.Rows), sizeOf(s.Bytes), countOf(s.Files)
 	}
-	loading.Wait()
-	for _, err := range failures {
-		if err != nil {
-			return err
-		}
+	if o.Kind != kindNamespace {
+		changed, by = p.changedAt(s.At), cmp.Or(o.By, "-")
 	}
-	return nil
+	var notes []string
+	if o.Protected {
+		notes = append(notes, "protected")
+	}
+	if o.Labelled {
+		notes = append(notes, "labels")
+	}
+	return []term.Cell{
+		term.Number(rows), term.Number(size), term.Number(files), term.Text(changed), term.Text(by),
+		{Text: strings.Join(notes, ", "), Style: term.Faint},
+	}
 }
 
+// summaryOf returns the summary of an object. It is empty if the server knows none.
+func summaryOf(o client.Row) client.ObjectSummary { return valueOr(o.Summary, client.ObjectSummary{}) }
+
 // order compares two objects by --sort.
-func (p *person) order(a, b listed) int {
+func (p *person) order(a, b client.Row) int {
 	byNumber := func(a, b *int64) int { return cmp.Compare(valueOr(b, -1), valueOr(a, -1)) }
-	byName := cmp.Compare(moorage.PersonLevels(a.levels()...), moorage.PersonLevels(b.levels()...))
+	byName := cmp.Compare(moorage.PersonLevels(a.Levels()...), moorage.PersonLevels(b.Levels()...))
+	first, second := summaryOf(a), summaryOf(b)
 	switch p.Sort {
 	case "rows":
-		return cmp.Or(byNumber(a.Rows, b.Rows), byName)
+		return cmp.Or(byNumber(first.Rows, second.Rows), byName)
 	case "size":
-		return cmp.Or(byNumber(a.Bytes, b.Bytes), byName)
+		return cmp.Or(byNumber(first.Bytes, second.Bytes), byName)
 	case "changed":
-		return cmp.Or(valueOr(b.Changed, time.Time{}).Compare(valueOr(a.Changed, time.Time{})), byName)
+		return cmp.Or(valueOr(second.At, time.Time{}).Compare(valueOr(first.At, time.Time{})), byName)
 	}
 	kinds := []string{kindNamespace, kindTable, kindView}
 	return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), byName)
@@ -274,34 +204,26 @@ func tree(ctx context.Context, p *person) error {
 // branchOut prints what is in a namespace, below the line of the namespace.
 func (p *person) branchOut(ctx context.Context, out *term.Output, warehouse string, namespace []string,
 	depth int) error {
-	var spaces, others []listed
-	err := p.walk(ctx, warehouse, namespace, func(o listed) bool {
-		if o.Kind == kindNamespace {
-			spaces = append(spaces, o)
-		} else {
-			others = append(others, o)
-		}
-		return false
-	})
+	all, err := p.objectsIn(ctx, warehouse, namespace, false)
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(all, p.order) // namespaces, tables, views
 	indent := strings.Repeat("  ", depth)
-	for _, each := range spaces {
-		name := term.Clean(moorage.PersonLevels(each.Name)) + "."
-		fmt.Fprintf(out, "%s%s\n", indent, out.Paint(term.Strong, name))
-		if p.Depth == 0 || depth < p.Depth {
-			if err := p.branchOut(ctx, out, warehouse, each.levels(), depth+1); err != nil {
-				return err
-			}
-		}
-	}
-	for _, each := range others {
+	for _, each := range all {
 		name := term.Clean(moorage.PersonLevels(each.Name))
-		if each.Kind == kindView {
+		switch each.Kind {
+		case kindNamespace:
+			name = out.Paint(term.Strong, name+".")
+		case kindView:
 			name += out.Paint(term.Faint, " (view)")
 		}
 		fmt.Fprintf(out, "%s%s\n", indent, name)
+		if each.Kind == kindNamespace && (p.Depth == 0 || depth < p.Depth) {
+			if err := p.branchOut(ctx, out, warehouse, each.Levels(), depth+1); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -86,8 +86,9 @@ func lookCommands() []command {
 			summary: "list what there is",
 			settings: forPeople(
 				setting{name: "long", short: "l", flagOnly: true,
-					usage: "With rows, size, files and the last change of each table. Reads each table.",
-					set:   personToggle(func(w *PeopleWords) *bool { return &w.Long })},
+					usage: "With rows, size, files and the last change of each table, its caller, and whether the object " +
+						"is protected or has labels.",
+					set: personToggle(func(w *PeopleWords) *bool { return &w.Long })},
 				setting{name: "recursive", short: "R", flagOnly: true, usage: "Also what is in namespaces below.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Recursive })},
 				setting{name: "dropped", flagOnly: true, usage: "What was dropped, and until when it can come back.",
@@ -100,7 +101,9 @@ func lookCommands() []command {
 					usage: "Order. All but name mean --long, and put the largest or latest first.",
 					set: one(oneOf("name", "size", "rows", "changed"), "name, size, rows or changed",
 						func(c *Config) *string { return &c.People.Sort })}),
-			text: "Lists what is in a namespace, or the namespaces of a warehouse.\n" + namesText,
+			text: `Lists what is in a namespace, or the namespaces of a warehouse. A dash is what the server does not
+know yet: a table that was last changed by an older server has no summary until its next commit.
+` + namesText,
 		},
 		{
 			operands: []Operand{OperandName},
