@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
 	"moorage/catalog/rows"
@@ -32,7 +33,7 @@ type FirstRows = rows.Result
 // branch, tag or snapshot.
 func (c *Catalog) Rows(ctx context.Context, ident moorage.Identifier, asked RowsRequest) (FirstRows, error) {
 	const op = "catalog.Rows"
-	loaded, err := c.presentVersion(ctx, gate.ReadRows, ident)
+	loaded, err := c.presentVersion(ctx, gate.ReadRows, directory.Table(), ident)
 	if err != nil {
 		return FirstRows{}, moorage.Annotate(op, ident.String(), err)
 	}

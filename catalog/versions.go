@@ -21,7 +21,7 @@ import (
 // versionTextMax bounds the text of a version.
 const versionTextMax = 1024
 
-// VersionName is the name of a version of a table, as callers write it:
+// VersionName is the name of a version of a table or view, as callers write it:
 //
 //	now                      the present version
 //	now~N                    N metadata files before it
@@ -29,6 +29,7 @@ const versionTextMax = 1024
 //	a time                   the version of that time: RFC 3339, or a duration such as 2h, for ago
 //	the id of a change       the version after it; at least its first 6 digits
 //	a snapshot id, a branch or a tag, where a snapshot is meant
+//	the id of a version of a view, where a rollback names one
 type VersionName struct {
 	text string
 	back int       // N of now~N; 0 for now, -1 for other forms
@@ -145,13 +146,10 @@ func (c *Catalog) Diff(ctx context.Context, ident moorage.Identifier, from, to V
 // versions returns the versions of a table with these names, for a caller that may use v on it.
 func (c *Catalog) versions(ctx context.Context, v gate.Verb, ident moorage.Identifier, names ...VersionName) (
 	found []TableVersion, err error) {
-	for _, name := range names {
-		if !name.isFile() && name.change == "" {
-			return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid version %s: want now, now~N, "+
-				"a time, a duration, the name of a metadata file, or the id of a change", name)
-		}
+	if err := checkNames(names); err != nil {
+		return nil, err
 	}
-	loaded, err := c.presentVersion(ctx, v, ident)
+	loaded, err := c.presentVersion(ctx, v, directory.Table(), ident)
 	if err != nil {
 		return nil, err
 	}
@@ -165,13 +163,24 @@ func (c *Catalog) versions(ctx context.Context, v gate.Verb, ident moorage.Ident
 	return found, nil
 }
 
-// presentVersion returns the present version of a table, for a caller that may use v on it. The
-// management API has asked the gate already.
-func (c *Catalog) presentVersion(ctx context.Context, v gate.Verb, ident moorage.Identifier) (
+// checkNames returns an error for the first of names that does not name a metadata file.
+func checkNames(names []VersionName) error {
+	for _, name := range names {
+		if !name.isFile() && name.change == "" {
+			return moorage.Errorf(moorage.KindBadRequest, "Invalid version %s: want now, now~N, "+
+				"a time, a duration, the name of a metadata file, or the id of a change", name)
+		}
+	}
+	return nil
+}
+
+// presentVersion returns the present version of a table or view, for a caller that may use v on it.
+// The management API has asked the gate already.
+func (c *Catalog) presentVersion(ctx context.Context, v gate.Verb, kind *directory.Kind, ident moorage.Identifier) (
 	loaded *commit.Version, err error) {
 	asked := v.Needs(gate.OfObject, gate.Always)
 	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		found, err := c.directory.FindFor(ctx, c.asker(v), asked, directory.Table(), ident)
+		found, err := c.directory.FindFor(ctx, c.asker(v), asked, kind, ident)
 		if err != nil {
 			return err
 		}
@@ -226,63 +235,75 @@ func (p *parts) versionOf(ctx context.Context, loaded *commit.Version, name Vers
 	return p.formerVersion(ctx, loaded, name, file)
 }
 
-// versionAfter returns the version of a table after the change that name has. The pointer named its
-// file, so it is the table's own.
+// versionAfter returns the version of a table after the change that name has.
 func (p *parts) versionAfter(ctx context.Context, loaded *commit.Version, name VersionName) (TableVersion, error) {
-	file, err := p.history.FileAfter(ctx, loaded.Found, name.change)
+	file, err := p.fileAfter(ctx, loaded, name)
 	switch {
 	case err != nil:
 		return TableVersion{}, err
-	case file == "":
-		return TableVersion{}, moorage.Errorf(moorage.KindNotFound,
-			"There is no version %s: none of the last %d changes of the table has an id that begins so", name,
-			history.FilesMax)
 	case file == loaded.Location:
 		return TableVersion{loaded.Location, loaded.Document.(*metadata.Document)}, nil
 	}
 	return p.formerVersion(ctx, loaded, name, file)
 }
 
+// fileAfter returns the metadata file of a table or view after the change that name has. The
+// pointer named the file, so it belongs to the object.
+func (p *parts) fileAfter(ctx context.Context, loaded *commit.Version, name VersionName) (string, error) {
+	file, err := p.history.FileAfter(ctx, loaded.Found, name.change)
+	if err == nil && file == "" {
+		err = moorage.Errorf(moorage.KindNotFound,
+			"There is no version %s: none of the last %d changes of the %s has an id that begins so", name,
+			history.FilesMax, loaded.Found.Pointer.Kind())
+	}
+	return file, err
+}
+
 // formerVersion returns the version called name, whose file is known.
 func (p *parts) formerVersion(ctx context.Context, loaded *commit.Version, name VersionName, file string) (
 	TableVersion, error) {
-	document, err := p.readFormer(ctx, loaded, file)
-	switch moorage.KindOf(err) {
-	case moorage.KindNotFound:
-		return TableVersion{}, moorage.Errorf(moorage.KindNotFound,
-			"The file of version %s was deleted (write.metadata.delete-after-commit.enabled)", name)
-	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation:
-		return TableVersion{}, moorage.Errorf(moorage.KindNotFound, "The file of version %s cannot be read", name)
+	read, err := p.readFormer(ctx, loaded, name, file)
+	if err != nil {
+		return TableVersion{}, err
 	}
-	return TableVersion{file, document}, err
+	return TableVersion{file, read.(*metadata.Document)}, nil
 }
 
-// readFormer returns the document in an earlier metadata file of a table.
+// readFormer returns the document in an earlier metadata file of a table or view, which is the
+// version called name.
 //
-// Errors are as for documents.Read. KindNotFound also means that the file belongs to another table.
-func (p *parts) readFormer(ctx context.Context, of *commit.Version, file string) (*metadata.Document, error) {
+// Errors are as for documents.Read. KindNotFound means that the file was deleted, cannot be read,
+// or belongs to another object.
+func (p *parts) readFormer(ctx context.Context, of *commit.Version, name VersionName, file string) (
+	document, error) {
 	ctx, cancel := context.WithTimeout(ctx, commit.RequestTimeout)
 	defer cancel()
-	read, err := p.documents.Read(ctx, directory.Table(), of.Ident.Warehouse, of.Storage, file)
-	if err != nil {
-		return nil, err
+	read, err := p.documents.Read(ctx, directory.KindOf(of.Found.Pointer), of.Ident.Warehouse, of.Storage, file)
+	switch moorage.KindOf(err) {
+	case moorage.KindNotFound:
+		err = moorage.Errorf(moorage.KindNotFound,
+			"The file of version %s was deleted (write.metadata.delete-after-commit.enabled)", name)
+	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation:
+		err = moorage.Errorf(moorage.KindNotFound, "The file of version %s cannot be read", name)
 	}
-	document := read.(*metadata.Document)
-	if !strings.EqualFold(document.UUID(), of.Document.UUID()) {
-		return nil, moorage.Errorf(moorage.KindNotFound, "The file is of another table")
+	if err == nil && !strings.EqualFold(read.UUID(), of.Document.UUID()) {
+		err = moorage.Errorf(moorage.KindNotFound, "The file of version %s is of another %s", name,
+			of.Found.Pointer.Kind())
 	}
-	return document, nil
+	return read, err
 }
 
-// RollbackRequest is a request to take a table back to an earlier state.
+// RollbackRequest is a request to take a table or view back to an earlier state.
 type RollbackRequest struct {
 	To VersionName
-	// Ref is the branch that is moved. Empty: main.
+	// From is the metadata file that the rollback must begin with. Empty: the present one.
+	From string
+	// Ref is the branch that is moved. Empty: main. A view has none.
 	Ref string
-	// Any allows a snapshot that is no ancestor of the branch's head.
+	// Any allows a snapshot that is no ancestor of the branch's head. A view has none.
 	Any bool
-	// All also takes back the schema, the partition spec, the sort order and the properties. To
-	// must then name a version, and not only a snapshot.
+	// All also takes back the schema, the partition spec, the sort order and the properties; of a
+	// view the properties. To must then name a metadata file, and not only a snapshot.
 	All bool
 	// DryRun changes nothing.
 	DryRun bool
@@ -327,12 +348,7 @@ func (c *Catalog) rollback(ctx context.Context, ident moorage.Identifier, asked 
 	case err != nil:
 		outcome, err = c.submit(ctx, refusal(gate.Commit, ident, err))
 	case result.IsEmpty():
-		outcome, err = c.submit(ctx, commit.Intent{
-			Verb: gate.Commit, On: []moorage.Identifier{ident},
-			Plan: func(context.Context, *commit.Attempt) (*commit.Plan, error) {
-				return &commit.Plan{Empty: true, Answer: commit.Outcome{Version: present}}, nil
-			},
-		})
+		outcome, err = c.submit(ctx, unchanged(gate.Commit, present))
 	default:
 		outcome, err = c.commitTable(ctx, ident, []metadata.Step{step}, RebaseOff, false)
 	}
@@ -347,20 +363,43 @@ func (c *Catalog) rollback(ctx context.Context, ident moorage.Identifier, asked 
 	return result, nil
 }
 
+// unchanged returns the intent of a verb that changes nothing, and answers with the present
+// version.
+func unchanged(v gate.Verb, present *commit.Version) commit.Intent {
+	return commit.Intent{
+		Verb: v, On: []moorage.Identifier{present.Ident},
+		Plan: func(context.Context, *commit.Attempt) (*commit.Plan, error) {
+			return &commit.Plan{Empty: true, Answer: commit.Outcome{Version: present}}, nil
+		},
+	}
+}
+
 // stepOf plans a rollback: it sets the fields of result, as after a dry run. It returns the step
 // that carries the rollback out, and the present version.
 func (c *Catalog) stepOf(ctx context.Context, ident moorage.Identifier, asked RollbackRequest, result *RolledBack) (
 	step metadata.Step, present *commit.Version, err error) {
-	present, err = c.presentVersion(ctx, gate.Rollback, ident)
+	present, err = c.presentVersion(ctx, gate.Rollback, directory.Table(), ident)
 	if err != nil {
 		return step, nil, err
 	}
 	result.Was = TableVersion{present.Location, present.Document.(*metadata.Document)}
 	result.Table = result.Was
+	if err := asked.checkFrom(present); err != nil {
+		return step, present, err
+	}
 	if result.Rollback, err = c.planRollback(ctx, present, asked); err == nil {
 		step, err = result.Step()
 	}
 	return step, present, err
+}
+
+// checkFrom returns a conflict if the object is no longer as the caller has seen it.
+func (r RollbackRequest) checkFrom(present *commit.Version) error {
+	if r.From == "" || r.From == present.Location {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindCommitFailed, "The %s was changed since: its metadata file is %s, not %s",
+		present.Found.Pointer.Kind(), present.Location, moorage.Cut(r.From, versionTextMax))
 }
 
 // planRollback returns the commit that carries out a rollback of a table.

@@ -74,15 +74,20 @@ func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) erro
 // specification, replaceView.
 func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, request ReplaceViewRequest) (
 	*View, error) {
-	outcome, err := c.submit(ctx, commit.Intent{
+	edit := viewEdit{request, c.parts, c.asker(gate.Replace)}
+	outcome, err := c.submit(ctx, c.replacement(ident, request.Updates, edit))
+	return viewOf(outcome.Version), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
+}
+
+// replacement returns the intent of an edit of a view with these updates.
+func (c *Catalog) replacement(ident moorage.Identifier, updates []metadata.ViewUpdate, edit commit.Edit) commit.Intent {
+	return commit.Intent{
 		Verb: gate.Replace, On: []moorage.Identifier{ident},
 		Edits: []commit.Target{{
-			Kind: directory.View(), Ident: ident,
-			Asks: gate.Replace.NeedsFor(gate.OfObject, gate.ForUpdates, askedByView(request.Updates)),
-			Edit: viewEdit{request, c.parts, c.asker(gate.Replace)},
+			Kind: directory.View(), Ident: ident, Edit: edit,
+			Asks: gate.Replace.NeedsFor(gate.OfObject, gate.ForUpdates, askedByView(updates)),
 		}},
-	})
-	return viewOf(outcome.Version), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
+	}
 }
 
 // viewEdit is the edit of a view.

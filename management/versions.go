@@ -12,15 +12,21 @@ import (
 	"moorage/management/client"
 )
 
-// Versions has the methods of catalog.Catalog on the versions of tables, for one caller.
+// Versions has the methods of catalog.Catalog on the versions of tables and views, for one caller.
 type Versions interface {
 	LoadVersion(ctx context.Context, ident moorage.Identifier, name catalog.VersionName) (catalog.TableVersion, error)
 	Diff(ctx context.Context, ident moorage.Identifier, from, to catalog.VersionName) (catalog.Difference, error)
 	Rollback(ctx context.Context, ident moorage.Identifier, asked catalog.RollbackRequest) (catalog.RolledBack, error)
+	LoadViewVersion(ctx context.Context, ident moorage.Identifier, name catalog.VersionName) (
+		catalog.ViewVersion, error)
+	DiffViews(ctx context.Context, ident moorage.Identifier, from, to catalog.VersionName) (
+		catalog.ViewDifference, error)
+	RollbackView(ctx context.Context, ident moorage.Identifier, asked catalog.RollbackRequest) (
+		catalog.RolledBackView, error)
 	Rows(ctx context.Context, ident moorage.Identifier, asked catalog.RowsRequest) (catalog.FirstRows, error)
 }
 
-// versionOperations returns the operations on the versions of tables.
+// versionOperations returns the operations on the versions of tables and views.
 func (s *server) versionOperations() []operation {
 	return []operation{
 		{"loadMetadata", http.MethodGet, "/metadata", s.loadMetadata},
@@ -32,8 +38,33 @@ func (s *server) versionOperations() []operation {
 
 // tableOfQuery returns the table that the parameters of a request name.
 func tableOfQuery(q web.Query) (ident moorage.Identifier, err error) {
+	return identOfQuery(q, client.KindTable)
+}
+
+// versionedOf returns the table or view that the parameters of a request name.
+func versionedOf(q web.Query) (ident moorage.Identifier, isView bool, err error) {
+	_, isTable, err := q.Text(client.KindTable)
+	if err != nil {
+		return ident, false, err
+	}
+	if _, isView, err = q.Text(client.KindView); err != nil {
+		return ident, false, err
+	}
+	kind := client.KindTable
+	switch {
+	case isTable && isView:
+		return ident, true, moorage.Errorf(moorage.KindBadRequest, "Name a table or a view, not both")
+	case isView:
+		kind = client.KindView
+	}
+	ident, err = identOfQuery(q, kind)
+	return ident, isView, err
+}
+
+// identOfQuery returns the object of a kind that the parameters of a request name.
+func identOfQuery(q web.Query, kind string) (ident moorage.Identifier, err error) {
 	var texts [3]string
-	for i, name := range []string{"warehouse", "namespace", "table"} {
+	for i, name := range []string{"warehouse", "namespace", kind} {
 		var given bool
 		texts[i], given, err = q.Text(name)
 		switch {
@@ -67,7 +98,7 @@ func (s *server) versionIn(q web.Query, parameter, without string) (catalog.Vers
 // loadMetadata answers with the content of the metadata file of a version.
 func (s *server) loadMetadata(w http.ResponseWriter, r *http.Request) error {
 	q := web.QueryOf(r)
-	ident, err := tableOfQuery(q)
+	ident, isView, err := versionedOf(q)
 	if err != nil {
 		return err
 	}
@@ -75,18 +106,31 @@ func (s *server) loadMetadata(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	version, err := s.config.Versions(web.CallerOf(r), nil, nil).LoadVersion(r.Context(), ident, name)
+	versions := s.config.Versions(web.CallerOf(r), nil, nil)
+	if isView {
+		version, err := versions.LoadViewVersion(r.Context(), ident, name)
+		if err != nil {
+			return err
+		}
+		return s.answerFile(w, r, version.Location, version.Document.Raw())
+	}
+	version, err := versions.LoadVersion(r.Context(), ident, name)
 	if err != nil {
 		return err
 	}
-	w.Header()["ETag"] = []string{`"` + version.Location + `"`}
-	return s.AnswerText(w, r, version.Document.Raw())
+	return s.answerFile(w, r, version.Location, version.Document.Raw())
+}
+
+// answerFile answers with the content of a metadata file.
+func (s *server) answerFile(w http.ResponseWriter, r *http.Request, location string, content []byte) error {
+	w.Header()["ETag"] = []string{`"` + location + `"`}
+	return s.AnswerText(w, r, content)
 }
 
 // diffVersions answers with what differs between two versions.
 func (s *server) diffVersions(w http.ResponseWriter, r *http.Request) error {
 	q := web.QueryOf(r)
-	ident, err := tableOfQuery(q)
+	ident, isView, err := versionedOf(q)
 	if err != nil {
 		return err
 	}
@@ -98,7 +142,17 @@ func (s *server) diffVersions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.config.Versions(web.CallerOf(r), nil, nil).Diff(r.Context(), ident, from, to)
+	versions := s.config.Versions(web.CallerOf(r), nil, nil)
+	if isView {
+		found, err := versions.DiffViews(r.Context(), ident, from, to)
+		if err != nil {
+			return err
+		}
+		return s.AnswerJSON(w, r, viewDifference{
+			From: viewVersionOf(found.From), To: viewVersionOf(found.To), ViewDifference: found,
+		})
+	}
+	found, err := versions.Diff(r.Context(), ident, from, to)
 	if err != nil {
 		return err
 	}
@@ -107,7 +161,8 @@ func (s *server) diffVersions(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// difference is the answer of diffVersions. In JSON it has the members of the embedded value.
+// difference is the answer of diffVersions for a table. In JSON it has the members of the embedded
+// value.
 type difference struct {
 	From client.TableVersion `json:"from"`
 	To   client.TableVersion `json:"to"`
@@ -118,7 +173,18 @@ func tableVersionOf(version catalog.TableVersion) client.TableVersion {
 	return client.TableVersion{MetadataLocation: version.Location, TimestampMS: version.Document.LastUpdatedMS()}
 }
 
-// rollbackTable takes a table back to an earlier state.
+// viewDifference is the answer of diffVersions for a view.
+type viewDifference struct {
+	From client.TableVersion `json:"from"`
+	To   client.TableVersion `json:"to"`
+	catalog.ViewDifference
+}
+
+func viewVersionOf(version catalog.ViewVersion) client.TableVersion {
+	return client.TableVersion{MetadataLocation: version.Location, TimestampMS: version.Document.LastUpdatedMS()}
+}
+
+// rollbackTable takes a table or view back to an earlier state.
 func (s *server) rollbackTable(w http.ResponseWriter, r *http.Request) error {
 	keyID, err := web.IdempotencyKey(r)
 	if err != nil {
@@ -128,7 +194,7 @@ func (s *server) rollbackTable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ident, err := tableOfQuery(web.QueryOf(r))
+	ident, isView, err := versionedOf(web.QueryOf(r))
 	if err != nil {
 		return err
 	}
@@ -141,7 +207,10 @@ func (s *server) rollbackTable(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f.Require("to")
-	asked := catalog.RollbackRequest{Ref: f.Text("ref"), Any: f.Boolean("any"), DryRun: f.Boolean("dry-run")}
+	asked := catalog.RollbackRequest{
+		From: f.Text("previous-metadata-location"), Ref: f.Text("ref"), Any: f.Boolean("any"),
+		DryRun: f.Boolean("dry-run"),
+	}
 	for _, part := range f.Texts("parts") {
 		switch part {
 		case client.PartRefs:
@@ -165,7 +234,18 @@ func (s *server) rollbackTable(w http.ResponseWriter, r *http.Request) error {
 			Path: web.EscapedPath(r.URL) + "?" + r.URL.RawQuery, Body: sha256.Sum256(body),
 		}
 	}
-	done, err := s.config.Versions(web.CallerOf(r), key, lease).Rollback(r.Context(), ident, asked)
+	versions := s.config.Versions(web.CallerOf(r), key, lease)
+	if isView {
+		done, err := versions.RollbackView(r.Context(), ident, asked)
+		if err != nil {
+			return err
+		}
+		return s.AnswerJSON(w, r, client.RolledBack{
+			Requirements: done.Requirements, Updates: done.Updates, Warnings: done.Warnings,
+			MetadataLocation: done.View.Location, PreviousMetadataLocation: done.Was.Location,
+		})
+	}
+	done, err := versions.Rollback(r.Context(), ident, asked)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,53 @@ func (f fakeVersions) Rollback(_ context.Context, ident moorage.Identifier, aske
 	return done, err
 }
 
+const earlierView = `{"view-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","format-version":1,"location":"s3://b/v",` +
+	`"schemas":[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":true,"type":"long"}]}],"current-version-id":1,` +
+	`"versions":[{"version-id":1,"schema-id":0,"timestamp-ms":1500,"summary":{},"default-namespace":["a"],"representations":[{"type":"sql","sql":"select 1","dialect":"spark"}]}],` +
+	`"version-log":[{"version-id":1,"timestamp-ms":1500}],"properties":{"a":"1"}}`
+
+// laterView differs from earlierView in each part that a difference has.
+var laterView = strings.NewReplacer(
+	`"a":"1"`, `"b":"2"`, "s3://b/v", "s3://b/w", `"default-namespace":["a"]`, `"default-namespace":["b"],"default-catalog":"c"`,
+	`"fields":[`, `"fields":[{"id":2,"name":"x","required":false,"type":"string"},`, `"sql":"select 1","dialect":"spark"`, `"sql":"select 1","dialect":"trino"`,
+).Replace(earlierView)
+
+func (f fakeVersions) viewVersion(text string) (catalog.ViewVersion, error) {
+	document, err := metadata.ParseView([]byte(text))
+	return catalog.ViewVersion{Location: "s3://b/v/metadata/1.metadata.json", Document: document}, err
+}
+
+func (f fakeVersions) LoadViewVersion(_ context.Context, ident moorage.Identifier, name catalog.VersionName) (catalog.ViewVersion, error) {
+	if err := f.call("LoadViewVersion " + ident.Warehouse + "." + ident.String() + " " + name.String()); err != nil {
+		return catalog.ViewVersion{}, err
+	}
+	return f.viewVersion(earlierView)
+}
+
+func (f fakeVersions) DiffViews(_ context.Context, ident moorage.Identifier, from, to catalog.VersionName) (found catalog.ViewDifference, err error) {
+	if err := f.call("DiffViews " + ident.Warehouse + "." + ident.String() + " " + from.String() + " " + to.String()); err != nil {
+		return found, err
+	}
+	if found.From, err = f.viewVersion(earlierView); err == nil {
+		found.To, err = f.viewVersion(laterView)
+	}
+	if err == nil {
+		found.ViewDifference, err = metadata.DiffViews(found.From.Document, found.To.Document)
+	}
+	return found, err
+}
+
+func (f fakeVersions) RollbackView(_ context.Context, ident moorage.Identifier, asked catalog.RollbackRequest) (done catalog.RolledBackView, err error) {
+	if err := f.call("RollbackView " + ident.Warehouse + "." + ident.String() + " " + asked.To.String() + " " + asked.From); err != nil {
+		return done, err
+	}
+	done.Was, err = f.viewVersion(earlierView)
+	if done.View = done.Was; err == nil {
+		done.Rollback, err = metadata.RollbackViewToID(done.Was.Document, 1)
+	}
+	return done, err
+}
+
 func (f fakeVersions) Rows(_ context.Context, ident moorage.Identifier, asked catalog.RowsRequest) (read catalog.FirstRows, err error) {
 	read.SnapshotID, read.Width, read.Rows = 7, 2, []json.RawMessage{json.RawMessage(`[1,{"a":null}]`)}
 	read.Columns = []rows.Column{{ID: 1, Name: "id", Type: "long"}, {ID: 2, Name: "s", Type: "struct<a: int>"}}
@@ -83,6 +130,7 @@ func (f fakeVersions) Rows(_ context.Context, ident moorage.Identifier, asked ca
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	const of = "warehouse=w&namespace=a%1Fb&table=t"
+	const view = "warehouse=w&namespace=a%1Fb&view=v"
 	for _, tt := range []struct{ method, target, body, call, answer string }{
 		{"GET", "/metadata?" + of, "", "LoadVersion w.a.b.t now", `"table-uuid"`},
 		{"GET", "/metadata?version=now~3&" + of, "", "LoadVersion w.a.b.t now~3", `"table-uuid"`},
@@ -92,6 +140,10 @@ func TestVersions(t *testing.T) {
 		{"GET", "/rows?ref=eod&limit=3&columns=a,b&" + of, "", "Rows w.a.b.t ref eod limit 3 [a b]", `"columns-in-all":2`},
 		{"GET", "/rows?snapshot=-7&columns=a,b%1Fc&" + of, "", "Rows w.a.b.t ref  snapshot -7 limit 20 [a,b c]", `"complete":false`},
 		{"POST", "/rollback?" + of, `{"to":"eod","ref":"audit","parts":["all"]}`, "Rollback w.a.b.t eod", `"updates":[]`},
+		{"GET", "/metadata?version=now~3&" + view, "", "LoadViewVersion w.a.b.v now~3", `"view-uuid"`},
+		{"GET", "/diff?" + view, "", "DiffViews w.a.b.v now~1 now", `"sql":{"spark":["select 1",null],"trino":[null,"select 1"]}`},
+		{"GET", "/diff?from=2h&" + view, "", "DiffViews w.a.b.v 2h now", `"default-namespace":[["a"],["b"]],"default-catalog":["","c"]`},
+		{"POST", "/rollback?" + view, `{"to":"1","previous-metadata-location":"s3://x"}`, "RollbackView w.a.b.v 1 s3://x", `"updates":[]`},
 	} {
 		f := &fake{}
 		got := send(newServer(t, configOf(f)), tt.method, base+tt.target, tt.body)
@@ -107,6 +159,8 @@ func TestVersions(t *testing.T) {
 		{"GET", "/rows?snapshot=main&" + of, ""},
 		{"POST", "/rollback?" + of, `{}`}, {"POST", "/rollback?" + of, `{"to":"now","parts":["rows"]}`}, {"POST", "/rollback", `{"to":"now"}`},
 		{"POST", "/rollback?" + of, `{"to":7}`},
+		{"GET", "/metadata?view=v&" + of, ""}, {"GET", "/diff?view=v&" + of, ""}, {"GET", "/diff?warehouse=w&namespace=a&view=", ""},
+		{"POST", "/rollback?view=v&" + of, `{"to":"now"}`}, {"GET", "/rows?" + view, ""},
 	} {
 		wantFailure(t, send(newServer(t, configOf(&fake{})), tt.method, base+tt.target, tt.body), http.StatusBadRequest, "BadRequestException")
 	}

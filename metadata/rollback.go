@@ -12,9 +12,9 @@ import (
 	"moorage/metadata/schema"
 )
 
-// Rollback is a commit that takes a table back to an earlier state. It is an ordinary commit, so
-// another one takes it back in its turn. It removes no snapshot, and changes neither location,
-// format version, uuid nor statistics.
+// Rollback is a commit that takes a table or view back to an earlier state. It is an ordinary
+// commit, so another one takes it back in its turn. It removes no snapshot, and changes neither
+// location, format version, uuid nor statistics.
 type Rollback struct {
 	// Requirements and Updates are JSON arrays in the form of a commit. The requirements hold as
 	// long as nothing that the updates replace has changed since.
@@ -40,7 +40,7 @@ const (
 // Errors: KindBadRequest if then has no such ref. KindCommitFailed if now no longer has the
 // snapshot of the ref, because it expired.
 func RollbackToVersion(now, then *Document, name string, parts RollbackParts) (Rollback, error) {
-	b := rollbackBuilder{now: now}
+	b := newRollback(now)
 	target := then.ref(name)
 	switch {
 	case target != nil:
@@ -81,7 +81,7 @@ func RollbackToSnapshot(now *Document, name string, id int64, unrelated bool) (R
 		return Rollback{}, moorage.Errorf(moorage.KindBadRequest,
 			"Snapshot %d is not an ancestor of %s, which is at %d", id, jsontext.Clip(name), current.snapshotID)
 	}
-	b := rollbackBuilder{now: now}
+	b := newRollback(now)
 	if err := b.set(name, current, id); err != nil {
 		return Rollback{}, err
 	}
@@ -102,12 +102,26 @@ func (d *Document) SnapshotAt(at time.Time) (id int64, found bool) {
 	return id, found
 }
 
-// rollbackBuilder collects the parts of a Rollback.
+// rollbackBuilder plans the rollback of a table.
 type rollbackBuilder struct {
-	now          *Document
+	rollbackCommit
+	now *Document
+}
+
+// rollbackCommit collects the parts of a Rollback.
+type rollbackCommit struct {
+	identity     map[string]any // the requirement on the uuid; nil without a uuid
 	requirements []map[string]any
 	updates      []map[string]any
 	warnings     []string
+}
+
+func newRollback(now *Document) *rollbackBuilder {
+	b := &rollbackBuilder{now: now}
+	if now.uuid != "" {
+		b.identity = map[string]any{"type": assertTableUUID, "uuid": now.uuid}
+	}
+	return b
 }
 
 // set has a ref name the snapshot id, with the type and retention of form.
@@ -179,24 +193,7 @@ func (b *rollbackBuilder) setParts(then *Document) error {
 			map[string]any{"action": "add-sort-order", "sort-order": then.part(sortOrders, then.defaultOrderID)},
 			map[string]any{"action": "set-default-sort-order", "sort-order-id": lastAddedID})
 	}
-	set := make(map[string]string)
-	for name, value := range then.props {
-		if present, has := b.now.props[name]; !has || present != value {
-			set[name] = value
-		}
-	}
-	if len(set) > 0 {
-		b.updates = append(b.updates, map[string]any{"action": "set-properties", "updates": set})
-	}
-	var removals []string
-	for _, name := range slices.Sorted(maps.Keys(b.now.props)) {
-		if _, had := then.props[name]; !had {
-			removals = append(removals, name)
-		}
-	}
-	if len(removals) > 0 {
-		b.updates = append(b.updates, map[string]any{"action": "remove-properties", "removals": removals})
-	}
+	b.updates = append(b.updates, propertyUpdates(b.now.props, then.props)...)
 	if then.location != b.now.location {
 		b.warnings = append(b.warnings, "The table has moved to another location since, and stays there.")
 	}
@@ -204,6 +201,29 @@ func (b *rollbackBuilder) setParts(then *Document) error {
 		b.warnings = append(b.warnings, "The table was upgraded to another format version since, and stays upgraded.")
 	}
 	return nil
+}
+
+// propertyUpdates returns the updates that take properties back from now to then.
+func propertyUpdates(now, then map[string]string) (updates []map[string]any) {
+	set := make(map[string]string)
+	for name, value := range then {
+		if present, has := now[name]; !has || present != value {
+			set[name] = value
+		}
+	}
+	if len(set) > 0 {
+		updates = append(updates, map[string]any{"action": "set-properties", "updates": set})
+	}
+	var removals []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if _, had := then[name]; !had {
+			removals = append(removals, name)
+		}
+	}
+	if len(removals) > 0 {
+		updates = append(updates, map[string]any{"action": "remove-properties", "removals": removals})
+	}
+	return updates
 }
 
 // warnOfParts adds warnings on the parts that stay as they are.
@@ -220,18 +240,23 @@ func (b *rollbackBuilder) warnOfParts(then *Document) error {
 		{!maps.Equal(then.props, b.now.props), "properties have"},
 	} {
 		if part.differs {
-			b.warnings = append(b.warnings,
-				"The "+part.name+" changed since. To take that back too, roll back all parts.")
+			b.warnings = append(b.warnings, changedSince(part.name))
 		}
 	}
 	return nil
 }
 
-func (b *rollbackBuilder) build() (r Rollback, err error) {
+// changedSince returns the warning that parts, with their verb, stay as they are.
+func changedSince(parts string) string {
+	return "The " + parts + " changed since. To take that back too, roll back all parts."
+}
+
+// build returns the commit. Without updates it is empty.
+func (b *rollbackCommit) build() (r Rollback, err error) {
 	if len(b.updates) == 0 {
 		b.requirements, b.updates = []map[string]any{}, []map[string]any{}
-	} else if b.now.uuid != "" {
-		b.requirements = slices.Insert(b.requirements, 0, map[string]any{"type": assertTableUUID, "uuid": b.now.uuid})
+	} else if b.identity != nil {
+		b.requirements = slices.Insert(b.requirements, 0, b.identity)
 	}
 	r.Warnings = append([]string{}, b.warnings...)
 	if r.Requirements, err = json.Marshal(b.requirements); err != nil {
@@ -272,7 +297,7 @@ func partsThatDiffer(a, b *Document) (differs differingParts, err error) {
 	return differingParts{!schemaA.SameAs(schemaB), !specA.SameAs(specB), !orderA.SameAs(orderB)}, nil
 }
 
-// IsEmpty reports whether the table is in the earlier state already.
+// IsEmpty reports whether the table or view is in the earlier state already.
 func (r Rollback) IsEmpty() bool { return string(r.Updates) == "[]" }
 
 // NoRollback returns a Rollback that changes nothing, with a warning.
@@ -285,21 +310,38 @@ func NoRollback(warning string) Rollback {
 // MainBranch is the branch that readers see unless they name another.
 const MainBranch = mainBranch
 
-// Step returns the rollback in the form of a commit.
+// Step returns the rollback of a table in the form of a commit.
 func (r Rollback) Step() (step Step, err error) {
-	requirements, err := jsontext.Check(r.Requirements)
+	requirements, updates, err := r.checked()
 	if err != nil {
-		return step, moorage.E("metadata.Step", "", moorage.KindInternal, err)
-	}
-	updates, err := jsontext.Check(r.Updates)
-	if err != nil {
-		return step, moorage.E("metadata.Step", "", moorage.KindInternal, err)
+		return step, err
 	}
 	if step.Requirements, err = DecodeRequirements(requirements); err != nil {
 		return step, err
 	}
 	step.Updates, err = DecodeUpdates(updates)
 	return step, err
+}
+
+// ViewStep returns the rollback of a view in the form of a commit.
+func (r Rollback) ViewStep() (requirements []ViewRequirement, updates []ViewUpdate, err error) {
+	asserted, changed, err := r.checked()
+	if err != nil {
+		return nil, nil, err
+	}
+	if requirements, err = DecodeViewRequirements(asserted); err != nil {
+		return nil, nil, err
+	}
+	updates, err = DecodeViewUpdates(changed)
+	return requirements, updates, err
+}
+
+// checked returns the arrays of r as checked text.
+func (r Rollback) checked() (requirements, updates jsontext.Checked, err error) {
+	if requirements, err = jsontext.Check(r.Requirements); err == nil {
+		updates, err = jsontext.Check(r.Updates)
+	}
+	return requirements, updates, moorage.E("metadata.checked", "", moorage.KindInternal, err)
 }
 
 // SnapshotCalled returns the snapshot that a branch, a tag or the text of an id names. A ref wins

@@ -219,6 +219,25 @@ func (d *ViewDocument) Location() string { return d.location }
 // CurrentVersionID returns the id of the version that readers of the view get.
 func (d *ViewDocument) CurrentVersionID() int { return d.currentVersionID }
 
+// LastUpdatedMS returns when the current version of the view was made, in milliseconds since 1970.
+func (d *ViewDocument) LastUpdatedMS() int64 {
+	current, err := d.version(d.currentVersionID)
+	if err != nil || current == nil { // not reached: ParseView checks it
+		return 0
+	}
+	return current.timestampMS
+}
+
+// HasVersion reports whether the document has the version with an id.
+func (d *ViewDocument) HasVersion(id int) bool {
+	for _, e := range d.arrays[viewVersions].all(0) {
+		if e.id == int64(id) {
+			return true
+		}
+	}
+	return false
+}
+
 // Properties returns all view properties. The caller may change the map.
 func (d *ViewDocument) Properties() map[string]string {
 	if d.properties == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"moorage"
 	"moorage/catalog/directory"
@@ -142,10 +143,7 @@ func (c *chain) resume(ctx context.Context, id registry.ID) (change registry.Cha
 //
 // Errors: KindBadRequest if several of these changes begin so; KindUnavailable.
 func (f *Feed) FileAfter(ctx context.Context, found *directory.Found, prefix string) (location string, err error) {
-	c := chain{
-		ledger: f.config.Ledger, id: found.Pointer.ID, key: found.Record.Key,
-		next: found.Pointer.LastIn(found.Record.State).Change, pointer: found.Pointer,
-	}
+	c := f.chainOf(found)
 	var whole registry.ID
 	if whole.UnmarshalText([]byte(prefix)) == nil {
 		c.next, c.pointer = whole, registry.Pointer{}
@@ -174,8 +172,53 @@ func (f *Feed) FileAfter(ctx context.Context, found *directory.Found, prefix str
 	return location, nil
 }
 
-// FilesMax bounds how many changes FileAfter reads.
+// FilesMax bounds how many changes FileAfter and FindFile read.
 const FilesMax = 200
+
+// chainOf returns the walk along the changes of a live table or view.
+func (f *Feed) chainOf(found *directory.Found) chain {
+	return chain{
+		ledger: f.config.Ledger, id: found.Pointer.ID, key: found.Record.Key,
+		next: found.Pointer.LastIn(found.Record.State).Change, pointer: found.Pointer,
+	}
+}
+
+// MadeFile is a metadata file that a change of a table or view made.
+type MadeFile struct {
+	Location string
+	Time     time.Time // of the change
+	Back     int       // how many later files there are
+}
+
+// FindFile returns the latest metadata file of a live table or view that isWanted accepts. It looks
+// at the files that the last FilesMax changes of the object made. It returns "" if isWanted accepts
+// none; then seen is how many files there are.
+//
+// Errors: KindUnavailable.
+func (f *Feed) FindFile(ctx context.Context, found *directory.Found, isWanted func(MadeFile) bool) (
+	location string, seen int, err error) {
+	c := f.chainOf(found)
+	for range FilesMax {
+		change, ok, err := c.step(ctx)
+		if err != nil || !ok {
+			return "", seen, err
+		}
+		item, ok := change.ItemOf(c.id)
+		if !ok || !makesFile(item) {
+			continue
+		}
+		if isWanted(MadeFile{item.MetadataLocation, change.Time, seen}) {
+			return item.MetadataLocation, seen, nil
+		}
+		seen++
+	}
+	return "", seen, nil
+}
+
+// makesFile reports whether a change of a table or view gave it another metadata file.
+func makesFile(item registry.Item) bool {
+	return item.MetadataLocation != "" && item.MetadataLocation != item.PreviousMetadataLocation
+}
 
 // eventsIn returns the events of the object in a change. The first grant on an object writes its
 // record too, and has no event here: the feed has the events of all grants.

@@ -203,7 +203,7 @@ func (w *walk) begin(ctx context.Context) (file string, err error) {
 func (w *walk) reach(change registry.Change) {
 	if item, ok := change.ItemOf(w.chain.id); ok {
 		w.oldest = item.PointerAfter().MetadataLocation
-		w.isMade = item.MetadataLocation != "" && item.MetadataLocation != item.PreviousMetadataLocation
+		w.isMade = makesFile(item)
 	}
 }
 

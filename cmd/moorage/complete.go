@@ -42,7 +42,7 @@ func completeOperand(ctx context.Context, c cli.Config, kind cli.Operand, before
 	if err != nil {
 		return nil
 	}
-	found, err := p.find(ctx, name, kindTable)
+	found, err := p.find(ctx, name, kindTable, kindView)
 	if err != nil {
 		return nil
 	}

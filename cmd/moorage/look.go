@@ -69,7 +69,7 @@ func (p *person) listWarehouses(ctx context.Context) error {
 	return p.rows([]string{"WAREHOUSE", "LOCATION"}, rows)
 }
 
-// objectsIn returns the namespaces, tables and views in a namespace, or in a warehouse. It sends one
+// objectsIn returns the namespaces, tables and views in a namespace, or in a warehouse. It sends a
 // request for each page.
 func (p *person) objectsIn(ctx context.Context, warehouse string, namespace []string, isRecursive bool) (
 	all []client.Row, err error) {
@@ -230,7 +230,10 @@ func (p *person) branchOut(ctx context.Context, out *term.Output, warehouse stri
 
 // show is the command show.
 func show(ctx context.Context, p *person) error {
-	found, err := p.find(ctx, p.Name)
+	if p.Part == cli.PartFiles || p.Part == cli.PartPartitions {
+		return p.showShape(ctx)
+	}
+	found, err := p.findAt(ctx)
 	if err != nil {
 		return err
 	}
@@ -299,47 +302,64 @@ type viewDocument struct {
 	Current    int               `json:"current-version-id"`
 	Properties map[string]string `json:"properties"`
 	Schemas    []tableSchema     `json:"schemas"`
-	Versions   []struct {
-		ID              int   `json:"version-id"`
-		SchemaID        int   `json:"schema-id"`
-		TimestampMS     int64 `json:"timestamp-ms"`
-		Representations []struct {
-			SQL     string `json:"sql"`
-			Dialect string `json:"dialect"`
-		} `json:"representations"`
-	} `json:"versions"`
+	Versions   []viewVersion     `json:"versions"`
+}
+
+type viewVersion struct {
+	ID              int   `json:"version-id"`
+	SchemaID        int   `json:"schema-id"`
+	TimestampMS     int64 `json:"timestamp-ms"`
+	Representations []struct {
+		SQL     string `json:"sql"`
+		Dialect string `json:"dialect"`
+	} `json:"representations"`
+}
+
+func parseView(metadata json.RawMessage) (document viewDocument, err error) {
+	if err := json.Unmarshal(metadata, &document); err != nil {
+		return document, fmt.Errorf("read the metadata of a view: %w", err)
+	}
+	return document, nil
+}
+
+// version returns the version with an id, or nil if there is none.
+func (d viewDocument) version(id int) *viewVersion {
+	for i := range d.Versions {
+		if d.Versions[i].ID == id {
+			return &d.Versions[i]
+		}
+	}
+	return nil
 }
 
 func (p *person) showView(o object) error {
-	var document viewDocument
-	if err := json.Unmarshal(o.loaded.Metadata, &document); err != nil {
-		return fmt.Errorf("read the metadata of %s: %w", o, err)
+	document, err := parseView(o.loaded.Metadata)
+	if err != nil {
+		return err
 	}
 	return p.paged(func(out *term.Output) error {
 		if p.Part == "props" {
 			return out.Table(nil, pairCells(document.Properties))
 		}
-		for _, version := range document.Versions {
-			if version.ID != document.Current {
-				continue
+		version := document.version(document.Current)
+		if version == nil {
+			return nil
+		}
+		var columns [][]term.Cell
+		for _, each := range document.Schemas {
+			if each.ID == version.SchemaID {
+				columns = schemaCells(each)
 			}
-			var columns [][]term.Cell
-			for _, each := range document.Schemas {
-				if each.ID == version.SchemaID {
-					columns = schemaCells(each)
-				}
-			}
-			if p.Part == "schema" {
-				return out.Table(nil, columns)
-			}
-			fmt.Fprintf(out, "view      %s\nlocation  %s\nchanged   %s\n", term.Clean(o.String()),
-				term.Clean(document.Location), out.Time(time.UnixMilli(version.TimestampMS)))
-			for _, each := range version.Representations {
-				fmt.Fprintf(out, "%-9s %s\n", term.Clean(each.Dialect), term.Clean(each.SQL))
-			}
+		}
+		if p.Part == "schema" {
 			return out.Table(nil, columns)
 		}
-		return nil
+		fmt.Fprintf(out, "view      %s\nlocation  %s\nchanged   %s\n", term.Clean(o.String()),
+			term.Clean(document.Location), out.Time(time.UnixMilli(version.TimestampMS)))
+		for _, each := range version.Representations {
+			fmt.Fprintf(out, "%-9s %s\n", term.Clean(each.Dialect), term.Clean(each.SQL))
+		}
+		return out.Table(nil, columns)
 	})
 }
 

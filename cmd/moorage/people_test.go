@@ -140,8 +140,8 @@ func TestLongListTakesARequestAPage(t *testing.T) {
 	}))
 	defer server.Close()
 	const old = "table  old       -       -      -  -                     -\n"
-	const view = "view   v                              2026-11-28T03:12:00Z  ann@corp\n"
-	const inner = "ns     inner                                                          protected\n"
+	const view = "view   v                           2026-11-28T03:12:00Z  ann@corp\n"
+	const inner = "ns     inner                                                       protected\n"
 	const table = "table  t      1.2M  310 MB     41  2026-11-27T03:12:00Z  key:etl   protected, labels\n"
 	const header = "KIND   NAME   ROWS    SIZE  FILES  CHANGED               BY        NOTE\n"
 	for sort, want := range map[string]string{

@@ -91,3 +91,43 @@ func TestRollbackPrintsItsUndo(t *testing.T) {
 		t.Errorf("after the undo the branch is %s, not %s", head(), before)
 	}
 }
+
+// The SQL of a view is compared and taken back. A commit between the question and the answer makes
+// the rollback conflict, and nothing is changed.
+func TestRollbackOfAViewOnlyAsAsked(t *testing.T) {
+	t.Parallel()
+	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
+	const view = "/v1/namespaces/harbour/views/busiest"
+	if status, answer := s.request(t, http.MethodPost, view, `{"requirements":[],"updates":[{"action":"add-view-version","view-version":
+		{"version-id":2,"schema-id":0,"timestamp-ms":1700000000000,"summary":{},"default-namespace":["harbour"],"representations":[
+		{"type":"sql","sql":"SELECT 1","dialect":"spark"},{"type":"sql","sql":"SELECT 2","dialect":"trino"}]}},
+		{"action":"set-current-view-version","view-version-id":-1}]}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	differs := s.atTerminal(t.Context(), nil, "diff", "harbour.busiest", "--only", "sql", "-o", "wide")
+	for _, line := range []string{"- spark SELECT", "+ spark SELECT 1\n", "- trino SELECT", "+ trino SELECT 2\n"} {
+		if !strings.Contains(differs.stdout, line) {
+			t.Errorf("diff lacks %q: %+v", line, differs)
+		}
+	}
+	var between string
+	got := s.atTerminal(t.Context(), &answering{do: func() {
+		made := s.atTerminal(t.Context(), nil, "set", "harbour.busiest", "a=b")
+		if made.code != cli.ExitDone {
+			t.Errorf("the commit between: %+v", made)
+		}
+		_, between = s.request(t, http.MethodGet, view, "")
+	}}, "rollback", "harbour.busiest", "now~1")
+	if got.code != cli.ExitConflict || !strings.Contains(got.stderr, "goes back from its version 2 to its version 1:") {
+		t.Errorf("a rollback after a commit: %+v", got)
+	}
+	if _, now := s.request(t, http.MethodGet, view, ""); now != between {
+		t.Error("a rollback that conflicts changed the view")
+	}
+	if got = s.atTerminal(t.Context(), nil, "rollback", "harbour.busiest", "now~2", "-y"); got.code != cli.ExitDone {
+		t.Errorf("rollback: %+v", got)
+	}
+	if got = s.atTerminal(t.Context(), nil, "diff", "harbour.busiest", "now~3", "-o", "name"); got.stdout != "properties\n" {
+		t.Errorf("after the rollback differ: %+v", got)
+	}
+}

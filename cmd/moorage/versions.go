@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,14 +20,18 @@ import (
 	"moorage/metadata"
 )
 
-// query returns the parameters that name a table.
+// query returns the parameters that name a table or view.
 func (o object) query() url.Values {
-	return client.Object{Warehouse: o.warehouse, Namespace: o.namespace, Table: o.name}.Query()
+	named := client.Object{Warehouse: o.warehouse, Namespace: o.namespace, Table: o.name}
+	if o.kind == kindView {
+		named.Table, named.View = "", o.name
+	}
+	return named.Query()
 }
 
 // diff is the command diff.
 func diff(ctx context.Context, p *person) error {
-	found, err := p.find(ctx, p.Name, kindTable)
+	found, err := p.find(ctx, p.Name, kindTable, kindView)
 	if err != nil {
 		return err
 	}
@@ -105,6 +110,17 @@ func partsOf(d client.TableDifference) (parts []differingPart) {
 	if d.Location != nil {
 		add("location", fmt.Sprintf("~ %s -> %s", d.Location[0], d.Location[1]))
 	}
+	add("sql", sqlLines(d.SQL)...)
+	var lookups []string
+	if d.DefaultCatalog != nil {
+		lookups = append(lookups, fmt.Sprintf("~ catalog %s -> %s", cmp.Or(d.DefaultCatalog[0], "(none)"),
+			cmp.Or(d.DefaultCatalog[1], "(none)")))
+	}
+	if d.DefaultNamespace != nil {
+		was, is := moorage.PersonLevels(d.DefaultNamespace[0]...), moorage.PersonLevels(d.DefaultNamespace[1]...)
+		lookups = append(lookups, fmt.Sprintf("~ namespace %s -> %s", cmp.Or(was, "(none)"), cmp.Or(is, "(none)")))
+	}
+	add("names in", lookups...)
 	if d.Schema != nil {
 		add("schema", schemaLines(*d.Schema)...)
 	}
@@ -140,6 +156,19 @@ func partsOf(d client.TableDifference) (parts []differingPart) {
 		return slices.Index(cli.DiffParts(), a.title) - slices.Index(cli.DiffParts(), b.title)
 	})
 	return parts
+}
+
+// sqlLines returns the queries of a view that differ, by dialect.
+func sqlLines(queries map[string][2]*string) (lines []string) {
+	for _, dialect := range slices.Sorted(maps.Keys(queries)) {
+		if was := queries[dialect][0]; was != nil {
+			lines = append(lines, fmt.Sprintf("- %s %s", dialect, *was))
+		}
+		if is := queries[dialect][1]; is != nil {
+			lines = append(lines, fmt.Sprintf("+ %s %s", dialect, *is))
+		}
+	}
+	return lines
 }
 
 func schemaLines(d client.SchemaDifference) (lines []string) {
@@ -211,7 +240,7 @@ func snapshotsLine(d client.TableDifference) string {
 
 // rollback is the command rollback.
 func rollback(ctx context.Context, p *person) error {
-	found, err := p.find(ctx, p.Name, kindTable)
+	found, err := p.find(ctx, p.Name, kindTable, kindView)
 	if err != nil {
 		return err
 	}
@@ -229,14 +258,24 @@ func rollback(ctx context.Context, p *person) error {
 	}
 	if string(plan.Updates) == "[]" {
 		p.done("%s is in that state already.", found)
+		for _, warning := range plan.Warnings {
+			p.done("%s", warning)
+		}
 		return nil
 	}
-	question, err := describeRollback(found, plan)
+	describe := describeRollback
+	if found.kind == kindView {
+		describe = describeViewRollback
+	}
+	question, err := describe(found, plan)
 	if err != nil {
 		return err
 	}
 	if err := p.confirm(ctx, question, ""); err != nil {
 		return err
+	}
+	if found.kind == kindView {
+		return p.rollBackView(ctx, found, asked, plan)
 	}
 	// The requirements refuse the commit if what it replaces has changed since the question.
 	body := map[string]any{"requirements": plan.Requirements, "updates": plan.Updates}
@@ -248,17 +287,84 @@ func rollback(ctx context.Context, p *person) error {
 	if err != nil {
 		return err
 	}
-	p.done("Done.%s", p.undoLine(document))
+	former := ""
+	if log := document.MetadataLog; len(log) > 0 {
+		former = log[len(log)-1].File
+	}
+	p.done("Done.%s", p.undoLine(former))
 	return nil
 }
 
-// undoLine returns how to take back the commit that made document: a rollback to the file before
-// it. It is empty if the document names no such file.
-func (p *person) undoLine(document tableDocument) string {
-	if len(document.MetadataLog) == 0 {
+// rollBackView carries out the rollback of a view that was agreed to. A commit of a view cannot
+// require a version, so the server compares the metadata file with the one of the plan.
+func (p *person) rollBackView(ctx context.Context, of object, asked client.RollbackRequest,
+	plan client.RolledBack) error {
+	asked.DryRun, asked.PreviousMetadataLocation = false, plan.PreviousMetadataLocation
+	updates, err := viewUpdatesOf(plan)
+	if err != nil {
+		return err
+	}
+	if !p.All && len(updates) == 1 { // a duration such as 2h can mean another version by now
+		asked.To = strconv.Itoa(updates[0].ID)
+	}
+	var done client.RolledBack
+	path := client.RootManagement + client.Path("rollback")
+	if err := p.change(ctx, http.MethodPost, path, of.query(), asked, &done); err != nil || p.DryRun {
+		return err
+	}
+	p.done("Done.%s", p.undoLine(done.PreviousMetadataLocation))
+	return nil
+}
+
+// viewUpdate is an update of a rollback of a view.
+type viewUpdate struct {
+	Action string `json:"action"`
+	ID     int    `json:"view-version-id"`
+}
+
+func viewUpdatesOf(plan client.RolledBack) (updates []viewUpdate, err error) {
+	if err := json.Unmarshal(plan.Updates, &updates); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return updates, nil
+}
+
+// describeViewRollback describes what a rollback of a view does.
+func describeViewRollback(of object, plan client.RolledBack) (string, error) {
+	document, err := parseView(of.loaded.Metadata)
+	if err != nil {
+		return "", err
+	}
+	updates, err := viewUpdatesOf(plan)
+	if err != nil {
+		return "", err
+	}
+	var lines, others []string
+	for _, update := range updates {
+		if update.Action != "set-current-view-version" {
+			others = append(others, update.Action)
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s goes back from its version %d to its version %d:",
+			term.Clean(of.String()), document.Current, update.ID))
+		if version := document.version(update.ID); version != nil {
+			for _, each := range version.Representations {
+				lines = append(lines, fmt.Sprintf("  %s %s", term.Clean(each.Dialect), term.Clean(each.SQL)))
+			}
+		}
+	}
+	if len(others) > 0 {
+		lines = append(lines, "It also does: "+strings.Join(others, ", ")+".")
+	}
+	return strings.Join(append(lines, plan.Warnings...), "\n"), nil
+}
+
+// undoLine returns how to take back a commit: a rollback to the metadata file before it. It is
+// empty without such a file.
+func (p *person) undoLine(file string) string {
+	if file == "" {
 		return ""
 	}
-	file := document.MetadataLog[len(document.MetadataLog)-1].File
 	former := file[strings.LastIndexByte(file, '/')+1:]
 	words := []string{"moorage rollback", moorage.ShellWord(p.Name.String()), moorage.ShellWord(former)}
 	if p.Ref != "" && p.Ref != metadata.MainBranch {

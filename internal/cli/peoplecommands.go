@@ -14,7 +14,7 @@ var (
 	errNeedsProperty = errors.New("takes NAME K..., such as sales.orders write.format.default")
 	errNeedsWords    = errors.New("takes words, such as order daily")
 	errNeedsProfile  = errors.New("takes the NAME of a profile")
-	errNeedsVersion  = errors.New("takes TABLE VERSION, such as sales.orders now~1")
+	errNeedsVersion  = errors.New("takes NAME VERSION, such as sales.orders now~1")
 )
 
 // findMax is how many names find can print.
@@ -23,8 +23,16 @@ const findMax = 200
 // rowsMax is how many rows the command rows can print.
 const rowsMax = 200
 
+// The parts of a table that moorage show reads from its manifests.
+const (
+	PartFiles      = "files"
+	PartPartitions = "partitions"
+)
+
 // Parts returns what moorage show can show of a table or view.
-func Parts() []string { return []string{"schema", "snapshots", "refs", "props", "json"} }
+func Parts() []string {
+	return []string{"schema", "snapshots", "refs", "props", PartFiles, PartPartitions, "json"}
+}
 
 const namesText = `
 A name is [WAREHOUSE/]level.level.name. A level with a dot or a slash stands in double quotes. A
@@ -86,8 +94,8 @@ func lookCommands() []command {
 			summary: "list what there is",
 			settings: forPeople(
 				setting{name: "long", short: "l", flagOnly: true,
-					usage: "With rows, size, files and the last change of each table, its caller, and whether the object " +
-						"is protected or has labels.",
+					usage: "With rows, size, files and the last change of each table, its caller, and whether it is " +
+						"protected or has labels.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Long })},
 				setting{name: "recursive", short: "R", flagOnly: true, usage: "Also what is in namespaces below.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Recursive })},
@@ -160,17 +168,25 @@ If it cannot show the rows as they are, it says why. With -o jsonl each line is 
 					w.Part = words[0]
 				}
 			})),
-			validate: validateShow, summary: "show one table or view", settings: forPeople(),
+			validate: validateShow, summary: "show one table or view",
+			settings: forPeople(setting{name: "at", value: "VERSION", flagOnly: true,
+				usage: "The version of a table or view to show. Default: now.",
+				set:   personText(func(w *PeopleWords) *string { return &w.Version })}),
 			text: `Prints what a table, a view or a namespace is: location, size, last change, refs and columns. PART is
-schema, snapshots, refs, props or json, and prints only that.
-` + namesText,
+schema, snapshots, refs, props or json, and prints only that. For files and partitions of a table the
+server reads the manifests: how many files have which size, and the partitions with the most files
+below 32 MB.
+` + versionsText + namesText,
 		},
 	}
 }
 
-// DiffParts returns the parts of a table that moorage diff compares, in their order.
+// DiffParts returns the parts of a table or view that moorage diff compares, in their order.
 func DiffParts() []string {
-	return []string{"format", "location", "schema", "partitions", "sort order", "properties", "refs", "snapshots"}
+	return []string{
+		"format", "location", "sql", "names in", "schema", "partitions", "sort order", "properties", "refs",
+		"snapshots",
+	}
 }
 
 const versionsText = `
@@ -179,7 +195,7 @@ A version is now, now~N (N metadata files before it), the base name of a metadat
 prints, or its first digits.
 `
 
-// versionCommands returns the commands on the versions of tables.
+// versionCommands returns the commands on the versions of tables and views.
 func versionCommands() []command {
 	return []command{
 		{
@@ -194,7 +210,7 @@ func versionCommands() []command {
 					w.Version = words[1]
 				}
 			})),
-			summary: "compare two versions of a table",
+			summary: "compare two versions of a table or view",
 			settings: forPeople(
 				setting{name: "exit-code", flagOnly: true, usage: "Exit with 3 if the versions differ.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.ExitCode })},
@@ -202,12 +218,13 @@ func versionCommands() []command {
 					usage: "Print only one part: " + strings.Join(DiffParts(), ", ") + ".",
 					set: one(oneOf(DiffParts()...), "one of "+strings.Join(DiffParts(), ", "),
 						func(c *Config) *string { return &c.People.Only })}),
-			text: "Prints what differs from the version A of a table to its version B: by default now~1 and now.\n" +
-				versionsText + namesText,
+			text: `Prints what differs from the version A of a table or view to its version B: by default now~1 and
+now. Of a view it prints the SQL of each dialect.
+` + versionsText + namesText,
 		},
 		{
 			operands: []Operand{OperandName, OperandVersion},
-			name:     "rollback", operand: "TABLE VERSION", connects: true,
+			name:     "rollback", operand: "NAME VERSION", connects: true,
 			words: oneName(false, func(w *PeopleWords, words []string) error {
 				if len(words) != 1 {
 					return errNeedsVersion
@@ -215,19 +232,23 @@ func versionCommands() []command {
 				w.Version = words[0]
 				return nil
 			}),
-			summary: "take a table back to an earlier version",
+			summary: "take a table or view back to an earlier version",
 			settings: forRisk(
-				setting{name: "ref", value: "NAME", flagOnly: true, usage: "Branch to move. Default: main.",
+				setting{name: "ref", value: "NAME", flagOnly: true, usage: "Branch of a table to move. Default: main.",
 					set: personText(func(w *PeopleWords) *string { return &w.Ref })},
 				setting{name: "any", flagOnly: true,
 					usage: "The snapshot need not be an ancestor of the branch's head.",
 					set:   personToggle(func(w *PeopleWords) *bool { return &w.AnyState })},
 				setting{name: "all", flagOnly: true,
-					usage: "Also take back the schema, the partition spec, the sort order and the properties.",
-					set:   personToggle(func(w *PeopleWords) *bool { return &w.All })}),
+					usage: "Also take back the schema, the partition spec, the sort order and the properties; of a " +
+						"view the properties.",
+					set: personToggle(func(w *PeopleWords) *bool { return &w.All })}),
 			text: `Takes a branch of a table back to an earlier version, with an ordinary commit. It prints what
 changes, and asks. Nothing is deleted, and another rollback takes it back. VERSION can also be the id of a
 snapshot, a branch or a tag.
+
+Of a view an earlier version becomes the current one. VERSION can also be the id of a version in its
+metadata. If the view has changed since the question, nothing is done.
 ` + versionsText + namesText,
 		},
 	}
@@ -424,6 +445,9 @@ func validateDemo(c Config, faults *usageError) {
 
 func validateShow(c Config, faults *usageError) {
 	validateStopped(c, faults)
+	if part := c.People.Part; (part == PartFiles || part == PartPartitions) && c.People.Version != "" {
+		faults.addf("show: %s are of the present version, without --at", part)
+	}
 	if part := c.People.Part; part != "" && !slices.Contains(Parts(), part) {
 		faults.addf("show: %q is not one of %s%s", part, strings.Join(Parts(), ", "), didYouMean("", part, Parts()))
 	}

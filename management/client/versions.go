@@ -2,14 +2,16 @@ package client
 
 import "encoding/json"
 
-// TableVersion is a version of a table.
+// TableVersion is a version of a table or view.
 type TableVersion struct {
 	MetadataLocation string `json:"metadata-location"`
-	TimestampMS      int64  `json:"timestamp-ms"` // since 1970
+	// TimestampMS is when the version was made, and of a view when the version of its SQL was. It
+	// is in milliseconds since 1970.
+	TimestampMS int64 `json:"timestamp-ms"`
 }
 
-// TableDifference is what differs between two versions of a table. Members that do not differ are
-// absent. A pair has the value of the first version, and that of the second.
+// TableDifference is what differs between two versions of a table or view. Members that do not
+// differ are absent. A pair has the value of the first version, and that of the second.
 type TableDifference struct {
 	From          TableVersion       `json:"from"`
 	To            TableVersion       `json:"to"`
@@ -22,6 +24,10 @@ type TableDifference struct {
 	Refs          *RefsDifference    `json:"refs,omitempty"`
 	Snapshots     *SnapshotsAdded    `json:"snapshots,omitempty"`
 	Totals        map[string][]int64 `json:"totals,omitempty"` // -1: unknown
+	// These are of views: the SQL by dialect, and where its names are looked up.
+	SQL              map[string][2]*string `json:"sql,omitempty"`
+	DefaultNamespace *[2][]string          `json:"default-namespace,omitempty"`
+	DefaultCatalog   *[2]string            `json:"default-catalog,omitempty"` // empty if it is not set
 }
 
 // SchemaDifference has the columns that differ.
@@ -91,16 +97,20 @@ const (
 	PartAll  = "all"
 )
 
-// RollbackRequest takes a table back to an earlier state.
+// RollbackRequest takes a table or view back to an earlier state.
 type RollbackRequest struct {
 	To     string   `json:"to"`
-	Ref    string   `json:"ref,omitempty"`
-	Any    bool     `json:"any,omitempty"`
+	Ref    string   `json:"ref,omitempty"` // of a table
+	Any    bool     `json:"any,omitempty"` // of a table
 	Parts  []string `json:"parts,omitempty"`
 	DryRun bool     `json:"dry-run,omitempty"`
+	// PreviousMetadataLocation is the metadata file that the rollback must begin with. Empty: the
+	// present one.
+	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
 }
 
-// RolledBack is the commit that took a table back. Updates is empty if it was in that state.
+// RolledBack is the commit that took a table or view back. Updates is empty if it was in that
+// state.
 type RolledBack struct {
 	Requirements             json.RawMessage `json:"requirements"`
 	Updates                  json.RawMessage `json:"updates"`
