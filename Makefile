@@ -130,7 +130,7 @@ mutants: ## builds maintenance/jobs without each of its checks in turn; the chec
 
 browse-million: ## pages and searches over a million tables, on Pebble and PostgreSQL, within their bounds
 	scripts/packages.sh go postgres
-	go test -v -timeout 1h ./catalog/browse -run TestBrowseMany -tables 1000000 -bounds
+	go test -v -timeout 1h ./catalog/browse -run TestBrowseMany -parallel 1 -tables 1000000 -bounds
 
 random-rows: ## the rows that the management API shows of TABLES=200 random tables, against PyIceberg's
 random-rows: TABLES ?= 200

@@ -131,6 +131,8 @@ func (l *lake) requests(metadataLocation string) (all []request) {
 		"objects?warehouse=w&prefix=" + hiddenWord[:3], "object?warehouse=w&path=a%1Fvisitor",
 		"dropped?warehouse=w&recursive=true", "dropped?warehouse=w&ended=true", "dropped?warehouse=w&namespace=a&ended=true",
 		"dropped?warehouse=w&namespace=a&name=visitor",
+		"metadata?warehouse=w&namespace=a&view=v&version=now~1", "diff?warehouse=w&namespace=a&view=v&from=now~3",
+		"metadata?warehouse=w&namespace=a&table=t&version=now~1", "diff?warehouse=w&namespace=a&table=t&from=now~3",
 	} {
 		all = append(all, request{"GET", "/management/v1/" + path, ""})
 	}

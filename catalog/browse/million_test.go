@@ -51,8 +51,20 @@ func TestBrowseMany(t *testing.T) {
 			searches = append(searches, time.Since(began))
 			testkit.Must(t, err)
 		}
-		page, search := p99(pages), p99(searches)
-		t.Logf("%d tables: index in %s, %d MB; p99 of a page %s, of a search %s", *tablesFlag, made.Round(time.Millisecond), bytes>>20, page, search)
+		page, search := percentile(pages, 99), percentile(searches, 99)
+		began = time.Now()
+		counted, err := w.Browse().Stats(w.ctx, "w", 0)
+		for err == nil && !counted.Complete {
+			counted, err = w.Browse().Stats(w.ctx, "w", time.Hour)
+		}
+		testkit.Must(t, err)
+		namespaces := min(1000, *tablesFlag/10)
+		if tables := int64(*tablesFlag / namespaces * namespaces); counted.Tables != tables || counted.Namespaces != int64(namespaces) || counted.Rows != tables*rowsOfEach {
+			t.Errorf("counted %+v; want %d tables in %d namespaces", counted, tables, namespaces)
+		}
+		t.Logf("%d tables: index in %s, %d MB; p99 of a page %s, of a search %s, medians %s and %s; counted in %s", *tablesFlag,
+			made.Round(time.Millisecond), bytes>>20, page, search, percentile(pages, 50), percentile(searches, 50),
+			time.Since(began).Round(time.Millisecond))
 		limit := 50 * time.Millisecond
 		if fmt.Sprintf("%T", store) == "*postgres.Store" {
 			limit *= 2
@@ -63,7 +75,10 @@ func TestBrowseMany(t *testing.T) {
 	})
 }
 
-// fill writes tables as records, without files.
+// rowsOfEach is how many rows each table has that fill writes.
+const rowsOfEach = 50_000_000
+
+// fill writes tables as records, without files. Each record is as large as after a commit of Spark.
 func (w *world) fill(store registry.Store, tables int) {
 	w.t.Helper()
 	warehouse := registry.ID{}
@@ -94,10 +109,15 @@ func (w *world) fill(store registry.Store, tables int) {
 			testkit.Must(w.t, err)
 			table := fmt.Sprintf("orders_daily_%d_%d", j, i)
 			put(registry.EntryKey(id, table), registry.StateTable, registry.Entry{Pointer: pointer, Shard: registry.Shard(table)})
-			put(registry.PointerKey(pointer), registry.StateLive, registry.Pointer{
+			value := registry.Pointer{
 				ID: pointer, Warehouse: "w", Namespace: moorage.Namespace{name}, Name: table, NamespaceID: id, TableUUID: pointer.String(),
 				MetadataLocation: "s3://lake/warehouse/" + name + "/" + table + "/metadata/00001-0190f3a0-1234-7abc-8def-0123456789ab.metadata.json",
+			}
+			value.Last = value.Written(registry.StateLive, registry.Change{ID: pointer, Principal: "key:etl"}, &registry.Summary{
+				Format: 2, Snapshots: 120, Refs: 1, Columns: 40, At: 1_790_000_000_000, FirstMS: 1_780_000_000_000, Seq: 120, Rows: rowsOfEach,
+				Files: 812, Deletes: 3, Bytes: 81 << 30, Snapshot: 7_841_234_567_890_123_456, Operation: "append", Engine: "spark 3.5.6",
 			})
+			put(registry.PointerKey(pointer), registry.StateLive, value)
 		}
 	}
 	_, err = store.Apply(w.ctx, registry.Batch{Writes: writes})
@@ -111,7 +131,8 @@ func heapNow() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-func p99(times []time.Duration) time.Duration {
+// percentile returns the time within which a percentage of times lies. It sorts times.
+func percentile(times []time.Duration, percentage int) time.Duration {
 	slices.Sort(times)
-	return times[len(times)*99/100].Round(10 * time.Microsecond)
+	return times[len(times)*percentage/100].Round(10 * time.Microsecond)
 }

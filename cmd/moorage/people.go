@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -297,14 +298,7 @@ func (p *person) warehouseOf(n cli.Name) string {
 // kinds are the kinds that it may have; all if there are none.
 func (p *person) find(ctx context.Context, n cli.Name, kinds ...string) (object, error) {
 	o := object{warehouse: p.warehouseOf(n), namespace: n.Levels}
-	isWanted := func(kind string) bool {
-		for _, each := range kinds {
-			if each == kind {
-				return true
-			}
-		}
-		return len(kinds) == 0
-	}
+	isWanted := func(kind string) bool { return len(kinds) == 0 || slices.Contains(kinds, kind) }
 	if n.IsAll {
 		return o, cli.Usage("a single slash means all warehouses, and this command takes one object")
 	}
@@ -359,6 +353,12 @@ const closeMax = 3
 
 // missing returns the error for a name that means nothing, with similar names.
 func (p *person) missing(ctx context.Context, n cli.Name, kinds []string) error {
+	name := moorage.PersonLevels(n.Levels...)
+	// The server may have an object with this name and another kind.
+	other, err := p.rowOf(ctx, object{warehouse: p.warehouseOf(n), namespace: n.Levels})
+	if err == nil && len(kinds) > 0 && !slices.Contains(kinds, other.Kind) {
+		return cli.No("%s is a %s; this command takes a %s", name, other.Kind, strings.Join(kinds, " or a "))
+	}
 	if n.IsNamespace || len(n.Levels) == 1 {
 		kinds = []string{kindNamespace}
 	}
@@ -366,7 +366,7 @@ func (p *person) missing(ctx context.Context, n cli.Name, kinds []string) error 
 	if len(kinds) == 1 || len(kinds) == 2 {
 		what = strings.ToUpper(kinds[0][:1]) + strings.Join(kinds, " or ")[1:]
 	}
-	text := fmt.Sprintf("%s does not exist: %s", what, moorage.PersonLevels(n.Levels...))
+	text := fmt.Sprintf("%s does not exist: %s", what, name)
 	last := len(n.Levels) - 1
 	var near []string
 	for _, each := range p.children(ctx, p.warehouseOf(n), n.Levels[:last]) {

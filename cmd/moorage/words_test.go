@@ -65,7 +65,9 @@ func TestWordsOfCommands(t *testing.T) {
 	for line, want := range map[string]string{
 		"ls lake/":                     "Warehouse does not exist: lake. There are: default. Make one: moorage warehouse create lake --location URI",
 		"show harbour.shipz":           "Table, view or namespace does not exist: harbour.shipz. Close: harbour.ships",
-		"rollback harbour.shipz now~1": "Table does not exist: harbour.shipz. Close: harbour.ships",
+		"rollback harbour.shipz now~1": "Table or view does not exist: harbour.shipz. Close: harbour.ships",
+		"tag harbour.arrivals eod":     "harbour.arrivals is a view; this command takes a table",
+		"rollback harbour now~1":       "harbour is a namespace; this command takes a table or a view",
 		"ls harbor":                    "Namespace does not exist: harbor. Close: harbour",
 		"show lake/harbour.ships":      "Warehouse does not exist: lake. There are: default.",
 	} {
