@@ -250,6 +250,8 @@ func goldenPages() map[string]*page {
 			Runs: []client.MaintenanceRun{{Kind: "snapshots", Outcome: "done", Began: now, Ended: now.Add(time.Second), Files: 3, Error: hostile,
 				Kept: []client.MaintenanceKept{{Reason: "outside", Files: 2}}}},
 		}}.node()),
+		"metadata": head(ships).page(placeMetadata, metadataPage{tableHead: head(ships), version: hostile, location: "s3://lake/" + hostile,
+			raw: json.RawMessage(`{"format-version":2,"properties":{"a":"<b>"},"refs":{}}`), log: []metadataFile{{File: "s3://lake/m/" + hostile}}}.node()),
 		"maintenance-preview": head(ships).page(placeMaintain, maintenancePage{tableHead: head(ships),
 			preview: &preview{kind: "snapshots", plan: &client.MaintenancePlan{
 				Held: hostile, Blocked: hostile, Refs: []string{hostile}, Files: 12, Manifests: 3, Sample: []string{"s3://lake/" + hostile},

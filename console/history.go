@@ -269,11 +269,16 @@ func (m diffPage) node() g.Node {
 		return append(body, empty("These versions do not differ in anything that the table has.", shellLine{}))
 	}
 	for _, part := range parts {
-		body = append(body, panel(part.title, h.Ul(h.Class("diff"), g.Map(part.lines, func(line diffLine) g.Node {
-			return h.Li(h.Class(line.class()), h.Span(h.Class("sign"), g.Text(line.sign)), line.node)
-		}))))
+		body = append(body, panel(part.title, diffLines(part.lines)))
 	}
 	return body
+}
+
+// diffLines returns lines that differ as a list.
+func diffLines(lines []diffLine) g.Node {
+	return h.Ul(h.Class("diff"), g.Map(lines, func(line diffLine) g.Node {
+		return h.Li(h.Class(line.class()), h.Span(h.Class("sign"), g.Text(line.sign)), line.node)
+	}))
 }
 
 // difference is a part of a table that differs.
@@ -282,7 +287,7 @@ type difference struct {
 	lines []diffLine
 }
 
-// diffLine is one thing that differs. The sign is + − or ~.
+// diffLine is one thing that differs. The sign is + − or ~, and empty for a line that both have.
 type diffLine struct {
 	sign string
 	node g.Node
@@ -295,6 +300,8 @@ func (l diffLine) class() string {
 		return "plus"
 	case "−":
 		return "minus"
+	case "":
+		return "same"
 	}
 	return "changed"
 }

@@ -102,7 +102,8 @@ func (f frame) document(p *page) g.Node {
 					g.If(f.isDone, h.P(h.Class("done"), h.Role("status"), g.Text("Done. The log of changes has it."))),
 					p.trail(), p.body),
 			),
-			h.Footer(g.Text("Moorage "+f.version+" · "), g.Text("press "), h.Kbd(g.Text("?")), g.Text(" for keys")),
+			h.Footer(g.Text("Moorage "+f.version),
+				h.Span(h.Class("keys"), g.Text(" · press "), h.Kbd(g.Text("?")), g.Text(" for keys"))),
 		),
 	))
 }

@@ -90,7 +90,7 @@ func (p *preview) node() g.Node {
 	default:
 		say("%s are there to be compacted, which is too few for a job.", moorage.Counted(int(p.compact.Files), "file"))
 	}
-	return panel("What "+p.kind+" would do now",
+	return panel("Preview of "+p.kind,
 		h.Ul(h.Class("says"), g.Map(says, func(each g.Node) g.Node { return h.Li(each) })), more)
 }
 
@@ -123,7 +123,9 @@ func (p *preview) says(say func(format string, values ...any)) {
 	for _, kept := range plan.Kept {
 		say("%s would stay: %s.", moorage.Counted(int(kept.Files), "file"), kept.Reason)
 	}
-	say("To find them the job reads %s.", moorage.Counted(int(plan.Manifests), "manifest"))
+	if plan.Manifests > 0 {
+		say("To find them the job reads %s.", moorage.Counted(int(plan.Manifests), "manifest"))
+	}
 }
 
 // files returns which snapshots stay and why, and the first files that would go.

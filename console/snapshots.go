@@ -38,7 +38,9 @@ func loadSnapshots(ctx context.Context, v *visit) (*page, error) {
 	if model.document, err = loadDocument(ctx, v, head.object, "now"); err != nil {
 		return nil, err
 	}
-	if id, err := strconv.ParseInt(v.text("snapshot"), 10, 64); err == nil {
+	if named, isRef := model.document.Refs[v.text("snapshot")]; isRef {
+		model.chosen = model.document.snapshot(named.Snapshot)
+	} else if id, err := strconv.ParseInt(v.text("snapshot"), 10, 64); err == nil {
 		model.chosen = model.document.snapshot(id)
 	}
 	model.from, _ = strconv.Atoi(v.text("from"))

@@ -15,6 +15,7 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"moorage"
+	"moorage/internal/term"
 	"moorage/management/client"
 )
 
@@ -371,8 +372,8 @@ type metadataPage struct {
 	tableHead
 	version  string
 	location string
-	text     string
-	cut      bool
+	raw      json.RawMessage
+	words    string         // that the shown parts have; empty: everything is shown
 	log      []metadataFile // the versions before
 }
 
@@ -382,21 +383,19 @@ func loadMetadata(ctx context.Context, v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := metadataPage{tableHead: head, version: v.text("version")}
+	model := metadataPage{tableHead: head, version: v.text("version"), words: v.text("find")}
 	if model.version == "" {
 		model.version = "now"
 	}
 	query := head.object.Query()
 	query.Set("version", model.version)
-	var raw json.RawMessage
 	asked := client.Request{Method: http.MethodGet, Path: "/metadata", Query: query, Tag: &model.location}
-	if err := v.api.Do(ctx, asked, &raw); err != nil {
+	if err := v.api.Do(ctx, asked, &model.raw); err != nil {
 		return nil, err
 	}
 	model.location = strings.Trim(model.location, `"`)
-	model.text, model.cut = pretty(raw)
 	var d document
-	if json.Unmarshal(raw, &d) == nil {
+	if json.Unmarshal(model.raw, &d) == nil {
 		model.log = d.Log
 	}
 	return head.page(placeMetadata, model.node()), nil
@@ -408,15 +407,17 @@ func (m metadataPage) node() g.Node {
 	return g.Group{
 		h.Div(h.Class("tools"), ask(to(placeMetadata, m.object),
 			h.Label(h.For("version"), g.Text("Version ")),
-			h.Input(h.ID("version"), h.Name("version"), h.Value(m.version), h.Aria("describedby", "version-help")),
+			h.Input(h.ID("version"), h.Name("version"), h.Value(term.Clean(m.version)),
+				h.Aria("describedby", "version-help")),
+			h.Label(g.Text("with "), h.Input(h.Type("search"), h.Name("find"), h.Value(term.Clean(m.words)),
+				h.Placeholder("a name or a value"))),
 			h.Button(g.Text("Show"))),
 			link(download, h.Class("button"), h.Download(""), g.Text("Download"))),
 		h.P(h.ID("version-help"), h.Class("faint"),
 			g.Text("A version is now, now~2 (two versions before), 2h (as of two hours ago), a time, "+
 				"or the name of a metadata file.")),
-		h.P(copied(m.location)),
-		h.Div(h.ID("json"), h.Data("json", ""), listingOf(m.text)),
-		g.If(m.cut, h.P(h.Class("faint"), g.Text("The rest of the file is left out here: download it."))),
+		g.If(m.location != "", h.P(copied(m.location))),
+		h.Div(h.ID("json"), jsonShown(m.raw, m.words)),
 		m.versions(),
 	}
 }

@@ -106,7 +106,7 @@ func (m viewPage) node() g.Node {
 		h.Div(h.Class("split"),
 			h.Div(
 				g.Map(now.Representations, func(r representation) g.Node {
-					return panel("SQL for "+r.Dialect, listingOf(r.SQL))
+					return panel("SQL for "+r.Dialect, h.Div(h.Class("sql"), listingOf(r.SQL)))
 				}),
 				m.columns(), m.versions(),
 				g.Iff(len(m.events) > 0, func() g.Node { return panel("Last changes", eventGrid(m.now, m.events)) }),
@@ -131,14 +131,16 @@ func (m viewPage) columns() g.Node {
 	return panel(countedWord(len(m.details.Columns), "column"), list.node())
 }
 
-// versions returns the versions of the view, the newest first, with the SQL of each.
+// versions returns the versions of the view, the newest first, with the SQL of each, and what it
+// changed.
 func (m viewPage) versions() g.Node {
-	if len(m.document.Versions) < 2 {
+	all := m.document.Versions
+	if len(all) < 2 {
 		return nil
 	}
 	var items g.Group
-	for i := len(m.document.Versions) - 1; i >= 0; i-- {
-		each := m.document.Versions[i]
+	for i := len(all) - 1; i >= 0 && len(items) < versionsShown; i-- {
+		each := all[i]
 		at := time.UnixMilli(each.MS)
 		items = append(items, h.Details(
 			h.Summary(g.Textf("Version %d, ", each.ID), ago(m.now, at),
@@ -146,8 +148,22 @@ func (m viewPage) versions() g.Node {
 				g.If(each.Summary["engine-name"] != "",
 					h.Span(h.Class("faint"), text(" "+each.Summary["engine-name"])))),
 			g.Map(each.Representations, func(r representation) g.Node {
-				return g.Group{h.P(h.Class("faint"), text(r.Dialect)), listingOf(r.SQL)}
+				changed := g.Node(nil)
+				if i > 0 {
+					changed = diffList(textDiff(all[i-1].sql(r.Dialect), r.SQL))
+				}
+				return g.Group{h.P(h.Class("faint"), text(r.Dialect)), h.Div(h.Class("sql"), listingOf(r.SQL)), changed}
 			})))
 	}
 	return panel("Versions", h.Div(h.Class("recipes"), items))
+}
+
+// sql returns the SQL of a version in a dialect; empty if it has none.
+func (v viewVersion) sql(dialect string) string {
+	for _, r := range v.Representations {
+		if r.Dialect == dialect {
+			return r.SQL
+		}
+	}
+	return ""
 }

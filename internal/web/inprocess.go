@@ -49,6 +49,12 @@ func (p InProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if answer.isTooLong && r.Method == http.MethodGet {
 		answer.refuse()
 	}
+	for name, values := range answer.header { // as a client gets them from a connection
+		if canonical := http.CanonicalHeaderKey(name); canonical != name {
+			delete(answer.header, name)
+			answer.header[canonical] = values
+		}
+	}
 	body := keptBody{&answer.body, answer.release}
 	if p.Keep != nil && len(answer.releases) > 0 {
 		p.Keep(answer.release)

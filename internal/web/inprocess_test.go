@@ -91,3 +91,17 @@ func TestInProcessBound(t *testing.T) {
 		}
 	}
 }
+
+// TestInProcessHeaders finds headers as a client over a connection does, however a handler spells
+// their names.
+func TestInProcessHeaders(t *testing.T) {
+	t.Parallel()
+	api := web.InProcess{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["ETag"] = []string{"7"}
+	})}
+	answer, err := api.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
+	if err != nil || answer.Header.Get("ETag") != "7" {
+		t.Errorf("got %v, %v", answer.Header, err)
+	}
+	_ = answer.Body.Close()
+}

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """Walks every page of the console of `moorage demo` with a headless Chromium, and takes screenshots.
 
-    python3 interop/console/walk.py [--server bin/moorage] [--widths 1280] [--screens .cache/screens]
+    python3 interop/console/walk.py [--server bin/moorage] [--widths 1280] [--scripts on] [--screens .cache/screens]
 
 Every page must open without an error in its console, without a report of the content security policy, without
-horizontal scrolling, and without a violation that axe-core finds (interop/setup.sh axe), in both themes. Then the script
-does what people do: it drops a table and brings it back, rolls a table back, makes a tag, and finds a name by keyboard.
+horizontal scrolling, and without a violation that axe-core finds (interop/setup.sh axe), in both themes, with scripts and
+with --scripts on off also without them. Then the script does what people do: it drops a table and brings it back, and rolls
+a table back. By keyboard alone it finds a table and makes a tag.
 """
 
 import argparse
 import base64
 import itertools
-import json
-import os
 import pathlib
 import re
 import subprocess
@@ -41,6 +40,9 @@ PAGES = {
     "rollback": f"/table/rollback?{OF}&table=ships&to=now~3",
     "snapshots": f"/table/snapshots?{OF}&table=voyages",
     "maintenance": f"/table/maintenance?{OF}&table=ships",
+    "preview": f"/table/maintenance?{OF}&table=ships&preview=snapshots",
+    "pause": f"/maintenance/change?{OF}&table=ships&change=pause",
+    "snapshot": f"/table/snapshots?{OF}&table=voyages&snapshot=main",
     "table-access": f"/grants?{OF}&table=ships",
     "metadata": f"/table/metadata?{OF}&table=ships",
     "view": f"/view?{OF}&view=busiest",
@@ -57,12 +59,15 @@ PAGES = {
 def walk(browser, uri, args, axe):
     """Opens every page in both themes at each width. Returns the faults."""
     faults = []
-    for width, theme in itertools.product(args.widths, ("light", "dark")):
+    for scripts, width, theme in itertools.product(args.scripts, args.widths, ("light", "dark")):
         browser.send("Emulation.setDeviceMetricsOverride", width=width, height=1000, deviceScaleFactor=1, mobile=False)
         browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
         for name, path in PAGES.items():
-            at = f"{name} at {width} px, {theme}"
+            at = f"{name} at {width} px, {theme}, scripts {scripts}"
+            browser.send("Emulation.setScriptExecutionDisabled", value=scripts == "off")
             faults += [f"{at}: {fault}" for fault in browser.open(f"{uri}/console{path}")]
+            # The page was made without scripts if they are off. From here on, the walk uses them.
+            browser.send("Emulation.setScriptExecutionDisabled", value=False)
             if browser.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 faults.append(f"{at}: it scrolls sideways")
             if axe:
@@ -70,7 +75,8 @@ def walk(browser, uri, args, axe):
                 found = browser.evaluate("axe.run().then((r) => r.violations.map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 200)}`))")
                 faults += [f"{at}: axe {each}" for each in found]
             image = browser.send("Page.captureScreenshot", captureBeyondViewport=name == "table")["data"]
-            (args.screens / f"{name}-{theme}-{width}.png").write_bytes(base64.b64decode(image))
+            without = "" if scripts == "on" else "-without-script"
+            (args.screens / f"{name}-{theme}-{width}{without}.png").write_bytes(base64.b64decode(image))
     return faults
 
 
@@ -91,28 +97,34 @@ def tasks(browser, uri):
     browser.open(f"{uri}/console/table/history?{OF}&table=ships")
     browser.click("tbody tr:nth-child(2) a[href*='rollback']")
     browser.click("button.primary")
-    assert "move main" in browser.evaluate("document.querySelector('tbody tr').innerText"), "the rollback is not in the history"
+    assert "rollback" in browser.evaluate("document.querySelector('tbody tr').innerText"), "the rollback is not in the history"
 
+    by_keyboard(browser, uri)
+    assert not browser.complaints(), "the tasks have errors"
+
+
+def by_keyboard(browser, uri):
+    """Finds a table and makes a tag, with keys alone."""
     browser.open(f"{uri}/console")
-    for key in "/":
-        browser.press(key)
-    for letter in "ships":
-        browser.press(letter)
+    browser.press("/")
+    browser.type("ships")
     for _ in range(100):
         if browser.evaluate("document.querySelector('dialog #found li')?.innerText.includes('ships') ?? false"):
             break
         time.sleep(0.05)
-    browser.evaluate("window.isFormer = true")
-    browser.press("Enter", "\r")
-    browser.wait_next("Enter")
+    browser.enter()
     assert browser.evaluate("document.querySelector('h1').innerText") == "ships", "the keyboard does not find the table"
-    browser.open(f"{uri}/console/table/snapshots?{OF}&table=ships")
-    browser.click("tbody tr:last-child a")
-    browser.evaluate("document.querySelector('input[name=ref]').value = 'walked'")
-    browser.click("form[action$='/table/ref'] button")
-    browser.click("button.primary")
-    assert "walked" in browser.evaluate("document.querySelector('main').innerText"), "the tag is missing"
-    assert not browser.complaints(), "the tasks have errors"
+    browser.tab_to("Snapshots")
+    browser.enter()
+    newest = browser.evaluate("document.querySelector('.graph tbody a').innerText")
+    browser.tab_to(newest)
+    browser.enter()
+    browser.tab_to("Name of the ref")
+    browser.type("walked")
+    browser.enter()
+    browser.tab_to("Make tag walked")
+    browser.enter()
+    assert "tag walked" in browser.evaluate("document.querySelector('.graph').innerText"), "the tag is missing"
 
 
 def main():
@@ -120,6 +132,7 @@ def main():
     parser.add_argument("--server", default=str(ROOT / "bin/moorage"))
     parser.add_argument("--chromium", default="chromium")
     parser.add_argument("--widths", type=int, nargs="+", default=[1280])
+    parser.add_argument("--scripts", choices=["on", "off"], nargs="+", default=["on"], help="walk with scripts, without, or both")
     parser.add_argument("--screens", type=pathlib.Path, default=ROOT / ".cache/screens")
     parser.add_argument("--without-axe", action="store_true", help="do not look for violations with axe-core")
     args = parser.parse_args()

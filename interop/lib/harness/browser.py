@@ -9,6 +9,12 @@ import tempfile
 import time
 
 
+# Codes of keys.
+TAB, ENTER = 9, 13
+# More elements than a page of the walk has.
+TABS_MAX = 200
+
+
 class Browser:
     """A headless Chromium with one page, driven through pipes: file 3 takes commands, and file 4 gives answers."""
 
@@ -118,9 +124,30 @@ class Browser:
             time.sleep(0.05)
         raise RuntimeError(f"{what} leads nowhere")
 
-    def press(self, key, text=""):
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=text or (key if len(key) == 1 else ""))
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+    def press(self, key, text="", code=0):
+        """Presses a key. Keys that write nothing have a code, by which the browser knows them."""
+        written = text or (key if len(key) == 1 else "")
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=written, windowsVirtualKeyCode=code)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    def type(self, words):
+        for letter in words:
+            self.press(letter)
+
+    def enter(self):
+        """Presses Enter, and waits for the page that it leads to."""
+        self.evaluate("window.isFormer = true")
+        self.press("Enter", "\r", ENTER)
+        self.wait_next("Enter")
+
+    def tab_to(self, words):
+        """Presses Tab until the element with these words, or this label, has the focus, which must be seen."""
+        for _ in range(TABS_MAX):
+            self.press("Tab", code=TAB)
+            if self.evaluate("(document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText).trim()") == words:
+                assert self.evaluate("getComputedStyle(document.activeElement).outlineStyle !== 'none'"), f"the focus on {words} is not seen"
+                return
+        raise RuntimeError(f"Tab does not lead to {words}")
 
     def close(self):
         self.process.terminate()
