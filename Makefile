@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check browse-million quick crash-all lint build release image interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows
+.PHONY: help check browse-million quick crash-all lint build release image packages release-check interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -35,6 +35,19 @@ image: ARCH ?= amd64
 image:
 	scripts/packages.sh image
 	scripts/image.py --arch $(ARCH)
+
+packages: ## packages for Debian and for RPM, for ARCH=amd64|arm64, and the list of their modules, in bin
+packages: ARCH ?= amd64
+packages:
+	scripts/packages.sh python
+	interop/setup.sh nfpm cyclonedx
+	scripts/package.py --arch $(ARCH)
+	$(MAKE) release
+	scripts/sbom.sh bin/moorage bin/moorage.cdx.json
+
+release-check: ## goreleaser checks its configuration; its build takes ten minutes of a processor
+	interop/setup.sh goreleaser
+	.cache/interop/goreleaser/bin/goreleaser check
 
 release: ## the static binary as it is released, as bin/moorage
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/moorage ./cmd/moorage

@@ -26,7 +26,7 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules build go plain processes spark cases make_cluster console image chart rck pyiceberg trino flink duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules build go plain processes spark cases make_cluster console image chart package rck pyiceberg trino flink duckdb cluster cluster_s3)
 # Spark takes as long as all steps behind it, and mostly one processor: they run beside it.
 readonly beside=spark
 readonly quick_steps=(format vet lint rules build unraced rck pyiceberg duckdb)
@@ -120,6 +120,9 @@ step_console() {
 
 # The image, made without Docker: what is in it runs as its user.
 step_image() { interop/box/image.py; }
+
+# The packages: Debian's is installed in a copy of this machine, and its server runs as its unit says.
+step_package() { interop/box/package.py; }
 
 # The chart, by Helm.
 step_chart() { interop/box/chart.py; }
@@ -229,7 +232,7 @@ for name in "${selected[@]}"; do
     cases | pyiceberg | duckdb) packages+=(python) ;;
     make_cluster) packages+=(go python postgres) ;;
     console) packages+=(python node chromium) ;;
-    image) packages+=(go image) ;;
+    image | package) packages+=(go image) ;;
     chart) packages+=(python) ;;
     rck | spark | trino | flink) packages+=(python java) ;;
     cluster | cluster_s3) packages+=(python postgres) ;;
@@ -257,6 +260,8 @@ for name in "${selected[@]}"; do
   case $name in
     rck) parts+=(rck) ;;
     console) parts+=(axe python) ;;
+    chart) parts+=(helm) ;;
+    package) parts+=(nfpm cyclonedx) ;;
     cases | make_cluster | pyiceberg | duckdb | cluster | cluster_s3) parts+=(python) ;;
     spark) parts+=(python spark spark-s3) ;;
     trino) parts+=(python trino) ;;
@@ -269,7 +274,7 @@ if [[ ${#parts[@]} -gt 0 ]]; then
 fi
 
 for name in "${selected[@]}"; do
-  case $name in processes | cases | make_cluster | console | chart | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
+  case $name in processes | cases | make_cluster | console | chart | package | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
   start_step "$name"
   [[ $name == "$beside" ]] || end_step "$name"
   # Suites that run the server take this one. Otherwise each of them links one, or several.

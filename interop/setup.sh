@@ -31,6 +31,8 @@
 # nfpm    what makes Debian's and RPM's packages: built likewise
 # cyclonedx
 #         what lists the modules in the binary: built likewise
+# goreleaser
+#         what makes releases: built likewise, in ten minutes of a processor, for make release-check only
 # rust    the program of rust/, built from source by the hashes of rust/Cargo.lock, 840 MB, in six minutes of
 #         a processor, for the full forms only
 #
@@ -164,6 +166,7 @@ for part in "${parts[@]}"; do
     gcs) gobuilt gcs github.com/fsouza/fake-gcs-server v1.56.1 ;;
     helm) gobuilt helm helm.sh/helm/v3/cmd/helm v3.22.0 ;;
     nfpm) gobuilt nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm v2.45.2 ;;
+    goreleaser) gobuilt goreleaser github.com/goreleaser/goreleaser/v2 v2.15.1 ;;
     cyclonedx) gobuilt cyclonedx github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod v1.10.0 ;;
     azurite) npm_packages azurite azurite ;;
     axe) npm_packages axe console/axe ;;

@@ -10,7 +10,7 @@
 # proxy     PgBouncer
 # node      npm, for the emulator of Azure Storage and for checks of the console
 # chromium  the browser that walks through the console
-# image     Python, and the certificates of authorities, for the image
+# image     Python, the certificates of authorities, and systemd's programs, for the image and the packages
 #
 # Nothing is installed where the commands are there already, however they came. Needs root
 # or sudo to install; without, it names what is missing and exits 2.
@@ -63,6 +63,7 @@ for part in "${parts[@]}"; do
       have python3 || want python3
       [[ -s /etc/ssl/certs/ca-certificates.crt ]] || want ca-certificates
       have curl || want curl # docs/guide/curl.md
+      have systemd-analyze || want systemd # of the unit in the packages
       ;;
     chromium) have chromium || want chromium ;;
     *)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -230,5 +231,36 @@ func TestChart(t *testing.T) {
 				t.Errorf("the image is %s, and this is %s", server.Image, release)
 			}
 		})
+	}
+}
+
+// TestUnit: the settings of the packages are valid, and fit the unit.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	unit, err := os.ReadFile("../../deploy/systemd/moorage.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make(map[string]string)
+	for line := range strings.Lines(string(unit)) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), "="); found {
+			values[name] = value
+		}
+	}
+	const start = "/usr/bin/moorage serve --config /etc/moorage/moorage.yaml"
+	if values["ExecStart"] != start {
+		t.Errorf("the unit starts %s", values["ExecStart"])
+	}
+	got := settingsOf(t, []string{"serve", "--config", "../../deploy/packages/moorage.yaml"}, nil)
+	if got.Data != "/var/lib/"+values["StateDirectory"] || got.Data != values["RequiresMountsFor"] {
+		t.Errorf("the data is in %s, and the unit has %s", got.Data, values["StateDirectory"])
+	}
+	stop, err := time.ParseDuration(values["TimeoutStopSec"] + "s")
+	if err != nil || stop <= got.ShutdownTimeout {
+		t.Errorf("the unit gives the server %s to stop, and it takes %s", stop, got.ShutdownTimeout)
+	}
+	probe := strings.Fields(strings.Split(values["ExecStartPost"], "/usr/bin/moorage ")[1])
+	if probe[0] != "healthcheck" || strings.TrimSuffix(probe[2], ";") != "/etc/moorage/moorage.yaml" {
+		t.Errorf("the unit waits with %s", values["ExecStartPost"])
 	}
 }
