@@ -11,6 +11,7 @@ const (
 	requestIDKey contextKey = iota
 	arrivalKey
 	callerKey
+	traceIDKey
 )
 
 // WithRequestID returns a context with the id of its request.
@@ -21,6 +22,18 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 // RequestID returns the id of the request of ctx, or "" if ctx has no id.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
+	return id
+}
+
+// WithTraceID returns a context with the id of the trace that its request belongs to.
+func WithTraceID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, traceIDKey, id)
+}
+
+// TraceID returns the id of the trace of ctx: 32 hexadecimal digits, or "" if its request is not
+// traced.
+func TraceID(ctx context.Context) string {
+	id, _ := ctx.Value(traceIDKey).(string)
 	return id
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/internal/trace"
 )
 
 // Bounds of forwarding.
@@ -256,6 +257,7 @@ func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit,
 	header.Set(headerForwarded, r.config.Address)
 	header.Set(headerCaller, caller)
 	header.Set(headerRequestID, moorage.RequestID(ctx))
+	trace.Inject(ctx, header)
 	if key != "" {
 		header.Set(headerKey, key)
 	}

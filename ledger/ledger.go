@@ -120,7 +120,8 @@ func (l *Ledger) NewChange(ctx context.Context, caller moorage.Caller, operation
 	}
 	return registry.Change{
 		ID: id, Operation: operation, Ident: ident,
-		Principal: caller.Name, Client: caller.Client, RequestID: moorage.RequestID(ctx), Time: l.now(),
+		Principal: caller.Name, Client: caller.Client, RequestID: moorage.RequestID(ctx),
+		TraceID: moorage.TraceID(ctx), Time: l.now(),
 	}, nil
 }
 

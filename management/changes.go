@@ -139,12 +139,13 @@ func eventOf(e history.Event) client.Event {
 	event := client.Event{
 		ID: e.ID, Position: e.Position, Time: e.Time, Operation: e.Operation, Count: e.Count, Kind: e.Kind,
 		Warehouse: e.Ident.Warehouse, Namespace: e.Ident.Namespace, Name: e.Ident.Name, UUID: e.UUID,
-		Caller: e.Caller, Client: e.Client, RequestID: e.RequestID, Verb: e.Verb,
+		Caller: e.Caller, Client: e.Client, RequestID: e.RequestID, TraceID: e.TraceID, Verb: e.Verb,
 		MetadataLocation: e.MetadataLocation, PreviousMetadataLocation: e.PreviousMetadataLocation,
 		Purge: e.Purge, Actions: e.Actions, Summary: eventSummaryOf(e.Summary), Version: e.Version,
 		Members: each(e.Members, func(m registry.Member) client.EventMember {
 			return client.EventMember{
-				Caller: m.Principal, Client: m.Client, RequestID: m.RequestID, Time: m.Time, Snapshot: m.Snapshot,
+				Caller: m.Principal, Client: m.Client, RequestID: m.RequestID, TraceID: m.TraceID,
+				Time: m.Time, Snapshot: m.Snapshot,
 			}
 		}),
 	}

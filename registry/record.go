@@ -322,7 +322,8 @@ type Change struct {
 	Ident     moorage.Identifier `json:"identifier"` // Name is empty for a namespace
 	Principal string             `json:"principal"`
 	RequestID string             `json:"request-id,omitempty"`
-	Client    string             `json:"client,omitempty"` // program of the caller; see moorage.Caller
+	TraceID   string             `json:"trace-id,omitempty"` // of the request's trace; see moorage.TraceID
+	Client    string             `json:"client,omitempty"`   // program of the caller; see moorage.Caller
 	Time      time.Time          `json:"time"`
 	// Group has the requests that the change carried out together, in their order. It is nil for a
 	// single request.
@@ -338,6 +339,7 @@ type Member struct {
 	Operation string    `json:"operation"`
 	Principal string    `json:"principal"`
 	RequestID string    `json:"request-id,omitempty"`
+	TraceID   string    `json:"trace-id,omitempty"`
 	Client    string    `json:"client,omitempty"`
 	Time      time.Time `json:"time"`               // when the request came
 	Snapshot  int64     `json:"snapshot,omitempty"` // snapshot id that it added, or zero

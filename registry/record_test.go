@@ -114,6 +114,13 @@ func goldenValues() map[string][2]registry.Value {
 				MetadataLocation: "file:///2", PreviousMetadataLocation: "file:///1",
 			}},
 		}, registry.Change{}},
+		"change-trace": {registry.Change{
+			ID: someID, Operation: "commit", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+			Principal: "ann", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", Time: someTime,
+			Group: []registry.Member{
+				{Operation: "commit", Principal: "ann", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", Time: someTime},
+			},
+		}, registry.Change{}},
 		"change-before": {registry.Change{
 			ID: someID, Operation: "drop-table", Principal: "ann", Time: someTime,
 			Items: []registry.Item{{

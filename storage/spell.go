@@ -25,7 +25,7 @@ type spell struct {
 // record records the result and the duration of a call.
 func (w *watchedWarehouse) record(ctx context.Context, call string, took time.Duration, err error) {
 	outcome := outcomeOf(ctx, took, err)
-	w.watch.config.Ended(w.label, call, outcome, took)
+	w.watch.config.Ended(ctx, w.label, call, outcome, took)
 	if w.name == "" {
 		return
 	}

@@ -55,8 +55,8 @@ func (g callGroup) String() string { return [...]string{"reads", "writes", "cred
 
 // WatchConfig configures a Watch.
 type WatchConfig struct {
-	// Ended is called after each call. It must not block.
-	Ended func(warehouse, call, outcome string, took time.Duration)
+	// Ended is called after each call, with its context. It must not block.
+	Ended func(ctx context.Context, warehouse, call, outcome string, took time.Duration)
 	// Logger receives the lines about failing storages. By default they are not logged.
 	Logger *slog.Logger
 	// Now returns the time. Default time.Now.

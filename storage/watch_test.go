@@ -32,7 +32,7 @@ func TestContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		return storage.NewWatch(storage.WatchConfig{Ended: func(string, string, string, time.Duration) {}}).Files("lake", store), root
+		return storage.NewWatch(storage.WatchConfig{Ended: func(context.Context, string, string, string, time.Duration) {}}).Files("lake", store), root
 	}
 	storagetest.Run(t, open)
 	storagetest.RunBatcher(t, open)
@@ -43,7 +43,7 @@ func TestContract(t *testing.T) {
 // TestPowers: a watched store has the optional interfaces of the store behind it, and no others.
 func TestPowers(t *testing.T) {
 	t.Parallel()
-	watch := storage.NewWatch(storage.WatchConfig{Ended: func(string, string, string, time.Duration) {}})
+	watch := storage.NewWatch(storage.WatchConfig{Ended: func(context.Context, string, string, string, time.Duration) {}})
 	for _, pair := range [][2]storage.Store{
 		{&file.Store{}, watch.Files("lake", &file.Store{})},
 		{&s3.Store{}, watch.Signing("lake", &s3.Store{})},
@@ -95,7 +95,7 @@ func newWorld() *world {
 	w := &world{store: &sick{content: strings.NewReader("all of it")}, now: time.Unix(1e9, 0)}
 	w.watch = storage.NewWatch(storage.WatchConfig{
 		Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Ended: func(warehouse, call, outcome string, _ time.Duration) {
+		Ended: func(_ context.Context, warehouse, call, outcome string, _ time.Duration) {
 			w.ended = append(w.ended, warehouse+" "+call+" "+outcome)
 		},
 	})
@@ -179,7 +179,7 @@ func TestOutcomes(t *testing.T) {
 		began := w.now
 		w.watch = storage.NewWatch(storage.WatchConfig{
 			Now: func() time.Time { now := began; began = began.Add(row.took); return now },
-			Ended: func(warehouse, call, outcome string, _ time.Duration) {
+			Ended: func(_ context.Context, warehouse, call, outcome string, _ time.Duration) {
 				w.ended = append(w.ended, warehouse+" "+call+" "+outcome)
 			},
 		})

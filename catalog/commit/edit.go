@@ -8,6 +8,7 @@ import (
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/internal/trace"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -27,7 +28,9 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 			p.queue.end(mine)
 		}
 	}()
-	found, base, err := p.findTarget(ctx, e)
+	resolving, span := trace.Start(ctx, "resolve")
+	found, base, err := p.findTarget(resolving, e)
+	span.End(err)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -39,7 +42,9 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 		return Outcome{}, err
 	}
 	ground := Ground{Found: found, Base: base, Env: envOf(p.now(), found)}
+	_, span = trace.Start(ctx, "requirements")
 	refusal := e.Edit.Check(base)
+	span.End(refusal)
 	if refusal != nil && !e.moves(ctx, ground) {
 		return Outcome{}, refusal
 	}
@@ -49,11 +54,13 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 			return Outcome{}, refusal
 		}
 		ground = Ground{}
-		base = nil                                                // frees its memory
+		base = nil // frees its memory
+		_, span := trace.Start(ctx, "turn.wait")
 		waiting, stop := context.WithTimeout(ctx, RequestTimeout) // also ends if the client disconnects
 		began := p.now()
 		mine, err = p.queue.take(waiting, found.Pointer.ID, e)
 		stop()
+		span.End(err)
 		e.waited = p.now().Sub(began)
 		if err != nil {
 			return Outcome{}, moorage.E("commit.runEdit", e.Ident.String(), moorage.KindUnavailable, err)
@@ -186,7 +193,9 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 // tryOn makes one attempt on base, the document to which found points. It returns ledger.ErrRetry
 // if nothing but the pointer's version changed during the attempt.
 func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, base documents.Document) error {
-	planned, err := g.plan(ctx, found, base)
+	building, span := trace.Start(ctx, "build")
+	planned, err := g.plan(building, found, base)
+	span.End(err)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 	target := w.Edits[0]
 	e := &edition{work: w, Target: target, pinned: target.Edit.Pins(), member: registry.Member{
 		Operation: string(w.Verb), Principal: w.Caller.Name, RequestID: moorage.RequestID(ctx),
-		Client: w.Caller.Client, Time: now,
+		TraceID: moorage.TraceID(ctx), Client: w.Caller.Client, Time: now,
 	}}
 	if shared, ok := target.Edit.(Shared); ok {
 		e.member.Snapshot = shared.Snapshot()

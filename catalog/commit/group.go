@@ -234,7 +234,7 @@ func (g *group) planTogether(ctx context.Context, ground Ground) (planned *group
 func (p *groupPlan) change(ctx context.Context, l *ledger.Ledger, ident moorage.Identifier) (registry.Change, error) {
 	first := p.carried[0]
 	change, err := first.change(ctx, l, ident)
-	change.RequestID = first.member.RequestID
+	change.RequestID, change.TraceID = first.member.RequestID, first.member.TraceID
 	for _, e := range p.carried {
 		if len(p.carried) > 1 {
 			change.Group = append(change.Group, e.member)

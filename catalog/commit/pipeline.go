@@ -12,6 +12,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
+	"moorage/internal/trace"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -151,6 +152,9 @@ func (p *Pipeline) Waiting(pointer registry.ID) bool { return p.queue.waiting(po
 // KindCommitUnknown: the intent may have been applied. KindUnprocessable if the key was used for
 // another request.
 func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, err error) {
+	ctx, span := trace.Start(ctx, "catalog."+string(intent.Verb))
+	span.On(intent.On...)
+	defer func() { span.End(err) }()
 	w := &work{Intent: intent}
 	w.row, _ = intent.Verb.Row()
 	request := gate.Request{Caller: intent.Caller, Verb: intent.Verb, On: intent.On, Done: w.done}

@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/gate"
+	"moorage/internal/trace"
 	"moorage/locks"
 	"moorage/registry"
 )
@@ -58,7 +59,9 @@ func (p *Pipeline) lock(ctx context.Context, row gate.Row, levels []locks.Level,
 	if row.Patient {
 		options.Timeout = p.lockTimes.NamespaceDrop
 	}
+	_, span := trace.Start(ctx, "lock.acquire")
 	hold, err := p.locks.Acquire(ctx, request(levels, scope), options)
+	span.End(err)
 	switch {
 	case err == nil:
 		return hold, nil

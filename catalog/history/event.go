@@ -29,9 +29,9 @@ type Event struct {
 	Previous *moorage.Identifier
 	ObjectID registry.ID // zero for a principal or a role
 	UUID     string      // of a table or view
-	// Caller, Client and RequestID belong to the request. A commit that shared a version with
-	// others has them in Members too.
-	Caller, Client, RequestID                  string
+	// Caller, Client, RequestID and TraceID belong to the request. A commit that shared a version
+	// with others has them in Members too.
+	Caller, Client, RequestID, TraceID         string
 	MetadataLocation, PreviousMetadataLocation string
 	Purge                                      bool     // the drop asked for a purge
 	Actions                                    []string // as registry.Item.Actions
@@ -223,6 +223,7 @@ func eventsOf(positioned registry.PositionedChange) []Event {
 			ID: idOf(change.ID, i), Time: change.Time, Operation: operationOf(change.Operation, item),
 			Verb: change.Operation, Kind: item.Kind, Ident: item.Ident, Previous: item.Previous, ObjectID: item.ID,
 			UUID: item.UUID, Caller: change.Principal, Client: change.Client, RequestID: change.RequestID,
+			TraceID:          change.TraceID,
 			MetadataLocation: item.MetadataLocation, PreviousMetadataLocation: item.PreviousMetadataLocation,
 			Purge: item.Purge, Actions: item.Actions, Summary: item.Summary, Members: change.Group,
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"moorage/internal/trace"
 	"moorage/locks"
 	"moorage/maintenance/purge"
 	"moorage/metadata"
@@ -31,7 +32,10 @@ func newMetrics() *prometheus.Registry {
 }
 
 // callMetrics measures calls by name and outcome. It is safe for concurrent use.
-type callMetrics struct{ seconds *prometheus.HistogramVec }
+type callMetrics struct {
+	seconds *prometheus.HistogramVec
+	tracer  *trace.Tracer // nil if the calls are in no traces
+}
 
 // begin starts to measure a call. The returned function ends the measurement; err is the call's
 // error.
@@ -49,19 +53,21 @@ func (m callMetrics) observe(call, ended string, took time.Duration) {
 type meteredCall struct {
 	metrics callMetrics
 	call    string
+	span    string // name of its spans
 	done    func() prometheus.Observer
 }
 
 // of returns the meter of call.
 func (m callMetrics) of(call string) meteredCall {
-	return meteredCall{m, call, sync.OnceValue(func() prometheus.Observer {
+	return meteredCall{m, call, "store." + call, sync.OnceValue(func() prometheus.Observer {
 		return m.seconds.WithLabelValues(call, outcome(nil))
 	})}
 }
 
-// ended measures a call that began at began and returned err.
-func (c meteredCall) ended(began time.Time, err error) {
+// ended measures a call that began at began and returned err, and adds it to the trace of ctx.
+func (c meteredCall) ended(ctx context.Context, began time.Time, err error) {
 	took := time.Since(began)
+	c.metrics.tracer.Call(ctx, c.span, outcome(err), took)
 	if err == nil {
 		c.done().Observe(took.Seconds())
 		return
@@ -90,10 +96,10 @@ type meteredStore struct {
 	get, list, listKeys, apply, changes, time meteredCall
 }
 
-// meterStore returns store with its calls measured in metrics.
-func meterStore(store registry.Store, metrics prometheus.Registerer) *meteredStore {
+// meterStore returns store with its calls measured in metrics, and in the traces of tracer.
+func meterStore(store registry.Store, metrics prometheus.Registerer, tracer *trace.Tracer) *meteredStore {
 	calls := callMetrics{histogram(metrics, "moorage_store_call_duration_seconds",
-		"Duration of calls to the store, by call and outcome.", "call", "outcome")}
+		"Duration of calls to the store, by call and outcome.", "call", "outcome"), tracer}
 	return &meteredStore{
 		Store: store, get: calls.of("get"), list: calls.of("list"), listKeys: calls.of("list-keys"),
 		apply: calls.of("apply"), changes: calls.of("changes"), time: calls.of("time"),
@@ -107,7 +113,7 @@ func (m *meteredStore) Unwrap() registry.Store { return m.Store }
 func (m *meteredStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	began := time.Now()
 	answer, err := m.Store.Get(ctx, keys...)
-	m.get.ended(began, err)
+	m.get.ended(ctx, began, err)
 	return answer, err
 }
 
@@ -116,7 +122,7 @@ func (m *meteredStore) List(ctx context.Context, table registry.Table, prefix, a
 ) ([]registry.Record, error) {
 	began := time.Now()
 	answer, err := m.Store.List(ctx, table, prefix, after, limit)
-	m.list.ended(began, err)
+	m.list.ended(ctx, began, err)
 	return answer, err
 }
 
@@ -125,7 +131,7 @@ func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefi
 ) ([]registry.Record, error) {
 	began := time.Now()
 	answer, err := m.Store.ListKeys(ctx, table, prefix, after, limit)
-	m.listKeys.ended(began, err)
+	m.listKeys.ended(ctx, began, err)
 	return answer, err
 }
 
@@ -133,7 +139,7 @@ func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefi
 func (m *meteredStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	began := time.Now()
 	answer, err := m.Store.Apply(ctx, batch)
-	m.apply.ended(began, err)
+	m.apply.ended(ctx, began, err)
 	return answer, err
 }
 
@@ -142,7 +148,7 @@ func (m *meteredStore) Changes(ctx context.Context, after registry.Position, lim
 ) ([]registry.PositionedChange, error) {
 	began := time.Now()
 	answer, err := m.Store.Changes(ctx, after, limit)
-	m.changes.ended(began, err)
+	m.changes.ended(ctx, began, err)
 	return answer, err
 }
 
@@ -150,7 +156,7 @@ func (m *meteredStore) Changes(ctx context.Context, after registry.Position, lim
 func (m *meteredStore) Time(ctx context.Context) (time.Time, error) {
 	began := time.Now()
 	answer, err := m.Store.Time(ctx)
-	m.time.ended(began, err)
+	m.time.ended(ctx, began, err)
 	return answer, err
 }
 
@@ -235,8 +241,9 @@ type meteredLeases struct {
 
 // meterLeases returns leases with their calls measured in metrics.
 func meterLeases(leases locks.Leases, metrics prometheus.Registerer) *meteredLeases {
-	return &meteredLeases{Leases: leases, calls: callMetrics{histogram(metrics, "moorage_lease_call_duration_seconds",
-		"Duration of calls for the leases of locks that nodes share, by call and outcome.", "call", "outcome")}}
+	seconds := histogram(metrics, "moorage_lease_call_duration_seconds",
+		"Duration of calls for the leases of locks that nodes share, by call and outcome.", "call", "outcome")
+	return &meteredLeases{Leases: leases, calls: callMetrics{seconds: seconds}}
 }
 
 // Open is locks.Leases.Open, measured.

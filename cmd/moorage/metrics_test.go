@@ -25,7 +25,7 @@ import (
 func TestMeteredStore(t *testing.T) {
 	t.Parallel()
 	registrytest.Run(t, func(*testing.T) registry.Store {
-		return meterStore(memory.New(rand.Reader), prometheus.NewRegistry())
+		return meterStore(memory.New(rand.Reader), prometheus.NewRegistry(), nil)
 	})
 }
 
@@ -33,7 +33,7 @@ func TestStoreMetrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	faulty := registrytest.Faulty(memory.New(rand.Reader), registrytest.Nth(3, registrytest.Lose))
-	store := meterStore(faulty, metrics)
+	store := meterStore(faulty, metrics, nil)
 	key := registry.LocationKey("file:///x")
 	batch := registry.Batch{
 		Conditions: []registry.Condition{registry.Absent(key)},
@@ -79,12 +79,12 @@ func TestUnhealthyStoreIsNotReady(t *testing.T) {
 	t.Parallel()
 	sick := errors.New("the disk is full")
 	for _, want := range []error{nil, sick} {
-		store := meterStore(unhealthyStore{memory.New(rand.Reader), want}, prometheus.NewRegistry())
+		store := meterStore(unhealthyStore{memory.New(rand.Reader), want}, prometheus.NewRegistry(), nil)
 		if got := store.Healthy(t.Context()); !errors.Is(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
-	if err := meterStore(memory.New(rand.Reader), prometheus.NewRegistry()).Healthy(t.Context()); err != nil {
+	if err := meterStore(memory.New(rand.Reader), prometheus.NewRegistry(), nil).Healthy(t.Context()); err != nil {
 		t.Errorf("a store that cannot fail: %v", err)
 	}
 }
@@ -161,9 +161,9 @@ func TestWorkerMetrics(t *testing.T) {
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
-	store := meterStore(memory.New(rand.Reader), metrics)
+	store := meterStore(memory.New(rand.Reader), metrics, nil)
 	observer := newLockMetrics(metrics)
-	store.get.ended(time.Now(), nil)
+	store.get.ended(t.Context(), time.Now(), nil)
 	meterLeases(nil, metrics).calls.observe("try", "done", 0)
 	meterRecovery(metrics, func() recovery.Stats { return recovery.Stats{} })
 	meterPurges(metrics, func() purge.Stats { return purge.Stats{} })

@@ -27,6 +27,7 @@ import (
 	"moorage/console"
 	"moorage/identity"
 	"moorage/internal/cli"
+	"moorage/internal/trace"
 	"moorage/internal/web"
 	"moorage/internal/worker"
 	"moorage/ledger"
@@ -56,6 +57,7 @@ type node struct {
 	config  cli.Config
 	logger  *slog.Logger
 	metrics *prometheus.Registry // the source of the handler's metrics
+	tracer  *trace.Tracer        // nil if there are no traces
 	closers closers
 	store   registry.Store // the store that the node opened, without wrappers
 
@@ -118,6 +120,10 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *slog.Logger) (_ *node, err error) {
 	n := &node{config: c, logger: logger, metrics: newMetrics(), store: store}
 	n.closers.add(store.Close)
+	if n.tracer, err = openTracer(c, logger); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	n.closers.add(n.closeTracer)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close())
@@ -136,7 +142,7 @@ func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *sl
 	if n.sealer, err = openSealer(c); err != nil {
 		return nil, err
 	}
-	n.health = newStorageHealth(c, n.metrics, logger)
+	n.health = newStorageHealth(c, n.metrics, n.tracer, logger)
 	n.storages = openStorages(c, n.sealer, n.health, logger)
 	n.closers.add(n.storages.close)
 
@@ -163,7 +169,7 @@ func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *sl
 // openLedger makes the ledger. The ledger uses the store through two wrappers: one measures the
 // calls, and the guard of access control watches them.
 func (n *node) openLedger() (err error) {
-	metered := meterStore(n.store, n.metrics)
+	metered := meterStore(n.store, n.metrics, n.tracer)
 	alone := !n.config.InDatabase()
 	n.gate = newAudited(n.audit)
 	n.guard = gate.New(gate.Config{
@@ -256,6 +262,7 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 		Notices:      n.notices,
 		Details:      n.health.details,
 		Refusal:      n.outgrown.refusal,
+		Tracer:       n.tracer,
 		Measure: func(ctx context.Context, caller moorage.Caller) error {
 			ctx, cancel := context.WithTimeout(ctx, metricsWait)
 			defer cancel()

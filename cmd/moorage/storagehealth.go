@@ -14,6 +14,7 @@ import (
 
 	"moorage"
 	"moorage/internal/cli"
+	"moorage/internal/trace"
 	"moorage/internal/worker"
 	"moorage/management/client"
 	"moorage/storage"
@@ -49,9 +50,10 @@ type freeSpace struct {
 	at    time.Time
 }
 
-// newStorageHealth returns a storageHealth that measures the calls of storages in metrics, and the
-// disk of the data folder.
-func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) *storageHealth {
+// newStorageHealth returns a storageHealth that measures the calls of storages in metrics and in
+// the traces of tracer, and the disk of the data folder.
+func newStorageHealth(c cli.Config, metrics prometheus.Registerer, tracer *trace.Tracer, logger *slog.Logger,
+) *storageHealth {
 	ended := counter(metrics, "moorage_storage_calls_total",
 		"Calls to the storages of warehouses, by warehouse (at most 30 names), call and outcome.",
 		"warehouse", "call", "outcome")
@@ -64,7 +66,8 @@ func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.
 		measure: file.FreeBytes, now: time.Now, folders: []string{c.Data}, free: make(map[string]freeSpace),
 		asking: make(map[string]bool),
 	}
-	observe := func(warehouse, call, outcome string, took time.Duration) {
+	observe := func(ctx context.Context, warehouse, call, outcome string, took time.Duration) {
+		tracer.Call(ctx, "storage."+call, outcome, took)
 		ended.WithLabelValues(warehouse, call, outcome).Inc()
 		seconds.WithLabelValues(warehouse, call).Observe(took.Seconds())
 	}

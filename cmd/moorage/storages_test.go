@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -58,7 +59,7 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 
 // unwatched returns a watch that nobody looks at.
 func unwatched() *storage.Watch {
-	return storage.NewWatch(storage.WatchConfig{Ended: func(string, string, string, time.Duration) {}})
+	return storage.NewWatch(storage.WatchConfig{Ended: func(context.Context, string, string, string, time.Duration) {}})
 }
 
 // busyFiles are files with a call that hangs.

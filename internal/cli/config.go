@@ -53,6 +53,7 @@ type Config struct {
 	AuditStrict         bool          // refuse requests while the audit log cannot be written
 	LogLevel            slog.Level    // the lowest level that is logged
 	LogFormat           string        // "text" or "json"
+	TraceNames          bool          // traces have the names of namespaces and tables
 	ConnectionsMax      int           // maximum number of concurrent connections
 	CacheBytes          int64         // memory for metadata documents, in bytes
 	UndropWindow        time.Duration // how long the records of a dropped table are kept
@@ -62,6 +63,9 @@ type Config struct {
 	ShutdownTimeout     time.Duration // how long requests in progress may take to end
 	Maintenance         string        // on, off or only
 	HedgeWrites         bool          // write a metadata file again if the first write takes unusually long
+
+	// OpenTelemetry has the variables that begin with OTEL_, by name. Only serve has them.
+	OpenTelemetry map[string]string
 
 	Issuers        []identity.IssuerConfig // external issuers whose tokens are accepted
 	TrustedProxies []netip.Prefix          // proxies whose X-Forwarded-For is trusted

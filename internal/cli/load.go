@@ -88,6 +88,9 @@ func load(cmd command, args, environ []string) (Config, error) {
 			faults.addf("%s: %s%s", value.where, err, didYouMean("", value.values[0], choices(s.value)))
 		}
 	}
+	if slices.ContainsFunc(cmd.settings, func(s setting) bool { return s.name == traceNames }) {
+		c.OpenTelemetry = openTelemetry(environ)
+	}
 	if cmd.connects && understood {
 		connect(&c, environ, cmd.isCompleting, faults)
 	}
@@ -216,6 +219,18 @@ func parseEnviron(settings []setting, environ []string) map[string]given {
 				values = strings.Fields(value)
 			}
 			found[s.name] = given{where: s.variable(), values: values}
+		}
+	}
+	return found
+}
+
+// openTelemetry returns the variables of OpenTelemetry. Its specification defines their names and
+// values, so they are no settings.
+func openTelemetry(environ []string) map[string]string {
+	found := make(map[string]string)
+	for _, pair := range environ {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "OTEL_") {
+			found[name] = value
 		}
 	}
 	return found

@@ -42,6 +42,9 @@ func ServeDefaults() (Config, error) {
 	return Config{}, errors.New("there is no command serve")
 }
 
+// traceNames is the name of a setting that only commands that send traces have.
+const traceNames = "trace-names"
+
 // accessSettings returns the settings of serve for addresses, locations of files, and logs.
 func accessSettings() []setting {
 	return []setting{
@@ -93,6 +96,10 @@ func accessSettings() []setting {
 		{name: "log-level", value: "debug|info|warn|error", preset: "info",
 			usage: "Lowest level of the log on stderr.",
 			set:   one(parseLevel, "debug, info, warn or error", func(c *Config) *slog.Level { return &c.LogLevel })},
+		{name: traceNames, set: toggle(func(c *Config) *bool { return &c.TraceNames }),
+			usage: "Traces have the names of namespaces and tables. Without it they have the names of warehouses " +
+				"only. The server sends traces if the variable OTEL_EXPORTER_OTLP_ENDPOINT names a collector, " +
+				"such as http://127.0.0.1:4318."},
 		{name: "log-format", value: "text|json", preset: "text", usage: "Format of the log.",
 			set: one(oneOf("text", "json"), "text or json", func(c *Config) *string { return &c.LogFormat })},
 	}

@@ -117,6 +117,8 @@ type errorModel struct {
 	// RequestID and the help are only in failures below the prefix of Explain.
 	RequestID string `json:"request-id,omitempty"`
 	Help      string `json:"help,omitempty"`
+	// TraceID is only in failures of traced requests.
+	TraceID string `json:"trace-id,omitempty"`
 }
 
 // fail writes the answer to a failure, and logs it if the server caused it. If an answer has
@@ -136,7 +138,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 			level = slog.LevelWarn
 		}
 		s.config.Logger.LogAttrs(r.Context(), level, "request failed",
-			slog.String("request_id", x.requestID), slog.String("operation", x.operation.name),
+			x.ids(), slog.String("operation", x.operation.name),
 			slog.String("kind", kind.String()), slog.String("error", moorage.Cut(err.Error(), messageBytesMax)))
 	}
 	if x.began() {
@@ -164,7 +166,7 @@ type challenger interface {
 func (s *Server) writeFailure(x *exchange, r *http.Request, answer Failure, message string) {
 	message = shortened(message)
 	x.refusal = message
-	model := errorModel{Message: message, Type: answer.Type, Code: answer.Status}
+	model := errorModel{Message: message, Type: answer.Type, Code: answer.Status, TraceID: x.traceID}
 	if s.explained != "" && strings.HasPrefix(r.URL.Path, s.explained) {
 		model.RequestID, model.Help = x.requestID, help[answer.Status]
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"moorage"
+	"moorage/internal/trace"
 )
 
 // exchange is one request with its answer. It is the ResponseWriter that handlers get, and has the
@@ -25,13 +26,25 @@ type exchange struct {
 	route     *chi.Context
 	operation *operation
 	requestID string
-	status    int    // 0: no answer yet
-	refusal   string // the error message in the answer
+	traceID   string      // empty if the request is not traced
+	span      *trace.Span // nil if the request is not traced
+	status    int         // 0: no answer yet
+	refusal   string      // the error message in the answer
 	bytes     int64
 	room      share // of Server.bodies; given back when the request is answered
 	pace      pace  // of a large answer
 	// isStranger is set by MarkStranger.
 	isStranger bool
+}
+
+// ids returns the ids of the request, for the log.
+func (x *exchange) ids() slog.Attr {
+	request := slog.String("request_id", x.requestID)
+	if x.traceID == "" {
+		return request
+	}
+	// A group without a name is two attributes.
+	return slog.Attr{Value: slog.GroupValue(request, slog.String("trace_id", x.traceID))}
 }
 
 func (x *exchange) began() bool { return x.status != 0 }
@@ -75,6 +88,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := EscapedPath(r.URL)
 	x.route.RoutePath = withoutEmptySegments(path)
 	ctx := context.WithValue(moorage.WithRequestID(r.Context(), x.requestID), chi.RouteCtxKey, x.route)
+	ctx, x.span = s.config.Tracer.Request(ctx, r.Header)
+	x.traceID = moorage.TraceID(ctx)
 
 	w.Header()["X-Request-Id"] = []string{x.requestID}
 	s.expectBody(x, r)
@@ -84,6 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.bodies.giveBack(&x.room)
 		x.endPace()
 		s.note(x, r, started)
+		x.span.EndRequest(x.operation.name, r.Method, x.status, x.bytes)
 		if torn {
 			panic(http.ErrAbortHandler) // makes net/http close the connection
 		}
@@ -163,7 +179,7 @@ func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool)
 		return true
 	}
 	s.config.Logger.LogAttrs(r.Context(), slog.LevelError, "handler panicked",
-		slog.String("request_id", x.requestID), slog.String("operation", x.operation.name),
+		x.ids(), slog.String("operation", x.operation.name),
 		slog.String("reason", fmt.Sprint(reason)), slog.String("stack", string(debug.Stack())))
 	if x.began() {
 		return true

@@ -109,7 +109,7 @@ func (s *Server) note(x *exchange, r *http.Request, started time.Time) {
 	}
 	if s.config.Logger.Enabled(r.Context(), level) {
 		attrs := []slog.Attr{
-			slog.String("request_id", x.requestID), slog.String("operation", x.operation.name),
+			x.ids(), slog.String("operation", x.operation.name),
 			slog.String("method", moorage.Cut(r.Method, logMethodBytesMax)),
 			slog.String("path", moorage.Cut(EscapedPath(r.URL), logTextBytesMax)), slog.Int("status", x.status),
 			slog.Int64("bytes", x.bytes), slog.Duration("elapsed", elapsed),

@@ -40,7 +40,8 @@ func errorsReference() string {
 	var page strings.Builder
 	page.WriteString("# Errors\n\n<!-- Generated: go test ./internal/web -run TestErrorsReference -update -->\n\n" +
 		"Every failure is JSON: `{\"error\": {\"message\": …, \"type\": …, \"code\": …}}`. `code` is the status. Java clients\n" +
-		"turn `type` into the exception of that name. Below `/management/v1` an error has `request-id` and `help` too.\n\n" +
+		"turn `type` into the exception of that name. Below `/management/v1` an error has `request-id` and `help` too. An\n" +
+		"error of a [traced](../guide/monitor.md#traces) request has its `trace-id`.\n\n" +
 		"| status | type | message, where the failure has none of its own | `Retry-After` |\n|---|---|---|---|\n")
 	rows := []Failure{failureNoRoute, failureNoMethod, failureNoHost}
 	advised := make(map[string]bool)

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"moorage"
+	"moorage/internal/trace"
 )
 
 // Defaults of Config.
@@ -58,6 +59,8 @@ type Config struct {
 	// warehouses only if named is true. It is true for callers that may read GET /metrics. By
 	// default there are no details.
 	Details func(named bool) map[string]string
+	// Tracer starts the spans of requests. By default nothing is traced.
+	Tracer *trace.Tracer
 	// Refusal returns the reason if the server must refuse every request except /healthz and
 	// /metrics, and nil otherwise. Once it returns a reason, it must return it until the server
 	// ends. By default it returns nil.

@@ -31,6 +31,7 @@ type Event struct {
 	Caller    string `json:"caller,omitempty"`
 	Client    string `json:"client,omitempty"`
 	RequestID string `json:"request-id,omitempty"`
+	TraceID   string `json:"trace-id,omitempty"`
 	Verb      string `json:"verb,omitempty"`
 	// Purge means that the drop asked for a purge. Actions are the updates of a commit.
 	Purge   bool     `json:"purge,omitempty"`
@@ -80,6 +81,7 @@ type EventMember struct {
 	Caller    string    `json:"caller,omitempty"`
 	Client    string    `json:"client,omitempty"`
 	RequestID string    `json:"request-id,omitempty"`
+	TraceID   string    `json:"trace-id,omitempty"`
 	Time      time.Time `json:"time"`
 	Snapshot  int64     `json:"snapshot,omitempty"`
 }

@@ -1,0 +1,199 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	otel "go.opentelemetry.io/otel/trace"
+)
+
+const (
+	// exportWait bounds one request to the collector. Source: OpenTelemetry, OTLP exporter.
+	exportWait = 10 * time.Second
+	// answerBytesMax bounds the part of the collector's answer that is read.
+	answerBytesMax = 4 << 10
+)
+
+// Exporter sends spans to a collector, by the protocol OTLP over HTTP in its form of JSON. The
+// exporter of OpenTelemetry for Go would add 6.3 MB to the binary, because it links gRPC.
+//
+// Spans that the collector does not take are lost. The log has a line when that begins and when it
+// ends. It is safe for concurrent use.
+type Exporter struct {
+	url    string
+	header http.Header
+	client *http.Client
+	logger *slog.Logger
+	fails  atomic.Bool
+}
+
+// NewExporter returns an exporter to url, which is the address for traces. header is added to each
+// request.
+func NewExporter(url string, header http.Header, logger *slog.Logger) *Exporter {
+	return &Exporter{url: url, header: header, client: &http.Client{Timeout: exportWait}, logger: logger}
+}
+
+// ExportSpans implements sdk.SpanExporter.
+func (e *Exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := e.send(ctx, spans)
+	switch failed := err != nil; {
+	case failed && !e.fails.Swap(true):
+		e.logger.Warn("traces cannot be sent, and are lost: look at the collector of OTEL_EXPORTER_OTLP_ENDPOINT",
+			"url", e.url, "error", err)
+	case !failed && e.fails.Swap(false):
+		e.logger.Info("traces can be sent again", "url", e.url)
+	}
+	return nil // the SDK would write it to stderr, past the log
+}
+
+// Shutdown implements sdk.SpanExporter.
+func (e *Exporter) Shutdown(context.Context) error {
+	e.client.CloseIdleConnections()
+	return nil
+}
+
+func (e *Exporter) send(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	body, err := json.Marshal(requestOf(spans))
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header = e.header.Clone()
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := e.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("the collector answers %s: %s", answer.Status, said)
+	}
+	return nil
+}
+
+// exportRequest and the types below are the JSON of ExportTraceServiceRequest. Ids are
+// hexadecimal, and 64-bit numbers are strings. Source: opentelemetry-proto, trace.proto; OTLP
+// specification, JSON Protobuf encoding.
+type exportRequest struct {
+	ResourceSpans []resourceSpans `json:"resourceSpans"`
+}
+
+type resourceSpans struct {
+	Resource   attributed   `json:"resource"`
+	ScopeSpans []scopeSpans `json:"scopeSpans"`
+}
+
+type scopeSpans struct {
+	Scope struct {
+		Name string `json:"name"`
+	} `json:"scope"`
+	Spans []wireSpan `json:"spans"`
+}
+
+type attributed struct {
+	Attributes []keyValue `json:"attributes,omitempty"`
+}
+
+type wireSpan struct {
+	attributed
+
+	TraceID      string      `json:"traceId"`
+	SpanID       string      `json:"spanId"`
+	ParentSpanID string      `json:"parentSpanId,omitempty"`
+	TraceState   string      `json:"traceState,omitempty"`
+	Flags        uint32      `json:"flags,omitempty"`
+	Name         string      `json:"name"`
+	Kind         int         `json:"kind"`
+	Start        string      `json:"startTimeUnixNano"`
+	End          string      `json:"endTimeUnixNano"`
+	Events       []wireEvent `json:"events,omitempty"`
+	Status       struct {
+		Code int `json:"code,omitempty"`
+	} `json:"status"`
+}
+
+type wireEvent struct {
+	Time string `json:"timeUnixNano"`
+	Name string `json:"name"`
+}
+
+type keyValue struct {
+	Key   string         `json:"key"`
+	Value map[string]any `json:"value"`
+}
+
+// statusError is STATUS_CODE_ERROR.
+const statusError = 2
+
+// requestOf returns the request with spans, which all have the resource of one tracer.
+func requestOf(spans []sdk.ReadOnlySpan) exportRequest {
+	var scope scopeSpans
+	var of attributed
+	for _, span := range spans {
+		scope.Scope.Name = span.InstrumentationScope().Name
+		of.Attributes = keyValues(span.Resource().Attributes())
+		scope.Spans = append(scope.Spans, wireSpanOf(span))
+	}
+	return exportRequest{[]resourceSpans{{Resource: of, ScopeSpans: []scopeSpans{scope}}}}
+}
+
+func wireSpanOf(span sdk.ReadOnlySpan) wireSpan {
+	id := span.SpanContext()
+	wire := wireSpan{
+		attributed: attributed{keyValues(span.Attributes())},
+		TraceID:    id.TraceID().String(), SpanID: id.SpanID().String(), TraceState: id.TraceState().String(),
+		Flags: uint32(id.TraceFlags()),
+		Name:  span.Name(), Kind: int(span.SpanKind()), // the numbers are the same, from 1 on
+		Start: nanoseconds(span.StartTime()), End: nanoseconds(span.EndTime()),
+	}
+	if span.SpanKind() == otel.SpanKindUnspecified {
+		wire.Kind = int(otel.SpanKindInternal)
+	}
+	if span.Parent().HasSpanID() {
+		wire.ParentSpanID = span.Parent().SpanID().String()
+	}
+	for _, event := range span.Events() {
+		wire.Events = append(wire.Events, wireEvent{Time: nanoseconds(event.Time), Name: event.Name})
+	}
+	if span.Status().Code.String() == "Error" {
+		wire.Status.Code = statusError
+	}
+	return wire
+}
+
+func nanoseconds(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
+
+func keyValues(attributes []attribute.KeyValue) []keyValue {
+	var values []keyValue
+	for _, each := range attributes {
+		var value map[string]any
+		switch each.Value.Type() {
+		case attribute.INT64:
+			value = map[string]any{"intValue": strconv.FormatInt(each.Value.AsInt64(), 10)}
+		case attribute.STRINGSLICE:
+			texts := []map[string]any{}
+			for _, text := range each.Value.AsStringSlice() {
+				texts = append(texts, map[string]any{"stringValue": text})
+			}
+			value = map[string]any{"arrayValue": map[string]any{"values": texts}}
+		default:
+			value = map[string]any{"stringValue": each.Value.Emit()}
+		}
+		values = append(values, keyValue{string(each.Key), value})
+	}
+	return values
+}

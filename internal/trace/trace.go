@@ -1,0 +1,191 @@
+// Package trace makes the spans of OpenTelemetry traces: what a request did, step by step, and how
+// long each step took.
+//
+// The server starts the span of a request (Tracer.Request). The steps below it begin and end spans
+// of their own (Start). Tracer.Call adds one span for each call of a store or a storage.
+// The context carries the span. Without a tracer, or in a request that is not traced, all functions
+// do nothing and allocate nothing.
+//
+// Spans name operations, warehouses, kinds of failures, and numbers. They have no names of
+// namespaces and tables, no locations and no messages, unless the tracer has consent to the names.
+// The readers of traces often may not read the catalog.
+//
+// Only this package knows the SDK of OpenTelemetry.
+package trace
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	otel "go.opentelemetry.io/otel/trace"
+
+	"moorage"
+)
+
+// The attributes of spans.
+const (
+	keyOperation = "moorage.operation"
+	keyWarehouse = "moorage.warehouse"
+	keyObjects   = "moorage.objects"
+	keyOutcome   = "moorage.outcome"
+	keyMethod    = "http.request.method"
+	keyStatus    = "http.response.status_code"
+	keyBytes     = "http.response.body.size"
+	keyError     = "error.type"
+	// keyNames is an attribute of the resource: the consent to names.
+	keyNames = "moorage.trace-names"
+)
+
+// scope is the name of the spans' instrumentation.
+const scope = "moorage"
+
+// objectsMax bounds the names in one span.
+const objectsMax = 16
+
+// Config configures a Tracer.
+type Config struct {
+	// Processor gets the spans that ended.
+	Processor sdk.SpanProcessor
+	// Version is the version of the server, for the resource of the spans.
+	Version string
+	// Now returns the time.
+	Now func() time.Time
+	// Names is the consent to the names of namespaces and tables in spans.
+	Names bool
+}
+
+// Tracer starts the spans of requests. A nil Tracer starts none. It is safe for concurrent use.
+type Tracer struct {
+	provider *sdk.TracerProvider
+	now      func() time.Time
+}
+
+// New returns a tracer. The variables OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and
+// OTEL_TRACES_SAMPLER have the meaning that the specification of OpenTelemetry gives them.
+func New(config Config) *Tracer {
+	own := resource.NewSchemaless(
+		attribute.String("service.name", scope), attribute.String("service.version", config.Version),
+		attribute.Bool(keyNames, config.Names))
+	described := own
+	if all, err := resource.Merge(own, resource.Environment()); err == nil { // fails for another schema only
+		described = all
+	}
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(config.Processor), sdk.WithResource(described))
+	return &Tracer{provider: provider, now: config.Now}
+}
+
+// Close sends the spans that have not been sent, until ctx ends.
+func (t *Tracer) Close(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	return t.provider.Shutdown(ctx)
+}
+
+// Span is one step of a traced request. The methods of a nil Span do nothing.
+type Span struct{ span otel.Span }
+
+// isTraced reports whether ctx has a span.
+func isTraced(ctx context.Context) bool { return otel.SpanContextFromContext(ctx).IsValid() }
+
+// Request starts the span of a request. If header has a context of the W3C, the span belongs to the
+// trace of the sender. The context that it returns also has the trace's id; see moorage.TraceID.
+func (t *Tracer) Request(ctx context.Context, header http.Header) (context.Context, *Span) {
+	if t == nil {
+		return ctx, nil
+	}
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header))
+	ctx, span := t.provider.Tracer(scope).Start(ctx, "HTTP", otel.WithSpanKind(otel.SpanKindServer))
+	return moorage.WithTraceID(ctx, span.SpanContext().TraceID().String()), &Span{span}
+}
+
+// Start starts a span below the span of ctx. It returns ctx and nil if ctx has none.
+func Start(ctx context.Context, name string) (context.Context, *Span) {
+	if !isTraced(ctx) {
+		return ctx, nil
+	}
+	ctx, span := otel.SpanFromContext(ctx).TracerProvider().Tracer(scope).Start(ctx, name)
+	return ctx, &Span{span}
+}
+
+// Call adds the span of a call of a store or a storage, below the span of ctx. The call took some
+// time until now. outcome is how it ended, as metrics have it.
+func (t *Tracer) Call(ctx context.Context, name, outcome string, took time.Duration) {
+	if t == nil || !isTraced(ctx) {
+		return
+	}
+	now := t.now()
+	_, span := t.provider.Tracer(scope).Start(ctx, name, otel.WithTimestamp(now.Add(-took)),
+		otel.WithSpanKind(otel.SpanKindClient), otel.WithAttributes(attribute.String(keyOutcome, outcome)))
+	switch outcome {
+	case "done", "missing", "exists":
+	case "conflict": // a race that another commit won
+		span.AddEvent(outcome, otel.WithTimestamp(now))
+	default:
+		span.SetStatus(codes.Error, "")
+	}
+	span.End(otel.WithTimestamp(now))
+}
+
+// Inject adds the span of ctx to the header of a request to another node.
+func Inject(ctx context.Context, header http.Header) {
+	if isTraced(ctx) {
+		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+	}
+}
+
+// On names the objects that the step works on, which are in one warehouse. Only with consent it has
+// more than the name of the warehouse.
+func (s *Span) On(objects ...moorage.Identifier) {
+	if s == nil || len(objects) == 0 {
+		return
+	}
+	s.span.SetAttributes(attribute.String(keyWarehouse, objects[0].Warehouse))
+	made, isRecorded := s.span.(sdk.ReadOnlySpan)
+	if !isRecorded {
+		return
+	}
+	if consent, _ := made.Resource().Set().Value(keyNames); !consent.AsBool() {
+		return
+	}
+	var names []string
+	for _, object := range objects[:min(len(objects), objectsMax)] {
+		if len(object.Namespace) > 0 {
+			names = append(names, object.String())
+		}
+	}
+	s.span.SetAttributes(attribute.StringSlice(keyObjects, names))
+}
+
+// End ends the span. If err is not nil, the span has its kind.
+func (s *Span) End(err error) {
+	if s == nil {
+		return
+	}
+	if err != nil {
+		s.span.SetAttributes(attribute.String(keyError, moorage.KindOf(err).String()))
+		s.span.SetStatus(codes.Error, "")
+	}
+	s.span.End()
+}
+
+// EndRequest ends the span of a request of an operation, which was answered with status and a body
+// of bytes. The operation is known only now.
+func (s *Span) EndRequest(operation, method string, status int, bytes int64) {
+	if s == nil {
+		return
+	}
+	s.span.SetName("HTTP " + operation)
+	s.span.SetAttributes(attribute.String(keyOperation, operation), attribute.String(keyMethod, method),
+		attribute.Int(keyStatus, status), attribute.Int64(keyBytes, bytes))
+	if status >= http.StatusInternalServerError {
+		s.span.SetStatus(codes.Error, "")
+	}
+	s.span.End()
+}

@@ -1,0 +1,112 @@
+package trace_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"moorage"
+	"moorage/internal/trace"
+)
+
+// recorded returns a tracer and the spans that it has made.
+func recorded(names bool) (*trace.Tracer, *tracetest.InMemoryExporter) {
+	memory := tracetest.NewInMemoryExporter()
+	return trace.New(trace.Config{
+		Processor: sdk.NewSimpleSpanProcessor(memory), Version: "1", Now: time.Now, Names: names,
+	}), memory
+}
+
+// Without a tracer, nothing is allocated and nothing changes. It counts allocations, so it is not
+// parallel.
+func TestOff(t *testing.T) {
+	var off *trace.Tracer
+	ctx, header := t.Context(), http.Header{}
+	allocations := testing.AllocsPerRun(100, func() {
+		requested, span := off.Request(ctx, header)
+		below, step := trace.Start(requested, "resolve")
+		off.Call(below, "store.get", "done", time.Millisecond)
+		trace.Inject(below, header)
+		step.On()
+		step.End(nil)
+		span.EndRequest("loadTable", "GET", 200, 10)
+		if below != ctx || span != nil || step != nil {
+			t.Error("something is traced")
+		}
+	})
+	if allocations != 0 || len(header) != 0 || off.Close(ctx) != nil {
+		t.Errorf("%g allocations, header %v", allocations, header)
+	}
+}
+
+// A request belongs to the trace of its sender, and its id is in the context. Only with consent
+// spans have names of tables; they never have messages.
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	const id, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	header := http.Header{"Traceparent": {"00-" + id + "-" + parent + "-01"}}
+	table := moorage.Identifier{Warehouse: "lake", Namespace: []string{"sales"}, Name: "orders"}
+	for _, consent := range []bool{false, true} {
+		tracer, memory := recorded(consent)
+		ctx, request := tracer.Request(t.Context(), header)
+		if got := moorage.TraceID(ctx); got != id {
+			t.Errorf("the trace is %s", got)
+		}
+		below, step := trace.Start(ctx, "catalog.commit")
+		step.On(table)
+		tracer.Call(below, "store.apply", "conflict", time.Second)
+		sent := http.Header{}
+		trace.Inject(below, sent)
+		step.End(moorage.Errorf(moorage.KindCommitFailed, "Table sales.orders has changed"))
+		request.EndRequest("updateTable", "POST", 409, 70)
+
+		spans := memory.GetSpans()
+		if len(spans) != 3 {
+			t.Fatalf("%d spans", len(spans))
+		}
+		call, commit, root := spans[0], spans[1], spans[2]
+		if root.Parent.SpanID().String() != parent || !root.Parent.IsRemote() || root.Name != "HTTP updateTable" {
+			t.Errorf("the request is %s, below %s", root.Name, root.Parent.SpanID())
+		}
+		if commit.Parent.SpanID() != root.SpanContext.SpanID() || call.Parent.SpanID() != commit.SpanContext.SpanID() {
+			t.Error("the steps are not below the request")
+		}
+		if took := call.EndTime.Sub(call.StartTime); took != time.Second || call.Events[0].Name != "conflict" {
+			t.Errorf("the call took %s, with the events %v", took, call.Events)
+		}
+		if got := sent.Get("Traceparent"); got != "00-"+id+"-"+commit.SpanContext.SpanID().String()+"-01" {
+			t.Errorf("another node gets %q", got)
+		}
+		var texts []string
+		for _, attribute := range commit.Attributes {
+			texts = append(texts, string(attribute.Key)+"="+attribute.Value.Emit())
+		}
+		want := []string{"moorage.warehouse=lake", "error.type=" + moorage.KindCommitFailed.String()}
+		if consent {
+			want = slices.Insert(want, 1, `moorage.objects=["sales.orders"]`)
+		}
+		if !slices.Equal(texts, want) || commit.Status.Description != "" {
+			t.Errorf("consent %t: the attributes are %q, want %q", consent, texts, want)
+		}
+	}
+}
+
+// A request that its sender does not sample makes no spans. Neither does work without a request.
+func TestNotSampled(t *testing.T) {
+	t.Parallel()
+	tracer, memory := recorded(true)
+	tracer.Call(t.Context(), "store.get", "done", time.Second)
+	header := http.Header{"Traceparent": {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"}}
+	ctx, request := tracer.Request(t.Context(), header)
+	_, step := trace.Start(ctx, "catalog.commit")
+	step.On(moorage.Identifier{Warehouse: "lake", Namespace: []string{"sales"}, Name: "orders"})
+	step.End(nil)
+	request.EndRequest("loadTable", "GET", 200, 1)
+	if spans := memory.GetSpans(); len(spans) != 0 {
+		t.Errorf("the spans are %v", spans)
+	}
+}
