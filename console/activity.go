@@ -114,7 +114,8 @@ func refusalPanel(now time.Time, refused client.Refusals, changed func(change st
 	if len(refused.Refusals) == 0 {
 		return nil
 	}
-	list := grid{label: "Refused commits", columns: []column{{"When", ""}, {"By", ""}, {"From", ""}, {"Why", "wide"}}}
+	list := grid{label: "Refused commits", stacks: true,
+		columns: []column{{"When", ""}, {"By", ""}, {"From", ""}, {"Why", "wide"}}}
 	for _, r := range refused.Refusals {
 		why := g.Group{badge("bad", strings.TrimSuffix(r.Type, "Exception")), g.Text(" "), text(r.Reason)}
 		if r.By != "" {

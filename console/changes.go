@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,15 +20,23 @@ type changesPage struct {
 	now    time.Time
 	filter url.Values // parameters of the page that filter events
 	events []client.Event
-	atEnd  bool
-	first  string
+	since  string // the events begin at this time; empty: the page has the last ones
+	older  int    // how many later events are left out
+	// laterFrom is the position from which the next page goes on; empty for none. hasOlder means
+	// that there may be events before these.
+	laterFrom string
+	hasOlder  bool
 }
 
 // feedFilters are the parameters of the page that the feed also has.
 var feedFilters = []string{"kind", "operation", "caller"}
 
-// changesTail is how many events the page shows.
-const changesTail = "100"
+const (
+	// changesShown is how many events the page shows.
+	changesShown = 100
+	// changesTailMax is the largest tail of the feed. What is older is found by its time.
+	changesTailMax = 1000
+)
 
 // loadChanges loads the last changes of the server, or of the object in the address.
 func loadChanges(ctx context.Context, v *visit) (*page, error) {
@@ -41,12 +50,30 @@ func loadChanges(ctx context.Context, v *visit) (*page, error) {
 	for name, values := range model.filter {
 		query[name] = values
 	}
-	query.Set("tail", changesTail)
+	model.since = v.text("since")
+	switch after := v.text("after"); {
+	case after != "":
+		query.Set("after", after)
+		query.Set("limit", strconv.Itoa(changesShown))
+	case model.since != "":
+		query.Set("since", model.since)
+		query.Set("limit", strconv.Itoa(changesShown))
+	default:
+		model.older, _ = strconv.Atoi(v.text("older"))
+		model.older = max(0, min(model.older, changesTailMax-changesShown))
+		query.Set("tail", strconv.Itoa(model.older+changesShown))
+	}
 	feed, err := loadFeed(ctx, v, query)
 	if err != nil {
 		return nil, err
 	}
-	model.events, model.atEnd, model.first = feed.Events, feed.AtEnd, feed.First
+	model.events = feed.Events
+	if query.Has("tail") {
+		model.hasOlder = len(feed.Events) == model.older+changesShown
+		model.events = model.events[min(model.older, len(feed.Events)):]
+	} else if !feed.AtEnd {
+		model.laterFrom = feed.Next
+	}
 	return &page{title: "Changes", section: placeChanges, body: model.node()}, nil
 }
 
@@ -90,9 +117,39 @@ func (m changesPage) node() g.Node {
 		h.Div(h.Class("tools"), ask(to(placeChanges, client.Object{}),
 			field("caller", "By", "key:etl"), field("operation", "Operation", "drop-table"),
 			field("kind", "Kind", "table"),
+			h.Label(g.Text("Since "), h.Input(h.Name("since"), h.Value(term.Clean(m.since)),
+				h.Placeholder("2h, or a time"))),
 			h.Button(g.Text("Filter")), link(to(placeChanges, client.Object{}), h.Class("button"), g.Text("All")))),
-		h.Div(h.ID("live"), h.Data("poll", "5"), h.Aria("live", "polite"), m.list()),
+		h.Div(h.ID("live"), g.If(m.older == 0 && m.laterFrom == "", h.Data("poll", "5")), h.Aria("live", "polite"),
+			m.list()),
+		m.pager(),
 	}
+}
+
+// pager returns the links to earlier and later events.
+func (m changesPage) pager() g.Node {
+	at := func(more ...string) target {
+		asked := to(placeChanges, client.Object{}, more...)
+		for name, values := range m.filter {
+			asked.more[name] = values
+		}
+		return asked
+	}
+	links := g.Group{}
+	if m.older > 0 {
+		links = append(links, link(at("older", strconv.Itoa(m.older-changesShown)), h.Rel("prev"),
+			g.Text("Later changes")))
+	}
+	switch {
+	case m.laterFrom != "":
+		links = append(links, link(at("since", m.since, "after", m.laterFrom), h.Rel("next"), g.Text("Later changes")))
+	case m.hasOlder && m.older+2*changesShown <= changesTailMax:
+		links = append(links, link(at("older", strconv.Itoa(m.older+changesShown)), h.Rel("next"),
+			g.Text("Earlier changes")))
+	case m.hasOlder:
+		links = append(links, h.Span(h.Class("faint"), g.Text("For earlier changes type a time under Since.")))
+	}
+	return h.Div(h.Class("pager"), links)
 }
 
 // list returns the events.
@@ -106,7 +163,7 @@ func (m changesPage) list() g.Node {
 
 // eventGrid returns events as a table.
 func eventGrid(now time.Time, events []client.Event) g.Node {
-	list := grid{label: "Changes",
+	list := grid{label: "Changes", stacks: true,
 		columns: []column{{"When", ""}, {"What", ""}, {"Object", "wide"}, {"By", ""}, {"From", ""}}}
 	for _, e := range events {
 		list.rows = append(list.rows, []cell{

@@ -84,7 +84,7 @@ func (m droppedPage) node() g.Node {
 
 // droppedGrid returns dropped objects as a table.
 func droppedGrid(now time.Time, dropped []client.Dropped) g.Node {
-	list := grid{label: "Dropped objects", columns: []column{
+	list := grid{label: "Dropped objects", stacks: true, columns: []column{
 		{"Name", "wide"}, {"Dropped", ""}, {"By", ""}, {"Rows", "num"}, {"Size", "num"}, {"Can come back until", ""},
 		{"", "next"},
 	}}

@@ -192,6 +192,7 @@ func goldenPages() map[string]*page {
 		"history-empty":    history(ships, nil),
 		"history-hostile":  history(strange, events(strange)),
 		"snapshots":        snapshots(ships, documentOf("audit"), 3),
+		"snapshots-files":  snapshotWithFiles(),
 		"snapshots-empty":  snapshots(ships, &document{}, 0),
 		"snapshots-hostil": snapshots(strange, documentOf(hostile), 2),
 		"diff-empty":       diff(ships, client.TableDifference{}),
@@ -316,6 +317,84 @@ func goldenPages() map[string]*page {
 				{ID: 2, MS: now.UnixMilli(), Namespace: []string{"a.b"}, Representations: []representation{{SQL: "SELECT\r\n\t2 -- " + hostile, Dialect: hostile}}},
 			}},
 		}.node()},
+	}
+}
+
+// snapshotWithFiles returns the page of a snapshot with its manifests and the files of one of them.
+// A branch can be moved forward to it.
+func snapshotWithFiles() *page {
+	d := documentOf("audit")
+	d.Refs["behind"] = ref{Snapshot: 1, Type: "branch"}
+	m := snapshotsPage{tableHead: head(ships), document: d, chosen: d.snapshot(3), files: &snapshotFiles{manifest: 1, found: client.Manifests{
+		Manifests: []client.Manifest{{Path: "s3://lake/m/" + hostile, Content: hostile, Bytes: 5000}, {Path: "s3://lake/m/1-m0.avro", Content: "data", Added: point(int64(2)), Removed: point(int64(0))}},
+		More:      true, FilesMore: true, Files: []client.ManifestFile{
+			{Path: "s3://lake/d/" + hostile, Content: "data", Status: client.StatusAdded, Format: "PARQUET", Rows: 7, Bytes: 1234, Partition: hostile,
+				Bounds: []client.ColumnBounds{{ID: 1, Path: hostile, Lower: point(hostile)}, {ID: 9}}},
+			{Path: "x", Status: client.StatusRemoved},
+		},
+	}}}
+	m.rows, m.lanes = graphOf(d.Snapshots, 0)
+	return m.tableHead.page(placeSnapshots, m.node())
+}
+
+// TestForward prepares to move a branch forward, with its retention. A branch whose head is no
+// ancestor is refused.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	d := documentOf("audit")
+	d.Refs["behind"] = ref{Snapshot: 1, Type: "branch", MinSnapshots: point(int64(5))}
+	server, _ := newServer(map[string]any{"/management/v1/object": head(ships).details, "/management/v1/metadata": d})
+	ask := func(branch string) string {
+		w := send(server, "GET", to(placeRef, ships, "type", "forward", "ref", branch, "snapshot", "3").href(), "")
+		return w.Body.String()
+	}
+	if got := ask("behind"); !strings.Contains(got, "min-snapshots-to-keep") || !strings.Contains(got, "Move behind forward") {
+		t.Errorf("got %s", got)
+	}
+	for _, branch := range []string{"audit", "main", "nothing"} {
+		if got := ask(branch); !strings.Contains(got, "cannot be moved forward") {
+			t.Errorf("%s: got %s", branch, got)
+		}
+	}
+	d.Snapshots[0].Parent = point(int64(3)) // a loop, which no client should write
+	if got := d.behind(d.snapshot(3)); len(got) > 3 {
+		t.Errorf("in a loop: %v", got)
+	}
+}
+
+// TestManyColumns shows a table of 10,000 columns within a bound.
+func TestManyColumns(t *testing.T) {
+	t.Parallel()
+	details := *head(ships).details
+	details.Columns = nil
+	for id := range 10_000 {
+		details.Columns = append(details.Columns, client.Column{ID: id, Path: strings.Repeat("c", 100), Type: "string"})
+	}
+	server, _ := newServer(map[string]any{"/management/v1/object": details, "/management/v1/metadata": documentOf("x")})
+	w := send(server, "GET", to(placeTable, ships).href(), "")
+	if w.Code != 200 || w.Body.Len() > 1<<20 || !strings.Contains(w.Body.String(), "10000 columns") || !strings.Contains(w.Body.String(), "first 1000 columns") {
+		t.Errorf("%d with %d bytes", w.Code, w.Body.Len())
+	}
+}
+
+// TestChangesPages goes back in the changes, and forward from a time.
+func TestChangesPages(t *testing.T) {
+	t.Parallel()
+	many := make([]client.Event, 200)
+	for i := range many {
+		many[i] = client.Event{Operation: "drop-table", Kind: client.KindTable, Warehouse: "w", Namespace: []string{"a"}, Name: "t", Caller: "c" + grouped(int64(i))}
+	}
+	server, api := newServer(map[string]any{"/management/v1/changes": client.ChangesPage{Events: many, Next: "17"}})
+	for _, test := range []struct{ query, asks, has, lacks string }{
+		{"?older=100", "tail=200", "Later changes", "c150"}, {"?older=100", "tail=200", "c50", "For earlier"},
+		{"?older=900", "tail=1000", "Later changes", "rel=\"next\""}, {"?since=2h&caller=ann", "since=2h", "after=17", "Earlier"},
+		{"?since=2h&after=17", "after=17", "c150", "data-poll"},
+	} {
+		body := send(server, "GET", Root+"/changes"+test.query, "").Body.String()
+		asked := api.asked[len(api.asked)-1].query
+		if !strings.Contains(body, test.has) || strings.Contains(body, test.lacks) || !strings.Contains(asked, test.asks) {
+			t.Errorf("%s asks %s:\n%s", test.query, asked, body)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (m historyPage) node() g.Node {
 		}
 	}
 	undone := rollbacksIn(m.history.Versions)
-	list := grid{label: "Versions", plain: true, columns: []column{
+	list := grid{label: "Versions", plain: true, stacks: true, columns: []column{
 		{"From", "pick"}, {"To", "pick"}, {"When", ""}, {"By", ""}, {"What", "wide"}, {"Rows", "num"}, {"Files", "num"},
 		{"", "next"},
 	}}

@@ -173,6 +173,7 @@ type grid struct {
 	columns []column
 	rows    [][]cell
 	plain   bool // scripts neither sort nor filter it
+	stacks  bool // on narrow screens each row is a list of its cells
 }
 
 // node returns the table.
@@ -188,17 +189,19 @@ func (t grid) node() g.Node {
 	for i, row := range t.rows {
 		cells := make(g.Group, len(row))
 		for j, each := range row {
-			class := ""
+			class, title := "", ""
 			if j < len(t.columns) {
-				class = t.columns[j].class
+				class, title = t.columns[j].class, t.columns[j].title
 			}
 			cells[j] = h.Td(g.If(class != "", h.Class(class)),
+				g.If(t.stacks && title != "", h.Data("title", term.Clean(title))),
 				g.If(each.order != "", h.Data("order", term.Clean(each.order))), each.node)
 		}
 		rows[i] = h.Tr(cells)
 	}
 	return h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", t.label), h.TabIndex("0"),
-		h.Table(g.If(!t.plain, h.Data("grid", "")), h.THead(h.Tr(head)), h.TBody(rows)))
+		h.Table(g.If(t.stacks, h.Class("stacks")), g.If(!t.plain, h.Data("grid", "")),
+			h.THead(h.Tr(head)), h.TBody(rows)))
 }
 
 // panel returns a part of a page under a heading.

@@ -115,7 +115,7 @@ func stateLook(state string) string {
 
 // kinds returns the state of each kind of job, with the settings in force.
 func (m maintenancePage) kinds() g.Node {
-	list := grid{label: "Kinds of maintenance", plain: true, columns: []column{
+	list := grid{label: "Kinds of maintenance", plain: true, stacks: true, columns: []column{
 		{"Kind", ""}, {"State", ""}, {"Why", "wide"}, {"Due", ""}, {"Last look", ""}, {"", "next"},
 	}}
 	for _, k := range m.status.Kinds {

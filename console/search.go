@@ -18,14 +18,22 @@ const searchBytesMax = 200
 // searchPage has the objects whose names match some words.
 type searchPage struct {
 	words string
+	all   bool // as many as a search finds
 	found client.Found
 }
 
+// searchLimit and searchLimitAll are how many names the page shows at first, and on demand.
+const searchLimit, searchLimitAll = "50", "200"
+
 // loadSearch loads what matches the words of the address.
 func loadSearch(ctx context.Context, v *visit) (*page, error) {
-	model := searchPage{words: v.text("q")}
+	model := searchPage{words: v.text("q"), all: v.query.Has("all")}
 	if model.words != "" {
-		if err := v.get(ctx, "/search", url.Values{"q": {model.words}, "limit": {"50"}}, &model.found); err != nil {
+		limit := searchLimit
+		if model.all {
+			limit = searchLimitAll
+		}
+		if err := v.get(ctx, "/search", url.Values{"q": {model.words}, "limit": {limit}}, &model.found); err != nil {
 			return nil, err
 		}
 	}
@@ -56,5 +64,7 @@ func (m searchPage) results() g.Node {
 		around := append([]string{row.Warehouse}, row.Namespace...)
 		return h.Li(link(pageOf(objectOf(row)), icon(row.Kind), h.Strong(name(row.Name)),
 			h.Span(h.Class("faint"), name(strings.Join(around, " / ")))))
-	})), g.If(m.found.More, h.P(h.Class("faint"), g.Text("There are more: add a word."))))
+	})), g.If(m.found.More && m.all, h.P(h.Class("faint"), g.Text("There are more: add a word."))),
+		g.If(m.found.More && !m.all, h.P(link(to(placeSearch, client.Object{}, "q", m.words, "all", "yes"),
+			g.Text("Show more names, or add a word")))))
 }

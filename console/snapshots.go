@@ -23,6 +23,7 @@ type snapshotsPage struct {
 	lanes    int        // of the whole graph
 	from     int        // index of the first row of the page
 	chosen   *snapshot  // whose details are shown; nil for none
+	files    *snapshotFiles
 }
 
 // snapshotRows is how many snapshots a page shows.
@@ -42,6 +43,9 @@ func loadSnapshots(ctx context.Context, v *visit) (*page, error) {
 		model.chosen = model.document.snapshot(named.Snapshot)
 	} else if id, err := strconv.ParseInt(v.text("snapshot"), 10, 64); err == nil {
 		model.chosen = model.document.snapshot(id)
+	}
+	if model.files, err = loadFiles(ctx, v, head.object, model.chosen); err != nil {
+		return nil, err
 	}
 	model.from, _ = strconv.Atoi(v.text("from"))
 	model.from = max(0, min(model.from, len(model.document.Snapshots)))
@@ -224,18 +228,20 @@ func (m snapshotsPage) detail() g.Node {
 		about = append(about, fact{"Parent", link(to(placeSnapshots, m.object, "snapshot", parent), mono(parent))})
 	}
 	about = append(about, fact{"Manifest list", copied(s.Manifest)})
-	return panel("Snapshot "+id,
+	return g.Group{panel("Snapshot "+id,
 		h.Div(h.Class("split"),
 			h.Div(propertyGrid(s.Summary)),
 			h.Div(h.Class("beside"), facts(about...),
 				h.Div(h.Class("tools"), link(to(placeRollback, m.object, "to", id), h.Class("button"),
 					g.Text("Roll back to it …")),
-					link(to(placeRows, m.object, "snapshot", id), h.Class("button"), g.Text("Its rows"))),
+					link(to(placeRows, m.object, "snapshot", id), h.Class("button"), g.Text("Its rows")),
+					link(to(placeSnapshots, m.object, "snapshot", id, "files", "yes"), h.Class("button"),
+						g.Text("Its files")), m.forwards()),
 				ask(to(placeRef, m.object, "snapshot", id), h.Div(h.Class("tools"),
 					h.Select(h.Name("type"), h.Aria("label", "Kind of ref"), h.Option(h.Value("tag"), g.Text("Tag")),
 						h.Option(h.Value("branch"), g.Text("Branch"))),
 					h.Input(h.Name("ref"), h.Required(), h.Placeholder("name"), h.Aria("label", "Name of the ref")),
-					h.Button(g.Text("Make …")))))))
+					h.Button(g.Text("Make …"))))))), m.files.node(m.object, id)}
 }
 
 // loadRef prepares a new branch or tag.
@@ -246,6 +252,9 @@ func loadRef(ctx context.Context, v *visit) (*page, error) {
 	}
 	id, err := strconv.ParseInt(v.text("snapshot"), 10, 64)
 	refName, kind := v.text("ref"), v.text("type")
+	if kind == "forward" && err == nil {
+		return loadForward(ctx, v, head, refName, id)
+	}
 	if err != nil || refName == "" || kind != "tag" && kind != "branch" {
 		return nil, &client.Error{Code: http.StatusBadRequest, Message: "A branch or tag needs a name and a snapshot."}
 	}

@@ -193,6 +193,9 @@ func by(who string) g.Node {
 	return g.Group{g.Text(" by "), name(who)}
 }
 
+// columnsShown is how many columns of a table or a view a page shows.
+const columnsShown = 1000
+
 // columns returns the columns of the table.
 func (m tablePage) columns() g.Node {
 	if len(m.details.Columns) == 0 {
@@ -221,7 +224,7 @@ func (m tablePage) columns() g.Node {
 	if len(defaults) > 0 {
 		list.columns = append(list.columns, column{"Default", ""})
 	}
-	for _, c := range m.details.Columns {
+	for _, c := range m.details.Columns[:min(len(m.details.Columns), columnsShown)] {
 		id := int64(c.ID)
 		named := g.Group{columnName(c.Path)}
 		for _, key := range sortedKeys(labels[c.ID]) {
@@ -243,7 +246,11 @@ func (m tablePage) columns() g.Node {
 		}
 		list.rows = append(list.rows, row)
 	}
-	return panel(moorage.Counted(len(m.details.Columns), "column"), list.node())
+	return panel(moorage.Counted(len(m.details.Columns), "column"), list.node(),
+		g.Iff(len(m.details.Columns) > columnsShown, func() g.Node {
+			return h.P(h.Class("faint"), g.Textf("These are the first %d columns. ", columnsShown),
+				link(to(placeMetadata, m.object, "find", "schemas"), g.Text("The schemas have all of them")))
+		}))
 }
 
 // columnName returns the name of a column. The name of a nested column is indented.

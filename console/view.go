@@ -122,7 +122,7 @@ func (m viewPage) node() g.Node {
 // columns returns the columns of the view.
 func (m viewPage) columns() g.Node {
 	list := grid{label: "Columns", columns: []column{{"Id", "num"}, {"Name", "wide"}, {"Type", ""}}}
-	for _, c := range m.details.Columns {
+	for _, c := range m.details.Columns[:min(len(m.details.Columns), columnsShown)] {
 		id := int64(c.ID)
 		list.rows = append(list.rows, []cell{
 			numeric(number(&id), &id), {g.Group{columnName(c.Path), comment(c.Doc)}, c.Path}, plain(mono(c.Type)),

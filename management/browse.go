@@ -23,6 +23,8 @@ type Browse interface {
 	Search(ctx context.Context, asked browse.Search) (rows []browse.Row, more bool, err error)
 	Stats(ctx context.Context, warehouse string, maxAge time.Duration) (browse.Stats, error)
 	Health(ctx context.Context, ident moorage.Identifier, deep bool) (browse.Health, error)
+	Manifests(ctx context.Context, ident moorage.Identifier, asked browse.ManifestsRequest) (browse.ManifestList,
+		error)
 	Refusals(ctx context.Context, kind access.Kind, ident moorage.Identifier, limit int) ([]activity.Refusal, error)
 }
 
@@ -34,6 +36,7 @@ func (s *server) browseOperations() []operation {
 		{"searchObjects", http.MethodGet, "/search", s.searchObjects},
 		{"loadStats", http.MethodGet, "/warehouses/{name}/stats", s.loadStats},
 		{"loadHealth", http.MethodGet, "/health", s.loadHealth},
+		{"listManifests", http.MethodGet, "/manifests", s.listManifests},
 	}
 }
 

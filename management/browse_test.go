@@ -11,6 +11,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/activity"
 	"moorage/catalog/browse"
+	"moorage/manifests"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -42,6 +43,18 @@ func (f fakeBrowse) Search(_ context.Context, asked browse.Search) ([]browse.Row
 
 func (f fakeBrowse) Stats(_ context.Context, warehouse string, maxAge time.Duration) (browse.Stats, error) {
 	return browse.Stats{Tables: 3, Rows: 7, Unknown: 1, AsOf: fakeTime, Complete: true}, f.call(fmt.Sprint("Stats ", warehouse, " ", maxAge))
+}
+
+func (f fakeBrowse) Manifests(_ context.Context, ident moorage.Identifier, asked browse.ManifestsRequest) (browse.ManifestList,
+	error) {
+	word := "x"
+	return browse.ManifestList{
+		Snapshot: 7, Manifests: []browse.Manifest{{Path: "m", Deletes: true, Bytes: 5, Added: 1, Existing: -1}}, FilesMore: asked.Manifest != nil,
+		Files: []browse.ManifestFile{{
+			DescribedFile: manifests.DescribedFile{MeasuredFile: manifests.MeasuredFile{Content: manifests.EqualityDeletes, Rows: 3}, Status: manifests.Deleted, Path: ident.Name},
+			Bounds:        []browse.ColumnBounds{{ID: 1, Path: "n", Lower: &word}},
+		}},
+	}, f.call(fmt.Sprint("Manifests ", ident))
 }
 
 func (f fakeBrowse) Health(_ context.Context, ident moorage.Identifier, deep bool) (browse.Health, error) {

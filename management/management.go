@@ -205,7 +205,8 @@ func (s *server) gated(op operation) web.Handler {
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		request := gate.Request{Caller: web.CallerOf(r), Verb: op.verb()}
-		if request.Verb == gate.ReadRows { // the audit names the table, also without access control
+		// The audit names the table, also without access control.
+		if request.Verb == gate.ReadRows || request.Verb == gate.ListManifests {
 			if ident, err := tableOfQuery(web.QueryOf(r)); err == nil {
 				request.On = []moorage.Identifier{ident}
 			}

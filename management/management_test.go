@@ -235,7 +235,7 @@ func TestExamples(t *testing.T) {
 		if op.id == "releaseLeases" {
 			target += "?holder=spark"
 		}
-		if slices.Contains([]string{"loadMetadata", "diffVersions", "readRows", "rollbackTable", "loadHealth", "loadHistory"}, op.id) {
+		if slices.Contains([]string{"loadMetadata", "diffVersions", "readRows", "rollbackTable", "loadHealth", "listManifests", "loadHistory"}, op.id) {
 			target += "?warehouse=w&namespace=a&table=t"
 		}
 		f := &fake{}

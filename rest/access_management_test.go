@@ -295,6 +295,7 @@ func managementCells() []managementCell {
 		{operation: "loadHistory", method: "GET", path: "/history?warehouse=w&namespace=a&table=gone", object: "w/a/gone"},
 		{operation: "searchObjects", method: "GET", path: "/search?q=a"},
 		{operation: "loadStats", method: "GET", path: "/warehouses/w/stats", object: "w"},
+		{operation: "listManifests", method: "GET", path: "/manifests?warehouse=w&namespace=a&table=t", object: "w/a/t"},
 		{operation: "loadHealth", method: "GET", path: "/health?warehouse=w&namespace=a&table=t&deep=true", object: "w/a/t"},
 		{operation: "loadTop", method: "GET", path: "/top"},
 		{operation: "listDenials", method: "GET", path: "/denials"},

@@ -11,6 +11,7 @@ const (
 	SearchObjects Verb = "search-objects" // shows what the caller sees
 	LoadStats     Verb = "load-stats"
 	LoadHealth    Verb = "load-health"
+	ListManifests Verb = "list-manifests"
 	ListRefusals  Verb = "list-refusals" // of commits
 	ListDenials   Verb = "list-denials"
 	LoadTop       Verb = "load-top"
@@ -27,6 +28,7 @@ func browsing() []Row {
 		{Verb: ListObjects, On: access.Server, Reads: true, AskedLater: true, Management: []string{"listObjects"}},
 		{Verb: LoadStats, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadStats"}},
 		{Verb: LoadHealth, On: access.Table, Reads: true, Management: []string{"loadHealth"}},
+		{Verb: ListManifests, On: access.Table, Reads: true, Management: []string{"listManifests"}},
 		{Verb: ListRefusals, On: access.Server, Reads: true, AskedLater: true, Management: []string{"listRefusals"}},
 		{Verb: ListDenials, On: access.Server, Reads: true, Management: []string{"listDenials"}},
 		{Verb: LoadTop, On: access.Server, Reads: true, Management: []string{"loadTop"}},
@@ -44,6 +46,7 @@ func browsingAsks() map[Verb][]Ask {
 		ListObjects:   {{Of: OfObject, For: access.See}}, // rows have more if the caller has describe
 		LoadStats:     {{Of: OfObject, For: access.Describe}},
 		LoadHealth:    {{Of: OfObject, For: access.Describe}},
+		ListManifests: {{Of: OfObject, For: access.Read}}, // bounds are values of rows
 		ListRefusals:  {{Of: OfObject, For: access.Describe}},
 		ListDenials:   {{Of: OfServer, For: access.Audit}},
 		LoadTop:       {{Of: OfServer, For: access.Operate}},

@@ -43,6 +43,7 @@ PAGES = {
     "preview": f"/table/maintenance?{OF}&table=ships&preview=snapshots",
     "pause": f"/maintenance/change?{OF}&table=ships&change=pause",
     "snapshot": f"/table/snapshots?{OF}&table=voyages&snapshot=main",
+    "files": f"/table/snapshots?{OF}&table=voyages&snapshot=main&files=yes&manifest=0",
     "table-access": f"/grants?{OF}&table=ships",
     "metadata": f"/table/metadata?{OF}&table=ships",
     "view": f"/view?{OF}&view=busiest",

@@ -1,0 +1,236 @@
+package browse
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/catalog/gate"
+	"moorage/manifests"
+	"moorage/metadata"
+	"moorage/metadata/schema"
+)
+
+// Bounds of Manifests. Clients write manifests, and many callers may ask.
+const (
+	// manifestsShown is how many manifests of a snapshot an answer has.
+	manifestsShown = 1000
+	// filesShown is how many files of a manifest an answer has.
+	filesShown = 200
+	// boundsShown is how many columns a file has bounds of, and boundBytesMax the longest bound.
+	boundsShown, boundBytesMax = 30, 100
+	// manifestsTime bounds reading a list and a manifest.
+	manifestsTime = 20 * time.Second
+)
+
+// ManifestsRequest asks for the manifests of a snapshot.
+type ManifestsRequest struct {
+	// Snapshot is the id of the snapshot; nil means the head of main.
+	Snapshot *int64
+	// Manifest is the number of the manifest whose files are wanted, from 0. nil: none.
+	Manifest *int
+}
+
+// ManifestList has the manifests of a snapshot.
+type ManifestList struct {
+	Snapshot  int64 // 0 if the table has none
+	Manifests []Manifest
+	More      bool // there are more than these
+	// Files are those of the manifest in the request. FilesMore means that it has more than these.
+	Files     []ManifestFile
+	FilesMore bool
+}
+
+// Manifest is a manifest in a list. A count is manifests.UnknownCount if the list lacks it.
+type Manifest struct {
+	Path                     string
+	Deletes                  bool // it has delete files
+	Bytes                    int64
+	Added, Existing, Removed int64
+}
+
+// ManifestFile is a file in a manifest.
+type ManifestFile struct {
+	manifests.DescribedFile
+
+	Bounds []ColumnBounds // of the first columns that have some
+}
+
+// ColumnBounds are the bounds of a column in one file, as people read them. A bound that is not
+// known is nil.
+type ColumnBounds struct {
+	ID           int
+	Path         string // empty if the schema of the snapshot lacks the column
+	Lower, Upper *string
+}
+
+// Manifests returns the manifests of a snapshot of a table, and the files of one of them. Files
+// outside the claims of the table are not read. The caller needs access.Read on the table, because
+// bounds are values of rows.
+//
+// Errors: KindNoSuchTable; KindNotFound if there is no such snapshot or manifest; KindNotShown if a
+// list or a manifest cannot be read; KindTooManyRequests if other deep looks take up all the room.
+func (b *Browse) Manifests(ctx context.Context, ident moorage.Identifier, asked ManifestsRequest) (
+	ManifestList, error) {
+	list, err := b.manifestsOf(ctx, ident, asked)
+	return list, moorage.Annotate("browse.Manifests", ident.String(), err)
+}
+
+func (b *Browse) manifestsOf(ctx context.Context, ident moorage.Identifier, asked ManifestsRequest) (
+	list ManifestList, err error) {
+	needed := gate.ListManifests.Needs(gate.OfObject, gate.Always)
+	found, document, err := b.tableFor(ctx, gate.ListManifests, needed, ident)
+	if err != nil {
+		return list, err
+	}
+	scan, isThere := document.Scan("")
+	if asked.Snapshot != nil {
+		if scan, isThere = document.ScanSnapshot(*asked.Snapshot); !isThere {
+			return list, moorage.Errorf(moorage.KindNotFound, "The table has no snapshot %d, or its schema was removed",
+				*asked.Snapshot)
+		}
+	}
+	if !isThere || scan.Snapshot == nil {
+		return list, nil
+	}
+	done, err := b.beginDeep(ctx, found.Pointer.Warehouse)
+	if err != nil {
+		return list, err
+	}
+	defer done()
+	within, cancel := context.WithTimeout(ctx, manifestsTime)
+	defer cancel()
+	list.Snapshot = scan.Snapshot.ID
+	at, err := list.read(within, found, scan.Snapshot, asked.Manifest)
+	if err == nil && at != nil {
+		err = list.describe(within, found, *at, scan.Schema)
+	}
+	var unreadable *unreadableError
+	switch {
+	case errors.As(err, &unreadable):
+		return list, moorage.Errorf(moorage.KindNotShown, "The manifests are not shown: %v", unreadable)
+	case within.Err() != nil && ctx.Err() == nil:
+		return list, moorage.Errorf(moorage.KindNotShown, "The manifests are not shown: reading took more than %s",
+			manifestsTime)
+	}
+	return list, err
+}
+
+// read reads the manifest list of a snapshot. It returns the manifest with a number, unless that is
+// nil.
+func (l *ManifestList) read(ctx context.Context, found *directory.Found, of *metadata.Snapshot, number *int) (
+	at *manifests.Listed, err error) {
+	add := func(listed manifests.Listed) {
+		if number != nil && len(l.Manifests) == *number && !l.More {
+			at = &listed
+		}
+		if l.More = len(l.Manifests) == manifestsShown; !l.More {
+			l.Manifests = append(l.Manifests, Manifest{
+				Path: listed.Path(), Deletes: listed.Deletes(), Bytes: listed.Bytes,
+				Added: int64(listed.Added), Existing: int64(listed.Existing), Removed: int64(listed.Deleted),
+			})
+		}
+	}
+	switch {
+	case of.Encrypted:
+		return nil, &unreadableError{of.ManifestList, errors.New("it is encrypted")}
+	case of.ManifestList == "": // format version 1 allows a snapshot without a list
+		for _, path := range of.Manifests {
+			const unknown = manifests.UnknownCount
+			add(manifests.Listed{
+				Manifest: manifests.Unlisted(path), Added: unknown, Existing: unknown, Deleted: unknown,
+			})
+		}
+	case !documents.WithinClaims(found.Pointer.Claims, of.ManifestList):
+		return nil, &unreadableError{of.ManifestList, errOutside}
+	default:
+		err = stream(ctx, found.Storage, of.ManifestList, func(body io.Reader) error {
+			for listed, err := range manifests.EachListed(body) {
+				if err != nil {
+					return err
+				}
+				if add(listed); l.More {
+					return &innerError{errStopped}
+				}
+			}
+			return nil
+		})
+	}
+	if errors.Is(err, errStopped) {
+		err = nil
+	}
+	if err == nil && number != nil && at == nil {
+		err = moorage.Errorf(moorage.KindNotFound, "The snapshot has no manifest with the number %d among the first %d",
+			*number, len(l.Manifests))
+	}
+	return at, err
+}
+
+// errOutside means that a file is not in a location of the table.
+var errOutside = errors.New("it is outside the locations of the table")
+
+// describe reads the first files of a manifest.
+func (l *ManifestList) describe(ctx context.Context, found *directory.Found, at manifests.Listed,
+	columns *schema.Schema) error {
+	switch {
+	case at.Encrypted:
+		return &unreadableError{at.Path(), errors.New("it is encrypted")}
+	case !documents.WithinClaims(found.Pointer.Claims, at.Path()):
+		return &unreadableError{at.Path(), errOutside}
+	}
+	paths := make(map[int]string)
+	for _, column := range columns.Columns() {
+		paths[column.ID] = column.Path
+	}
+	err := stream(ctx, found.Storage, at.Path(), func(body io.Reader) error {
+		for file, err := range at.Describe(body) {
+			if err != nil {
+				return err
+			}
+			if l.FilesMore = len(l.Files) == filesShown; l.FilesMore {
+				return &innerError{errStopped}
+			}
+			made := ManifestFile{Bounds: boundsOf(file, columns, paths), DescribedFile: file}
+			made.Lower, made.Upper = nil, nil
+			made.Partition = moorage.Cut(made.Partition, partitionNameMax)
+			l.Files = append(l.Files, made)
+		}
+		return nil
+	})
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	return err
+}
+
+// boundsOf returns the bounds of the first columns of a file. paths has the columns of the schema.
+func boundsOf(file manifests.DescribedFile, columns *schema.Schema, paths map[int]string) (all []ColumnBounds) {
+	at := make(map[int]int, boundsShown)
+	set := func(bound manifests.Bound, target func(*ColumnBounds) **string) {
+		id := int(bound.ID)
+		i, isKnown := at[id]
+		if !isKnown {
+			if len(all) == boundsShown {
+				return
+			}
+			i = len(all)
+			at[id] = i
+			all = append(all, ColumnBounds{ID: id, Path: paths[id]})
+		}
+		if text, ok := columns.Bound(id, bound.Value); ok {
+			text = moorage.Cut(text, boundBytesMax)
+			*target(&all[i]) = &text
+		}
+	}
+	for _, bound := range file.Lower {
+		set(bound, func(c *ColumnBounds) **string { return &c.Lower })
+	}
+	for _, bound := range file.Upper {
+		set(bound, func(c *ColumnBounds) **string { return &c.Upper })
+	}
+	return all
+}
