@@ -139,7 +139,7 @@ def main():
     args = parser.parse_args()
     args.screens.mkdir(parents=True, exist_ok=True)
     axe = "" if args.without_axe else AXE.read_text()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         server = subprocess.Popen([args.server, "demo", "--data", folder + "/demo", "--listen", "127.0.0.1:0"],
                                   stdout=subprocess.PIPE, text=True)
         browser = None

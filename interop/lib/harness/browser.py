@@ -157,7 +157,8 @@ class Browser:
 @contextlib.contextmanager
 def person(uri: str, program: str = "chromium"):
     """Somebody before a browser that shows the first page of the console of a server."""
-    with tempfile.TemporaryDirectory() as profile:
+    # Processes of the browser write there until a moment after its end.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(program, profile)
         try:
             made = Person(browser)
