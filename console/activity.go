@@ -63,20 +63,6 @@ func healthPanel(o client.Object, health *client.Health) g.Node {
 
 // shapePanel returns how the files of a table are distributed.
 func shapePanel(s *client.Shape) g.Node {
-	sizes := grid{label: "Sizes of data files", plain: true,
-		columns: []column{{"Size of file", ""}, {"Files", "num"}, {"", "wide"}}}
-	var most int64 = 1
-	for _, class := range s.Sizes {
-		most = max(most, class.Files)
-	}
-	for _, class := range s.Sizes {
-		below := g.Node(g.Text("larger"))
-		if class.Below > 0 {
-			below = g.Group{g.Text("below "), size(&class.Below)}
-		}
-		sizes.rows = append(sizes.rows,
-			[]cell{plain(below), plain(number(&class.Files)), plain(bar(class.Files, most))})
-	}
 	worst := grid{label: "Partitions with the most small files", columns: []column{
 		{"Partition", "wide"}, {"Files", "num"}, {"Small", "num"}, {"Size", "num"}, {"Delete files", "num"},
 	}}
@@ -87,20 +73,14 @@ func shapePanel(s *client.Shape) g.Node {
 		})
 	}
 	return g.Group{
-		h.H3(g.Text("Sizes of data files")), sizes.node(),
+		barPlot("Sizes of data files", "Files", sizeBars(s.Sizes)),
+		barPlot("Rows of data files", "Files", countBars(s.ByRows)),
+		barPlot("Data files of partitions", "Partitions", countBars(s.ByFiles)),
 		g.Iff(len(worst.rows) > 0, func() g.Node {
 			return g.Group{h.H3(g.Text("Partitions with the most small files")), worst.node()}
 		}),
 		g.If(s.Stopped != "", h.P(h.Class("faint"), text(s.Stopped))),
 	}
-}
-
-// bar returns a part of a whole as a bar. The number beside it has the meaning.
-func bar(part, whole int64) g.Node {
-	const width = 96
-	filled := strconv.FormatInt(part*width/max(whole, 1), 10)
-	return h.SVG(h.Class("bar"), g.Attr("viewBox", "0 0 96 8"), h.Aria("hidden", "true"),
-		g.El("rect", h.Class("ground"), h.Width("96"), h.Height("8")), g.El("rect", h.Width(filled), h.Height("8")))
 }
 
 // loadRefusals loads the refused commits of a table; none if the visitor may not see them.

@@ -230,7 +230,8 @@ func goldenPages() map[string]*page {
 		"rows-no-rights": head(ships).page(placeRows, rowsPage{tableHead: head(ships), why: "Needs read on harbour.ships"}.node()),
 		"health": {title: "x", body: healthPanel(ships, &client.Health{Findings: []client.HealthFinding{
 			{Level: "warn", What: "small files", Fact: hostile, Limit: "25 %", Command: "moorage maintain set harbour.ships compaction on"}, {Level: "ok", What: "snapshots"},
-		}, Shape: &client.Shape{Sizes: []client.SizeClass{{Below: 1 << 20, Files: 3}, {Files: 1}}, Worst: []client.PartitionShape{{Partition: hostile, Files: 4}}, Stopped: hostile}})},
+		}, Shape: &client.Shape{Sizes: []client.SizeClass{{Below: 1 << 20, Files: 3}, {Files: 1}},
+			ByRows: []client.CountClass{{Below: 1000, Count: 4}, {}}, ByFiles: []client.CountClass{{Below: 2}, {Below: 6, Count: 1}, {Count: 0}}, Worst: []client.PartitionShape{{Partition: hostile, Files: 4}}, Stopped: hostile}})},
 		"activity": {title: "x", body: g.Group{
 			refusalPanel(now, client.Refusals{Nodes: []client.NodeAsked{{Name: "a", Since: now}, {Name: hostile, Failed: hostile}},
 				Refusals: []client.Refusal{{Time: now, Caller: hostile, Type: "CommitFailedException", Reason: hostile, By: hostile, LastAt: now}}}, func(string) g.Node { return nil }),

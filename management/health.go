@@ -48,11 +48,14 @@ func (s *server) loadHealth(w http.ResponseWriter, r *http.Request) error {
 			Sizes: each(shape.Sizes, func(class browse.SizeClass) client.SizeClass {
 				return client.SizeClass(class)
 			}),
+			ByRows: each(shape.ByRows, countClassOf), ByFiles: each(shape.ByFiles, countClassOf),
 			Partitions: shape.Partitions, Lone: shape.Lone, Worst: each(shape.Worst, partitionOf),
 		}
 	}
 	return s.AnswerJSON(w, r, health)
 }
+
+func countClassOf(class browse.CountClass) client.CountClass { return client.CountClass(class) }
 
 func partitionOf(p browse.PartitionShape) client.PartitionShape {
 	return client.PartitionShape{

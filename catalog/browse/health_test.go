@@ -325,6 +325,18 @@ func TestHealthShape(t *testing.T) {
 	if !slices.Equal(shape.Sizes, wantSizes) {
 		t.Errorf("sizes are %+v", shape.Sizes)
 	}
+	counted := func(classes []browse.CountClass) (all []int64) {
+		for _, class := range classes {
+			all = append(all, class.Count)
+		}
+		return all
+	}
+	if got := counted(shape.ByRows); !slices.Equal(got, []int64{81, 0, 0, 0, 0, 0}) {
+		t.Errorf("files by rows: %v", got)
+	}
+	if got := counted(shape.ByFiles); !slices.Equal(got, []int64{1, 5, 7, 0, 0, 0}) {
+		t.Errorf("partitions by files: %v", got)
+	}
 	var names []string
 	for _, p := range shape.Worst {
 		names = append(names, p.Name)

@@ -55,6 +55,9 @@ type Shape struct {
 	Small               int64 // data files below 32 MB
 	// Sizes are the data files by size, in ascending order.
 	Sizes []SizeClass
+	// ByRows are the data files by their rows, and ByFiles the partitions by how many data files
+	// they have, in ascending order. Both are nil without data files.
+	ByRows, ByFiles []CountClass
 	// Partitions is how many partitions have data files, and Lone is how many of them have only
 	// one, which is small.
 	Partitions, Lone int
@@ -66,6 +69,10 @@ type Shape struct {
 // 0 in the last class, which has no bound.
 type SizeClass struct{ Below, Files, Bytes int64 }
 
+// CountClass has how many things have fewer than Below of something, and not fewer than the Below
+// of the class before. Below is 0 in the last class, which has no bound.
+type CountClass struct{ Below, Count int64 }
+
 // PartitionShape has the numbers of one partition. Its name is as in the folders of engines, such
 // as "departed_month=2026-11".
 type PartitionShape struct {
@@ -76,6 +83,31 @@ type PartitionShape struct {
 
 // classBounds are the bounds of the classes of sizes.
 var classBounds = [...]int64{1_000_000, 8_000_000, smallFileBytes, 128_000_000, 512_000_000, 0}
+
+// rowBounds are the bounds of files by rows, and fileBounds those of partitions by files.
+var (
+	rowBounds  = [...]int64{1_000, 10_000, 100_000, 1_000_000, 10_000_000, 0}
+	fileBounds = [...]int64{2, 6, 21, 101, 501, 0}
+)
+
+// classesOf returns classes with these bounds, which count nothing yet.
+func classesOf(bounds []int64) []CountClass {
+	classes := make([]CountClass, len(bounds))
+	for i, below := range bounds {
+		classes[i].Below = below
+	}
+	return classes
+}
+
+// count counts n in its class.
+func count(classes []CountClass, n int64) {
+	for i := range classes {
+		if class := &classes[i]; n < class.Below || class.Below == 0 {
+			class.Count++
+			return
+		}
+	}
+}
 
 // beginDeep waits until a deep look may begin, and takes its memory. The caller must call done at
 // the end.
@@ -259,7 +291,9 @@ func (l *deepLook) add(file manifests.MeasuredFile) {
 		for _, bound := range classBounds {
 			s.Sizes = append(s.Sizes, SizeClass{Below: bound})
 		}
+		s.ByRows, s.ByFiles = classesOf(rowBounds[:]), classesOf(fileBounds[:])
 	}
+	count(s.ByRows, file.Rows)
 	for i := range s.Sizes {
 		if class := &s.Sizes[i]; file.Bytes < class.Below || class.Below == 0 {
 			class.Files++
@@ -280,6 +314,7 @@ func (l *deepLook) finish() {
 			continue // delete files of all partitions can be without one
 		}
 		l.shape.Partitions++
+		count(l.shape.ByFiles, part.Files)
 		if part.Files == 1 && part.Small == 1 {
 			l.shape.Lone++
 		}
