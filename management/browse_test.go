@@ -11,7 +11,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/activity"
 	"moorage/catalog/browse"
-	"moorage/manifests"
+	"moorage/management/client"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -47,12 +47,12 @@ func (f fakeBrowse) Stats(_ context.Context, warehouse string, maxAge time.Durat
 
 func (f fakeBrowse) Manifests(_ context.Context, ident moorage.Identifier, asked browse.ManifestsRequest) (browse.ManifestList,
 	error) {
-	word := "x"
+	word, count := "x", int64(1)
 	return browse.ManifestList{
-		Snapshot: 7, Manifests: []browse.Manifest{{Path: "m", Deletes: true, Bytes: 5, Added: 1, Existing: -1}}, FilesMore: asked.Manifest != nil,
+		Snapshot: 7, Manifests: []browse.Manifest{{Path: "m", Deletes: true, Bytes: 5, Added: &count}}, FilesMore: asked.Manifest != nil,
 		Files: []browse.ManifestFile{{
-			DescribedFile: manifests.DescribedFile{MeasuredFile: manifests.MeasuredFile{Content: manifests.EqualityDeletes, Rows: 3}, Status: manifests.Deleted, Path: ident.Name},
-			Bounds:        []browse.ColumnBounds{{ID: 1, Path: "n", Lower: &word}},
+			Path: ident.Name, Content: client.ContentEquality, Status: client.StatusRemoved, Rows: 3,
+			Bounds: []browse.ColumnBounds{{ID: 1, Path: "n", Lower: &word}},
 		}},
 	}, f.call(fmt.Sprint("Manifests ", ident))
 }

@@ -8,7 +8,6 @@ import (
 	"moorage/catalog/browse"
 	"moorage/internal/web"
 	"moorage/management/client"
-	"moorage/manifests"
 )
 
 // listManifests answers with the manifests of a snapshot, and the files of one of them.
@@ -54,46 +53,19 @@ func wholeNumber(q web.Query, name string) (*int64, error) {
 }
 
 func manifestOf(m browse.Manifest) client.Manifest {
-	known := func(count int64) *int64 {
-		if count == manifests.UnknownCount {
-			return nil
-		}
-		return &count
-	}
 	content := client.ContentData
 	if m.Deletes {
 		content = client.ContentDeletes
 	}
 	return client.Manifest{
-		Path: m.Path, Content: content, Bytes: m.Bytes, Added: known(m.Added), Existing: known(m.Existing),
-		Removed: known(m.Removed),
+		Path: m.Path, Content: content, Bytes: m.Bytes, Added: m.Added, Existing: m.Existing, Removed: m.Removed,
 	}
 }
 
 func manifestFileOf(f browse.ManifestFile) client.ManifestFile {
 	return client.ManifestFile{
-		Path: f.Path, Content: contentWord(f.Content), Status: statusWord(f.Status), Format: f.Format, Rows: f.Rows,
-		Bytes: f.Bytes, Partition: f.Partition,
-		Bounds: each(f.Bounds, func(b browse.ColumnBounds) client.ColumnBounds { return client.ColumnBounds(b) }),
+		Path: f.Path, Content: f.Content, Status: f.Status, Format: f.Format, Rows: f.Rows, Bytes: f.Bytes,
+		Partition: f.Partition,
+		Bounds:    each(f.Bounds, func(b browse.ColumnBounds) client.ColumnBounds { return client.ColumnBounds(b) }),
 	}
-}
-
-func contentWord(content manifests.Content) string {
-	switch content {
-	case manifests.Deletes:
-		return client.ContentPositions
-	case manifests.EqualityDeletes:
-		return client.ContentEquality
-	}
-	return client.ContentData
-}
-
-func statusWord(status manifests.Status) string {
-	switch status {
-	case manifests.Added:
-		return client.StatusAdded
-	case manifests.Deleted:
-		return client.StatusRemoved
-	}
-	return client.StatusExisting
 }

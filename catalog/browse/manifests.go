@@ -12,7 +12,6 @@ import (
 	"moorage/catalog/gate"
 	"moorage/manifests"
 	"moorage/metadata"
-	"moorage/metadata/schema"
 )
 
 // Bounds of Manifests. Clients write manifests, and many callers may ask.
@@ -45,19 +44,23 @@ type ManifestList struct {
 	FilesMore bool
 }
 
-// Manifest is a manifest in a list. A count is manifests.UnknownCount if the list lacks it.
+// Manifest is a manifest in a list. A count is nil if the list lacks it.
 type Manifest struct {
 	Path                     string
 	Deletes                  bool // it has delete files
 	Bytes                    int64
-	Added, Existing, Removed int64
+	Added, Existing, Removed *int64 // files with each status
 }
 
 // ManifestFile is a file in a manifest.
 type ManifestFile struct {
-	manifests.DescribedFile
-
-	Bounds []ColumnBounds // of the first columns that have some
+	Path        string
+	Content     string // data, position-deletes or equality-deletes
+	Status      string // existing, added or removed
+	Format      string // as written
+	Rows, Bytes int64
+	Partition   string
+	Bounds      []ColumnBounds // of the first columns that have some
 }
 
 // ColumnBounds are the bounds of a column in one file, as people read them. A bound that is not
@@ -107,7 +110,7 @@ func (b *Browse) manifestsOf(ctx context.Context, ident moorage.Identifier, aske
 	list.Snapshot = scan.Snapshot.ID
 	at, err := list.read(within, found, scan.Snapshot, asked.Manifest)
 	if err == nil && at != nil {
-		err = list.describe(within, found, *at, scan.Schema)
+		err = list.describe(within, found, *at, scan)
 	}
 	var unreadable *unreadableError
 	switch {
@@ -131,7 +134,8 @@ func (l *ManifestList) read(ctx context.Context, found *directory.Found, of *met
 		if l.More = len(l.Manifests) == manifestsShown; !l.More {
 			l.Manifests = append(l.Manifests, Manifest{
 				Path: listed.Path(), Deletes: listed.Deletes(), Bytes: listed.Bytes,
-				Added: int64(listed.Added), Existing: int64(listed.Existing), Removed: int64(listed.Deleted),
+				Added: knownCount(listed.Added), Existing: knownCount(listed.Existing),
+				Removed: knownCount(listed.Deleted),
 			})
 		}
 	}
@@ -175,7 +179,7 @@ var errOutside = errors.New("it is outside the locations of the table")
 
 // describe reads the first files of a manifest.
 func (l *ManifestList) describe(ctx context.Context, found *directory.Found, at manifests.Listed,
-	columns *schema.Schema) error {
+	scan metadata.Scan) error {
 	switch {
 	case at.Encrypted:
 		return &unreadableError{at.Path(), errors.New("it is encrypted")}
@@ -183,7 +187,7 @@ func (l *ManifestList) describe(ctx context.Context, found *directory.Found, at 
 		return &unreadableError{at.Path(), errOutside}
 	}
 	paths := make(map[int]string)
-	for _, column := range columns.Columns() {
+	for _, column := range scan.Schema.Columns() {
 		paths[column.ID] = column.Path
 	}
 	err := stream(ctx, found.Storage, at.Path(), func(body io.Reader) error {
@@ -194,10 +198,11 @@ func (l *ManifestList) describe(ctx context.Context, found *directory.Found, at 
 			if l.FilesMore = len(l.Files) == filesShown; l.FilesMore {
 				return &innerError{errStopped}
 			}
-			made := ManifestFile{Bounds: boundsOf(file, columns, paths), DescribedFile: file}
-			made.Lower, made.Upper = nil, nil
-			made.Partition = moorage.Cut(made.Partition, partitionNameMax)
-			l.Files = append(l.Files, made)
+			l.Files = append(l.Files, ManifestFile{
+				Path: file.Path, Content: contentWord(file.Content), Status: statusWord(file.Status),
+				Format: file.Format, Rows: file.Rows, Bytes: file.Bytes,
+				Partition: moorage.Cut(file.Partition, partitionNameMax), Bounds: boundsOf(file, scan, paths),
+			})
 		}
 		return nil
 	})
@@ -208,7 +213,7 @@ func (l *ManifestList) describe(ctx context.Context, found *directory.Found, at 
 }
 
 // boundsOf returns the bounds of the first columns of a file. paths has the columns of the schema.
-func boundsOf(file manifests.DescribedFile, columns *schema.Schema, paths map[int]string) (all []ColumnBounds) {
+func boundsOf(file manifests.DescribedFile, scan metadata.Scan, paths map[int]string) (all []ColumnBounds) {
 	at := make(map[int]int, boundsShown)
 	set := func(bound manifests.Bound, target func(*ColumnBounds) **string) {
 		id := int(bound.ID)
@@ -221,7 +226,7 @@ func boundsOf(file manifests.DescribedFile, columns *schema.Schema, paths map[in
 			at[id] = i
 			all = append(all, ColumnBounds{ID: id, Path: paths[id]})
 		}
-		if text, ok := columns.Bound(id, bound.Value); ok {
+		if text, ok := scan.Schema.Bound(id, bound.Value); ok {
 			text = moorage.Cut(text, boundBytesMax)
 			*target(&all[i]) = &text
 		}
@@ -233,4 +238,35 @@ func boundsOf(file manifests.DescribedFile, columns *schema.Schema, paths map[in
 		set(bound, func(c *ColumnBounds) **string { return &c.Upper })
 	}
 	return all
+}
+
+// knownCount returns a count of a manifest list, or nil if the list lacks it.
+func knownCount(count int32) *int64 {
+	if count == manifests.UnknownCount {
+		return nil
+	}
+	known := int64(count)
+	return &known
+}
+
+// contentWord returns what a file has in it.
+func contentWord(content manifests.Content) string {
+	switch content {
+	case manifests.Deletes:
+		return "position-deletes"
+	case manifests.EqualityDeletes:
+		return "equality-deletes"
+	}
+	return "data"
+}
+
+// statusWord returns what a manifest did to a file.
+func statusWord(status manifests.Status) string {
+	switch status {
+	case manifests.Added:
+		return "added"
+	case manifests.Deleted:
+		return "removed"
+	}
+	return "existing"
 }

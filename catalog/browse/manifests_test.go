@@ -5,7 +5,6 @@ import (
 
 	"moorage"
 	"moorage/catalog/browse"
-	"moorage/manifests"
 	"moorage/testkit"
 )
 
@@ -31,7 +30,7 @@ func TestManifests(t *testing.T) {
 	}
 	deletes := 0
 	for i, m := range list.Manifests {
-		if m.Bytes == 0 || m.Path == "" || m.Added+m.Existing == 0 {
+		if m.Bytes == 0 || m.Path == "" || m.Added == nil || *m.Added == 0 {
 			t.Errorf("manifest %d: %+v", i, m)
 		}
 		if m.Deletes {
@@ -40,7 +39,7 @@ func TestManifests(t *testing.T) {
 	}
 	at := list.Manifests[deletes]
 	list = ask(browse.ManifestsRequest{Manifest: &deletes})
-	if len(list.Files) != 1 || list.Files[0].Content != manifests.Deletes || list.Files[0].Rows != 3 || list.FilesMore {
+	if len(list.Files) != 1 || list.Files[0].Content != "position-deletes" || list.Files[0].Status != "added" || list.Files[0].Rows != 3 || list.FilesMore {
 		t.Errorf("files of %+v: %+v", at, list.Files)
 	}
 	list = ask(browse.ManifestsRequest{Snapshot: &first, Manifest: &zero})
