@@ -168,9 +168,9 @@ type parts struct {
 	undropWindow, purgeDelay time.Duration
 	kickPurge                func()
 	awaitOldNodes            func(ctx context.Context) error
-	// oldNodesEnded is true once awaitOldNodes has returned after this process read that the store
-	// needs the version of protection.
-	oldNodesEnded atomic.Bool
+	// oldNodesEnded is the greatest version of the store for which awaitOldNodes has returned after
+	// this process read that the store needs that version.
+	oldNodesEnded atomic.Int32
 }
 
 // ChangeRetentionMin returns the minimum retention of change records for a

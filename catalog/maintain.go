@@ -92,6 +92,9 @@ func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.
 	}
 	err = t.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		found, err := t.directory.FindPointer(ctx, pointer)
+		if err == nil && found.Pointer.Frozen != "" {
+			err = gate.FrozenObject(found.Pointer.Identifier(), found.Pointer.Frozen)
+		}
 		if err != nil {
 			return err
 		}

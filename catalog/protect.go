@@ -64,7 +64,7 @@ func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Id
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			_, err := c.readProtecting(ctx, by, kind, ident)
 			if err == nil && protected {
-				err = c.raiseForProtection(ctx)
+				err = c.raiseFormat(ctx, registry.FormatProtection)
 			}
 			return commit.Scope{}, err
 		},
@@ -82,22 +82,22 @@ func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Id
 	return set, nil
 }
 
-// raiseForProtection makes older nodes refuse the store, because they would drop what is protected.
-// It returns when they have ended. The store may have had the version before: another process, or
-// an earlier request without an answer, may have raised it a moment ago. So each process waits
-// until it has waited once.
-func (p *parts) raiseForProtection(ctx context.Context) error {
-	if p.oldNodesEnded.Load() {
+// raiseFormat makes nodes refuse the store that know only versions below version, because they would
+// do what the present change forbids. It returns when they have ended. The store may have had the
+// version before: another process, or an earlier request without an answer, may have raised it a
+// moment ago. So each process waits until it has waited once.
+func (p *parts) raiseFormat(ctx context.Context, version int) error {
+	if p.oldNodesEnded.Load() >= int32(version) {
 		return nil
 	}
 	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		return p.ledger.RaiseFormat(ctx, registry.FormatProtection)
+		return p.ledger.RaiseFormat(ctx, version)
 	})
 	if err == nil {
 		err = p.awaitOldNodes(ctx)
 	}
 	if err == nil {
-		p.oldNodesEnded.Store(true)
+		p.oldNodesEnded.Store(int32(version))
 	}
 	return err
 }
@@ -204,9 +204,12 @@ func (f protecting) plan(attempt *commit.Attempt, protected bool) (*commit.Plan,
 // namespace of path: the containers are unchanged, so that none of them is protected meanwhile. The
 // change must also require that the pointer is unchanged.
 //
-// Errors: KindForbidden if the object is protected.
+// Errors: KindForbidden if the object is protected, or is a mirror.
 func unprotected(path *directory.Path, pointer registry.Pointer, ident moorage.Identifier) (
 	[]registry.Condition, error) {
+	if pointer.Frozen != "" {
+		return nil, gate.FrozenObject(ident, pointer.Frozen)
+	}
 	if pointer.Protected {
 		return nil, gate.ProtectedObject(ident)
 	}

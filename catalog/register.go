@@ -48,9 +48,13 @@ func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 // register returns the intent to create a table or view from a file.
 func (p *parts) register(by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) commit.Intent {
-	by.Verb = k.register
-	if request.Overwrite {
+	switch {
+	case request.mirrorOf != "":
+		by.Verb = gate.PutMirror
+	case request.Overwrite:
 		by.Verb = gate.RegisterOver
+	default:
+		by.Verb = k.register
 	}
 	return commit.Intent{
 		Verb: by.Verb, On: []moorage.Identifier{ident},
@@ -90,6 +94,10 @@ func (p *parts) lookAtRegistered(ctx context.Context, by directory.Asker, k *kin
 	case moorage.KindOf(err) != k.Missing:
 		return commit.Scope{}, err
 	}
+	if request.mirrorOf != "" {
+		scope.Verb = gate.PutMirror
+		return scope, p.raiseFormat(ctx, registry.FormatMirror)
+	}
 	return scope, nil
 }
 
@@ -105,6 +113,9 @@ type registration struct {
 	location string // of the metadata file
 	document document
 	undrops  bool // the pointer keeps its file, its claims and its Registration
+	// mirrorOf names the catalog of which the pointer becomes or stays a mirror. It is empty for
+	// other registrations.
+	mirrorOf string
 	parent   parent
 	// made is the namespace that gets ident, with its missing parents, if the registration also
 	// makes the namespace. It is nil if the namespace exists.
@@ -132,15 +143,22 @@ type registration struct {
 	above []registry.Condition
 }
 
-// checkProtection returns KindForbidden if the present table or view of the name is protected. path
-// leads to its namespace.
-func (r *registration) checkProtection(path *directory.Path) error {
+// checkOccupant returns the error for a registration over the present table or view of the name: it
+// may be protected or a mirror. Only a mirror of the same table or view may move, and protection
+// does not refuse that. path leads to its namespace.
+func (r *registration) checkOccupant(path *directory.Path) error {
 	if !r.occupant.Exists() {
 		return nil
 	}
 	occupant, err := ledger.Decode[registry.Pointer](r.occupant)
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.mirrorOf == "":
 		r.above, err = unprotected(path, occupant, r.ident)
+	case r.holder.Key != r.occupant.Key:
+		err = moorage.Errorf(moorage.KindAlreadyExists, "Another table or view has the name %s", r.ident)
+	case occupant.Frozen == "":
+		err = moorage.Errorf(moorage.KindAlreadyExists, "%s is no mirror: it is written here", r.ident)
 	}
 	return err
 }
@@ -211,7 +229,7 @@ func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kin
 	}
 	r := &registration{
 		kind: k, ident: ident, location: request.MetadataLocation, parent: parentAt(path), creator: creator,
-		undropWindow: p.undropWindow,
+		undropWindow: p.undropWindow, mirrorOf: request.mirrorOf,
 	}
 	if r.entry, err = p.directory.ReadEntry(ctx, path, ident.Name); err != nil {
 		return nil, err
@@ -248,7 +266,7 @@ func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kin
 	if err := p.mayReplace(ctx, by, path, r); err != nil {
 		return nil, err
 	}
-	if err := r.checkProtection(path); err != nil {
+	if err := r.checkOccupant(path); err != nil {
 		return nil, err
 	}
 	if err := p.refuseTransactions(ctx, r); err != nil {
@@ -491,7 +509,7 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 		pointer.Last = pointer.Written(registry.StateLive, attempt.Change, summary)
 		return pointer, nil
 	}
-	pointer.Registration = attempt.Change.ID
+	pointer.Registration, pointer.Frozen = attempt.Change.ID, r.mirrorOf
 	pointer.Last = pointer.Written(registry.StateLive, attempt.Change, commit.SummaryOf(r.document))
 	var err error
 	pointer.Claims, err = claims.With(pointer.Claims, r.claimed.Normalised)

@@ -85,6 +85,9 @@ func (p *parts) readRenaming(ctx context.Context, by directory.Asker, asked acce
 		return r, err
 	}
 	r.target = parentAt(path)
+	if frozen := r.source.pointer.Pointer.Frozen; frozen != "" {
+		return r, gate.FrozenObject(from, frozen)
+	}
 	if err := renamedOut(r.source.path, from, to); err != nil {
 		return r, err
 	}

@@ -133,6 +133,8 @@ type TableChange struct {
 type RegisterRequest struct {
 	MetadataLocation string
 	Overwrite        bool
+	// mirrorOf names the catalog of which the table or view becomes a mirror: see Mirrors.
+	mirrorOf string
 }
 
 // DropOptions are the options of a drop.

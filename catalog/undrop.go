@@ -456,7 +456,7 @@ func (p *parts) readUndropName(ctx context.Context, by directory.Asker, request 
 	if err := p.mayTake(ctx, by, asked, r.occupant, path.Above(), r.ident); err != nil {
 		return err
 	}
-	if err := r.checkProtection(path); err != nil {
+	if err := r.checkOccupant(path); err != nil {
 		return err
 	}
 	r.who.Replaces = occupant.ID

@@ -50,7 +50,10 @@ func (p *Pipeline) findTarget(ctx context.Context, e *edition) (*directory.Found
 	var found *directory.Found
 	var document documents.Document
 	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		if found, err = p.directory.FindPointer(ctx, e.Pointer); err != nil {
+		if found, err = p.directory.FindPointer(ctx, e.Pointer); err == nil {
+			err = refuseFrozen(found, e.Ident)
+		}
+		if err != nil {
 			return err
 		}
 		document, err = p.documents.Current(ctx, found)

@@ -8,6 +8,7 @@ import (
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/gate"
 	"moorage/internal/trace"
 	"moorage/ledger"
 	"moorage/registry"
@@ -87,12 +88,25 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	return Outcome{Version: e.answer}, e.err
 }
 
+// refuseFrozen returns the error for a commit to found, a table or view called ident, if that is a
+// mirror. Otherwise it returns nil. A live table or view does not become a mirror. So the Apply of
+// the commit need not require more than that the pointer is unchanged.
+func refuseFrozen(found *directory.Found, ident moorage.Identifier) error {
+	if found.Pointer.Frozen == "" {
+		return nil
+	}
+	return gate.FrozenObject(ident, found.Pointer.Frozen)
+}
+
 // findFor returns the pointer of target and its document, if the caller of w has the privileges
 // target.Asks. It checks the privileges before it reads the file.
 func (p *Pipeline) findFor(ctx context.Context, w *work, target Target) (
 	found *directory.Found, base documents.Document, err error) {
 	err = p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		found, err = p.directory.FindFor(ctx, w.asker(), target.Asks, target.Kind, target.Ident)
+		if err == nil {
+			err = refuseFrozen(found, target.Ident)
+		}
 		if err == nil {
 			base, err = p.documents.Current(ctx, found)
 		}
@@ -178,7 +192,11 @@ func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Foun
 // findAgain returns the present pointer of the edit, if its caller still has the privileges.
 func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.Found) (*directory.Found, error) {
 	if !e.pinned {
-		return p.directory.FindFor(ctx, e.asker(), e.Asks, e.Kind, e.Ident)
+		found, err := p.directory.FindFor(ctx, e.asker(), e.Asks, e.Kind, e.Ident)
+		if err == nil {
+			err = refuseFrozen(found, e.Ident)
+		}
+		return found, err
 	}
 	found, err := p.directory.Reread(ctx, known)
 	if err == nil && !found.IsIn(e.Ident.Warehouse) {
@@ -186,6 +204,9 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 	}
 	if err == nil && e.Pointer.IsZero() { // if Pointer is set, the caller is a job of the server
 		err = e.authorize(ctx, p.directory, found)
+	}
+	if err == nil {
+		err = refuseFrozen(found, e.Ident)
 	}
 	return found, err
 }

@@ -130,13 +130,17 @@ func (t *transaction) firstRefusal(ctx context.Context, parts []*participant, er
 	return err
 }
 
-// mayAll returns the refusal of the first table on which the caller of t lacks the privileges.
+// mayAll returns the refusal of the first table on which the caller of t lacks the privileges, or
+// which is a mirror.
 func (t *transaction) mayAll(ctx context.Context) error {
 	for _, part := range t.parts {
 		if part.Create != nil {
 			continue
 		}
 		err := t.directory.May(ctx, t.asker(), part.Asks, part.found, part.Ident)
+		if err == nil {
+			err = refuseFrozen(part.found, part.Ident)
+		}
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,16 @@ const (
 	Protect        Verb = "protect"
 )
 
-// undoing returns the rows of the verbs on dropped objects and on protection. The Guard admits
+// The verbs on mirrors: tables and views that follow those of another catalog.
+const (
+	LoadMirror    Verb = "load-mirror"
+	PutMirror     Verb = "put-mirror"
+	EndMirror     Verb = "end-mirror"
+	CheckRegister Verb = "check-register"
+	ListFiles     Verb = "list-metadata-files"
+)
+
+// undoing returns the rows of the verbs on dropped objects, protection and mirrors. The Guard admits
 // them: the code that finds the object checks the caller's privileges.
 func undoing() []Row {
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
@@ -36,6 +45,14 @@ func undoing() []Row {
 		{Verb: LoadProtection, On: access.Server, Reads: true, AskedLater: true,
 			Management: []string{"loadProtection"}},
 		{Verb: Protect, On: access.Server, Keyed: true, AskedLater: true, Management: []string{"putProtection"}},
+		{Verb: LoadMirror, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadMirror"}},
+		{Verb: PutMirror, On: access.Server, Keyed: true, AskedLater: true, Locks: named,
+			Management: []string{"putMirror"}},
+		{Verb: EndMirror, On: access.Server, Keyed: true, AskedLater: true, Management: []string{"endMirror"}},
+		{Verb: CheckRegister, On: access.Server, Reads: true, AskedLater: true,
+			Management: []string{"checkRegister"}},
+		{Verb: ListFiles, On: access.Server, Reads: true, AskedLater: true,
+			Management: []string{"listMetadataFiles"}},
 	}
 }
 
@@ -56,6 +73,12 @@ func ProtectedBy(object, warehouse string, namespace moorage.Namespace, own bool
 	}
 	return moorage.Errorf(moorage.KindForbidden, "%s is protected by %s: moorage protect %s --off",
 		object, container, name)
+}
+
+// FrozenObject returns the error for a change of a mirror. source names the catalog that it follows.
+func FrozenObject(ident moorage.Identifier, source string) error {
+	return moorage.Errorf(moorage.KindForbidden, "%s is a mirror of %s: write there, or end that with "+
+		"moorage import cutover", ident, source)
 }
 
 // ProtectedObject returns the error for a change of a table or view that is protected itself.
@@ -79,5 +102,18 @@ func undoingAsks() map[Verb][]Ask {
 
 		LoadProtection: {{Of: OfObject, For: access.Describe}},
 		Protect:        {{Of: OfObject, For: access.Manage}},
+
+		LoadMirror: {{Of: OfObject, For: access.Describe}},
+		PutMirror: {
+			{Of: OfObject, For: access.Drop}, {Of: OfContainer, For: access.Create | access.Locate},
+			{OfDropped, access.Drop, IfTakingBack}, {OfDropped, access.Drop, IfTakingOver},
+			{OfNeighbour, access.Locate, IfForeign},
+		},
+		EndMirror: {{Of: OfObject, For: access.Manage}},
+		CheckRegister: {
+			{Of: OfContainer, For: access.Create | access.Locate}, {OfDropped, access.Drop, IfTakingOver},
+			{OfNeighbour, access.Locate, IfForeign},
+		},
+		ListFiles: {{Of: OfObject, For: access.Locate}},
 	}
 }

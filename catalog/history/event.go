@@ -102,6 +102,7 @@ const (
 	OpForget          = "x-forget" // the same, because a caller asked for it
 	OpLabels          = "x-labels"
 	OpProtect         = "x-protect" // protected, or no longer: see the actions
+	OpMirror          = "x-mirror"  // a mirror no more
 	OpPolicy          = "x-policy"  // maintenance
 	OpGrants          = "x-grants"
 	OpPrincipal       = "x-principal"
@@ -115,6 +116,7 @@ func Operations() []string {
 		OpCreateTable, OpRegisterTable, OpUpdateTable, OpRenameTable, OpDropTable, OpCreateView, OpUpdateView,
 		OpRenameView, OpDropView, OpCreateNamespace, OpUpdateNamespace, OpDropNamespace, OpCreateWarehouse,
 		OpChangeWarehouse, OpDropWarehouse, OpUnregister, OpUndrop, OpPurge, OpEnd, OpForget, OpLabels, OpProtect,
+		OpMirror,
 		OpPolicy, OpGrants, OpPrincipal, OpRole, OpUnreadable,
 	}
 }
@@ -176,7 +178,7 @@ func operationOnPointer(verb string, item registry.Item) string {
 		return word("drop")
 	case v == gate.Undrop:
 		return OpUndrop
-	case (v == gate.Register || v == gate.RegisterOver) && item.Kind == registry.ItemTable:
+	case (v == gate.Register || v == gate.RegisterOver || v == gate.PutMirror) && item.Kind == registry.ItemTable:
 		return OpRegisterTable
 	case item.PreviousMetadataLocation == "" && item.MetadataLocation != "", v == gate.RegisterView:
 		return word("create")
@@ -204,6 +206,8 @@ func onlyOperation(verb string) (word string, only bool) {
 		return OpLabels, true
 	case gate.Protect:
 		return OpProtect, true
+	case gate.EndMirror:
+		return OpMirror, true
 	}
 	return "", false
 }

@@ -27,6 +27,9 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	case table.TableUUID != at.value.UUID:
 		return nil, &calledOff{"another table has its pointer"}
 	}
+	if why := frozen(table); why != "" {
+		return nil, &calledOff{why}
+	}
 	found := &look{
 		version: version, files: j.budget.reader(version.Storage), document: version.Document.(*metadata.Document),
 		table: table,
@@ -47,6 +50,15 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 		found.claims = append(found.claims, parsed)
 	}
 	return found, nil
+}
+
+// frozen returns why no file of a mirror may be deleted. It is empty if the table is no mirror: the
+// catalog that it mirrors may still need each file.
+func frozen(table registry.Pointer) string {
+	if table.Frozen == "" {
+		return ""
+	}
+	return "the table is a mirror of " + table.Frozen
 }
 
 // home is a location of a table with its claim.

@@ -112,6 +112,9 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	if err != nil {
 		return Began{}, moorage.Annotate(op, pointer.String(), err)
 	}
+	if why := frozen(table); why != "" {
+		return Began{}, &HeldError{why}
+	}
 	now, err := j.ledger.Time(ctx)
 	if err != nil {
 		return Began{}, err
@@ -182,9 +185,12 @@ func (j *Jobs) TrimFormer(ctx context.Context, pointer registry.ID) (catalog.For
 	if err := j.believeClock(ctx); err != nil {
 		return catalog.Former{}, moorage.Annotate(op, pointer.String(), err)
 	}
-	version, _, err := j.tables.TableByID(ctx, pointer)
+	version, table, err := j.tables.TableByID(ctx, pointer)
 	if err != nil {
 		return catalog.Former{}, moorage.Annotate(op, pointer.String(), err)
+	}
+	if why := frozen(table); why != "" {
+		return catalog.Former{}, &HeldError{why}
 	}
 	if why := held(version.Document.(*metadata.Document)); why != "" {
 		return catalog.Former{}, &HeldError{why}

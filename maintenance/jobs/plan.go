@@ -19,9 +19,12 @@ type Plan struct {
 
 // PlanSnapshots returns what Expire would do. It changes nothing.
 func (j *Jobs) PlanSnapshots(ctx context.Context, pointer registry.ID, s SnapshotSettings) (Plan, error) {
-	version, _, err := j.tables.TableByID(ctx, pointer)
+	version, table, err := j.tables.TableByID(ctx, pointer)
 	if err != nil {
 		return Plan{}, err
+	}
+	if why := frozen(table); why != "" {
+		return Plan{Table: version.Ident, Held: why}, nil
 	}
 	now, err := j.ledger.Time(ctx)
 	if err != nil {

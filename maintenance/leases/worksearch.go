@@ -182,6 +182,9 @@ func (s *search) assign(ctx context.Context, on kindOn) (assigned Assignment, fo
 		s.skipped.add(on.pointer.String(), err)
 		return assigned, false, nil
 	}
+	if table.Frozen != "" { // it stays due until it is a mirror no more
+		return assigned, false, nil
+	}
 	if paused, err := jobs.IsPaused(records[1], table); err != nil || paused {
 		return assigned, false, err
 	}
