@@ -145,6 +145,7 @@ func configOf(f *fake) Config {
 		Labels:      func(caller moorage.Caller, key *catalog.Key) Labels { return fakeLabels{f, caller, key} },
 		Dropped:     func(_ moorage.Caller, key *catalog.Key) Dropped { return fakeDropped{f, key} },
 		Protections: func(moorage.Caller, *catalog.Key) Protections { return fakeProtections{f} },
+		Mirrors:     func(moorage.Caller, *catalog.Key) Mirrors { return fakeMirrors{f} },
 		RotateSecrets: func(_ context.Context, caller moorage.Caller, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, fakeWarehouses{f, caller}.note("Rotate %v", rotation)
 		},

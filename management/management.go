@@ -64,6 +64,8 @@ type Config struct {
 	Dropped func(caller moorage.Caller, key *catalog.Key) Dropped
 	// Protections returns the verbs on protection in the same way.
 	Protections func(caller moorage.Caller, key *catalog.Key) Protections
+	// Mirrors returns the verbs on mirrors in the same way.
+	Mirrors func(caller moorage.Caller, key *catalog.Key) Mirrors
 	// Health returns this node's view of the storage of a warehouse. Default: there is no view.
 	Health func(warehouse, location string) *client.StorageHealth
 	// RotateSecrets reseals all secrets for a caller. Default: KindUnsupported.
@@ -257,7 +259,7 @@ func (s *server) operations() []operation {
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
 	}, s.labelOperations(), s.browseOperations(), s.activityOperations(), s.versionOperations(),
-		s.droppedOperations(), s.protectionOperations())
+		s.droppedOperations(), s.protectionOperations(), s.mirrorOperations())
 }
 
 //go:embed openapi.yaml

@@ -229,6 +229,12 @@ func TestExamples(t *testing.T) {
 		case "searchObjects":
 			target += "?q=orders"
 		}
+		switch op.id {
+		case "loadMirror", "putMirror", "endMirror", "checkRegister":
+			target += "?warehouse=default&namespace=sales&table=orders"
+		case "listMetadataFiles":
+			target += "?warehouse=default&location=s3://lake/sales"
+		}
 		if strings.HasSuffix(op.id, "Labels") {
 			target += "?warehouse=default&namespace=sales&table=orders"
 		}

@@ -117,6 +117,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		Protections: func(caller moorage.Caller, key *catalog.Key) Protections {
 			return made.As(caller).Keyed(key).Protections()
 		},
+		Mirrors: func(caller moorage.Caller, key *catalog.Key) Mirrors { return made.As(caller).Keyed(key).Mirrors() },
 		DrawKey: func(id string) (Drawn, error) {
 			if drawn++; id == "" {
 				id = fmt.Sprint("drawn", drawn)

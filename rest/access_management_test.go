@@ -8,6 +8,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,6 +88,9 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		},
 		Protections: func(caller moorage.Caller, key *catalog.Key) management.Protections {
 			return w.catalog.As(caller).Keyed(key).Protections()
+		},
+		Mirrors: func(caller moorage.Caller, key *catalog.Key) management.Mirrors {
+			return w.catalog.As(caller).Keyed(key).Mirrors()
 		},
 		RotateSecrets: func(context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
 			return client.SecretsRotated{}, nil
@@ -312,6 +317,14 @@ func managementCells() []managementCell {
 		{operation: "purgeDropped", method: "POST", path: "/dropped/{gone}/purge", dropped: "w/a/gone"},
 		{operation: "forgetDropped", method: "POST", path: "/dropped/{gone}/forget", dropped: "w/a/gone"},
 	}
+	const named = "warehouse=w&namespace=a&table="
+	cells = append(cells,
+		managementCell{operation: "putMirror", method: "PUT", path: "/mirror?" + named + "fresh", body: `{"source":"https://old","metadata-location":"{new}"}`, container: "w/a"},
+		managementCell{operation: "checkRegister", method: "POST", path: "/mirror/check?" + named + "fresh", body: `{"metadata-location":"{new}"}`, container: "w/a"},
+		managementCell{operation: "listMetadataFiles", method: "GET", path: "/metadata-files?warehouse=w&location={folder}", object: "w"},
+		managementCell{operation: "loadMirror", method: "GET", path: "/mirror?" + named + "t", object: "w/a/t"},
+		managementCell{operation: "loadMirror", method: "GET", path: "/mirror?warehouse=w&namespace=a&view=v", object: "w/a/v"},
+		managementCell{operation: "endMirror", method: "POST", path: "/mirror/end?" + named + "t", body: `{"metadata-location":"x"}`, object: "w/a/t"})
 	for name, object := range map[string][2]string{
 		"w":     {`{"warehouse":"w"}`, "warehouse=w"},
 		"w/a":   {`{"warehouse":"w","namespace":["a"]}`, "warehouse=w&namespace=a"},
@@ -384,6 +397,7 @@ func maintenanceCells(name string, object [2]string) []managementCell {
 // send sends the request of a cell.
 func (l *lake) send(caller string, c managementCell) *httptest.ResponseRecorder {
 	named := func(text string) string {
+		text = strings.NewReplacer("{new}", l.newTable, "{folder}", url.QueryEscape(path.Dir(path.Dir(l.newTable)))).Replace(text)
 		if !strings.Contains(text, "{gone}") {
 			return text
 		}
