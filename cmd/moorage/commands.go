@@ -45,6 +45,15 @@ func commands() map[string]cli.Action {
 		"protect":  people(protectObject),
 		"api":      people(callAPI),
 
+		"import rest":    people(importObjects),
+		"import sql":     people(importObjects),
+		"import files":   people(importObjects),
+		"import list":    people(importObjects),
+		"import cutover": people(cutOver),
+		"export list":    people(exportList),
+		"export rest":    people(exportREST),
+		"export dir":     people(exportDir),
+
 		"serve":       serve,
 		"migrate":     migrate,
 		"healthcheck": checkHealth,

@@ -327,6 +327,9 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 		Protections: func(caller moorage.Caller, key *catalog.Key) management.Protections {
 			return n.catalog.As(caller).Keyed(key).Protections()
 		},
+		Mirrors: func(caller moorage.Caller, key *catalog.Key) management.Mirrors {
+			return n.catalog.As(caller).Keyed(key).Mirrors()
+		},
 		Health: n.health.of, RotateSecrets: rotations(n.catalog, n.sealer), EndSessions: n.endSessions,
 		Versions: func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) management.Versions {
 			return n.catalog.For(caller, key, lease).(*catalog.Catalog)

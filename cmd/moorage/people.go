@@ -28,6 +28,8 @@ import (
 type person struct {
 	cli.PeopleWords
 
+	transfer cli.TransferWords
+
 	env    cli.Environment
 	out    *term.Output
 	server *client.Client
@@ -51,7 +53,7 @@ func people(do func(ctx context.Context, p *person) error) cli.Action {
 }
 
 func newPerson(c cli.Config, env cli.Environment, server *client.Client) *person {
-	p := &person{PeopleWords: c.People, env: env, server: server, uri: c.URI}
+	p := &person{PeopleWords: c.People, transfer: c.Transfer, env: env, server: server, uri: c.URI}
 	if p.Warehouse == "" {
 		p.Warehouse = defaultWarehouse
 	}

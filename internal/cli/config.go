@@ -108,6 +108,7 @@ type Config struct {
 	Lease    LeaseWords    // lease run
 
 	People      PeopleWords   // commands for people: their words and settings
+	Transfer    TransferWords // import, export: their words and settings
 	Access      AccessWords   // commands about access: their words
 	Admin       bool          // key create: the key may administer the server
 	Expires     time.Duration // key create, key rotate: how long the secret is valid

@@ -46,6 +46,9 @@ func overview() []helpGroup {
 		{"Undo", [][]helpEntry{
 			row(helpEntry{"undrop", "bring back a drop"}, helpEntry{"rollback", "an earlier version"}),
 		}},
+		{"Move", [][]helpEntry{
+			row(helpEntry{"import", "tables of another catalog"}, helpEntry{"export", "to another catalog"}),
+		}},
 		{"Access", [][]helpEntry{
 			row(helpEntry{words: "grant, revoke, grants, owner, explain, access, key, role"}),
 		}},
