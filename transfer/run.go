@@ -17,7 +17,7 @@ import (
 // Status is what becomes of an object.
 type Status string
 
-// The values of Status. Those of client.RegisterChecked.Fitness are values too.
+// The values of Status. The values of client.RegisterChecked.Fitness are values too.
 const (
 	StatusNew        Status = "new"
 	StatusSame       Status = "same"
@@ -220,7 +220,8 @@ func markNested(plan []Planned) {
 		inner, outer := &plan[places[i].of], plan[places[around].of]
 		if inner.Status == StatusNew {
 			inner.Status = StatusNested
-			inner.Why = fmt.Sprintf("Its location is at or below the location of %s: %s", outer.Object, outer.Object.Facts.Location)
+			inner.Why = fmt.Sprintf("Its location is at or below the location of %s: %s", outer.Object,
+				outer.Object.Facts.Location)
 		}
 	}
 }

@@ -120,7 +120,8 @@ func (c *Catalog) look(ctx context.Context) error {
 }
 
 // each calls visit with each row of a query.
-func (c *Catalog) each(ctx context.Context, query string, values []any, visit func(row func(...any) error) error) error {
+func (c *Catalog) each(ctx context.Context, query string, values []any,
+	visit func(row func(...any) error) error) error {
 	rows, err := c.db.QueryContext(ctx, c.numberedIn(query), values...)
 	if err != nil {
 		return err
@@ -194,7 +195,8 @@ func (c *Catalog) List(ctx context.Context, visit func(transfer.Object) error) e
 	if c.views {
 		kind = "iceberg_type"
 	}
-	query := "SELECT table_namespace, table_name, metadata_location, " + kind + " FROM iceberg_tables WHERE catalog_name = ?"
+	query := "SELECT table_namespace, table_name, metadata_location, " + kind +
+		" FROM iceberg_tables WHERE catalog_name = ?"
 	return c.each(ctx, query, []any{c.catalog}, func(row func(...any) error) error {
 		var namespace, name string
 		var location, of sql.NullString

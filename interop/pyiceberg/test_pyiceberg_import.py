@@ -1,0 +1,113 @@
+"""Catalogs that others made move in, and out again: PyIceberg's in SQLite, the Iceberg project's own server, and folders."""
+
+import json
+import subprocess
+
+import pyarrow as pa
+import pytest
+from harness import server
+from harness.compare import rows
+from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import ForbiddenError, NoSuchTableError
+from pyiceberg.types import StringType
+
+pytestmark = pytest.mark.moorage_only
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """A folder for the tables of another catalog, and a Moorage that may have them."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    with server.Moorage(["--allow-location", f"file://{tmp_path}"]) as running:
+        yield folder, running
+
+
+def moorage(running, *words, code=0) -> str:
+    """Runs a command against the server, and returns what it printed."""
+    done = subprocess.run([str(running.binary), *words, "--uri", running.uri], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def client(running):
+    return load_catalog("client", type="rest", uri=running.uri, warehouse=running.warehouse)
+
+
+def fill(catalog) -> None:
+    """Makes two tables: one with rows of two schemas, a tag and a delete, and one that is empty."""
+    catalog.create_namespace("sales", {"team": "blue"})
+    catalog.create_namespace("sales.old")
+    first = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+    orders = catalog.create_table("sales.orders", schema=first.schema)
+    orders.append(first)
+    orders.manage_snapshots().create_tag(orders.current_snapshot().snapshot_id, "eod").commit()
+    with orders.update_schema() as update:
+        update.add_column("note", StringType())
+    orders.append(pa.table({"id": pa.array([4], pa.int64()), "note": ["four"]}))
+    orders.delete("id = 2")
+    catalog.create_table("sales.old.empty", schema=first.schema)
+
+
+FILLED = [(1, None), (3, None), (4, "four")]
+
+
+def facts(running) -> list[str]:
+    """What an export writes of each table."""
+    return sorted(moorage(running, "export", "list").splitlines())
+
+
+def test_from_a_sql_catalog(lake, tmp_path):
+    folder, running = lake
+    dsn = f"sqlite:///{tmp_path}/catalog.db"
+    old = SqlCatalog("old", uri=dsn, warehouse=f"file://{folder}")
+    fill(old)
+    assert "2 objects: 2 new; 2 compared, 2 alike." in moorage(running, "import", "sql", dsn)
+    here = client(running)
+    assert rows(here.load_table("sales.orders"), "id", "note") == FILLED
+    assert here.load_namespace_properties("sales")["team"] == "blue"
+    more = pa.table({"id": pa.array([5], pa.int64()), "note": ["five"]})
+    with pytest.raises(ForbiddenError, match="mirror"):
+        here.load_table("sales.orders").append(more)
+    old.load_table("sales.orders").append(more)  # the old catalog goes on
+    moorage(running, "import", "cutover", "sql", dsn, "--detach", "--yes")
+    with pytest.raises(NoSuchTableError):
+        old.load_table("sales.orders")
+    assert rows(here.load_table("sales.orders"), "id", "note") == FILLED + [(5, "five")]
+    here.load_table("sales.orders").append(pa.table({"id": pa.array([6], pa.int64()), "note": ["six"]}))
+    assert len(rows(here.load_table("sales.orders"), "id")) == 5
+
+
+def test_from_files(lake, tmp_path):
+    folder, running = lake
+    old = SqlCatalog("old", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{folder}")
+    fill(old)
+    for name in ("orders", "old.empty"):
+        location = old.load_table(f"sales.{name}").location()
+        assert location.startswith(f"file://{folder}/")
+    moorage(running, "import", "files", f"file://{folder}")
+    names = moorage(running, "ls", "-R", "-o", "name").split()
+    tables = [name for name in names if not name.endswith(".")]
+    assert len(tables) == 2, names
+    orders = next(name for name in tables if name.endswith("orders"))
+    assert rows(client(running).load_table(orders), "id", "note") == FILLED
+
+
+def test_there_and_back(lake, tmp_path):
+    """From the reference server to Moorage, to another reference server, and to Moorage again."""
+    _, running = lake
+    with server.Reference() as reference, server.Reference() as second:
+        fill(load_catalog("reference", type="rest", uri=reference.uri))
+        allowed = ["--allow-location", reference.warehouse, "--allow-location", second.warehouse]
+        with server.Moorage(allowed) as there, server.Moorage(allowed) as back:
+            moorage(there, "import", "rest", reference.uri)
+            moorage(there, "import", "cutover", "rest", reference.uri, "--source-frozen", "--yes")
+            client(there).load_table("sales.orders").append(pa.table({"id": pa.array([5], pa.int64()), "note": ["five"]}))
+            moorage(there, "export", "rest", second.uri)
+            moorage(back, "import", "rest", second.uri)
+            assert facts(back) == facts(there)
+            exported = [json.loads(line) for line in moorage(back, "export", "list", "-o", "jsonl").splitlines()]
+            assert {tuple(each["namespace"]) for each in exported} == {("sales",), ("sales", "old")}
+            assert client(back).load_namespace_properties("sales")["team"] == "blue"
+            assert rows(client(back).load_table("sales.orders"), "id", "note") == FILLED + [(5, "five")]
