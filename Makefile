@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check browse-million quick crash-all lint build release image packages release-check interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows
+.PHONY: help check browse-million quick crash-all lint build release image packages release-check interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows import-scale
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -151,6 +151,9 @@ random-rows:
 	scripts/packages.sh python
 	interop/setup.sh python
 	MOORAGE_RANDOM_TABLES=$(TABLES) .cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop/pyiceberg/test_pyiceberg_rows.py
+
+import-scale: ## 10,000 tables imported by a process that is killed 100 times
+	go test -v -timeout 2h ./cmd/moorage -run TestTransferKilled -transfer-tables 10000 -transfer-kills 100
 
 hostile: ## lists of four million manifests, manifests and folders of millions of files: what reading them takes
 	go test -v -timeout 1h ./maintenance/purge ./maintenance/jobs ./storage/file -run 'Millions|AMillion|ManyFiles' -long
