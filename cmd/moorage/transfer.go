@@ -183,7 +183,7 @@ func (p *person) finish(ctx context.Context, run *transfer.Run, plan []transfer.
 	if err := run.Finish(); err != nil {
 		return err
 	}
-	return p.printResult(outcome{plan, verified, namespaces})
+	return p.printResult(arrival{plan, verified, namespaces})
 }
 
 // refuseDeletions refuses an import that makes ordinary tables while maintenance could delete files
@@ -264,22 +264,22 @@ func countsOf(counts map[transfer.Status]int, all int) string {
 	return text
 }
 
-// outcome is what a run did.
-type outcome struct {
+// arrival is what a run did.
+type arrival struct {
 	plan       []transfer.Planned
 	verified   []transfer.Verified
 	namespaces []transfer.Difference
 }
 
-// outcomeJSON is the form of an outcome in JSON.
-type outcomeJSON struct {
+// arrivalJSON is the form of an arrival in JSON.
+type arrivalJSON struct {
 	Plan       []transfer.Planned    `json:"plan"`
 	Verified   []transfer.Verified   `json:"verified"`
 	Namespaces []transfer.Difference `json:"namespace-differences,omitempty"`
 }
 
 // printResult prints what did not arrive, and what differs. The answer is no if there is any.
-func (p *person) printResult(r outcome) error {
+func (p *person) printResult(r arrival) error {
 	missing, differing := 0, 0
 	counts := make(map[transfer.Status]int)
 	var rows []row
@@ -307,7 +307,7 @@ func (p *person) printResult(r outcome) error {
 	var err error
 	switch {
 	case p.Output == cli.OutputJSON:
-		err = printJSON(p.out, outcomeJSON{r.plan, r.verified, r.namespaces})
+		err = printJSON(p.out, arrivalJSON{r.plan, r.verified, r.namespaces})
 	case len(rows) > 0:
 		err = p.rows([]string{"STATUS", "KIND", "NAME", "WHY"}, rows)
 	}

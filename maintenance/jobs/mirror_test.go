@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/gate"
 	"moorage/maintenance/jobs"
 )
 
@@ -54,7 +55,7 @@ func TestMirrorsAreNotMaintained(t *testing.T) {
 	if !strings.Contains(plan.Held, "a mirror of https://old") {
 		t.Errorf("the plan is %+v", plan)
 	}
-	_, _, err = w.ann().Tables().Maintain(w.ctx, w.table, catalog.MaintenanceEdit{})
+	_, _, err = w.ann().Tables().Maintain(w.ctx, w.table, catalog.MaintenanceEdit{Verb: gate.Expire})
 	if moorage.KindOf(err) != moorage.KindForbidden {
 		t.Errorf("a maintenance commit: %v", err)
 	}
