@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -235,7 +236,7 @@ func TestTransferDetachLosesNothing(t *testing.T) {
 		go func() {
 			defer func() { ended <- struct{}{} }()
 			for n := int64(1); ; n++ {
-				code := run(context.Background(), []string{"set", "harbour." + name, fmt.Sprint("n=", n), "--uri", demo.uri, "-q"}, cli.Environment{})
+				code := run(context.Background(), []string{"set", "harbour." + name, fmt.Sprint("n=", n), "--uri", demo.uri, "-q"}, cli.Environment{Stdout: io.Discard, Stderr: io.Discard})
 				if code != 0 {
 					return // the source has the table no more
 				}
