@@ -1,6 +1,10 @@
 """Catalogs that others made move in, and out again: PyIceberg's in SQLite, the Iceberg project's own server, and folders."""
 
+import concurrent.futures
+import contextlib
 import json
+import os
+import random
 import subprocess
 
 import pyarrow as pa
@@ -111,3 +115,46 @@ def test_there_and_back(lake, tmp_path):
             assert {tuple(each["namespace"]) for each in exported} == {("sales",), ("sales", "old")}
             assert client(back).load_namespace_properties("sales")["team"] == "blue"
             assert rows(client(back).load_table("sales.orders"), "id", "note") == FILLED + [(5, "five")]
+
+
+# How many tables test_killed imports, and how often it kills the import; make import-scale has 10,000 and 100.
+TABLES = int(os.environ.get("MOORAGE_IMPORT_TABLES", "24"))
+KILLS = int(os.environ.get("MOORAGE_IMPORT_KILLS", "3"))
+
+
+def imported(running, journal, words, seed) -> None:
+    """Runs an import that is killed KILLS times, and then to its end."""
+    command = [str(running.binary), "import", *words, "--uri", running.uri, "--state", str(journal), "-q"]
+    chance = random.Random(seed)
+    pause = 0.5
+    for _ in range(KILLS):
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            started.wait(chance.uniform(0, pause))
+            pause *= 0.5
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+            pause *= 1.2
+    assert f"{TABLES} compared, {TABLES} alike." in moorage(running, "import", *words, "--state", str(journal))
+
+
+@pytest.mark.parametrize("source", ["sql", "reference"])
+def test_killed(lake, tmp_path, source):
+    """Many tables arrive, however often the import is killed."""
+    folder, running = lake
+    with contextlib.ExitStack() as stack:
+        if source == "sql":
+            dsn = f"sqlite:///{tmp_path}/catalog.db"
+            old, words, target = SqlCatalog("old", uri=dsn, warehouse=f"file://{folder}"), ["sql", dsn], running
+        else:
+            reference = stack.enter_context(server.Reference())
+            target = stack.enter_context(server.Moorage(["--allow-location", reference.warehouse]))
+            old, words = load_catalog("reference", type="rest", uri=reference.uri), ["rest", reference.uri]
+        for i in range(10):
+            old.create_namespace(f"n{i}", {"number": str(i)})
+        first = pa.schema([("id", pa.int64())])
+        with concurrent.futures.ThreadPoolExecutor(1 if source == "sql" else 4) as pool:
+            list(pool.map(lambda i: old.create_table(f"n{i % 10}.t{i}", schema=first), range(TABLES)))
+        imported(target, tmp_path / "journal", words, seed=TABLES)
+        assert len(facts(target)) == TABLES + 1
