@@ -142,7 +142,11 @@ type CheckRequest struct {
 // name; errors of the store and of a storage that does not answer.
 func (m Mirrors) Check(ctx context.Context, kind access.Kind, ident moorage.Identifier, request CheckRequest) (
 	Checked, error) {
-	checked, err := m.check(ctx, kind, ident, request)
+	var checked Checked
+	err := m.catalog.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		checked, err = m.check(ctx, kind, ident, request)
+		return err
+	})
 	return checked, moorage.Annotate("catalog.Check", ident.String(), err)
 }
 
@@ -203,6 +207,14 @@ func (m Mirrors) check(ctx context.Context, kind access.Kind, ident moorage.Iden
 	}
 	checked, err = c.fitnessOf(ctx, by, r)
 	checked.Document = r.document
+	if err != nil || request.NewNamespace || checked.Why == "" {
+		return checked, err
+	}
+	// A register between the reads of the name and of the uuid looks as if another name had the uuid.
+	now, err := c.directory.ReadEntry(ctx, path, ident.Name)
+	if err == nil && now.Record.ETag != r.entry.Record.ETag {
+		err = ledger.ErrRetry
+	}
 	return checked, err
 }
 

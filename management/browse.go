@@ -55,7 +55,7 @@ func rowOf(row browse.Row) client.Row {
 	}
 	if d := row.Details; d != nil {
 		made.ID, made.UUID, made.Creator, made.Labelled = d.ID.String(), d.UUID, d.Creator, d.Labelled
-		made.Protected = d.Protected
+		made.Protected, made.Mirror = d.Protected, d.Mirror
 		if !d.Last.Change.IsZero() {
 			made.Change, made.By = d.Last.Change.String(), d.Last.By
 		}

@@ -32,17 +32,32 @@ func (s *Server) query(o Object) url.Values {
 
 // Check implements Target. A namespace that is missing will be made.
 func (s *Server) Check(ctx context.Context, o Object) (checked client.RegisterChecked, err error) {
-	asked := client.RegisterCheck{MetadataLocation: o.MetadataLocation}
-	for {
-		err = s.server.Do(ctx, client.Request{
-			Method: http.MethodPost, Path: client.Path("mirror", "check"), Query: s.query(o), Reads: true, Body: asked,
-		}, &checked)
-		refused, ok := errors.AsType[*client.Error](err)
-		if !ok || refused.Type != typeNoNamespace || asked.NewNamespace {
-			return checked, err
-		}
-		asked.NewNamespace = true
+	there, err := s.check(ctx, o, false)
+	if !isMissingNamespace(err) {
+		return there, err
 	}
+	checked, err = s.check(ctx, o, true)
+	if err != nil || checked.Fitness == string(StatusNew) {
+		return checked, err
+	}
+	// A request of a killed run may have made the namespace, and the object in it, meanwhile.
+	if there, err := s.check(ctx, o, false); !isMissingNamespace(err) {
+		return there, err
+	}
+	return checked, nil
+}
+
+func (s *Server) check(ctx context.Context, o Object, isNew bool) (checked client.RegisterChecked, err error) {
+	err = s.server.Do(ctx, client.Request{
+		Method: http.MethodPost, Path: client.Path("mirror", "check"), Query: s.query(o), Reads: true,
+		Body: client.RegisterCheck{MetadataLocation: o.MetadataLocation, NewNamespace: isNew},
+	}, &checked)
+	return checked, err
+}
+
+func isMissingNamespace(err error) bool {
+	refused, ok := errors.AsType[*client.Error](err)
+	return ok && refused.Type == typeNoNamespace
 }
 
 // typeNoNamespace is the type of the error for a namespace that does not exist.

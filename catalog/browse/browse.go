@@ -87,6 +87,8 @@ type Details struct {
 	Labelled bool
 	// Protected means that the object, or a container of it, is protected from drops.
 	Protected bool
+	// Mirror names the catalog that a mirror follows. It is empty for other objects.
+	Mirror string
 	// Last is the change that wrote the present version, with the summary of a table or view. It is
 	// zero if it is not known.
 	Last registry.Last
@@ -96,7 +98,8 @@ type Details struct {
 func detailsOf(pointer registry.Pointer) *Details {
 	return &Details{
 		ID: pointer.ID, UUID: pointer.TableUUID, Creator: moorage.NameOf(pointer.Creator),
-		Labelled: !pointer.Labels.IsZero(), Protected: pointer.Protected, Last: pointer.LastIn(registry.StateLive),
+		Labelled: !pointer.Labels.IsZero(), Protected: pointer.Protected, Mirror: pointer.Frozen,
+		Last: pointer.LastIn(registry.StateLive),
 	}
 }
 

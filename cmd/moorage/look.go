@@ -130,6 +130,9 @@ func (p *person) longCells(o client.Row) []term.Cell {
 	if o.Protected {
 		notes = append(notes, "protected")
 	}
+	if o.Mirror != "" {
+		notes = append(notes, "mirror of "+o.Mirror)
+	}
 	if o.Labelled {
 		notes = append(notes, "labels")
 	}

@@ -377,6 +377,11 @@ func cutOver(ctx context.Context, p *person) error {
 			}})
 		}
 	}
+	gone, err := p.goneMirrors(ctx, source.Name(), ended)
+	if err != nil {
+		return err
+	}
+	rows = append(rows, gone...)
 	switch {
 	case p.Output == cli.OutputJSON:
 		err = printJSON(p.out, ended)
@@ -387,12 +392,40 @@ func cutOver(ctx context.Context, p *person) error {
 		return err
 	}
 	if len(rows) > 0 {
-		return cli.No("%s cut over, and %s not", moorage.Counted(len(ended)-len(rows), "object"),
+		return cli.No("%s cut over, and %s not", moorage.Counted(len(ended)-len(rows)+len(gone), "object"),
 			moorage.Counted(len(rows), "object"))
 	}
 	p.done("%s cut over. What clients type now: moorage connect --warehouse %s", moorage.Counted(len(ended), "object"),
 		moorage.ShellWord(p.Warehouse))
 	return nil
+}
+
+// goneMirrors returns rows for the mirrors of source that a cut-over did not meet, because the source
+// has them no more. A cut-over of selected objects has no such rows.
+func (p *person) goneMirrors(ctx context.Context, source string, met []transfer.CutOver) (rows []row, err error) {
+	if len(p.transfer.Include)+len(p.transfer.Exclude) > 0 {
+		return nil, nil
+	}
+	all, err := p.objectsIn(ctx, p.Warehouse, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]bool)
+	for _, each := range met {
+		levels := slices.Concat(p.transfer.Into, each.Object.Namespace, []string{each.Object.Name})
+		known[moorage.PersonLevels(levels...)] = true
+	}
+	for _, each := range all {
+		name := moorage.PersonLevels(each.Levels()...)
+		if each.Mirror != source || known[name] {
+			continue
+		}
+		rows = append(rows, row{name: name, json: each, cells: []term.Cell{
+			{Text: "a mirror still", Style: term.Bad}, {Text: name, Style: term.Name},
+			term.Text("The source has it no more: moorage api POST /management/v1/mirror/end ends that"),
+		}})
+	}
+	return rows, nil
 }
 
 // barEvery is how often progress is printed on a terminal, and elsewhere.

@@ -70,6 +70,9 @@ func TestTransferThere(t *testing.T) {
 	if plan := mirror.moved(t, 3, "import", "rest", demo.uri, "--dry-run").stdout; !strings.Contains(plan, "1 moved, 4 same") {
 		t.Errorf("the plan is\n%s", plan)
 	}
+	if listed := mirror.moved(t, 0, "ls", "-l", "harbour").stdout; strings.Count(listed, "mirror of "+demo.uri) != 5 {
+		t.Errorf("the mirrors are listed as\n%s", listed)
+	}
 	mirror.moved(t, 0, "import", "cutover", "rest", demo.uri, "--source-frozen", "--yes", "--state", journal+".cut")
 	if now := mirror.moved(t, 0, "export", "list").stdout; now != demo.moved(t, 0, "export", "list").stdout {
 		t.Errorf("after the cut-over the list is\n%s", now)
@@ -96,6 +99,21 @@ func TestTransferThere(t *testing.T) {
 	if plan := back.moved(t, 3, "import", "list", file, "--writable", "--dry-run").stdout; !strings.Contains(plan, "changed-here") {
 		t.Errorf("the plan is\n%s", plan)
 	}
+}
+
+// TestTransferGone: a mirror whose table was dropped at the source stays one, and the cut-over names
+// it.
+func TestTransferGone(t *testing.T) {
+	t.Parallel()
+	demo, folder := startSample(t)
+	s := startOver(t, folder)
+	s.moved(t, 0, "import", "rest", demo.uri)
+	demo.moved(t, 0, "rm", "harbour.ports", "--yes")
+	said := s.moved(t, 3, "import", "cutover", "rest", demo.uri, "--source-frozen", "--yes")
+	if !strings.Contains(said.stdout, "harbour.ports  The source has it no more") || !strings.Contains(said.stderr, "4 objects cut over, and 1 object not") {
+		t.Errorf("it printed %s%s", said.stdout, said.stderr)
+	}
+	s.moved(t, 0, "set", "harbour.ships", "a=b")
 }
 
 // TestTransferFiles brings the tables of a folder that no catalog has.

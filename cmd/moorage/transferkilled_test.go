@@ -58,6 +58,11 @@ func TestTransferKilled(t *testing.T) {
 	}
 	whole := processToEnd(t, nil, args...)
 	if whole.code != 0 {
+		for line := range strings.Lines(whole.stdout) {
+			if strings.Contains(line, `"why"`) {
+				t.Error(line)
+			}
+		}
 		t.Fatalf("the last run ended with %d: %s", whole.code, whole.stderr)
 	}
 	t.Logf("%d tables, killed %d times: %s", *transferTables, killed, time.Since(began).Round(time.Second))

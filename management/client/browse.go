@@ -23,6 +23,8 @@ type Row struct {
 	Labelled bool   `json:"labelled,omitempty"`
 	// Protected means that it, or a container of it, is protected from drops.
 	Protected bool `json:"protected,omitempty"`
+	// Mirror names the catalog that a mirror follows. It is empty for other objects.
+	Mirror string `json:"mirror-of,omitempty"`
 	// Change is the id of the change that made the present version, and By its caller. Empty if the
 	// version is of a server that did not record them.
 	Change  string         `json:"change,omitempty"`
