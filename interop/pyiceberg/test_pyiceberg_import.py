@@ -30,7 +30,7 @@ def lake(tmp_path):
 
 def moorage(running, *words, code=0) -> str:
     """Runs a command against the server, and returns what it printed."""
-    done = subprocess.run([str(running.binary), *words, "--uri", running.uri], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([str(running.binary), *words, "--uri", running.uri], capture_output=True, text=True, timeout=1800)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -139,6 +139,7 @@ def imported(running, journal, words, seed) -> None:
     assert f"{TABLES} compared, {TABLES} alike." in moorage(running, "import", *words, "--state", str(journal))
 
 
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("source", ["sql", "reference"])
 def test_killed(lake, tmp_path, source):
     """Many tables arrive, however often the import is killed."""
