@@ -17,9 +17,9 @@ import (
 	"moorage/storage"
 )
 
-// Mirrors has the verbs on mirrors, for one caller: see Catalog.Mirrors. A mirror is a table or view
-// that follows the one of another catalog while an import is under way. Commits, renames, drops and
-// purges of it are refused, maintenance does not touch it, and only Put moves it.
+// Mirrors has the verbs on mirrors, for one caller: see Catalog.Mirrors. A mirror is a table or
+// view that follows the one of another catalog while an import is under way. Commits, renames,
+// drops and purges of it are refused, maintenance does not touch it, and only Put moves it.
 //
 // It promises that nothing but Put changes a mirror, and that nothing deletes its files, until End:
 // TestMirrorRefuses, TestMirrorsAreNotMaintained. Nodes that do not know mirrors have ended when
@@ -131,8 +131,8 @@ type Checked struct {
 // CheckRequest is a question what a register of a metadata file would meet.
 type CheckRequest struct {
 	MetadataLocation string
-	// NewNamespace means that the namespace will be made first. Then its records do not count, and the
-	// warehouse is the container.
+	// NewNamespace means that the namespace will be made first. Then its records do not count, and
+	// the warehouse is the container.
 	NewNamespace bool
 }
 
@@ -210,7 +210,8 @@ func (m Mirrors) check(ctx context.Context, kind access.Kind, ident moorage.Iden
 	if err != nil || request.NewNamespace || checked.Why == "" {
 		return checked, err
 	}
-	// A register between the reads of the name and of the uuid looks as if another name had the uuid.
+	// A register between the reads of the name and of the uuid looks as if another name had the
+	// uuid.
 	now, err := c.directory.ReadEntry(ctx, path, ident.Name)
 	if err == nil && now.Record.ETag != r.entry.Record.ETag {
 		err = ledger.ErrRetry
@@ -287,7 +288,8 @@ func (m Mirrors) files(ctx context.Context, warehouse, folder, after string) (
 	}
 	lister, ok := path.Storage.(storage.Lister)
 	if !ok {
-		return nil, "", moorage.Errorf(moorage.KindUnsupported, "The storage of warehouse %s cannot list files", warehouse)
+		return nil, "", moorage.Errorf(moorage.KindUnsupported,
+			"The storage of warehouse %s cannot list files", warehouse)
 	}
 	page, err := lister.List(ctx, folder, after, filesScanned)
 	if err != nil {

@@ -86,8 +86,8 @@ func TestMirrorRefuses(t *testing.T) {
 	}
 }
 
-// TestMirrorMoves: a mirror moves to each file of its uuid and keeps its pointer. It ends only at the
-// file that the caller has compared.
+// TestMirrorMoves: a mirror moves to each file of its uuid and keeps its pointer. It ends only at
+// the file that the caller has compared.
 func TestMirrorMoves(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

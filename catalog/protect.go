@@ -82,10 +82,10 @@ func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Id
 	return set, nil
 }
 
-// raiseFormat makes nodes refuse the store that know only versions below version, because they would
-// do what the present change forbids. It returns when they have ended. The store may have had the
-// version before: another process, or an earlier request without an answer, may have raised it a
-// moment ago. So each process waits until it has waited once.
+// raiseFormat makes nodes refuse the store that know only versions below version, because they
+// would do what the present change forbids. It returns when they have ended. The store may have had
+// the version before: another process, or an earlier request without an answer, may have raised it
+// a moment ago. So each process waits until it has waited once.
 func (p *parts) raiseFormat(ctx context.Context, version int) error {
 	if p.oldNodesEnded.Load() >= int32(version) {
 		return nil

@@ -19,8 +19,8 @@ const (
 	// FormatProtection is the version of a store in which an object is or was protected: nodes that
 	// know only older versions would drop it.
 	FormatProtection = 2
-	// FormatMirror is the version of a store in which a table or view is or was a mirror: nodes that
-	// know only older versions would commit to it, or delete its files.
+	// FormatMirror is the version of a store in which a table or view is or was a mirror: nodes
+	// that know only older versions would commit to it, or delete its files.
 	FormatMirror = 3
 	// FormatVersion is the newest version that this package knows. A store with a newer version
 	// cannot be opened. If the version of the store increases while a node runs, the node ends
@@ -247,7 +247,7 @@ type Pointer struct {
 	Labels ID `json:"labels,omitzero"`
 	// Protected means that the table or view cannot be dropped. See Warehouse.
 	Protected bool `json:"protected,omitempty"`
-	// Frozen names the catalog of which the table or view is a mirror. Only an import moves it, and
+	// Frozen names the catalog that the table or view mirrors. Only an import moves it, and
 	// nothing deletes its files, until the import ends that. It is empty if there is no such
 	// catalog. It is set only in a store of FormatMirror.
 	Frozen string `json:"frozen,omitempty"`

@@ -15,8 +15,8 @@ import (
 // errKilled is what every call returns after a run was killed.
 var errKilled = errors.New("killed")
 
-// fake is a catalog in memory: a Source, a Detacher and a Target. Files of all catalogs have the form
-// uuid/version.
+// fake is a catalog in memory: a Source, a Detacher and a Target. Files of all catalogs have the
+// form uuid/version.
 type fake struct {
 	name string
 

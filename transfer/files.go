@@ -70,7 +70,8 @@ func (n newestFiles) visit(root string, do func(Object) error) error {
 		}
 		levels := strings.Split(strings.TrimSuffix(below, "/metadata"), "/")
 		if !ok || len(levels) < 2 {
-			return fmt.Errorf("the table in %s has no namespace: name the folder above the folder of its namespace", folder)
+			return fmt.Errorf("the table in %s has no namespace: name the folder above the folder of its namespace",
+				folder)
 		}
 		err := do(Object{
 			Namespace: levels[:len(levels)-1], Name: levels[len(levels)-1], MetadataLocation: n[folder].Location,

@@ -33,8 +33,8 @@ type entry struct {
 	Writable bool    `json:"writable,omitempty"`
 }
 
-// Journal is a file that has the steps of runs, one JSON object a line. A line is on the disk before
-// the step after it begins. It is safe for concurrent use.
+// Journal is a file that has the steps of runs, one JSON object a line. A line is on the disk
+// before the step after it begins. It is safe for concurrent use.
 type Journal struct {
 	file *os.File // nil for a run without a journal
 
@@ -54,9 +54,9 @@ type past struct {
 	ended    bool
 }
 
-// OpenJournal opens the journal at path, or makes it. begin is the first line of the run. If the last
-// run in the file has not ended, the new one goes on with it, and both must be alike. A last line
-// that was written in part is removed.
+// OpenJournal opens the journal at path, or makes it. begin is the first line of the run. If the
+// last run in the file has not ended, the new one goes on with it, and both must be alike. A last
+// line that was written in part is removed.
 func OpenJournal(path string, run Run) (*Journal, error) {
 	begin := run.begin()
 	if path == "" {
@@ -140,8 +140,8 @@ func (j *Journal) note(e entry) {
 // of returns how far the unfinished run came with an object.
 func (j *Journal) of(o Object) past { return j.past[o.key()] }
 
-// add writes a line, and returns when it is on the disk. Lines that are added at the same time share
-// a sync.
+// add writes a line, and returns when it is on the disk. Lines that are added at the same time
+// share a sync.
 func (j *Journal) add(e entry) error {
 	if j.file == nil {
 		return nil

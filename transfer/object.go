@@ -48,20 +48,20 @@ type Namespace struct {
 type Source interface {
 	// Name identifies the catalog, and has no secret in it. Mirrors have it.
 	Name() string
-	// Namespaces returns all namespaces, parents before children. A source without namespaces of its
-	// own returns none: the namespaces of its objects count.
+	// Namespaces returns all namespaces, parents before children. A source without namespaces of
+	// its own returns none: the namespaces of its objects count.
 	Namespaces(ctx context.Context) ([]Namespace, error)
 	// List calls visit with all tables and views, in no order, until visit returns an error.
 	List(ctx context.Context, visit func(Object) error) error
-	// Load returns an object as it is now, with its MetadataLocation. The error is ErrGone if there is
-	// no such object any more.
+	// Load returns an object as it is now, with its MetadataLocation. The error is ErrGone if there
+	// is no such object any more.
 	Load(ctx context.Context, object Object) (Object, error)
 }
 
 // Detacher is a Source that can let go of an object, and refuse later commits to it.
 type Detacher interface {
-	// Detach removes the object from the source, and keeps its files. It returns the object with its
-	// last metadata file, which has all commits that the source acknowledged.
+	// Detach removes the object from the source, and keeps its files. It returns the object with
+	// its last metadata file, which has all commits that the source acknowledged.
 	Detach(ctx context.Context, object Object) (Object, error)
 }
 
@@ -72,8 +72,8 @@ type Target interface {
 	Check(ctx context.Context, object Object) (client.RegisterChecked, error)
 	// MakeNamespace makes a namespace, or adds the properties that an existing one lacks.
 	MakeNamespace(ctx context.Context, namespace Namespace) error
-	// Register registers the metadata file of the object. If mirror is not empty, the object becomes a
-	// mirror of the source with that name, or moves.
+	// Register registers the metadata file of the object. If mirror is not empty, the object
+	// becomes a mirror of the source with that name, or moves.
 	Register(ctx context.Context, object Object, mirror string) error
 	// Load returns the object as the target has it now. The error is ErrGone if it has none.
 	Load(ctx context.Context, object Object) (Object, error)

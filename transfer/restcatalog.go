@@ -37,8 +37,8 @@ type Access struct {
 	Now        func() time.Time
 }
 
-// REST is a catalog that speaks the Iceberg REST protocol. It is a Source, a Detacher if the catalog
-// can unregister tables, and a Target. It is safe for concurrent use.
+// REST is a catalog that speaks the Iceberg REST protocol. It is a Source, a Detacher if the
+// catalog can unregister tables, and a Target. It is safe for concurrent use.
 type REST struct {
 	access    Access
 	separator string // between the levels of a namespace
@@ -137,8 +137,8 @@ func (c *REST) objectPath(o Object) string {
 // retries is how often a request is sent again that the server could not answer.
 const retries = 5
 
-// call sends a request, and decodes the answer. A read is repeated if the server cannot answer, and a
-// change if it certainly did not happen.
+// call sends a request, and decodes the answer. A read is repeated if the server cannot answer, and
+// a change if it certainly did not happen.
 //
 // Errors: *client.Error for an answer of the server.
 func (c *REST) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
@@ -365,28 +365,38 @@ func orGone(err error) error {
 // List implements Source.
 func (c *REST) List(ctx context.Context, visit func(Object) error) error {
 	return c.eachNamespace(ctx, func(levels []string) error {
-		for _, kind := range []string{"tables", "views"} {
-			if kind == "views" && c.endpoints != nil && !c.endpoints[endpointListViews] {
-				continue
-			}
-			err := pages(ctx, c, c.path("namespaces", c.joined(levels), kind), nil, func(page client.IdentifiersPage) error {
-				for _, ident := range page.Identifiers {
-					if err := visit(Object{Namespace: ident.Namespace, Name: ident.Name, View: kind == "views"}); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			refused, ok := errors.AsType[*client.Error](err)
-			if ok && (refused.Code == http.StatusNotFound || kind == "views" && c.endpoints == nil && refused.Code < 500) {
-				continue // gone meanwhile, or a server without views
-			}
-			if err != nil {
+		if err := c.listKind(ctx, levels, false, visit); err != nil {
+			return err
+		}
+		return c.listKind(ctx, levels, true, visit)
+	})
+}
+
+// listKind calls visit with the tables, or the views, in a namespace. There are none if the
+// namespace is gone, or if the catalog knows no views.
+func (c *REST) listKind(ctx context.Context, levels []string, views bool, visit func(Object) error) error {
+	kind := "tables"
+	if views {
+		kind = "views"
+	}
+	if views && c.endpoints != nil && !c.endpoints[endpointListViews] {
+		return nil
+	}
+	path := c.path("namespaces", c.joined(levels), kind)
+	err := pages(ctx, c, path, nil, func(page client.IdentifiersPage) error {
+		for _, ident := range page.Identifiers {
+			if err := visit(Object{Namespace: ident.Namespace, Name: ident.Name, View: views}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	refused, ok := errors.AsType[*client.Error](err)
+	knowsNone := views && c.endpoints == nil && ok && refused.Code < 500
+	if ok && refused.Code == http.StatusNotFound || knowsNone {
+		return nil
+	}
+	return err
 }
 
 // Load implements Source and Target.

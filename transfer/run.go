@@ -133,10 +133,11 @@ func (r *Run) list(ctx context.Context) ([]Object, error) {
 	return all, nil
 }
 
-// Plan returns what the run would do with each object of the source, in the order of their names. It
-// changes nothing but the journal.
+// Plan returns what the run would do with each object of the source, in the order of their names.
+// It changes nothing but the journal.
 //
-// Errors: the source cannot be listed, or the target answers no check, for any reason but a refusal.
+// Errors: the source cannot be listed, or the target answers no check, for any reason but a
+// refusal.
 func (r *Run) Plan(ctx context.Context) ([]Planned, error) {
 	all, err := r.list(ctx)
 	if err != nil {
@@ -150,7 +151,8 @@ func (r *Run) Plan(ctx context.Context) ([]Planned, error) {
 		}
 		plan[i], err = r.planOne(ctx, o)
 		if err == nil {
-			err = r.Journal.add(entry{Step: stepPlanned, Object: &plan[i].Object, Status: plan[i].Status, Why: plan[i].Why})
+			is := &plan[i]
+			err = r.Journal.add(entry{Step: stepPlanned, Object: &is.Object, Status: is.Status, Why: is.Why})
 		}
 		return err
 	})

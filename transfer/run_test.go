@@ -59,7 +59,8 @@ func statuses(plan []Planned) string {
 	return strings.Join(all, ", ")
 }
 
-// TestPlanChangesNothing: a plan has each object with what would become of it, and no catalog changes.
+// TestPlanChangesNothing: a plan has each object with what would become of it, and no catalog
+// changes.
 func TestPlanChangesNothing(t *testing.T) {
 	t.Parallel()
 	source, target := newFake("old"), newFake("new")
@@ -212,8 +213,8 @@ func TestImportKilled(t *testing.T) {
 	}
 }
 
-// TestJournalGoesOn: an unfinished run goes on, also behind a line that was written in part. Another
-// run is refused, and a finished run is not gone on with.
+// TestJournalGoesOn: an unfinished run goes on, also behind a line that was written in part.
+// Another run is refused, and a finished run is not gone on with.
 func TestJournalGoesOn(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -259,8 +260,8 @@ func TestJournalGoesOn(t *testing.T) {
 	}
 }
 
-// TestCutoverLosesNothing: while a writer goes on at the source, each mirror is cut over. Each commit
-// that the source acknowledged is here. A cut-over that is killed anywhere can be repeated.
+// TestCutoverLosesNothing: while a writer goes on at the source, each mirror is cut over. Each
+// commit that the source acknowledged is here. A cut-over that is killed anywhere can be repeated.
 func TestCutoverLosesNothing(t *testing.T) {
 	t.Parallel()
 	for k, ended := 0, false; !ended; k++ {

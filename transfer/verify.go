@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"moorage"
 	"moorage/management/client"
 )
 
@@ -32,8 +33,8 @@ func (v Verified) IsAlike() bool { return len(v.Differences) == 0 && v.Why == ""
 // verifyTries is how often a mirror is moved if the source moves on while it is compared.
 const verifyTries = 4
 
-// Verify compares each object of a plan that arrived, in the order of the plan. A mirror whose source
-// has moved on moves first.
+// Verify compares each object of a plan that arrived, in the order of the plan. A mirror whose
+// source has moved on moves first.
 func (r *Run) Verify(ctx context.Context, plan []Planned) ([]Verified, error) {
 	arrived := slices.DeleteFunc(slices.Clone(plan), func(p Planned) bool { return !p.Arrives() })
 	all := make([]Verified, len(arrived))
@@ -159,8 +160,8 @@ func (r *Run) VerifyNamespaces(ctx context.Context,
 		}
 		for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
 			if value := there[name]; value != n.Properties[name] {
-				member := "namespace " + (Object{Namespace: n.Levels[:len(n.Levels)-1], Name: n.Levels[len(n.Levels)-1]}).String()
-				found = append(found, Difference{member + ": " + name, n.Properties[name], cmp.Or(value, "none")})
+				member := "namespace " + moorage.PersonLevels(n.Levels...) + ": " + name
+				found = append(found, Difference{member, n.Properties[name], cmp.Or(value, "none")})
 			}
 		}
 	}

@@ -29,8 +29,8 @@ const (
 	ListFiles     Verb = "list-metadata-files"
 )
 
-// undoing returns the rows of the verbs on dropped objects, protection and mirrors. The Guard admits
-// them: the code that finds the object checks the caller's privileges.
+// undoing returns the rows of the verbs on dropped objects, protection and mirrors. The Guard
+// admits them: the code that finds the object checks the caller's privileges.
 func undoing() []Row {
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
@@ -75,7 +75,8 @@ func ProtectedBy(object, warehouse string, namespace moorage.Namespace, own bool
 		object, container, name)
 }
 
-// FrozenObject returns the error for a change of a mirror. source names the catalog that it follows.
+// FrozenObject returns the error for a change of a mirror. source names the catalog that it
+// follows.
 func FrozenObject(ident moorage.Identifier, source string) error {
 	return moorage.Errorf(moorage.KindForbidden, "%s is a mirror of %s: write there, or end that with "+
 		"moorage import cutover", ident, source)

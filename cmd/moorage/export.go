@@ -17,7 +17,8 @@ import (
 	"moorage/transfer"
 )
 
-// exported returns the selected objects of the warehouse of the command, in the order of their names.
+// exported returns the selected objects of the warehouse of the command, in the order of their
+// names.
 func (p *person) exported(ctx context.Context) (*transfer.REST, []transfer.Planned, error) {
 	own, err := p.ownCatalog(ctx)
 	if err != nil {
@@ -156,8 +157,8 @@ func exportDir(ctx context.Context, p *person) error {
 	if err := writeExport(p.transfer.Place, files); err != nil {
 		return err
 	}
-	p.done("Wrote %s and %s to %s.", moorage.Counted(len(namespaces), "namespace"), moorage.Counted(len(plan), "object"),
-		p.transfer.Place)
+	p.done("Wrote %s and %s to %s.", moorage.Counted(len(namespaces), "namespace"),
+		moorage.Counted(len(plan), "object"), p.transfer.Place)
 	return nil
 }
 

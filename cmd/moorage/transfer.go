@@ -38,7 +38,8 @@ func (o overClient) RoundTrip(r *http.Request) (*http.Response, error) {
 // ownCatalog returns the warehouse of the command as a REST catalog.
 func (p *person) ownCatalog(ctx context.Context) (*transfer.REST, error) {
 	return transfer.OpenREST(ctx, transfer.Access{
-		URI: "http://moorage", Warehouse: p.Warehouse, HTTP: &http.Client{Transport: overClient{p.server}}, Now: p.env.Now,
+		URI: "http://moorage", Warehouse: p.Warehouse, Now: p.env.Now,
+		HTTP: &http.Client{Transport: overClient{p.server}},
 	})
 }
 
@@ -207,7 +208,8 @@ func (p *person) refuseDeletions(ctx context.Context, plan []transfer.Planned, i
 		case answered && refused.IsMissing():
 			continue
 		case err != nil:
-			return fmt.Errorf("read whether maintenance deletes files of %s: %w; --source-frozen leaves that out", scope, err)
+			return fmt.Errorf("read whether maintenance deletes files of %s: %w; --source-frozen leaves that out",
+				scope, err)
 		}
 		for name, found := range status.Policies {
 			if found.Status == string(policy.Enabled) && name != string(policy.Compaction) {
@@ -285,7 +287,8 @@ func (p *person) printResult(r arrival) error {
 	var rows []row
 	add := func(what, kind, name, why string, value any) {
 		rows = append(rows, row{name: name, json: value, cells: []term.Cell{
-			{Text: what, Style: term.Bad}, {Text: kind, Style: term.Faint}, {Text: name, Style: term.Name}, term.Text(why),
+			{Text: what, Style: term.Bad}, {Text: kind, Style: term.Faint}, {Text: name, Style: term.Name},
+			term.Text(why),
 		}})
 	}
 	for _, each := range r.plan {
@@ -400,8 +403,8 @@ func cutOver(ctx context.Context, p *person) error {
 	return nil
 }
 
-// goneMirrors returns rows for the mirrors of source that a cut-over did not meet, because the source
-// has them no more. A cut-over of selected objects has no such rows.
+// goneMirrors returns rows for the mirrors of source that a cut-over did not meet, because the
+// source has them no more. A cut-over of selected objects has no such rows.
 func (p *person) goneMirrors(ctx context.Context, source string, met []transfer.CutOver) (rows []row, err error) {
 	if len(p.transfer.Include)+len(p.transfer.Exclude) > 0 {
 		return nil, nil

@@ -43,8 +43,8 @@ func startSample(t *testing.T) (demo *served, folder string) {
 	return startDemo(t, "--data", folder, "--listen", "127.0.0.1:0"), folder
 }
 
-// TestTransferThere brings a catalog of tables and views from one server to others and back, in each
-// way that there is. It is identical everywhere.
+// TestTransferThere brings a catalog of tables and views from one server to others and back, in
+// each way that there is. It is identical everywhere.
 func TestTransferThere(t *testing.T) {
 	t.Parallel()
 	demo, folder := startSample(t)
@@ -101,8 +101,8 @@ func TestTransferThere(t *testing.T) {
 	}
 }
 
-// TestTransferGone: a mirror whose table was dropped at the source stays one, and the cut-over names
-// it.
+// TestTransferGone: a mirror whose table was dropped at the source stays one, and the cut-over
+// names it.
 func TestTransferGone(t *testing.T) {
 	t.Parallel()
 	demo, folder := startSample(t)
@@ -178,8 +178,8 @@ func filesIn(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestTransferSQL brings tables from a database in the forms of JdbcCatalog, and cuts over by taking
-// each row out of it.
+// TestTransferSQL brings tables from a database in the forms of JdbcCatalog, and cuts over by
+// taking each row out of it.
 func TestTransferSQL(t *testing.T) {
 	t.Parallel()
 	demo, folder := startSample(t)

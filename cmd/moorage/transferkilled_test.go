@@ -20,8 +20,8 @@ var (
 	transferKills  = flag.Int("transfer-kills", 4, "how often TestTransferKilled kills the import")
 )
 
-// TestTransferKilled imports tables by a process that is killed again and again, and repeated with its
-// journal. In the end the target has what the source has. make import-scale runs the long form.
+// TestTransferKilled imports tables by a process that is killed again and again, and repeated with
+// its journal. In the end the target has what the source has. make import-scale runs the long form.
 func TestTransferKilled(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "source")

@@ -34,7 +34,8 @@ type command struct {
 
 // commands returns every command.
 func commands() []command {
-	all := slices.Concat(beginCommands(), lookCommands(), versionCommands(), changeCommands(), transferCommands(), storeCommands(),
+	all := slices.Concat(beginCommands(), lookCommands(), versionCommands(), changeCommands(),
+		transferCommands(), storeCommands(),
 		doctorCommands(), maintainCommands(), warehouseCommands(),
 		secretsCommands(), accessCommands(), leaseCommands())
 	return append(append(all, toolCommands()...),

@@ -88,8 +88,8 @@ func otherREST(of string) []setting {
 func choosing() []setting {
 	return []setting{
 		{name: "include", value: "GLOB", list: true, flagOnly: true,
-			usage: "Only tables and views whose names match, such as sales.*; a star matches dots too. It may be given " +
-				"several times.",
+			usage: "Only tables and views whose names match, such as sales.*; a star matches dots too. It may be " +
+				"given several times.",
 			set: func(c *Config, v []string) error {
 				c.Transfer.Include = v
 				return nil
@@ -113,8 +113,8 @@ func choosing() []setting {
 			set: one(within(strconv.Atoi, 1, jobsMax), "a number from 1 to 256",
 				func(c *Config) *int { return &c.Transfer.Jobs })},
 		{name: "state", value: "FILE", flagOnly: true,
-			usage: "Journal of the run, a line of JSON for each step. If the command is killed, the same command with " +
-				"the same file goes on.",
+			usage: "Journal of the run, a line of JSON for each step. If the command is killed, the same command " +
+				"with the same file goes on.",
 			set: transferText(func(w *TransferWords) *string { return &w.State })},
 	}
 }
@@ -189,8 +189,8 @@ sqlite:FILE. PGPASSWORD has a password.
 			name: "import files", operand: "LOCATION", operands: operands, connects: true,
 			words: placed(TransferFiles, "s3://lake/warehouse"), validate: validateTransfer,
 			summary: "tables in a folder without a catalog", settings: importing(),
-			text: `Brings the tables below a folder into a warehouse: those of a Hadoop catalog, or of a catalog that was
-lost. A table is a folder with a folder metadata in it, and its namespace is the path to it. Of its
+			text: `Brings the tables below a folder into a warehouse: the tables of a Hadoop catalog, or of a lost
+catalog. A table is a folder with a folder metadata in it, and its namespace is the path to it. Of its
 metadata files the one with the greatest version counts. The server lists the folder, with the storage
 of the warehouse.
 ` + importText,
@@ -223,8 +223,8 @@ or view. A single dash is the standard input.
 					usage: "Confirms that nothing writes at the source any more.",
 					set:   transferToggle(func(w *TransferWords) *bool { return &w.SourceFrozen })},
 				setting{name: "detach", flagOnly: true,
-					usage: "Remove each table from the source first, without its files, so that no commit can follow. " +
-						"Only a database, or a REST catalog that can unregister, can do that.",
+					usage: "Remove each table from the source first, without its files, so that no commit can " +
+						"follow. Only a database, or a REST catalog that can unregister, can do that.",
 					set: transferToggle(func(w *TransferWords) *bool { return &w.Detach })})...),
 			text: `Ends the mirrors of an import. Each mirror moves to the last metadata file of the source, is compared
 with it, and is an ordinary table from then on. It takes the words and settings of the import. Stop
@@ -250,8 +250,8 @@ metadata-location, or with -o jsonl as JSON lines. moorage import list reads bot
 			name: "export rest", operand: "URI", operands: operands, words: placed(TransferREST, rest), connects: true,
 			summary: "register all tables at another REST catalog", validate: validateStopped,
 			settings: forChange(append(otherREST("target"), choosing()...)...),
-			text: `Registers the tables and views of a warehouse at another catalog that speaks the Iceberg REST protocol,
-with their namespaces, and compares them. No file is copied, and nothing changes here: stop the
+			text: `Registers the tables and views of a warehouse at another catalog that speaks the Iceberg REST
+protocol, with their namespaces, and compares them. No file is copied, and nothing changes here: stop the
 writers first. It exits with 3 if something did not arrive, or differs.
 `,
 		},

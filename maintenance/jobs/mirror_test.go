@@ -31,8 +31,8 @@ func (w *world) tableFiles() int {
 	return len(page.Files)
 }
 
-// TestMirrorsAreNotMaintained: no job begins on a mirror, whatever the delays are, and none deletes a
-// file of it. The source may still need each of them.
+// TestMirrorsAreNotMaintained: no job begins on a mirror, whatever the delays are, and none deletes
+// a file of it. The source may still need each of them.
 func TestMirrorsAreNotMaintained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 12)
@@ -68,8 +68,8 @@ func TestMirrorsAreNotMaintained(t *testing.T) {
 	}
 }
 
-// TestMirrorEndsRunningJobs: a job that waits for its time when its table is dropped, and comes back
-// as a mirror, deletes nothing.
+// TestMirrorEndsRunningJobs: a job that waits for its time when its table is dropped, and comes
+// back as a mirror, deletes nothing.
 func TestMirrorEndsRunningJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 12)

@@ -21,8 +21,8 @@ import (
 	"moorage/transfer"
 )
 
-// Catalog is a catalog in a database. It is a transfer.Source and a transfer.Detacher. It is safe for
-// concurrent use.
+// Catalog is a catalog in a database. It is a transfer.Source and a transfer.Detacher. It is safe
+// for concurrent use.
 type Catalog struct {
 	db       *sql.DB
 	name     string // of the database, without a password
@@ -56,7 +56,8 @@ func Open(ctx context.Context, dsn, catalog string) (*Catalog, error) {
 			file = below
 		}
 		c.name = "sqlite:" + file
-		c.db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=rw&_pragma=busy_timeout(10000)")
+		at := (&url.URL{Path: file}).EscapedPath() + "?mode=rw&_pragma=busy_timeout(10000)"
+		c.db, err = sql.Open("sqlite", "file:"+at)
 	default:
 		return nil, fmt.Errorf("%q is no database: write postgres://HOST/NAME or sqlite:FILE", scheme)
 	}
@@ -165,7 +166,8 @@ const propertyExists = "exists"
 // Namespaces implements transfer.Source.
 func (c *Catalog) Namespaces(ctx context.Context) ([]transfer.Namespace, error) {
 	properties := make(map[string]map[string]string)
-	const query = "SELECT namespace, property_key, property_value FROM iceberg_namespace_properties WHERE catalog_name = ?"
+	const query = "SELECT namespace, property_key, property_value FROM iceberg_namespace_properties " +
+		"WHERE catalog_name = ?"
 	err := c.each(ctx, query, []any{c.catalog}, func(row func(...any) error) error {
 		var namespace, key string
 		var value sql.NullString
@@ -220,7 +222,8 @@ func where(o transfer.Object, catalog string) (clause string, values []any) {
 func (c *Catalog) Load(ctx context.Context, o transfer.Object) (transfer.Object, error) {
 	clause, values := where(o, c.catalog)
 	found := false
-	err := c.each(ctx, "SELECT metadata_location FROM iceberg_tables"+clause, values, func(row func(...any) error) error {
+	query := "SELECT metadata_location FROM iceberg_tables" + clause
+	err := c.each(ctx, query, values, func(row func(...any) error) error {
 		var location sql.NullString
 		err := row(&location)
 		o.MetadataLocation, found = location.String, true

@@ -29,7 +29,8 @@ const (
 	first, second = "", ", iceberg_type VARCHAR(5)"
 )
 
-// database is an empty database: how a test and the package reach it, and the form of its parameters.
+// database is an empty database: how a test and the package reach it, and the form of its
+// parameters.
 type database struct {
 	db  *sql.DB
 	dsn string
@@ -107,8 +108,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestDetachIsExact: while a client commits as JdbcCatalog does, a table is detached. The last commit
-// that succeeded is the one with which the table left.
+// TestDetachIsExact: while a client commits as JdbcCatalog does, a table is detached. The last
+// commit that succeeded is the one with which the table left.
 func TestDetachIsExact(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, d database) {
