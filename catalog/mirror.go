@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"moorage"
 	"moorage/access"
@@ -29,7 +30,7 @@ type Mirrors struct{ catalog *Catalog }
 // Mirrors returns the verbs on mirrors, for the caller of c and the key of its request.
 func (c *Catalog) Mirrors() Mirrors { return Mirrors{c} }
 
-// Load returns the name of the catalog of which a table or view is a mirror. It is empty if the
+// Load returns the name of the catalog that a table or view mirrors. It is empty if the
 // object is no mirror.
 //
 // Errors: KindNoSuchTable, KindNoSuchView; KindForbidden.
@@ -260,6 +261,13 @@ func (p *parts) fitnessOf(ctx context.Context, by directory.Asker, r *registrati
 	return Checked{Fitness: FitsNew}, err
 }
 
+// MetadataFile is a metadata file in a listing.
+type MetadataFile struct {
+	Location string // normalised
+	Bytes    int64
+	Modified time.Time
+}
+
 // filesScanned is how many files one call of Files looks at.
 const filesScanned = 5000
 
@@ -270,13 +278,13 @@ const filesScanned = 5000
 // Errors: KindNoSuchWarehouse; KindForbidden; KindBadRequest if the folder is outside the locations
 // of the warehouse; KindUnsupported if its storage cannot list.
 func (m Mirrors) Files(ctx context.Context, warehouse, folder, after string) (
-	files []storage.Listed, next string, err error) {
+	files []MetadataFile, next string, err error) {
 	files, next, err = m.files(ctx, warehouse, folder, after)
 	return files, next, moorage.Annotate("catalog.Files", warehouse, err)
 }
 
 func (m Mirrors) files(ctx context.Context, warehouse, folder, after string) (
-	files []storage.Listed, next string, err error) {
+	files []MetadataFile, next string, err error) {
 	c, by := m.catalog, m.catalog.asker(gate.ListFiles)
 	on := moorage.Identifier{Warehouse: warehouse}
 	path, err := c.directory.PathFor(ctx, by, by.Verb.Needs(gate.OfObject, gate.Always), on)
@@ -297,7 +305,7 @@ func (m Mirrors) files(ctx context.Context, warehouse, folder, after string) (
 	}
 	for _, file := range page.Files {
 		if strings.HasSuffix(strings.TrimSuffix(file.Location, ".gz"), ".metadata.json") {
-			files = append(files, file)
+			files = append(files, MetadataFile{file.Location, file.Bytes, file.Modified})
 		}
 	}
 	return files, page.Next, nil

@@ -113,7 +113,7 @@ type registration struct {
 	location string // of the metadata file
 	document document
 	undrops  bool // the pointer keeps its file, its claims and its Registration
-	// mirrorOf names the catalog of which the pointer becomes or stays a mirror. It is empty for
+	// mirrorOf names the catalog that the pointer mirrors from now on. It is empty for
 	// other registrations.
 	mirrorOf string
 	parent   parent

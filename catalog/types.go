@@ -133,7 +133,7 @@ type TableChange struct {
 type RegisterRequest struct {
 	MetadataLocation string
 	Overwrite        bool
-	// mirrorOf names the catalog of which the table or view becomes a mirror: see Mirrors.
+	// mirrorOf names the catalog that the table or view mirrors: see Mirrors.
 	mirrorOf string
 }
 

@@ -10,7 +10,6 @@ import (
 	"moorage/catalog"
 	"moorage/internal/web"
 	"moorage/management/client"
-	"moorage/storage"
 )
 
 // Mirrors has the methods of catalog.Mirrors.
@@ -20,7 +19,8 @@ type Mirrors interface {
 	End(ctx context.Context, kind access.Kind, ident moorage.Identifier, location string) error
 	Check(ctx context.Context, kind access.Kind, ident moorage.Identifier, request catalog.CheckRequest) (
 		catalog.Checked, error)
-	Files(ctx context.Context, warehouse, folder, after string) (files []storage.Listed, next string, err error)
+	Files(ctx context.Context, warehouse, folder, after string) (
+		files []catalog.MetadataFile, next string, err error)
 }
 
 // mirrorOperations returns the operations of imports.
@@ -165,7 +165,7 @@ func (s *server) listMetadataFiles(w http.ResponseWriter, r *http.Request) error
 	}
 	find := func(ctx context.Context, page moorage.Page) ([]client.MetadataFile, string, error) {
 		files, next, err := s.config.Mirrors(web.CallerOf(r), nil).Files(ctx, warehouse, folder, page.After)
-		return each(files, func(file storage.Listed) client.MetadataFile {
+		return each(files, func(file catalog.MetadataFile) client.MetadataFile {
 			return client.MetadataFile{Location: file.Location, Bytes: file.Bytes, Modified: file.Modified.UTC()}
 		}), next, err
 	}

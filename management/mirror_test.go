@@ -10,7 +10,6 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/storage"
 )
 
 // fakeMirrors notes what it is asked for.
@@ -32,8 +31,8 @@ func (f fakeMirrors) Check(_ context.Context, kind access.Kind, ident moorage.Id
 	return catalog.Checked{Fitness: catalog.NameTaken, Why: "because"}, f.call(fmt.Sprint("Check ", kind, " ", ident, " ", request))
 }
 
-func (f fakeMirrors) Files(_ context.Context, warehouse, folder, after string) ([]storage.Listed, string, error) {
-	return []storage.Listed{{Location: folder + "/v1.metadata.json"}}, "next", f.call(fmt.Sprintf("Files %s %s %q", warehouse, folder, after))
+func (f fakeMirrors) Files(_ context.Context, warehouse, folder, after string) ([]catalog.MetadataFile, string, error) {
+	return []catalog.MetadataFile{{Location: folder + "/v1.metadata.json"}}, "next", f.call(fmt.Sprintf("Files %s %s %q", warehouse, folder, after))
 }
 
 // The operations on mirrors ask the catalog for what the request says.

@@ -46,9 +46,13 @@ func (p *person) ownCatalog(ctx context.Context) (*transfer.REST, error) {
 // otherCatalog returns the REST catalog that the words name.
 func (p *person) otherCatalog(ctx context.Context) (*transfer.REST, error) {
 	w := p.transfer
+	header := make(http.Header)
+	for name, values := range w.Header {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
 	return transfer.OpenREST(ctx, transfer.Access{
 		URI: w.Place, Warehouse: w.Warehouse, Prefix: w.Prefix, Token: w.Token, Credential: w.Credential,
-		OAuthURI: w.OAuthURI, Scope: w.Scope, Header: w.Header, Now: p.env.Now,
+		OAuthURI: w.OAuthURI, Scope: w.Scope, Header: header, Now: p.env.Now,
 	})
 }
 

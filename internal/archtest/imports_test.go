@@ -167,8 +167,9 @@ type driver struct {
 func drivers() []driver {
 	return []driver{
 		{"github.com/cockroachdb/pebble", []string{"registry/pebble", "testkit/storetest"}},
-		{"github.com/jackc/", []string{"registry/postgres", "testkit/pgserver"}},
-		{"database/sql", nil},
+		{"github.com/jackc/", []string{"registry/postgres", "testkit/pgserver", "transfer/sqlcatalog"}},
+		{"database/sql", []string{"transfer/sqlcatalog"}},
+		{"modernc.org/sqlite", []string{"transfer/sqlcatalog"}},
 		{"github.com/tink-crypto/", []string{"secrets"}},
 		{"github.com/aws/", []string{"storage/s3", "testkit/fakecloud", "secrets/keyservice"}},
 		{"github.com/Azure/", []string{"storage/adls", "testkit/fakecloud"}},
@@ -181,7 +182,7 @@ func drivers() []driver {
 			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
 			"storage/adls", "storage/gcs", "storage/cloud", "testkit/fakecloud", "testkit/answers", "interop/answers", "testkit/sealers",
 			"testkit/openid", "testkit/servers", "testkit/transfers", "identity",
-			"secrets/keyservice", "console", "internal/trace",
+			"secrets/keyservice", "console", "internal/trace", "transfer",
 		}},
 		{"maragu.dev/gomponents", []string{"console"}},
 		{"github.com/twmb/avro", []string{"manifests"}},

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -14,10 +13,10 @@ type TransferWords struct {
 	Kind  string // rest, sql, files, list or dir
 	Place string // the address of the other catalog, a location, a file or a folder
 
-	Warehouse, Prefix, OAuthURI, Scope string // of the other catalog, if it is a REST catalog
-	Token, Credential                  string // for it
-	Header                             http.Header
-	Catalog                            string // sql: the name of the catalog in the database
+	Warehouse, Prefix, OAuthURI, Scope string              // of the other catalog, if it is a REST catalog
+	Token, Credential                  string              // for it
+	Header                             map[string][]string // values by name
+	Catalog                            string              // sql: the name of the catalog in the database
 
 	Include, Exclude []string
 	Into             []string // levels in front of each namespace
@@ -71,13 +70,14 @@ func otherREST(of string) []setting {
 		{name: of + "-header", value: "NAME:VALUE", list: true, flagOnly: true,
 			usage: "Header of each request to it. It may be given several times.",
 			set: func(c *Config, v []string) error {
-				c.Transfer.Header = make(http.Header)
+				c.Transfer.Header = make(map[string][]string)
 				for _, each := range v {
 					name, value, ok := strings.Cut(each, ":")
 					if !ok || strings.TrimSpace(name) == "" {
 						return fmt.Errorf("%q is not NAME:VALUE", name)
 					}
-					c.Transfer.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+					name = strings.TrimSpace(name)
+					c.Transfer.Header[name] = append(c.Transfer.Header[name], strings.TrimSpace(value))
 				}
 				return nil
 			}},
