@@ -115,6 +115,7 @@ step_make_cluster() { scripts/trycluster.py; }
 # Every page of the console at one width, in both themes; then what people come for.
 step_console() {
   python3 interop/console/walk.py
+  python3 interop/console/team.py
   clients_smoke interop/console
 }
 

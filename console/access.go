@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -274,11 +275,13 @@ type principalsPage struct {
 	principals client.PrincipalsPage
 	roles      client.RolesPage
 	denied     *client.NodeDenials // nil if the visitor may not see them
+	visitor    string              // name of the visitor; empty without authentication
+	needs      string              // what the visitor lacks to see and to change principals; may be empty
 }
 
 // loadPrincipals loads the principals and roles.
 func loadPrincipals(ctx context.Context, v *visit) (*page, error) {
-	model := principalsPage{now: v.now}
+	model := principalsPage{now: v.now, visitor: v.name}
 	var state client.Access
 	if err := v.get(ctx, "/access", nil, &state); optional(err) != nil {
 		return nil, err
@@ -286,13 +289,15 @@ func loadPrincipals(ctx context.Context, v *visit) (*page, error) {
 		model.isOff = true
 	} else {
 		query := url.Values{"pageSize": {"200"}, "pageToken": {v.query.Get("page")}}
-		if err := v.get(ctx, "/principals", query, &model.principals); err != nil {
+		err := v.get(ctx, "/principals", query, &model.principals)
+		if statusOf(err) == http.StatusForbidden {
+			model.needs = cmp.Or(v.lacks(ctx, client.Object{}, "admin"), "admin on server")
+		} else if err != nil {
 			return nil, err
 		}
 		if err := v.get(ctx, "/roles", url.Values{"pageSize": {"200"}}, &model.roles); optional(err) != nil {
 			return nil, err
 		}
-		var err error
 		if model.denied, err = loadDenials(ctx, v); err != nil {
 			return nil, err
 		}
@@ -311,16 +316,11 @@ func (m principalsPage) node() g.Node {
 		{"Name", ""}, {"Description", "wide"}, {"Keys", "num"}, {"First key ends", ""}, {"Since", ""},
 	}}
 	for _, p := range m.principals.Principals {
-		var ends *time.Time
-		for _, key := range p.Keys {
-			if ends == nil || key.Ends.Before(*ends) {
-				ends = &key.Ends
-			}
-		}
 		keys := int64(len(p.Keys))
 		principals.rows = append(principals.rows, []cell{
-			plain(g.Group{name(p.Name), g.If(p.Disabled, g.Group{g.Text(" "), badge("bad", "disabled")})}),
-			plain(text(p.Description)), numeric(number(&keys), &keys), timed(m.now, ends), timed(m.now, &p.Created),
+			plain(g.Group{principalLink(p.Name), g.If(p.Disabled, g.Group{g.Text(" "), badge("bad", "disabled")})}),
+			plain(text(p.Description)), numeric(number(&keys), &keys),
+			timed(m.now, firstEnd(p.Keys)), timed(m.now, &p.Created),
 		})
 	}
 	roles := grid{label: "Roles", columns: []column{{"Name", ""}, {"Description", ""}, {"Members", "wide"}}}
@@ -336,8 +336,14 @@ func (m principalsPage) node() g.Node {
 	return g.Group{
 		title,
 		h.P(h.Class("lead"), link(to(placeGrants, client.Object{}), g.Text("Who may do what on the whole server"))),
-		panel("Principals", filled(principals, "No principal has a record yet.",
-			command("moorage", "key", "create", "key:etl")), more),
+		ownKeys(m.visitor),
+		g.If(m.needs != "", panel("Principals",
+			h.P(h.Class("faint"), text("To see and change them you need "+m.needs+".")),
+			keyForm("", m.needs))),
+		g.Iff(m.needs == "", func() g.Node {
+			return panel("Principals", filled(principals, "No principal has a record yet.",
+				command("moorage", "key", "create", "etl")), more, keyForm("", ""))
+		}),
 		panel("Roles", filled(roles, "There are no roles.",
 			command("moorage", "role", "create", "analysts"))),
 		denialPanel(m.now, m.denied),

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -21,6 +22,7 @@ type prepared struct {
 	title    string
 	says     []g.Node // what the change does
 	warnings []string
+	method   string // of the request; empty: POST
 	path     string // of the request, escaped
 	query    url.Values
 	body     json.RawMessage
@@ -29,6 +31,7 @@ type prepared struct {
 	command  shellLine // the same change on the command line; may be the zero value
 	back     target    // the page to go back to, before and after
 	needs    string    // what the visitor lacks for the change; empty if nothing is known to be missing
+	sentTo   place     // what makes the change; empty: placeDo
 }
 
 // node returns the prepared change.
@@ -38,8 +41,8 @@ func (p prepared) node() g.Node {
 		address += "?" + p.query.Encode()
 	}
 	shown, _ := pretty(p.body)
-	form := to(placeDo, client.Object{}, fieldPath, p.path, fieldQuery, p.query.Encode(), fieldBody, string(p.body),
-		fieldKey, p.key, fieldBack, p.back.href())
+	form := to(cmp.Or(p.sentTo, placeDo), client.Object{}, fieldPath, p.path, fieldQuery, p.query.Encode(),
+		fieldBody, string(p.body), fieldKey, p.key, fieldBack, p.back.href())
 	return h.Section(h.Class("panel prepared"),
 		h.H2(g.Text(p.title)),
 		h.Ul(h.Class("says"), g.Map(p.says, func(each g.Node) g.Node { return h.Li(each) })),
@@ -49,7 +52,8 @@ func (p prepared) node() g.Node {
 			g.If(p.needs != "", h.Span(h.Class("minus"), text("needs "+p.needs))),
 			link(p.back, h.Class("button"), g.Text("Cancel")))),
 		h.H3(g.Text("The request")),
-		listing(append([]string{http.MethodPost + " " + address}, strings.Split(strings.TrimSpace(shown), "\n")...)),
+		listing(append([]string{cmp.Or(p.method, http.MethodPost) + " " + address},
+			strings.Split(strings.TrimSpace(shown), "\n")...)),
 		g.Iff(p.command.text != "", func() g.Node {
 			return g.Group{h.H3(g.Text("The same on the command line")), p.command.node()}
 		}),
@@ -78,9 +82,7 @@ func changePrepared(ctx context.Context, v *visit) (target, error) {
 	body := json.RawMessage(v.form.Get(fieldBody))
 	query, err := url.ParseQuery(v.form.Get(fieldQuery))
 	if err != nil || !json.Valid(body) || !preparedPaths.MatchString(v.form.Get(fieldPath)) {
-		return target{}, &client.Error{
-			Code: http.StatusBadRequest, Message: "The form is not complete. Go back, and prepare the change again.",
-		}
+		return target{}, errIncomplete()
 	}
 	v.setKey(v.form.Get(fieldKey))
 	asked := client.Request{Method: http.MethodPost, Whole: v.form.Get(fieldPath), Query: query, Body: body}
@@ -89,6 +91,13 @@ func changePrepared(ctx context.Context, v *visit) (target, error) {
 	}
 	next.more.Set(doneParam, "yes")
 	return next, nil
+}
+
+// errIncomplete returns the error of a form that no page of the console has made.
+func errIncomplete() error {
+	return &client.Error{
+		Code: http.StatusBadRequest, Message: "The form is not complete. Go back, and prepare the change again.",
+	}
 }
 
 // doneParam is the parameter of the page after a change.

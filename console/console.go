@@ -127,9 +127,12 @@ func pages() map[place]loader {
 		placeGrants:     loadGrants,
 		placeGrant:      loadGrant,
 		placePrincipals: loadPrincipals,
+		placePrincipal:  loadPrincipal,
+		placeKey:        loadKey,
 		placeOperations: loadOperations,
 		placeUnfinished: loadUnfinished,
 		placeAPI:        loadAPI,
+		placeCluster:    loadCluster,
 		placeLogin:      loadLogin,
 		placeDropped:    loadDropped,
 		placeWarehouse:  loadWarehouse,
@@ -141,10 +144,11 @@ func pages() map[place]loader {
 // changes returns the changes by the place that their forms are sent to.
 func changes() map[place]changer {
 	return map[place]changer{
-		placeTheme:  changeTheme,
-		placeLogin:  changeLogin,
-		placeLogout: changeLogout,
-		placeDo:     changePrepared,
+		placeTheme:    changeTheme,
+		placeLogin:    changeLogin,
+		placeLogout:   changeLogout,
+		placeDo:       changePrepared,
+		placeWithdraw: changeWithdraw,
 	}
 }
 
@@ -154,6 +158,7 @@ func answered() map[place]loader {
 	return map[place]loader{
 		placeValidate: showValidation,
 		placeProvider: showProvider,
+		placeMakeKey:  showKey,
 	}
 }
 

@@ -77,7 +77,7 @@ func newServerWith(config Config, answers map[string]any) (*web.Server, *fakeAPI
 		w.WriteHeader(http.StatusNotFound)
 		return json.NewEncoder(w).Encode(map[string]any{"error": client.Error{Code: 404, Type: "NoSuchTableException", Message: "Table does not exist"}})
 	}
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		for _, path := range []string{"/management/v1/*", "/v1/*"} {
 			server.HandleOpen("fake", method, path, answer)
 		}
@@ -112,6 +112,7 @@ func answersOf(name string) map[string]any {
 		"/management/v1/history":     client.History{Versions: events(o)},
 		"/management/v1/health":      client.Health{Findings: []client.HealthFinding{{Level: "bad", What: name, Fact: name, Limit: name, Command: name}}, Shape: &client.Shape{Worst: []client.PartitionShape{{Partition: name}}}},
 		"/management/v1/refusals":    client.Refusals{Refusals: []client.Refusal{{Caller: name, Type: name, Reason: name, By: name, Client: name}}, Nodes: []client.NodeAsked{{Name: name, Failed: name}}},
+		"/management/v1/cluster":     client.Cluster{Nodes: []client.NodeState{{NodeAsked: client.NodeAsked{Name: name}, Version: name, Store: []client.CallTimes{{Call: name}}}, {NodeAsked: client.NodeAsked{Name: name, Failed: name}}}},
 		"/management/v1/denials":     client.NodeDenials{Denials: []client.Denial{{Caller: name, Object: name, Missing: []string{name}}}},
 		"/management/v1/top":         client.Top{Node: name, Tables: []client.BusyTable{{Name: name, LastBy: name}}, Minutes: []client.Minute{{Commits: 1}, {Loads: 2}}},
 		"/management/v1/warehouses/": client.Warehouse{WarehouseSummary: client.WarehouseSummary{Name: name, Location: name}, Storage: map[string]string{name: name}},
@@ -128,6 +129,7 @@ func answersOf(name string) map[string]any {
 		"/management/v1/access":      client.Access{On: true},
 		"/management/v1/grants":      client.GrantsPage{Grants: []client.ObjectGrants{{Object: o, Owner: name}}},
 		"/management/v1/principals":  client.PrincipalsPage{Principals: []client.Principal{{Name: name, Description: name}}},
+		"/management/v1/principals/": client.Principal{Name: name, Description: name, Keys: []client.Key{{ID: name, Description: name, By: name}}},
 		"/management/v1/roles":       client.RolesPage{Roles: []client.Role{{Name: name}}},
 		"/management/v1/rows":        client.Rows{Columns: []client.RowColumn{{Name: name, Type: "string"}}, Rows: []json.RawMessage{[]byte("[1]")}},
 		"/management/v1/dropped":     client.DroppedPage{Dropped: dropped(name)[:1]},
@@ -141,10 +143,11 @@ func addresses(name string) map[place]string {
 	made := map[place]string{}
 	for p := range pages() {
 		made[p] = to(p, o, "q", name, "to", name, "from", name, "caller", name, "privilege", "read", "snapshot", "3", "ref", name, "type", "tag",
-			"change", "run", "kind", name, "preview", name, "id", name, "grantee", name, "privileges", name, "prefix", name).href()
+			"change", "run", "kind", name, "preview", name, "id", name, "grantee", name, "privileges", name, "prefix", name, "principal", name, "key", name).href()
 	}
 	made[placeUndrop] = to(placeUndrop, o, "change", "undrop", "id", "a1", "as", name).href()
 	made[placeGrant] = to(placeGrant, o, "change", client.ChangeGrant, "grantee", name, "privileges", "read").href()
+	made[placeKey] = to(placeKey, o, "change", keyRotate, "principal", name, "key", name).href()
 	made[placeUnfinished] = to(placeUnfinished, o, "change", "abort", "id", "1").href()
 	made[placeView] = to(placeView, client.Object{Warehouse: "default", Namespace: []string{"harbour"}, View: name}).href()
 	return made
@@ -282,19 +285,21 @@ func TestCommandsQuoteNames(t *testing.T) {
 	answers["/management/v1/openapi.yaml"] = "paths:\n  /x" + evil + ":\n    get:\n      operationId: y\n"
 	delete(answers, "/management/v1/object?view")
 	asked := map[string]bool{
-		to(placeUndrop, o, "change", "undrop", "id", "a1", "as", evil).href():  true,
-		to(placeUnfinished, o, "change", "retry", "id", evil).href():           true,
-		to(placeBrowse, client.Object{Warehouse: evil}).href():                 true,
-		to(placeRef, o, "snapshot", "3", "ref", evil, "type", "branch").href(): true,
-		to(placeRollback, o, "to", evil, "ref", evil).href():                   true,
-		to(placeRollback, o, "to", evil, "ref", evil, "all", "yes").href():     true,
-		to(placeRun, o, "change", "run", "kind", evil).href():                  true,
-		to(placeRun, o, "change", "pause").href():                              true,
-		to(placeRun, o, "change", "resume").href():                             true,
-		to(placeGrants, o).href():                                              true,
-		to(placeMaintain, o).href():                                            true,
-		to(placeWarehouse, o).href():                                           true,
-		to(placeTable, o).href():                                               true,
+		to(placeUndrop, o, "change", "undrop", "id", "a1", "as", evil).href():               true,
+		to(placeUnfinished, o, "change", "retry", "id", evil).href():                        true,
+		to(placeKey, o, "change", keyCreate, "principal", evil, "description", evil).href(): true,
+		to(placeKey, o, "change", keyWithdraw, "principal", evil, "key", evil).href():       true,
+		to(placeBrowse, client.Object{Warehouse: evil}).href():                              true,
+		to(placeRef, o, "snapshot", "3", "ref", evil, "type", "branch").href():              true,
+		to(placeRollback, o, "to", evil, "ref", evil).href():                                true,
+		to(placeRollback, o, "to", evil, "ref", evil, "all", "yes").href():                  true,
+		to(placeRun, o, "change", "run", "kind", evil).href():                               true,
+		to(placeRun, o, "change", "pause").href():                                           true,
+		to(placeRun, o, "change", "resume").href():                                          true,
+		to(placeGrants, o).href():                                                           true,
+		to(placeMaintain, o).href():                                                         true,
+		to(placeWarehouse, o).href():                                                        true,
+		to(placeTable, o).href():                                                            true,
 	}
 	for _, address := range addresses(evil) {
 		if _, isThere := asked[address]; !isThere {

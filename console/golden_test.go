@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -285,18 +286,39 @@ func goldenPages() map[string]*page {
 				{Kind: "server", Owns: true},
 			}},
 		}.node()},
-		"grants-off":       {title: "Access", body: grantsPage{isOff: true}.node()},
-		"principals-empty": {title: "Access", body: principalsPage{now: now}.node()},
+		"grants-off":           {title: "Access", body: grantsPage{isOff: true}.node()},
+		"principals-empty":     {title: "Access", body: principalsPage{now: now}.node()},
+		"principals-no-rights": {title: "Access", body: principalsPage{now: now, visitor: "key:ann", needs: "admin on server"}.node()},
+		"principals-many":      {title: "Access", body: principalsPage{now: now, principals: client.PrincipalsPage{Principals: manyPrincipals()}, roles: client.RolesPage{Roles: []client.Role{{Name: "analysts", Members: []string{"key:p1", "corp:ann"}}}}}.node()},
+		"principal": {title: "key:etl", crumbs: accessCrumbs(), body: principalPage{now: now, principal: client.Principal{Name: "key:etl", Description: "nightly jobs", Created: now.Add(-time.Hour), Keys: []client.Key{
+			{ID: "PCqYhZBNT5Ww", Description: "spark", Generation: 2, Created: now.Add(-time.Hour), By: "key:root", Ends: now.Add(time.Hour)},
+			{ID: "AAAAhZBNT5Ww", Generation: 1, Roles: []string{"readers"}, Created: now.Add(-time.Hour), By: "key:root", Ends: now.Add(-time.Minute)},
+		}}}.node()},
+		"principal-empty":     {title: "key:etl", body: principalPage{now: now, principal: client.Principal{Name: "key:etl"}}.node()},
+		"principal-other":     {title: "corp:ann", body: principalPage{now: now, principal: client.Principal{Name: "corp:ann", SpeaksFor: hostile}}.node()},
+		"principal-hostile":   {title: hostile, body: principalPage{now: now, principal: client.Principal{Name: keyAlias + hostile, Disabled: true, Description: hostile, Keys: []client.Key{{ID: hostile, Description: hostile, Roles: []string{hostile}, By: hostile}}}}.node()},
+		"principal-no-rights": {title: "key:etl", body: principalPage{now: now, needs: "admin on server", principal: client.Principal{Name: "key:etl", Keys: []client.Key{{ID: "PCqYhZBNT5Ww", Ends: now.Add(time.Hour)}}}}.node()},
+		"secret":              {title: "A key", body: secretNode(now, client.MadeKey{Principal: "key:etl", Secret: "mrg_abc_def", Key: client.Key{ID: "abc", Ends: now.Add(time.Hour), Description: hostile}})},
 		"principals": {title: "Access", body: principalsPage{
 			now: now, principals: client.PrincipalsPage{
 				Principals: []client.Principal{{Name: hostile, Disabled: true, Description: hostile, Created: now, Keys: []client.Key{{Ends: now.Add(time.Hour)}}}},
 				NextPage:   client.NextPage{NextPageToken: point("x")},
 			}, roles: client.RolesPage{Roles: []client.Role{{Name: "analysts", Members: []string{hostile}}}},
 		}.node()},
-		"login":            loginPage{back: "/console/changes", channel: channel{isLocal: true}}.page(),
-		"login-providers":  loginPage{back: hostile, why: hostile, channel: channel{isTLS: true}, providers: []string{"corp", hostile}}.page(),
-		"login-no-tls":     loginPage{}.page(),
-		"operations-empty": {title: "Operations", body: operationsPage{now: now}.node()},
+		"login":           loginPage{back: "/console/changes", channel: channel{isLocal: true}}.page(),
+		"login-providers": loginPage{back: hostile, why: hostile, channel: channel{isTLS: true}, providers: []string{"corp", hostile}}.page(),
+		"login-no-tls":    loginPage{}.page(),
+		"cluster-one":     {title: "Cluster", body: clusterPage{now: now, nodes: []client.NodeState{nodeState("vm:1")}}.node()},
+		"cluster-empty":   {title: "Cluster", body: clusterPage{now: now, nodes: []client.NodeState{{NodeAsked: client.NodeAsked{Name: "vm:1"}}}}.node()},
+		"cluster-many": {title: "Cluster", body: clusterPage{now: now, nodes: []client.NodeState{
+			nodeState("a:1"), nodeState("b:1"), nodeState("c:1"), {NodeAsked: client.NodeAsked{Name: "d:1", Failed: "it does not answer"}},
+			{NodeAsked: client.NodeAsked{Name: "e:1", Since: now}, Version: "0.1.0", Members: 5},
+		}}.node()},
+		"cluster-hostile": {title: "Cluster", body: clusterPage{now: now, nodes: []client.NodeState{
+			nodeState(hostile), {NodeAsked: client.NodeAsked{Name: hostile, Failed: hostile}},
+		}}.node()},
+		"cluster-no-rights": problem{status: 403, title: titles[403], message: "Not allowed: operate on server"}.page(),
+		"operations-empty":  {title: "Operations", body: operationsPage{now: now}.node()},
 		"operations": {title: "Operations", body: operationsPage{
 			now: now, isDeep: true, findings: client.FindingsPage{Findings: []client.Finding{{ID: "7c1e", Level: client.LevelWarn, What: hostile, Fact: hostile}}},
 			jobs:   client.MaintenanceJobsPage{Jobs: []client.MaintenanceJob{{Kind: "orphans", Object: &strange, LastError: hostile}, {}}},
@@ -396,6 +418,27 @@ func TestChangesPages(t *testing.T) {
 		if !strings.Contains(body, test.has) || strings.Contains(body, test.lacks) || !strings.Contains(asked, test.asks) {
 			t.Errorf("%s asks %s:\n%s", test.query, asked, body)
 		}
+	}
+}
+
+// manyPrincipals returns 200 principals. Some have keys.
+func manyPrincipals() (all []client.Principal) {
+	for i := range 200 {
+		p := client.Principal{Name: fmt.Sprintf("key:p%d", i), Created: now.Add(-time.Duration(i) * time.Hour)}
+		for j := range i % 3 {
+			p.Keys = append(p.Keys, client.Key{ID: "k", Ends: now.Add(time.Duration(3-j) * time.Hour)})
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// nodeState returns the state of a node that answers.
+func nodeState(name string) client.NodeState {
+	return client.NodeState{
+		NodeAsked: client.NodeAsked{Name: name, Since: now.Add(-time.Hour)}, Version: name, Members: 4, HeapBytes: 81e6,
+		Store:       []client.CallTimes{{Call: "get", Count: 12_000, Failed: 3, P50: 0.04, P99: 1.5}, {Call: name, Failed: 1}},
+		Connections: &client.Connections{Used: 3, Idle: 5, Max: 20}, Cached: &client.CacheUse{Bytes: 12e6, BytesMax: 256 << 20},
 	}
 }
 

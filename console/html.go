@@ -199,7 +199,7 @@ func (t grid) node() g.Node {
 		}
 		rows[i] = h.Tr(cells)
 	}
-	return h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", t.label), h.TabIndex("0"),
+	return h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", term.Clean(t.label)), h.TabIndex("0"),
 		h.Table(g.If(t.stacks, h.Class("stacks")), g.If(!t.plain, h.Data("grid", "")),
 			h.THead(h.Tr(head)), h.TBody(rows)))
 }

@@ -63,7 +63,7 @@ func sections() []section {
 	return []section{
 		{placeHome, "Overview"}, {placeWarehouses, "Browse"}, {placeChanges, "Changes"},
 		{placeOperations, "Operations"},
-		{placePrincipals, "Access"}, {placeAPI, "API"},
+		{placeCluster, "Cluster"}, {placePrincipals, "Access"}, {placeAPI, "API"},
 	}
 }
 

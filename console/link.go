@@ -47,9 +47,14 @@ const (
 	placeGrants     place = "/grants"
 	placeGrant      place = "/grants/change"
 	placePrincipals place = "/principals"
+	placePrincipal  place = "/principal"
+	placeKey        place = "/principal/key"
+	placeMakeKey    place = "/principal/key/make"
+	placeWithdraw   place = "/principal/key/withdraw"
 	placeOperations place = "/operations"
 	placeUnfinished place = "/operations/change"
 	placeAPI        place = "/api"
+	placeCluster    place = "/cluster"
 )
 
 // returnPath begins the paths to which identity providers send browsers, below Root. The rest is

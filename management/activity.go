@@ -35,6 +35,7 @@ type PeerAnswer struct {
 func (s *server) activityOperations() []operation {
 	return []operation{
 		{"loadTop", http.MethodGet, "/top", s.loadTop},
+		{"loadCluster", http.MethodGet, "/cluster", s.loadCluster},
 		{"listRefusals", http.MethodGet, "/refusals", s.listRefusals},
 		{"listDenials", http.MethodGet, "/denials", s.listDenials},
 	}
@@ -162,6 +163,24 @@ func (s *server) listDenials(w http.ResponseWriter, r *http.Request) error {
 	slices.SortStableFunc(answer.Denials, func(a, b client.Denial) int { return b.Time.Compare(a.Time) })
 	answer.Denials = answer.Denials[:min(limit, len(answer.Denials))]
 	return s.AnswerJSON(w, r, answer)
+}
+
+// loadCluster answers with the states of this node and of the other nodes.
+func (s *server) loadCluster(w http.ResponseWriter, r *http.Request) error {
+	own, others := s.config.State(), []client.NodeState{}
+	asked := s.askNodes(r, func(body []byte) ([]client.NodeAsked, error) {
+		var other client.Cluster
+		if err := json.Unmarshal(body, &other); err != nil {
+			return nil, err
+		}
+		others = append(others, other.Nodes...)
+		return nil, nil
+	})
+	own.NodeAsked = asked[0]
+	for _, failed := range asked[1:] {
+		others = append(others, client.NodeState{NodeAsked: failed})
+	}
+	return s.AnswerJSON(w, r, client.Cluster{Nodes: append([]client.NodeState{own}, others...)})
 }
 
 // askNodes sends a request to the other nodes too, unless another node sent it, and calls add with

@@ -105,6 +105,8 @@ type Config struct {
 	// Default: 1.
 	Node  string
 	Nodes func() int
+	// State returns the state of this node, without its name. Default: nothing is known.
+	State func() client.NodeState
 	// AskPeers sends a request that reads to the other nodes, in the name of caller. Default: there
 	// are no other nodes.
 	AskPeers func(r *http.Request, caller moorage.Caller) []PeerAnswer
@@ -172,6 +174,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Nodes == nil {
 		c.Nodes = func() int { return 1 }
+	}
+	if c.State == nil {
+		c.State = func() client.NodeState { return client.NodeState{Members: c.Nodes()} }
 	}
 	if c.AskPeers == nil {
 		c.AskPeers = func(*http.Request, moorage.Caller) []PeerAnswer { return nil }

@@ -303,6 +303,7 @@ func managementCells() []managementCell {
 		{operation: "listManifests", method: "GET", path: "/manifests?warehouse=w&namespace=a&table=t", object: "w/a/t"},
 		{operation: "loadHealth", method: "GET", path: "/health?warehouse=w&namespace=a&table=t&deep=true", object: "w/a/t"},
 		{operation: "loadTop", method: "GET", path: "/top"},
+		{operation: "loadCluster", method: "GET", path: "/cluster"},
 		{operation: "listDenials", method: "GET", path: "/denials"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w", object: "w"},
 		{operation: "loadObject", method: "GET", path: "/object?warehouse=w&path=a", object: "w/a"},

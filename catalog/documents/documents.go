@@ -84,6 +84,11 @@ type Documents struct {
 	trims     *trims
 }
 
+// CacheBytes returns how much memory the cached documents take, and the bound of that.
+func (d *Documents) CacheBytes() (used, most int64) {
+	return int64(d.cache.entries.WeightedSize()), d.cache.bytesMax
+}
+
 // New returns the documents of the tables and views in names. cacheBytes bounds the memory of the
 // cache. now is the clock of the node.
 func New(l *ledger.Ledger, names *directory.Directory, cacheBytes int64, now func() time.Time,

@@ -15,6 +15,7 @@ const (
 	ListRefusals  Verb = "list-refusals" // of commits
 	ListDenials   Verb = "list-denials"
 	LoadTop       Verb = "load-top"
+	LoadCluster   Verb = "load-cluster"
 )
 
 // browsing returns the rows of the verbs for looking at objects. The Guard admits those on an
@@ -32,6 +33,7 @@ func browsing() []Row {
 		{Verb: ListRefusals, On: access.Server, Reads: true, AskedLater: true, Management: []string{"listRefusals"}},
 		{Verb: ListDenials, On: access.Server, Reads: true, Management: []string{"listDenials"}},
 		{Verb: LoadTop, On: access.Server, Reads: true, Management: []string{"loadTop"}},
+		{Verb: LoadCluster, On: access.Server, Reads: true, Management: []string{"loadCluster"}},
 		{Verb: SearchObjects, On: access.Server, Reads: true, Management: []string{"searchObjects"}},
 	}
 }
@@ -50,6 +52,7 @@ func browsingAsks() map[Verb][]Ask {
 		ListRefusals:  {{Of: OfObject, For: access.Describe}},
 		ListDenials:   {{Of: OfServer, For: access.Audit}},
 		LoadTop:       {{Of: OfServer, For: access.Operate}},
+		LoadCluster:   {{Of: OfServer, For: access.Operate}},
 		SearchObjects: {{Of: OfServer, For: access.See}},
 	}
 }

@@ -93,6 +93,7 @@ func counter(metrics prometheus.Registerer, name, help string, labels ...string)
 type meteredStore struct {
 	registry.Store
 
+	calls                                     callMetrics
 	get, list, listKeys, apply, changes, time meteredCall
 }
 
@@ -101,7 +102,7 @@ func meterStore(store registry.Store, metrics prometheus.Registerer, tracer *tra
 	calls := callMetrics{histogram(metrics, "moorage_store_call_duration_seconds",
 		"Duration of calls to the store, by call and outcome.", "call", "outcome"), tracer}
 	return &meteredStore{
-		Store: store, get: calls.of("get"), list: calls.of("list"), listKeys: calls.of("list-keys"),
+		Store: store, calls: calls, get: calls.of("get"), list: calls.of("list"), listKeys: calls.of("list-keys"),
 		apply: calls.of("apply"), changes: calls.of("changes"), time: calls.of("time"),
 	}
 }

@@ -56,6 +56,7 @@ const transactionWait = 2 * time.Second
 type node struct {
 	config  cli.Config
 	logger  *slog.Logger
+	calls   callMetrics          // of the store
 	metrics *prometheus.Registry // the source of the handler's metrics
 	tracer  *trace.Tracer        // nil if there are no traces
 	closers closers
@@ -170,6 +171,7 @@ func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *sl
 // calls, and the guard of access control watches them.
 func (n *node) openLedger() (err error) {
 	metered := meterStore(n.store, n.metrics, n.tracer)
+	n.calls = metered.calls
 	alone := !n.config.InDatabase()
 	n.gate = newAudited(n.audit)
 	n.guard = gate.New(gate.Config{
@@ -339,6 +341,7 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 		Stopping: stopping,
 		Note:     n.audit.Note, Denials: n.audit.Denials, LastDenials: n.audit.LastDenials, DrawKey: drawn,
 		Activity: n.catalog.Activity(), Node: nodeName(), Nodes: n.peers.count, AskPeers: n.peers.ask,
+		State:         n.state,
 		Authenticates: c.Authenticates(), Admins: c.Admins,
 		Leases: leased, FindTable: find,
 		Work: leases.NewWork(leases.WorkConfig{

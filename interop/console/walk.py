@@ -57,13 +57,13 @@ PAGES = {
 }
 
 
-def walk(browser, uri, args, axe):
+def walk(browser, uri, args, axe, pages=PAGES):
     """Opens every page in both themes at each width. Returns the faults."""
     faults = []
     for scripts, width, theme in itertools.product(args.scripts, args.widths, ("light", "dark")):
         browser.send("Emulation.setDeviceMetricsOverride", width=width, height=1000, deviceScaleFactor=1, mobile=False)
         browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
-        for name, path in PAGES.items():
+        for name, path in pages.items():
             at = f"{name} at {width} px, {theme}, scripts {scripts}"
             browser.send("Emulation.setScriptExecutionDisabled", value=scripts == "off")
             faults += [f"{at}: {fault}" for fault in browser.open(f"{uri}/console{path}")]
@@ -128,8 +128,9 @@ def by_keyboard(browser, uri):
     assert "tag walked" in browser.evaluate("document.querySelector('.graph').innerText"), "the tag is missing"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(description):
+    """What the command line of a walk says, with the program of axe-core as the second result."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", default=str(ROOT / "bin/moorage"))
     parser.add_argument("--chromium", default="chromium")
     parser.add_argument("--widths", type=int, nargs="+", default=[1280])
@@ -138,7 +139,11 @@ def main():
     parser.add_argument("--without-axe", action="store_true", help="do not look for violations with axe-core")
     args = parser.parse_args()
     args.screens.mkdir(parents=True, exist_ok=True)
-    axe = "" if args.without_axe else AXE.read_text()
+    return args, "" if args.without_axe else AXE.read_text()
+
+
+def main():
+    args, axe = arguments(__doc__)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         server = subprocess.Popen([args.server, "demo", "--data", folder + "/demo", "--listen", "127.0.0.1:0"],
                                   stdout=subprocess.PIPE, text=True)

@@ -30,6 +30,15 @@ type Holder struct {
 	What string
 }
 
+// Connections are the connections of a Store to its database.
+type Connections struct{ Used, Idle, Max int }
+
+// Connections returns how many connections are in use now.
+func (s *Store) Connections() Connections {
+	pool := s.pool.Stat()
+	return Connections{Used: int(pool.AcquiredConns()), Idle: int(pool.IdleConns()), Max: int(pool.MaxConns())}
+}
+
 // Horizon returns a Horizon of the database.
 func (s *Store) Horizon() *Horizon { return &Horizon{store: s, seen: make(map[string]time.Time)} }
 

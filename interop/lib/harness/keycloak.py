@@ -13,6 +13,10 @@ AUDIENCE = "moorage"
 ROLE = "engineers"
 SECRET = "a-secret-of-keycloak-0123456789"  # noqa: S105 - of a server that ends with the test
 
+# The client with which people sign in to the console, and a person.
+CONSOLE = "moorage-console"
+PERSON = {"username": "ann", "id": "7d0f6a9e-2f52-4a0e-9d6d-0c1a8a3c1f11", "password": "a-password-of-ann"}
+
 # How long its access tokens are good.
 LIFETIME_SECONDS = 10
 
@@ -48,8 +52,33 @@ def realm(clients: list[str]) -> dict:
                 "protocolMappers": [audience],
             }
             for client in clients
+        ]
+        + [
+            {
+                "clientId": CONSOLE,
+                "enabled": True,
+                "protocol": "openid-connect",
+                "publicClient": True,
+                "standardFlowEnabled": True,
+                "redirectUris": ["*"],
+                "attributes": {"pkce.code.challenge.method": "S256"},
+                "protocolMappers": [audience],
+            }
         ],
         "users": [
+            {
+                "id": PERSON["id"],
+                "username": PERSON["username"],
+                "enabled": True,
+                "email": "ann@example.com",
+                "emailVerified": True,
+                "firstName": "Ann",
+                "lastName": "Ann",
+                "credentials": [{"type": "password", "value": PERSON["password"], "temporary": False}],
+                "realmRoles": [ROLE],
+            }
+        ]
+        + [
             {"username": f"service-account-{client}", "enabled": True, "serviceAccountClientId": client, "realmRoles": [ROLE]}
             for client in clients
         ],
