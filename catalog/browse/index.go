@@ -197,8 +197,21 @@ func compareHits(a, b hit) int {
 type best struct {
 	keep  int
 	hits  []hit
-	worst *hit // hits that come after it are not among the best
-	more  bool // a hit was left out
+	worst *hit   // hits that come after it are not among the best
+	more  bool   // a hit was left out
+	full  []byte // the last name that was looked at, with its namespace; its memory is used again
+}
+
+// excludes reports whether a hit of this grade and length comes after all of the best.
+func (b *best) excludes(grade, length int) bool {
+	return b.worst != nil && (grade > b.worst.grade || grade == b.worst.grade && length > b.worst.length)
+}
+
+// excludesLong reports whether a name comes after all of the best, and one was left out before. It
+// goes by the lengths alone of the folded name and of the name with its namespace: a name that is
+// not equal to the query is a prefix at best. Most hits of a common word end here.
+func (b *best) excludesLong(q query, name, full int) bool {
+	return b.more && name != len(q.text) && full != len(q.text) && b.excludes(isPrefix, full)
 }
 
 func (b *best) add(h hit) {
@@ -242,12 +255,12 @@ func (s *space) search(q query, found *best) {
 	}
 	if len(missing) == 0 && q.has(access.Namespace) {
 		last := fold(s.namespace[len(s.namespace)-1])
-		found.add(hit{in: s, kind: access.Namespace, grade: q.grade(s.path, last), length: len(s.path), sort: s.path})
+		found.add(hit{in: s, kind: access.Namespace, grade: q.grade([]byte(s.path), []byte(last)), length: len(s.path), sort: s.path})
 	}
 	if !q.has(access.Table) && !q.has(access.View) {
 		return
 	}
-	probe := probeOf(missing)
+	probe := s.probeOf(missing)
 	for at := s.next(0, probe); at >= 0; {
 		end := s.end(at)
 		s.consider(q, missing, at, end, found)
@@ -258,12 +271,22 @@ func (s *space) search(q query, found *best) {
 	}
 }
 
-// probeOf returns a text that each name has which has the words, the longest that there is. A word
-// with a dot can begin in the namespace, but its last part is in the name.
-func probeOf(words []string) (probe string) {
+// probeSample is how many bytes of the names in a namespace tell which word is rare in it.
+const probeSample = 2048
+
+// probeOf returns a text that each name has which has the words: the one that is rarest among the
+// first names in s, or of several the longest. A word with a dot can begin in the namespace, but its
+// last part is in the name.
+func (s *space) probeOf(words []string) (probe string) {
+	sample, rarest := s.text[:min(len(s.text), probeSample)], -1
 	for _, word := range words {
-		if part := word[strings.LastIndexByte(word, '.')+1:]; len(part) > len(probe) {
-			probe = part
+		part := word[strings.LastIndexByte(word, '.')+1:]
+		if part == "" {
+			continue
+		}
+		count := bytes.Count(sample, []byte(part))
+		if rarest < 0 || count < rarest || count == rarest && len(part) > len(probe) {
+			probe, rarest = part, count
 		}
 	}
 	return probe
@@ -299,15 +322,23 @@ func (s *space) consider(q query, missing []string, at, end int, found *best) {
 		return
 	}
 	name := s.folded(at, end)
+	length := len(s.path) + len(".") + len(name)
+	if found.excludesLong(q, len(name), length) {
+		return
+	}
 	for _, word := range missing {
 		if !bytes.Contains(name, []byte(word)) && !spans(s.path, name, word) {
 			return
 		}
 	}
-	folded := string(name)
-	full := s.path + "." + folded
+	found.full = append(append(append(found.full[:0], s.path...), '.'), name...)
+	grade := q.grade(found.full, name)
+	if found.excludes(grade, length) {
+		found.more = true
+		return
+	}
 	found.add(hit{
-		in: s, kind: kind, name: s.name(at, end), grade: q.grade(full, folded), length: len(full), sort: full,
+		in: s, kind: kind, name: s.name(at, end), grade: grade, length: length, sort: string(found.full),
 	})
 }
 
@@ -323,11 +354,11 @@ func spans(path string, name []byte, word string) bool {
 
 // grade returns how well an object answers q, which has all its words. full is its folded name with
 // the namespace, and name without it.
-func (q query) grade(full, name string) int {
+func (q query) grade(full, name []byte) int {
 	switch {
-	case q.text == name || q.text == full:
+	case q.text == string(name) || q.text == string(full):
 		return isEqual
-	case len(q.words) == 0 || strings.HasPrefix(name, q.words[0]) || strings.HasPrefix(full, q.words[0]):
+	case len(q.words) == 0 || hasPrefix(name, q.words[0]) || hasPrefix(full, q.words[0]):
 		return isPrefix
 	}
 	for _, word := range q.words {
@@ -338,14 +369,19 @@ func (q query) grade(full, name string) int {
 	return isStart
 }
 
+// hasPrefix reports whether text begins with a prefix.
+func hasPrefix(text []byte, prefix string) bool {
+	return len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix
+}
+
 // beginsWord reports whether a word begins a word of text: it is not within letters or digits.
-func beginsWord(text, word string) bool {
+func beginsWord(text []byte, word string) bool {
 	for from := 0; ; {
-		found := strings.Index(text[from:], word)
+		found := bytes.Index(text[from:], []byte(word))
 		if found < 0 {
 			return false
 		}
-		before, _ := utf8.DecodeLastRuneInString(text[:from+found])
+		before, _ := utf8.DecodeLastRune(text[:from+found])
 		if from+found == 0 || !unicode.IsLetter(before) && !unicode.IsDigit(before) {
 			return true
 		}
