@@ -95,7 +95,10 @@ func removeObject(ctx context.Context, p *person) error {
 	if err := p.confirm(ctx, question, word); err != nil {
 		return err
 	}
+	bar, end := p.progress("rm", len(victims))
+	defer end()
 	for _, each := range victims {
+		bar.Add(1)
 		query := url.Values(nil)
 		if p.Purge && each.kind == kindTable {
 			query = url.Values{"purgeRequested": {"true"}}

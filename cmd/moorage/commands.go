@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"moorage/internal/cli"
+	"moorage/internal/term"
 	"moorage/management/client"
 )
 
@@ -58,7 +59,7 @@ func commands() map[string]cli.Action {
 		"migrate":     migrate,
 		"healthcheck": checkHealth,
 		"version":     printVersion,
-		"backup":      call(post, at("backup"), backupBody, printBackup),
+		"backup":      waiting("backup", call(post, at("backup"), backupBody, printBackup)),
 
 		"doctor":        diagnose,
 		"doctor retry":  retry,
@@ -121,6 +122,16 @@ func at(segments ...string) path {
 func call[A any](method string, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
 	return sent(client.Request{Method: method}, to, body, print)
+}
+
+// waiting returns a command that shows on the standard error how long it has run.
+func waiting(what string, run cli.Action) cli.Action {
+	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
+		bar := term.StartProgress(env.Stderr, env.Environ, what, 0)
+		defer bar.End()
+		env.Stdout = bar.Over(env.Stdout)
+		return run(ctx, c, env)
+	}
 }
 
 // readBy is like call, for a request that changes nothing although its method is not GET.

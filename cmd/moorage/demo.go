@@ -16,6 +16,7 @@ import (
 	"moorage/catalog/warehouses"
 	"moorage/demo"
 	"moorage/internal/cli"
+	"moorage/internal/term"
 )
 
 // whoFills is the caller that makes the sample tables of the demo.
@@ -42,7 +43,12 @@ func runDemo(ctx context.Context, c cli.Config, env cli.Environment) error {
 	if err := claimDemoFolder(server.Data); err != nil {
 		return err
 	}
-	return runServer(ctx, server, env, opening{fill: fillDemo, greet: greetDemo})
+	fill := func(ctx context.Context, n *node) error {
+		bar := term.StartProgress(env.Stderr, env.Environ, "make the sample tables", 0)
+		defer bar.End()
+		return fillDemo(ctx, n)
+	}
+	return runServer(ctx, server, env, opening{fill: fill, greet: greetDemo})
 }
 
 // freeAddress returns the first of demoPorts addresses, from address on, at which no other process

@@ -8,19 +8,29 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"moorage"
 	"moorage/internal/cli"
+	"moorage/internal/term"
 	"moorage/management/client"
 	"moorage/registry/pebble"
 )
 
-// examine calls visit with each finding. It requests a deep examination if deep is true.
+// examine calls visit with each finding: first with that about the clock of this machine. It
+// requests a deep examination if deep is true.
 func examine(ctx context.Context, server *client.Client, deep bool, visit func(client.Finding)) error {
+	var answered time.Time
 	asked := client.Request{
 		Method: http.MethodGet, Path: client.Path("doctor"), Query: url.Values{"deep": {strconv.FormatBool(deep)}},
+		Date: &answered,
 	}
+	isFirst := true
 	return client.Pages(ctx, server, asked, func(page client.FindingsPage) bool {
+		if isFirst && !answered.IsZero() {
+			visit(clientClock(time.Since(answered)))
+		}
+		isFirst = false
 		for _, finding := range page.Findings {
 			visit(finding)
 		}
@@ -31,14 +41,18 @@ func examine(ctx context.Context, server *client.Client, deep bool, visit func(c
 // diagnose prints all findings. The answer is no if a finding is bad.
 func diagnose(ctx context.Context, c cli.Config, env cli.Environment) error {
 	bad := 0
+	bar := term.StartProgress(env.Stderr, env.Environ, "doctor", 0)
+	defer bar.End()
+	out := bar.Over(env.Stdout)
 	err := withServer(ctx, c, env, func(server *client.Client) error {
 		return examine(ctx, server, c.Deep, func(found client.Finding) {
-			printFinding(env.Stdout, found)
+			printFinding(out, found)
 			if found.Level == client.LevelBad {
 				bad++
 			}
 		})
 	})
+	bar.End()
 	switch {
 	case err != nil:
 		return err
@@ -47,6 +61,22 @@ func diagnose(ctx context.Context, c cli.Config, env cli.Environment) error {
 	}
 	fmt.Fprintln(env.Stdout, "nothing is bad")
 	return nil
+}
+
+// clientClock returns the finding about the clock of this machine, which is ahead of the server's.
+// The server answers with whole seconds.
+func clientClock(ahead time.Duration) client.Finding {
+	finding := client.Finding{
+		Level: client.LevelOK, What: "clock here", Fact: fmt.Sprintf("within %s of the server's",
+			max(time.Second, ahead.Abs().Round(time.Second))),
+	}
+	if ahead.Abs() > clocksApart {
+		finding.Level = client.LevelWarn
+		finding.Fact = fmt.Sprintf("%s %s the server's", ahead.Abs().Round(time.Second),
+			map[bool]string{true: "ahead of", false: "behind"}[ahead > 0])
+		finding.Remedy = "Synchronise both clocks, as with NTP: storages refuse requests that are signed minutes off"
+	}
+	return finding
 }
 
 // printFinding prints a finding, and its remedy on a second line.

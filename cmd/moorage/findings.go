@@ -18,8 +18,9 @@ import (
 
 // Limits of the findings about a node. Beyond them a finding is a warning.
 const (
-	// storeSlow is how long a read of the store may take. An embedded store takes microseconds, and
-	// a database in the same building milliseconds.
+	// storeSlow is how long a read or a write of the store may take. An embedded store takes
+	// microseconds for a read and a sync of its disk for a write. A database in the same building takes
+	// milliseconds.
 	storeSlow = 100 * time.Millisecond
 	// clocksApart is how far the clock of the node may be from that of the store. Times in records
 	// are the nodes' own.
@@ -35,6 +36,7 @@ const (
 type nodeFacts struct {
 	versions  []string      // of all nodes that this one knows; one for each node
 	read      time.Duration // how long a read of the store took
+	write     time.Duration // how long the last write of the node took; zero before the first one
 	unread    error         // why the store cannot be read, or nil
 	unwritten error         // why the store takes no writes, or nil
 	apart     time.Duration // from the node's clock to the store's; zero if the store has none
@@ -43,7 +45,8 @@ type nodeFacts struct {
 	config    cli.Config
 }
 
-// lookAtNode reads the facts about a node. It changes nothing.
+// lookAtNode reads the facts about a node. It changes nothing: the time of a write is that of the
+// last one that the node made for a client or for its own work.
 func (n *node) lookAtNode(ctx context.Context) nodeFacts {
 	f := nodeFacts{
 		versions: n.peers.versions(), config: n.config,
@@ -53,6 +56,7 @@ func (n *node) lookAtNode(ctx context.Context) nodeFacts {
 	began := time.Now()
 	oldest, err := n.store.Changes(ctx, 0, 1)
 	f.read, f.unread = time.Since(began), err
+	f.write = time.Duration(n.metered.lastWrite.Load())
 	if len(oldest) > 0 && oldest[0].Change.Time.Before(began) && !oldest[0].Change.Time.IsZero() {
 		f.logAge = began.Sub(oldest[0].Change.Time)
 	}
@@ -95,6 +99,9 @@ func (f nodeFacts) stored() client.Finding {
 		Level: client.LevelOK, What: "store",
 		Fact: fmt.Sprintf("takes writes; a read took %s", f.read.Round(10*time.Microsecond)),
 	}
+	if f.write > 0 {
+		finding.Fact += fmt.Sprintf(", the last write %s", f.write.Round(10*time.Microsecond))
+	}
 	switch {
 	case f.unread != nil:
 		finding.Level, finding.Fact = client.LevelBad, "cannot be read: "+moorage.OneLine(f.unread.Error())
@@ -103,6 +110,10 @@ func (f nodeFacts) stored() client.Finding {
 	case f.read > storeSlow:
 		finding.Level = client.LevelWarn
 		finding.Remedy = "Look at the load of the database and at the way to it: every request reads the store"
+		return finding
+	case f.write > storeSlow:
+		finding.Level = client.LevelWarn
+		finding.Remedy = "Look at the load of the store's disk or database: every commit waits for a write"
 		return finding
 	default:
 		return finding

@@ -2,7 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,7 +22,7 @@ func TestFindingsOfNodes(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	sound := nodeFacts{
-		versions: []string{"v1", "v1"}, read: 2 * time.Millisecond, apart: 18 * time.Millisecond, logAge: 9 * day, retention: 7 * day,
+		versions: []string{"v1", "v1"}, read: 2 * time.Millisecond, write: 3 * time.Millisecond, apart: 18 * time.Millisecond, logAge: 9 * day, retention: 7 * day,
 		config: cli.Config{Maintenance: cli.MaintenanceOn},
 	}
 	for _, finding := range sound.findings() {
@@ -33,11 +36,13 @@ func TestFindingsOfNodes(t *testing.T) {
 		fact        string
 	}{
 		{func(*nodeFacts) {}, client.LevelOK, "server", ", 2 nodes alike"},
-		{func(*nodeFacts) {}, client.LevelOK, "store", "takes writes; a read took 2ms"},
+		{func(*nodeFacts) {}, client.LevelOK, "store", "takes writes; a read took 2ms, the last write 3ms"},
 		{func(*nodeFacts) {}, client.LevelOK, "clocks", "node and store within 18ms"},
 		{func(*nodeFacts) {}, client.LevelOK, "changes", "kept for 168h0m0s; the oldest is of 216h0m0s ago"},
 		{func(f *nodeFacts) { f.versions = []string{"v2", "v1", "v2"} }, client.LevelWarn, "server", "3 nodes run different versions: v1, v2"},
 		{func(f *nodeFacts) { f.read = time.Second }, client.LevelWarn, "store", "a read took 1s"},
+		{func(f *nodeFacts) { f.write = time.Second }, client.LevelWarn, "store", "takes writes; a read took 2ms, the last write 1s"},
+		{func(f *nodeFacts) { f.write = 0 }, client.LevelOK, "store", "takes writes; a read took 2ms"},
 		{func(f *nodeFacts) { f.unread = errors.New("no answer") }, client.LevelBad, "store", "cannot be read: no answer"},
 		{func(f *nodeFacts) { f.unwritten = errors.New("read only") }, client.LevelBad, "store", "takes no writes: read only"},
 		{func(f *nodeFacts) { f.apart = -time.Minute }, client.LevelWarn, "clocks", "node and store are 1m0s apart"},
@@ -74,12 +79,39 @@ func TestCallerFinding(t *testing.T) {
 	}
 }
 
+// The clock of the client is compared with the server's, which answers with whole seconds.
+func TestClientClock(t *testing.T) {
+	t.Parallel()
+	const remedy = "Synchronise both clocks, as with NTP: storages refuse requests that are signed minutes off"
+	for ahead, want := range map[time.Duration]client.Finding{
+		300 * time.Millisecond: {Level: client.LevelOK, What: "clock here", Fact: "within 1s of the server's"},
+		-4 * time.Second:       {Level: client.LevelOK, What: "clock here", Fact: "within 4s of the server's"},
+		90 * time.Second:       {Level: client.LevelWarn, What: "clock here", Fact: "1m30s ahead of the server's", Remedy: remedy},
+		-time.Hour:             {Level: client.LevelWarn, What: "clock here", Fact: "1h0m0s behind the server's", Remedy: remedy},
+	} {
+		if got := clientClock(ahead); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s ahead: %+v, want %+v", ahead, got, want)
+		}
+	}
+	// A server whose clock is behind answers.
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"findings":[],"next-page-token":null}`)
+	}))
+	defer behind.Close()
+	got := runToEnd(t, "doctor", "--uri", behind.URL)
+	if got.code != cli.ExitDone || !strings.Contains(got.stdout, "warn  clock here: 1h0m") || !strings.Contains(got.stdout, " ahead of the server's\n      Synchronise") {
+		t.Errorf("doctor prints %+v", got)
+	}
+}
+
 // A server says how it is, with its caller and the way to its store.
 func TestFindingsOfServer(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--store", "memory", "--data", t.TempDir())
 	got := runToEnd(t, "doctor", "--uri", s.uri)
-	for _, want := range []string{"ok    server: ", "ok    store: takes writes; a read took ", "ok    clocks: node and store within ", "ok    changes: kept for ",
+	for _, want := range []string{"ok    clock here: within 1s of the server's\n", ", the last write ", "ok    server: ", "ok    store: takes writes; a read took ", "ok    clocks: node and store within ", "ok    changes: kept for ",
 		"warn  setting --store: "} {
 		if got.code != cli.ExitDone || !strings.Contains(got.stdout, want) {
 			t.Errorf("doctor prints %+v, want %q", got, want)

@@ -77,9 +77,12 @@ func (p *person) objectsIn(ctx context.Context, warehouse string, namespace []st
 	if len(namespace) > 0 {
 		query.Set("namespace", client.JoinLevels(namespace))
 	}
+	bar, end := p.progress("objects", 0)
+	defer end()
 	asked := client.Request{Method: http.MethodGet, Path: client.Path("objects"), Query: query}
 	err = client.Pages(ctx, p.server, asked, func(page client.ObjectsPage) bool {
 		all = append(all, page.Objects...)
+		bar.Add(len(page.Objects))
 		return true
 	})
 	return all, err

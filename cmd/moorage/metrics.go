@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -95,6 +96,8 @@ type meteredStore struct {
 
 	calls                                     callMetrics
 	get, list, listKeys, apply, changes, time meteredCall
+
+	lastWrite atomic.Int64 // how many nanoseconds the last write took that succeeded; 0 before
 }
 
 // meterStore returns store with its calls measured in metrics, and in the traces of tracer.
@@ -140,6 +143,9 @@ func (m *meteredStore) ListKeys(ctx context.Context, table registry.Table, prefi
 func (m *meteredStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	began := time.Now()
 	answer, err := m.Store.Apply(ctx, batch)
+	if err == nil {
+		m.lastWrite.Store(int64(time.Since(began)))
+	}
 	m.apply.ended(ctx, began, err)
 	return answer, err
 }

@@ -56,11 +56,11 @@ const transactionWait = 2 * time.Second
 type node struct {
 	config  cli.Config
 	logger  *slog.Logger
-	calls   callMetrics          // of the store
 	metrics *prometheus.Registry // the source of the handler's metrics
 	tracer  *trace.Tracer        // nil if there are no traces
 	closers closers
 	store   registry.Store // the store that the node opened, without wrappers
+	metered *meteredStore  // the same, measured
 
 	audit    *audit.Log
 	locks    nodeLocks
@@ -171,7 +171,7 @@ func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *sl
 // calls, and the guard of access control watches them.
 func (n *node) openLedger() (err error) {
 	metered := meterStore(n.store, n.metrics, n.tracer)
-	n.calls = metered.calls
+	n.metered = metered
 	alone := !n.config.InDatabase()
 	n.gate = newAudited(n.audit)
 	n.guard = gate.New(gate.Config{

@@ -14,7 +14,7 @@ import (
 // state returns the state of this node.
 func (n *node) state() client.NodeState {
 	state := client.NodeState{
-		Version: version(), Members: n.peers.count(), Store: callTimes(n.calls), HeapBytes: heapBytes(),
+		Version: version(), Members: n.peers.count(), Store: callTimes(n.metered.calls), HeapBytes: heapBytes(),
 	}
 	used, most := n.catalog.Documents().CacheBytes()
 	state.Cached = &client.CacheUse{Bytes: used, BytesMax: most}

@@ -106,6 +106,23 @@ func (p *person) done(format string, args ...any) {
 	}
 }
 
+// progress begins to show on the standard error how far the command is. total is how many steps it
+// has; 0 if that is not known. What p prints until end is called makes the line give way. end may be
+// called again.
+func (p *person) progress(what string, total int) (bar *term.Progress, end func()) {
+	out := p.env.Stderr
+	if p.Quiet {
+		out = io.Discard
+	}
+	bar = term.StartProgress(out, p.env.Environ, what, total)
+	printed := p.out.Writer
+	p.out.Writer = bar.Over(printed)
+	return bar, func() {
+		bar.End()
+		p.out.Writer = printed
+	}
+}
+
 // get sends a request that reads, and decodes the answer.
 func (p *person) get(ctx context.Context, path string, query url.Values, answer any) error {
 	return p.server.Do(ctx, client.Request{Method: http.MethodGet, Whole: path, Query: query}, answer)

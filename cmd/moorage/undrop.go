@@ -21,9 +21,6 @@ import (
 // undropsAtOnce is how many objects an undrop of a namespace brings back at the same time.
 const undropsAtOnce = 16
 
-// progressEvery is how often a long command prints how far it is.
-const progressEvery = 10 * time.Second
-
 // undropObject is the command undrop.
 func undropObject(ctx context.Context, p *person) error {
 	if p.Recursive {
@@ -214,10 +211,8 @@ func (p *person) undropEach(ctx context.Context, chosen []client.Dropped) error 
 	failures := make([]error, len(chosen))
 	places := make(chan struct{}, undropsAtOnce)
 	var working sync.WaitGroup
-	var mu sync.Mutex // guards the output and done
-	done := 0
-	ticks := time.NewTicker(progressEvery)
-	defer ticks.Stop()
+	bar, end := p.progress("undrop", len(chosen))
+	defer end()
 	for i, each := range chosen {
 		if p.DryRun {
 			body := client.UndropRequest{ID: each.ID, Replace: p.Replace, MakeNamespace: p.MakeNamespace}
@@ -234,17 +229,11 @@ func (p *person) undropEach(ctx context.Context, chosen []client.Dropped) error 
 			var back client.Undropped
 			path := client.RootManagement + client.Path("undrop")
 			failures[i] = p.change(ctx, http.MethodPost, path, nil, asked, &back)
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			select {
-			case <-ticks.C:
-				fmt.Fprintf(p.env.Stderr, "%d of %d\n", done, len(chosen))
-			default:
-			}
+			bar.Add(1)
 		})
 	}
 	working.Wait()
+	end()
 	var failed []string
 	for i, err := range failures {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,12 +74,15 @@ func To(w io.Writer, environ []string, when When, now time.Time) *Output {
 func allowsColour(environ []string) bool {
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
-		if name == "NO_COLOR" && value != "" || name == "TERM" && value == "dumb" {
+		if name == "NO_COLOR" && value != "" {
 			return false
 		}
 	}
-	return true
+	return !isDumb(environ)
 }
+
+// isDumb reports whether the terminal knows no control sequences.
+func isDumb(environ []string) bool { return slices.Contains(environ, "TERM=dumb") }
 
 // Paint returns text in a style, or text itself if the output has no colours.
 func (o *Output) Paint(style Style, text string) string {

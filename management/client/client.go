@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -113,6 +114,9 @@ type Request struct {
 	// IfMatch is the ETag of the version that a change is for; empty for any version.
 	IfMatch string
 	Tag     *string // gets the ETag of the response, unless it is nil
+	// Date gets the time at which the server answered, in whole seconds, unless it is nil. It is zero
+	// if the process itself answered.
+	Date *time.Time
 }
 
 // changes reports whether r can change something.
@@ -211,6 +215,9 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 	defer response.Body.Close()
 	if asked.Tag != nil {
 		*asked.Tag = response.Header.Get("ETag")
+	}
+	if asked.Date != nil {
+		*asked.Date, _ = http.ParseTime(response.Header.Get("Date")) // zero without the header
 	}
 	switch {
 	case response.StatusCode == http.StatusNoContent:
