@@ -134,7 +134,8 @@ func greetDemo(_ context.Context, env cli.Environment, n *node, warehouse *wareh
 		say("Shell", "export MOORAGE_URI="+uri)
 	}
 	say("Look", fmt.Sprintf("%-30s%s", "moorage show harbour.voyages", "moorage ls -l harbour"))
-	say("Oops", fmt.Sprintf("%-30s%s", "moorage diff harbour.ships", "moorage rollback harbour.ships now~1"))
+	say("Oops", fmt.Sprintf("%-30s%s", "moorage rm harbour.ports", "moorage history harbour.ports"),
+		fmt.Sprintf("%-30s%s", "moorage undrop harbour.ports", "moorage rollback harbour.ships now~1"))
 	var others []string
 	for _, each := range engines() {
 		if each.name != "duckdb" {

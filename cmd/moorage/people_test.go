@@ -29,7 +29,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`(?m)  [0-9a-f]{8}$`), "  CHANGEID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "DATE AND TIME"},
-	{regexp.MustCompile(`Go-http-client/1\.1, [A-Z0-9]+-\d+`), "CLIENT, REQUEST"},
+	{regexp.MustCompile(`moorage @127\.0\.0\.1, [A-Z0-9]+(-\d+)?(\.\.\.)?`), "CLIENT, REQUEST"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "DATE-AND-TIME-ISO..."},
 	{regexp.MustCompile(`[0-9a-f]{32}`), "ID"},
 	{regexp.MustCompile(`2\.[0-8] kB`), "2.x kB"}, // a file of deletes names the folder of the test

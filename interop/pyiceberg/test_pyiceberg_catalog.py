@@ -1,13 +1,11 @@
 """Names: namespaces, rename, register, drop, purge, and what a client is told when they clash."""
 
-import json
-import urllib.request
-
 import pyarrow as pa
 import pytest
 from harness import clients
 from harness.compare import eventually, rows
 from harness.names import NAMES
+from harness.undo import rollback, undrop
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -16,8 +14,6 @@ from pyiceberg.exceptions import (
     RESTError,
     TableAlreadyExistsError,
 )
-
-SECONDS_MAX = 30  # for one request
 
 ONE = pa.table({"id": pa.array([1], pa.int64())})
 TWO = pa.table({"id": pa.array([2], pa.int64())})
@@ -152,19 +148,7 @@ def test_drop_keeps_the_files(catalog_server, iceberg, namespace):
     assert again.metadata.table_uuid != table.metadata.table_uuid
 
 
-def undrop(running, namespace, name: str, **more) -> dict:
-    """Brings a dropped table back; more are further members of the request."""
-    body = {"warehouse": running.warehouse, "namespace": list(namespace), "name": name, **more}
-    request = urllib.request.Request(
-        f"{running.uri}/management/v1/undrop",
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-        method="POST",
-    )
-    with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
-        return json.load(answer)
-
-
+@pytest.mark.moorage_only
 def test_undrop(catalog_server, iceberg, namespace):
     table = iceberg.create_table(f"{namespace}.events", schema=ONE.schema)
     table.append(ONE)
@@ -179,6 +163,7 @@ def test_undrop(catalog_server, iceberg, namespace):
     assert rows(iceberg.load_table(f"{namespace}.events")) == [(1,), (1,), (2,)]
 
 
+@pytest.mark.moorage_only
 def test_undrop_over_another_table(catalog_server, iceberg, namespace):
     iceberg.create_table(f"{namespace}.events", schema=ONE.schema).append(ONE)
     iceberg.drop_table(f"{namespace}.events")
@@ -187,6 +172,20 @@ def test_undrop_over_another_table(catalog_server, iceberg, namespace):
     assert rows(iceberg.load_table(f"{namespace}.events")) == [(1,)]
     undrop(catalog_server, (namespace,), "events", **{"as": {"namespace": [namespace], "name": "again"}})
     assert rows(iceberg.load_table(f"{namespace}.again")) == [(2,)]
+
+
+@pytest.mark.moorage_only
+def test_rollback(catalog_server, iceberg, namespace):
+    table = iceberg.create_table(f"{namespace}.events", schema=ONE.schema)
+    table.append(ONE)
+    table.append(TWO)
+    done = rollback(catalog_server, (namespace,), "events", "now~1")
+    assert rows(iceberg.load_table(f"{namespace}.events")) == [(1,)]
+    rollback(catalog_server, (namespace,), "events", done["previous-metadata-location"].rpartition("/")[2])
+    back = iceberg.load_table(f"{namespace}.events")
+    assert rows(back) == [(1,), (2,)]
+    back.append(ONE)
+    assert rows(iceberg.load_table(f"{namespace}.events")) == [(1,), (1,), (2,)]
 
 
 def test_purge_removes_the_files(catalog_server, iceberg, namespace):

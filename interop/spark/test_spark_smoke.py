@@ -1,6 +1,7 @@
 """The life of one table and of one view in SQL, as a first user would try it."""
 
 import pytest
+from harness.undo import rollback, undrop
 
 pytestmark = pytest.mark.smoke
 
@@ -39,3 +40,43 @@ def test_life_of_a_view(sql):
     assert sql("SHOW VIEWS IN smoke_spark_views") == []
     sql("DROP TABLE smoke_spark_views.events")
     sql("DROP NAMESPACE smoke_spark_views")
+
+
+@pytest.mark.moorage_only
+def test_undo(sql, catalog_server):
+    space, events = ("smoke_spark_undo",), "smoke_spark_undo.events"
+
+    def read() -> list[tuple]:
+        sql(f"REFRESH TABLE {events}")  # Spark keeps tables for a while
+        return sql(f"SELECT id FROM {events}")
+
+    sql("CREATE NAMESPACE smoke_spark_undo")
+    sql(f"CREATE TABLE {events} (id BIGINT) USING iceberg")
+    sql(f"INSERT INTO {events} VALUES (1)")
+    sql(f"INSERT INTO {events} VALUES (2)")
+    sql(f"DROP TABLE {events}")
+    undrop(catalog_server, space, "events")
+    assert read() == [(1,), (2,)]
+    done = rollback(catalog_server, space, "events", "now~1")
+    assert read() == [(1,)]
+    rollback(catalog_server, space, "events", done["previous-metadata-location"].rpartition("/")[2])
+    assert read() == [(1,), (2,)]
+    sql(f"DROP TABLE {events}")
+    sql(f"CREATE TABLE {events} (id BIGINT) USING iceberg")
+    sql(f"INSERT INTO {events} VALUES (3)")
+    undrop(catalog_server, space, "events", replace=True)
+    assert read() == [(1,), (2,)]
+    undrop(catalog_server, space, "events", replace=True)
+    assert read() == [(3,)]
+    sql(f"INSERT INTO {events} VALUES (4)")
+    assert read() == [(3,), (4,)]
+    sql("CREATE VIEW smoke_spark_undo.few AS SELECT id FROM smoke_spark_undo.events WHERE id < 4")
+    sql("CREATE OR REPLACE VIEW smoke_spark_undo.few AS SELECT id FROM smoke_spark_undo.events")
+    rollback(catalog_server, space, "few", "now~1", kind="view")
+    assert sql("SELECT id FROM smoke_spark_undo.few") == [(3,)]
+    sql("DROP VIEW smoke_spark_undo.few")
+    undrop(catalog_server, space, "few")
+    assert sql("SELECT id FROM smoke_spark_undo.few") == [(3,)]
+    sql("DROP VIEW smoke_spark_undo.few")
+    sql(f"DROP TABLE {events}")
+    sql("DROP NAMESPACE smoke_spark_undo")

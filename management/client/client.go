@@ -171,6 +171,9 @@ func Pages[P interface{ Next() string }](ctx context.Context, c *Client, request
 // answerBytesMax bounds how much of a response is read.
 const answerBytesMax = 64 << 20
 
+// userAgent is what the client is called in histories and logs.
+const userAgent = "moorage"
+
 // Do sends a request and decodes the response into answer, which stays unchanged if the response
 // has no body. It returns an *Error for an error response. If a change was sent, and no response of
 // Moorage that can be read arrived, the error is also ErrOutcomeUnknown.
@@ -194,6 +197,7 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", c.uri, err)
 	}
+	request.Header.Set("User-Agent", userAgent)
 	if asked.Body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
