@@ -255,7 +255,10 @@ func (s *space) search(q query, found *best) {
 	}
 	if len(missing) == 0 && q.has(access.Namespace) {
 		last := fold(s.namespace[len(s.namespace)-1])
-		found.add(hit{in: s, kind: access.Namespace, grade: q.grade([]byte(s.path), []byte(last)), length: len(s.path), sort: s.path})
+		found.add(hit{
+			in: s, kind: access.Namespace, grade: q.grade([]byte(s.path), []byte(last)), length: len(s.path),
+			sort: s.path,
+		})
 	}
 	if !q.has(access.Table) && !q.has(access.View) {
 		return
@@ -275,8 +278,8 @@ func (s *space) search(q query, found *best) {
 const probeSample = 2048
 
 // probeOf returns a text that each name has which has the words: the one that is rarest among the
-// first names in s, or of several the longest. A word with a dot can begin in the namespace, but its
-// last part is in the name.
+// first names in s, or of several the longest. A word with a dot can begin in the namespace, but
+// its last part is in the name.
 func (s *space) probeOf(words []string) (probe string) {
 	sample, rarest := s.text[:min(len(s.text), probeSample)], -1
 	for _, word := range words {

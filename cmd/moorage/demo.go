@@ -48,7 +48,13 @@ func runDemo(ctx context.Context, c cli.Config, env cli.Environment) error {
 		defer bar.End()
 		return fillDemo(ctx, n)
 	}
-	return runServer(ctx, server, env, opening{fill: fill, greet: greetDemo})
+	greet := func(ctx context.Context, env cli.Environment, n *node, warehouse *warehouses.Warehouse, uri string) {
+		greetDemo(ctx, env, n, warehouse, uri)
+		if server.Console && !c.People.NoBrowser {
+			openBrowser(ctx, env, uri+"/console")
+		}
+	}
+	return runServer(ctx, server, env, opening{fill: fill, greet: greet})
 }
 
 // freeAddress returns the first of demoPorts addresses, from address on, at which no other process

@@ -19,8 +19,8 @@ import (
 // Limits of the findings about a node. Beyond them a finding is a warning.
 const (
 	// storeSlow is how long a read or a write of the store may take. An embedded store takes
-	// microseconds for a read and a sync of its disk for a write. A database in the same building takes
-	// milliseconds.
+	// microseconds for a read and a sync of its disk for a write. A database in the same building
+	// takes milliseconds.
 	storeSlow = 100 * time.Millisecond
 	// clocksApart is how far the clock of the node may be from that of the store. Times in records
 	// are the nodes' own.

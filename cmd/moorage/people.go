@@ -107,8 +107,8 @@ func (p *person) done(format string, args ...any) {
 }
 
 // progress begins to show on the standard error how far the command is. total is how many steps it
-// has; 0 if that is not known. What p prints until end is called makes the line give way. end may be
-// called again.
+// has; 0 if that is not known. Until end is called, the line makes room for what p prints. end may
+// be called again.
 func (p *person) progress(what string, total int) (bar *term.Progress, end func()) {
 	out := p.env.Stderr
 	if p.Quiet {

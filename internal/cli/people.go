@@ -33,6 +33,7 @@ type PeopleWords struct {
 	Color     string
 	NoPager   bool
 	Quiet     bool
+	NoBrowser bool // of demo
 	Yes       bool
 	DryRun    bool
 

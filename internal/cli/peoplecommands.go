@@ -55,12 +55,14 @@ func beginCommands() []command {
 						c.Listen, err = v[0], checkHostPort(v[0])
 						return err
 					}},
+				{name: "no-browser", flagOnly: true, usage: "Do not open the console in a browser.",
+					set: personToggle(func(w *PeopleWords) *bool { return &w.NoBrowser })},
 			},
 			text: `Runs a catalog on this machine that has the sample tables ships, voyages and ports, and two views, in
 the namespace harbour. It needs no network and no set-up, and asks its callers for no credentials.
-It prints lines to paste. The first start makes the tables; a later start with the same folder goes
-on with what is there. The command refuses a folder that has other content. GET /readyz is 503 until
-the tables are there.
+It prints lines to paste, and on a terminal it opens the console in a browser, except over SSH and in
+CI. The first start makes the tables; a later start with the same folder goes on with what is there.
+The command refuses a folder that has other content. GET /readyz is 503 until the tables are there.
 `,
 		},
 		{

@@ -14,7 +14,7 @@ import (
 const (
 	// redrawEvery is how often the line on a terminal is drawn again.
 	redrawEvery = 200 * time.Millisecond
-	// drawAfter is how long a command runs before a terminal gets the line: most commands end sooner.
+	// drawAfter is how long a command runs before a terminal gets the line. Most end sooner.
 	drawAfter = time.Second
 	// tellEvery is how often a line is printed where there is no terminal, as in the log of a job.
 	tellEvery = 10 * time.Second

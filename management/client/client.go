@@ -114,8 +114,8 @@ type Request struct {
 	// IfMatch is the ETag of the version that a change is for; empty for any version.
 	IfMatch string
 	Tag     *string // gets the ETag of the response, unless it is nil
-	// Date gets the time at which the server answered, in whole seconds, unless it is nil. It is zero
-	// if the process itself answered.
+	// Date gets the time at which the server answered, in whole seconds, unless it is nil. It is
+	// zero if the process itself answered.
 	Date *time.Time
 }
 
