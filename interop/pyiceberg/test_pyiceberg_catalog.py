@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 from harness import clients
 from harness.compare import eventually, rows
+from harness.management import rollback, undrop
 from harness.names import NAMES
-from harness.undo import rollback, undrop
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,

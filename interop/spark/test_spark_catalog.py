@@ -1,7 +1,10 @@
 """Names: namespaces, CTAS, replace, rename, register, drop, purge."""
 
+import urllib.request
+
 import pytest
 from harness.compare import eventually, rows
+from harness.management import put_labels
 from harness.writers import write_in_turn
 
 
@@ -111,3 +114,17 @@ def test_rows_cross_engines(sql, iceberg, namespace):
     """What Spark writes PyIceberg reads, and the other way round."""
     sql(f"CREATE TABLE {namespace}.events (id BIGINT, place STRING) USING iceberg PARTITIONED BY (place)")
     write_in_turn(sql, iceberg, f"{namespace}.events", text="STRING")
+
+
+@pytest.mark.moorage_only
+def test_labels(spark, sql, catalog_server, namespace):
+    """The Java client reads the labels of a table and of its fields, also after a commit."""
+    sql(f"CREATE TABLE {namespace}.events (id INT, place STRING) USING iceberg")
+    put_labels(catalog_server, (namespace,), "events", {"team": "billing"}, {2: {"classification": "pii"}})
+    sql(f"INSERT INTO {namespace}.events VALUES (1, 'oslo')")
+    address = f"{catalog_server.uri}/v1/{catalog_server.warehouse}/namespaces/{namespace}/tables/events"
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        loaded = spark._jvm.org.apache.iceberg.rest.responses.LoadTableResponseParser.fromJson(answer.read().decode())
+    labels = loaded.labels()
+    assert dict(labels.objectLabels()) == {"team": "billing"}
+    assert [(field.fieldId(), dict(field.labels())) for field in labels.fields()] == [(2, {"classification": "pii"})]

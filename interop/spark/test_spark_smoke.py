@@ -1,7 +1,7 @@
 """The life of one table and of one view in SQL, as a first user would try it."""
 
 import pytest
-from harness.undo import rollback, undrop
+from harness.management import rollback, undrop
 
 pytestmark = pytest.mark.smoke
 
