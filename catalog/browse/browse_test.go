@@ -165,7 +165,7 @@ func (w *world) wantFound(words, warehouse string, kinds ...access.Kind) {
 			want = append(want, name)
 		}
 	}
-	rows, more, err := w.Browse().Search(w.ctx, browse.Search{Words: words, Warehouse: warehouse, Kinds: kinds, Limit: 10_000})
+	rows, more, err := w.search(browse.Search{Words: words, Warehouse: warehouse, Kinds: kinds, Limit: 10_000})
 	testkit.Must(w.t, err)
 	var got []string
 	for _, row := range rows {
@@ -238,6 +238,17 @@ func TestListsAndSearches(t *testing.T) {
 		w.kinds["w/new/orders"] = access.View
 		look()
 	})
+}
+
+// search searches, and repeats the search while the index is being made, which takes long on a busy
+// machine.
+func (w *world) search(asked browse.Search) (rows []browse.Row, more bool, err error) {
+	for {
+		rows, more, err = w.Browse().Search(w.ctx, asked)
+		if err == nil || moorage.KindOf(err) != moorage.KindUnavailable {
+			return rows, more, err
+		}
+	}
 }
 
 // wantStats fails the test unless the stats of the warehouse w are a count of what must be there.

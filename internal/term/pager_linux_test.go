@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal returns both ends of a new terminal with few rows. What is written to terminal is read
-// from screen.
+// openTerminal returns both ends of a new terminal with few rows. What is written to terminal can
+// be read from screen.
 func openTerminal(t *testing.T, rows int) (screen, terminal *os.File) {
 	t.Helper()
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
