@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check browse-million quick crash-all lint build release image packages release-check interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows import-scale
+.PHONY: help check browse-million code quick crash-all lint build release image packages release-check interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows import-scale
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -140,6 +140,9 @@ maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a 
 mutants: ## builds maintenance/jobs without each of its checks in turn; the check's test must then lose a file
 	scripts/packages.sh go postgres
 	go test -v -timeout 1h ./maintenance/jobs -run TestEveryCheckIsNeeded -every
+
+code: ## a catalog of 50 warehouses, 2,000 namespaces and 5,000 grants as code: exported, applied to an empty server, exported
+	go test -v -timeout 1h ./cmd/moorage -run TestAsCodeOfALargeCatalog -large
 
 browse-million: ## pages and searches over a million tables, on Pebble and PostgreSQL, within their bounds
 	scripts/packages.sh go postgres

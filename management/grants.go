@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moorage"
+	"moorage/access"
 	"moorage/audit"
 	"moorage/catalog/grants"
 	"moorage/internal/web"
@@ -132,7 +133,13 @@ func (s *server) loadAccess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, client.Access{On: on, Caller: web.CallerOf(r).Name})
+	caller := web.CallerOf(r)
+	answer := client.Access{On: on, Caller: caller.Name, Grantees: caller.Only}
+	if caller.Only == nil {
+		answer.Grantees = append([]string{caller.Name, access.Everyone}, caller.Roles...)
+		answer.AlwaysAdministrator = !caller.IsActing() && slices.Contains(s.config.Admins, caller.Name)
+	}
+	return s.AnswerJSON(w, r, answer)
 }
 
 // enableAccess switches access control on. A server that cannot authenticate callers refuses,

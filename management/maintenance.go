@@ -44,6 +44,7 @@ type Policies interface {
 	Put(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked policy.Asked) error
 	Delete(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, t policy.Type) error
 	Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]policy.Said, error)
+	List(ctx context.Context, page moorage.Page) ([]policy.ScopeSaid, string, error)
 }
 
 // Jobs has the methods of *jobs.Jobs.
@@ -62,6 +63,7 @@ type Jobs interface {
 func (s *server) maintenanceOperations() []operation {
 	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	return []operation{
+		{"listMaintenancePolicies", get, "/maintenance/policies", s.listMaintenancePolicies},
 		{"loadMaintenancePolicy", get, "/maintenance/policies/{type}", s.loadMaintenancePolicy},
 		{"putMaintenancePolicy", put, "/maintenance/policies/{type}", s.change(s.putMaintenancePolicy)},
 		{"deleteMaintenancePolicy", remove, "/maintenance/policies/{type}", s.change(s.deleteMaintenancePolicy)},
@@ -155,6 +157,20 @@ func (s *server) loadMaintenancePolicy(w http.ResponseWriter, r *http.Request) e
 		return moorage.Errorf(moorage.KindNotFound, "The %s has no policy of its own for %s", objectCalled(ident), t)
 	}
 	return s.AnswerJSON(w, r, policyOf(t, found))
+}
+
+func (s *server) listMaintenancePolicies(w http.ResponseWriter, r *http.Request) error {
+	shown := func(found policy.ScopeSaid) client.MaintenanceScope {
+		scope := client.MaintenanceScope{Scope: found.Scope, Policies: make(map[string]client.MaintenancePolicy)}
+		for t, sent := range found.Said {
+			scope.Policies[string(t)] = policyOf(t, sent)
+		}
+		return scope
+	}
+	return list(s, "maintenance policies", pageSizes, pagesOf(s.config.Policies.List, shown),
+		func(found []client.MaintenanceScope, next *string) any {
+			return client.MaintenanceScopesPage{Scopes: found, NextPage: client.NextPage{NextPageToken: next}}
+		})(w, r)
 }
 
 func (s *server) putMaintenancePolicy(r *http.Request, body []byte) (any, error) {

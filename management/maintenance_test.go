@@ -50,6 +50,11 @@ func (f fakeCare) Of(context.Context, catalog.Scope) (map[policy.Type]policy.Sai
 	return said, f.call("Of")
 }
 
+func (f fakeCare) List(_ context.Context, page moorage.Page) ([]policy.ScopeSaid, string, error) {
+	f.asked(page.After)
+	return []policy.ScopeSaid{{Scope: registry.ScopeServer, Said: said}}, "", f.call("ListPolicies")
+}
+
 func (f fakeCare) Status(context.Context, policy.Scopes, moorage.Identifier) (due.Status, error) {
 	rules := policy.Effective([]policy.Policy{{
 		Source: policy.Source{Level: policy.LevelWarehouse, Name: "main"},

@@ -258,6 +258,7 @@ func managementCells() []managementCell {
 		{operation: "progressWork", method: "POST", path: "/work/000000000000000000000000000000a1/progress", answered: 404},
 		{operation: "finishWork", method: "POST", path: "/work/000000000000000000000000000000a1/finish", body: `{"outcome":"done"}`, answered: 404},
 		{operation: "listMaintenanceJobs", method: "GET", path: "/maintenance/jobs"},
+		{operation: "listMaintenancePolicies", method: "GET", path: "/maintenance/policies"},
 		{operation: "cancelMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/cancel"},
 		{operation: "retryMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/retry"},
 		{operation: "quarantineMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/quarantine", body: `{"reason":"x"}`},

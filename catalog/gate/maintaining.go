@@ -40,7 +40,7 @@ func maintaining() []Row {
 		changes(DeleteMaintenancePolicy, "deleteMaintenancePolicy"),
 		reads(PreviewMaintenancePolicy, "previewMaintenancePolicy"),
 		reads(LoadMaintenance, "loadMaintenance"),
-		atGate(reads(ListMaintenance, "listMaintenanceJobs", "listMaintenanceJobFiles")),
+		atGate(reads(ListMaintenance, "listMaintenanceJobs", "listMaintenanceJobFiles", "listMaintenancePolicies")),
 		changes(PauseMaintenance, "pauseMaintenance"),
 		changes(ResumeMaintenance, "resumeMaintenance"),
 		changes(RescanMaintenance, "rescanMaintenance"),

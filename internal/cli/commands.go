@@ -34,9 +34,8 @@ type command struct {
 
 // commands returns every command.
 func commands() []command {
-	all := slices.Concat(beginCommands(), lookCommands(), versionCommands(), changeCommands(),
-		transferCommands(), storeCommands(),
-		doctorCommands(), maintainCommands(), warehouseCommands(),
+	all := slices.Concat(beginCommands(), lookCommands(), versionCommands(), changeCommands(), codeCommands(),
+		transferCommands(), storeCommands(), doctorCommands(), maintainCommands(), warehouseCommands(),
 		secretsCommands(), accessCommands(), leaseCommands())
 	return append(append(all, toolCommands()...),
 		command{

@@ -28,6 +28,8 @@ type PeopleWords struct {
 
 	Profile string // of profile set, use, rm, show: its name
 
+	Code CodeWords // plan, apply, export
+
 	Warehouse string // --warehouse, which a name without a warehouse means
 	Output    string // one of Outputs
 	Color     string

@@ -119,11 +119,41 @@ func (p *Policies) Of(ctx context.Context, scope catalog.Scope) (map[Type]Said, 
 	if err != nil {
 		return nil, err
 	}
-	said, made := make(map[Type]Said), policyOf(scope.Name, value)
+	return saidOf(scope.Name, value), nil
+}
+
+// ScopeSaid has the own policies of a scope.
+type ScopeSaid struct {
+	Scope string // the name of the scope, as in Records of the package comment
+	Said  map[Type]Said
+}
+
+// List returns the scopes that have policies of their own, in the order of their names. A scope may
+// be gone. next is the After of the next page.
+func (p *Policies) List(ctx context.Context, page moorage.Page) (scopes []ScopeSaid, next string, err error) {
+	const table = registry.TableMaintenancePolicy
+	err = p.ledger.Scan(ctx, table, "", page.After, func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.MaintenancePolicy](record)
+		if err != nil || len(value.Jobs) == 0 {
+			return true, err
+		}
+		if page.Limit > 0 && len(scopes) == page.Limit {
+			next = scopes[len(scopes)-1].Scope
+			return false, nil
+		}
+		scopes = append(scopes, ScopeSaid{record.Key.ID, saidOf(record.Key.ID, value)})
+		return true, nil
+	})
+	return scopes, next, moorage.Annotate("policy.List", "", err)
+}
+
+// saidOf returns the policies in the record of a scope, by type.
+func saidOf(scope string, value registry.MaintenancePolicy) map[Type]Said {
+	said, made := make(map[Type]Said), policyOf(scope, value)
 	for _, job := range value.Jobs {
 		said[Type(job.Type)] = Said{made.Jobs[Type(job.Type)], job.By}
 	}
-	return said, nil
+	return said
 }
 
 // Asked is a requested policy for a type.

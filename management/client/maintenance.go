@@ -19,6 +19,20 @@ type MaintenancePolicy struct {
 	By     string    `json:"by,omitempty"`
 }
 
+// MaintenanceScope has the own policies of an object, by type.
+type MaintenanceScope struct {
+	// Scope is server, or a letter, a slash and the id of the object: w for a warehouse, n for a
+	// namespace, t for a table. The object may be gone.
+	Scope    string                       `json:"scope"`
+	Policies map[string]MaintenancePolicy `json:"policies"`
+}
+
+// MaintenanceScopesPage is a page of the objects that have policies of their own.
+type MaintenanceScopesPage struct {
+	Scopes []MaintenanceScope `json:"scopes"`
+	NextPage
+}
+
 // MaintenanceSettings are settings by name: numbers and strings.
 type MaintenanceSettings map[string]json.RawMessage
 

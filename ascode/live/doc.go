@@ -1,0 +1,15 @@
+// Package live reads the facts of package ascode from a server, and makes the steps of a plan
+// there.
+//
+// It uses the operations of the management API and of the Iceberg REST specification, with the
+// rights of its caller, and has no power of its own.
+//
+// # What it promises
+//
+//   - Before each step Make reads what the step changes. If that is no longer what the plan was
+//     made for, it makes nothing, and returns a Conflict. What is already as wanted is left alone,
+//     so a step can be repeated.
+//   - A secret comes from Server.Secret, and goes into the body of one request. No error has it.
+//
+// cmd/moorage tests it against real servers: TestAsCode and TestAsCodeOfALargeCatalog.
+package live

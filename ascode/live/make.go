@@ -1,0 +1,398 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moorage/ascode"
+	"moorage/management/client"
+)
+
+// Conflict is the error of a step whose object is no longer what the plan was made for.
+type Conflict struct {
+	Step    ascode.Step
+	Fact    ascode.Fact
+	Present *string // nil if the fact is not there
+}
+
+// Error implements error.
+func (c *Conflict) Error() string {
+	name := strings.TrimSpace(string(c.Fact.Attribute) + " " + c.Fact.Key + " " + c.Fact.Item)
+	now := "is gone"
+	if c.Present != nil {
+		now = "is " + strconv.Quote(*c.Present)
+	}
+	return fmt.Sprintf("%s: %s %s since the plan was made", c.Step, name, now)
+}
+
+// Make makes one step. c is the catalog that the plan was made for. It makes nothing if the step is
+// already done.
+//
+// Errors: *Conflict; those of the operations of the server.
+func (s *Server) Make(ctx context.Context, c ascode.Catalog, step ascode.Step) error {
+	switch step.Do {
+	case ascode.CreateWarehouse, ascode.CreateNamespace, ascode.DropNamespace, ascode.DropWarehouse, ascode.RemoveRole:
+		return s.makeWhole(ctx, c, step)
+	}
+	if step.IsNew {
+		return s.putRole(ctx, step, nil)
+	}
+	present := make(ascode.Facts)
+	read := make(map[string]bool)
+	for _, change := range step.Changes {
+		attribute := change.Fact.Attribute
+		if key := groupOf(attribute); !read[key] {
+			read[key] = true
+			if _, err := s.some(ctx, step.Object, attribute, present); err != nil {
+				return err
+			}
+		}
+	}
+	left, err := remaining(step, present)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	step.Changes = left
+	return s.change(ctx, c, step, present)
+}
+
+// groupOf returns a name that attributes share if some reads them together.
+func groupOf(attribute ascode.Attribute) string {
+	switch attribute {
+	case ascode.Label, ascode.ColumnLabel:
+		return string(ascode.Property)
+	case ascode.AllowedLocation, ascode.Delegation, ascode.Secret:
+		return string(ascode.Storage)
+	}
+	return string(attribute)
+}
+
+// remaining returns the changes of a step that are not made yet.
+func remaining(step ascode.Step, present ascode.Facts) (left []ascode.Change, err error) {
+	for _, change := range step.Changes {
+		is, has := present[change.Fact]
+		isDone := has == (change.Is != nil) && (!has || is == *change.Is)
+		isAsPlanned := has == (change.Was != nil) && (!has || is == *change.Was)
+		if change.Fact.Attribute == ascode.Owner && change.Was == nil {
+			isAsPlanned = true // the server shows the creator instead
+		}
+		switch {
+		case isDone:
+		case isAsPlanned:
+			left = append(left, change)
+		default:
+			conflict := &Conflict{Step: step, Fact: change.Fact}
+			if has {
+				conflict.Present = &is
+			}
+			return nil, conflict
+		}
+	}
+	return left, nil
+}
+
+// makeWhole makes a step that creates or removes an object.
+func (s *Server) makeWhole(ctx context.Context, c ascode.Catalog, step ascode.Step) error {
+	o := step.Object
+	request := client.Request{}
+	switch step.Do {
+	case ascode.CreateWarehouse:
+		spec, err := s.warehouseSpec(c, o.Warehouse)
+		if err != nil {
+			return err
+		}
+		request = client.Request{Method: http.MethodPost, Path: client.Path("warehouses"), Body: spec}
+	case ascode.CreateNamespace:
+		properties := make(map[string]string)
+		for _, change := range step.Changes {
+			properties[change.Fact.Key] = *change.Is
+		}
+		body := client.LoadedNamespace{Namespace: o.Levels(), Properties: properties}
+		path := client.IcebergPath(o.Warehouse, "namespaces")
+		request = client.Request{Method: http.MethodPost, Whole: path, Body: body}
+	case ascode.DropNamespace:
+		request = client.Request{Method: http.MethodDelete, Whole: client.NamespacePath(o.Warehouse, o.Levels())}
+	case ascode.DropWarehouse:
+		request = client.Request{Method: http.MethodDelete, Path: client.Path("warehouses", o.Warehouse)}
+	case ascode.RemoveRole:
+		request = client.Request{Method: http.MethodDelete, Path: client.Path("roles", o.Name)}
+	}
+	err := s.Client.Do(ctx, request, nil)
+	if request.Method == http.MethodDelete && isMissing(err) {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) warehouseSpec(c ascode.Catalog, name string) (spec client.WarehouseSpec, err error) {
+	described := c.Warehouses[name]
+	spec = client.WarehouseSpec{
+		Name: name, Location: described.Location, AllowedLocations: described.AllowedLocations,
+		Storage: described.Storage, Properties: described.Properties, Delegation: described.Delegation,
+	}
+	if described.Secret != nil {
+		spec.Secret, err = s.Secret(described.Secret.Env)
+	}
+	return spec, err
+}
+
+// change makes the changes of a step, for an object with the facts that were read for it.
+func (s *Server) change(ctx context.Context, c ascode.Catalog, step ascode.Step, present ascode.Facts) error {
+	object := ofObject(step.Object)
+	put := func(path string, body any) error {
+		request := client.Request{Method: http.MethodPut, Path: path, Query: object.Query(), Body: body}
+		return s.Client.Do(ctx, request, nil)
+	}
+	switch step.Do {
+	case ascode.ChangeWarehouse:
+		change, err := s.warehouseChange(c, step)
+		if err != nil {
+			return err
+		}
+		path := client.Path("warehouses", step.Object.Warehouse)
+		return s.Client.Do(ctx, client.Request{Method: http.MethodPatch, Path: path, Body: change}, nil)
+	case ascode.PutRole:
+		return s.putRole(ctx, step, present)
+	case ascode.AddMembers, ascode.RemoveMembers:
+		var change client.MembersChange
+		for _, each := range step.Changes {
+			if each.Is != nil {
+				change.Add = append(change.Add, each.Fact.Key)
+			} else {
+				change.Remove = append(change.Remove, each.Fact.Key)
+			}
+		}
+		path := client.Path("roles", step.Object.Name, "members")
+		return s.Client.Do(ctx, client.Request{Method: http.MethodPatch, Path: path, Body: change}, nil)
+	case ascode.AddGrants, ascode.RemoveGrants:
+		return s.changeGrants(ctx, step)
+	case ascode.SetManaged:
+		body := client.Managed{Object: object, Managed: step.Changes[0].Is != nil}
+		return s.Client.Do(ctx, client.Request{Method: http.MethodPut, Path: client.Path("managed"), Body: body}, nil)
+	case ascode.SetOwner:
+		body := client.Owner{Object: object}
+		if is := step.Changes[0].Is; is != nil {
+			body.Owner = *is
+		}
+		return s.Client.Do(ctx, client.Request{Method: http.MethodPut, Path: client.Path("owner"), Body: body}, nil)
+	case ascode.SetProperties:
+		return s.setProperties(ctx, step)
+	case ascode.SetLabels:
+		return s.setLabels(ctx, step)
+	case ascode.SetPolicy:
+		of := step.Changes[0].Fact.Key
+		return put(client.PolicyPath(of), policyOf(of, ascode.RuleOf(*step.Changes[0].Is)))
+	case ascode.RemovePolicy:
+		path := client.PolicyPath(step.Changes[0].Fact.Key)
+		return s.Client.Do(ctx, client.Request{Method: http.MethodDelete, Path: path, Query: object.Query()}, nil)
+	case ascode.Protect, ascode.Unprotect:
+		return put(client.Path("protection"), client.Protection{Protected: step.Do == ascode.Protect})
+	}
+	return fmt.Errorf("there is no request for: %s", step)
+}
+
+func (s *Server) warehouseChange(c ascode.Catalog, step ascode.Step) (made client.WarehouseChange, err error) {
+	made = client.WarehouseChange{Storage: make(map[string]*string), Properties: make(map[string]*string)}
+	for _, change := range step.Changes {
+		switch key := change.Fact.Key; change.Fact.Attribute {
+		case ascode.Storage:
+			made.Storage[key] = change.Is
+		case ascode.Property:
+			made.Properties[key] = change.Is
+		case ascode.AllowedLocation:
+			if change.Is != nil {
+				made.AllowLocations = append(made.AllowLocations, key)
+			} else {
+				made.RemoveLocations = append(made.RemoveLocations, key)
+			}
+		case ascode.Delegation:
+			offered := []string{}
+			if change.Is != nil {
+				offered = strings.Split(*change.Is, ",")
+			}
+			made.Delegation = &offered
+		case ascode.Secret:
+			secret, err := s.Secret(c.Warehouses[step.Object.Warehouse].Secret.Env)
+			if err != nil {
+				return made, err
+			}
+			made.Secret = &secret
+		}
+	}
+	return made, nil
+}
+
+// putRole makes a role, or gives it another description. present has the members that it keeps.
+func (s *Server) putRole(ctx context.Context, step ascode.Step, present ascode.Facts) error {
+	role := client.Role{Members: []string{}}
+	if present == nil {
+		there, err := s.some(ctx, step.Object, ascode.Member, make(ascode.Facts))
+		if err != nil {
+			return err
+		}
+		if there {
+			is := "there"
+			return &Conflict{Step: step, Fact: ascode.Fact{Attribute: "role"}, Present: &is}
+		}
+	}
+	for fact := range present {
+		if fact.Attribute == ascode.Member {
+			role.Members = append(role.Members, fact.Key)
+		}
+	}
+	for _, change := range step.Changes {
+		switch {
+		case change.Fact.Attribute == ascode.Member:
+			role.Members = append(role.Members, change.Fact.Key)
+		case change.Is != nil:
+			role.Description = *change.Is
+		}
+	}
+	slices.Sort(role.Members)
+	put := client.Request{Method: http.MethodPut, Path: client.Path("roles", step.Object.Name), Body: role}
+	return s.Client.Do(ctx, put, nil)
+}
+
+func (s *Server) changeGrants(ctx context.Context, step ascode.Step) error {
+	privileges := make(map[string][]string)
+	for _, change := range step.Changes {
+		privileges[change.Fact.Key] = append(privileges[change.Fact.Key], change.Fact.Item)
+	}
+	var body client.GrantChanges
+	for _, grantee := range sortedKeys(privileges) {
+		change := client.GrantChange{
+			Change: client.ChangeGrant, Object: ofObject(step.Object), Grantee: grantee,
+			Privileges: privileges[grantee],
+		}
+		if step.Do == ascode.RemoveGrants {
+			change.Change = client.ChangeRevoke
+		}
+		body.Changes = append(body.Changes, change)
+	}
+	return s.Client.Do(ctx, client.Request{Method: http.MethodPost, Path: client.Path("grants"), Body: body}, nil)
+}
+
+// setProperties changes properties of a namespace, or makes a commit that changes those of a table
+// or view.
+func (s *Server) setProperties(ctx context.Context, step ascode.Step) error {
+	o := step.Object
+	updates, removals := make(map[string]string), []string{}
+	for _, change := range step.Changes {
+		if change.Is != nil {
+			updates[change.Fact.Key] = *change.Is
+		} else {
+			removals = append(removals, change.Fact.Key)
+		}
+	}
+	if o.Kind == ascode.NamespaceKind {
+		body := map[string]any{"updates": updates, "removals": removals}
+		path := client.NamespacePath(o.Warehouse, o.Levels()) + "/properties"
+		return s.Client.Do(ctx, client.Request{Method: http.MethodPost, Whole: path, Body: body}, nil)
+	}
+	loaded, there, err := s.loadObject(ctx, o)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return &Conflict{Step: step, Fact: ascode.Fact{Attribute: ascode.Attribute(o.Kind.String())}}
+	}
+	path := client.TablePath(o.Warehouse, o.Levels(), o.Name)
+	if o.Kind == ascode.ViewKind {
+		path = client.ViewPath(o.Warehouse, o.Levels(), o.Name)
+	}
+	commit := []map[string]any{}
+	if len(updates) > 0 {
+		commit = append(commit, map[string]any{"action": "set-properties", "updates": updates})
+	}
+	if len(removals) > 0 {
+		commit = append(commit, map[string]any{"action": "remove-properties", "removals": removals})
+	}
+	body := map[string]any{
+		"requirements": []map[string]string{{"type": "assert-" + o.Kind.String() + "-uuid", "uuid": loaded.UUID}},
+		"updates":      commit,
+	}
+	return s.Client.Do(ctx, client.Request{Method: http.MethodPost, Whole: path, Body: body}, nil)
+}
+
+// setLabels changes some labels. The server refuses the change if others change the labels between
+// the read and the write.
+func (s *Server) setLabels(ctx context.Context, step ascode.Step) error {
+	loaded, there, err := s.loadObject(ctx, step.Object)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return &Conflict{Step: step, Fact: ascode.Fact{Attribute: ascode.Attribute(step.Object.Kind.String())}}
+	}
+	var labels client.Labels
+	tag := ""
+	query := ofObject(step.Object).Query()
+	read := client.Request{Method: http.MethodGet, Path: client.Path("labels"), Query: query, Tag: &tag}
+	if err := s.Client.Do(ctx, read, &labels); err != nil {
+		return err
+	}
+	for _, change := range step.Changes {
+		name, of := change.Fact.Key, &labels.ObjectLabels
+		if change.Fact.Attribute == ascode.ColumnLabel {
+			id, err := fieldOf(loaded.Columns, change.Fact.Key)
+			if err != nil {
+				return fmt.Errorf("%s: %w", step, err)
+			}
+			at := slices.IndexFunc(labels.Fields, func(f client.FieldLabels) bool { return f.FieldID == id })
+			if at < 0 {
+				at = len(labels.Fields)
+				labels.Fields = append(labels.Fields, client.FieldLabels{FieldID: id})
+			}
+			name, of = change.Fact.Item, &labels.Fields[at].Labels
+		}
+		if *of == nil {
+			*of = make(map[string]string)
+		}
+		if change.Is != nil {
+			(*of)[name] = *change.Is
+		} else {
+			delete(*of, name)
+		}
+	}
+	write := client.Request{
+		Method: http.MethodPut, Path: client.Path("labels"), Query: query, Body: labels, IfMatch: tag,
+	}
+	return s.Client.Do(ctx, write, nil)
+}
+
+// fieldOf returns the id of a column: of a path, or "#" and the id.
+func fieldOf(columns []client.Column, name string) (int, error) {
+	for _, column := range columns {
+		if column.Path == name {
+			return column.ID, nil
+		}
+	}
+	if number, isID := strings.CutPrefix(name, "#"); isID {
+		if id, err := strconv.Atoi(number); err == nil {
+			return id, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no column %s", name)
+}
+
+// policyOf returns a rule in the form of the management API. Settings that are numbers go as such.
+func policyOf(of string, rule ascode.Rule) client.MaintenancePolicy {
+	policy := client.MaintenancePolicy{Status: rule.Status, Unsafe: rule.Unsafe}
+	settings := make(client.MaintenanceSettings)
+	for name, value := range rule.Settings {
+		if _, err := strconv.ParseInt(value, 10, 64); err == nil {
+			settings[name] = json.RawMessage(value)
+			continue
+		}
+		settings[name], _ = json.Marshal(value) // a string can always be encoded
+	}
+	if len(settings) > 0 {
+		policy.Settings = map[string]client.MaintenanceSettings{of: settings}
+	}
+	return policy
+}

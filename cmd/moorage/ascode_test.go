@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/ascode"
+	"moorage/internal/cli"
+)
+
+var largeCode = flag.Bool("large", false, "describe 50 warehouses, 2,000 namespaces and 5,000 grants")
+
+// codeOf returns a catalog with so many warehouses, namespaces and grants, in a folder.
+func codeOf(folder string, warehouses, namespaces, grants int) ascode.Catalog {
+	random := rand.New(rand.NewPCG(1, 2))
+	yes, no := true, false
+	c := ascode.Catalog{
+		Server: &ascode.Server{
+			Grants:      ascode.Grants{"key:root": {"admin", "audit", "manage", "operate"}, "r1": {"operate"}},
+			Maintenance: map[string]*ascode.Policy{"icebergUnreferencedFileRemoval": {Status: "disabled"}},
+		},
+		Roles:      make(map[string]*ascode.Role),
+		Warehouses: make(map[string]*ascode.Warehouse),
+	}
+	var grantees []string
+	for i := range 20 {
+		name := fmt.Sprintf("r%d", i)
+		c.Roles[name] = &ascode.Role{Description: "role " + name, Members: []string{fmt.Sprintf("key:k%d", i), "corp/group"}}
+		if i%5 > 0 { // longer chains are refused
+			c.Roles[name].Members = append(c.Roles[name].Members, grantees[i-1])
+		}
+		grantees = append(grantees, name)
+	}
+	grantees = append(grantees, "corp:ann", "key:etl", "corp/analysts", "everyone")
+	var all []*ascode.Container
+	for i := range warehouses {
+		name := fmt.Sprintf("w%d", i)
+		made := &ascode.Warehouse{Location: "file://" + filepath.Join(folder, name)}
+		made.Properties = map[string]string{"number": fmt.Sprint(i), "text": "# yes: \"no\"\nline"}
+		if i%3 == 0 {
+			made.AllowedLocations = []string{"file://" + filepath.Join(folder, "more"+name)}
+			made.Protected, made.Managed = &yes, &yes
+		}
+		c.Warehouses[name] = made
+		all = append(all, &made.Container)
+	}
+	for i := range namespaces {
+		in := all[random.IntN(len(all))]
+		if in.Namespaces == nil {
+			in.Namespaces = make(map[string]*ascode.Namespace)
+		}
+		made := &ascode.Namespace{}
+		made.Properties = map[string]string{"owner": grantees[random.IntN(len(grantees))]}
+		if i%7 == 0 {
+			made.Protected, made.Owner, made.Managed = &yes, "corp:ann", &no
+			made.Maintenance = map[string]*ascode.Policy{"icebergSnapshotManagement": {
+				Status: "enabled", Settings: map[string]string{"maxSnapshotAgeHours": fmt.Sprint(100 + i)},
+			}}
+		}
+		in.Namespaces[fmt.Sprintf("n.%d", i)] = made
+		if i%10 == 0 { // so that namespaces are a few levels deep at most
+			all = append(all, &made.Container)
+		}
+		if i < grants%namespaces || grants >= namespaces {
+			made.Grants = make(ascode.Grants)
+		}
+		for range (grants + namespaces - 1 - i) / namespaces {
+			grantee := grantees[random.IntN(len(grantees))]
+			if made.Grants[grantee] == nil {
+				made.Grants[grantee] = []string{"read"}
+			}
+		}
+	}
+	return c
+}
+
+// codeRun runs moorage with the rights of a key.
+type codeRun struct {
+	*served
+	key string
+}
+
+func (r codeRun) run(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	environ := []string{"MOORAGE_URI=" + r.uri, "MOORAGE_TOKEN=" + r.key, "HOME=" + t.TempDir(), "NO_COLOR=1"}
+	code := run(t.Context(), args, cli.Environment{Environ: environ, Stdout: &stdout, Stderr: &stderr, Now: time.Now})
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// must runs a command that succeeds, and returns what it prints.
+func (r codeRun) must(t *testing.T, args ...string) string {
+	t.Helper()
+	got := r.run(t, args...)
+	if got.code != 0 {
+		t.Fatalf("moorage %v: exit %d\n%s%s", args, got.code, got.stdout, got.stderr)
+	}
+	return got.stdout
+}
+
+// newCodeRun starts a server that only has a warehouse and an administrator.
+func newCodeRun(t *testing.T, folder string) codeRun {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), "data")
+	key := newKey(t, "root", "--admin", "--data", data)
+	started := startServe(t, "--data", data, "--keys", "--default-location", "file://"+filepath.Join(folder, "default"),
+		"--allow-location", "file://"+folder)
+	made := codeRun{started, key}
+	made.must(t, "grant", "manage", "on", "server", "to", "key:root")
+	return made
+}
+
+// TestAsCodeOfALargeCatalog exports a catalog, applies the file to an empty server, and exports
+// that: both files are equal. Then each change by hand is exactly what a plan shows. make code runs
+// it with 50 warehouses, 2,000 namespaces and 5,000 grants.
+func TestAsCodeOfALargeCatalog(t *testing.T) {
+	t.Parallel()
+	warehouses, namespaces, grants := 3, 30, 70
+	if *largeCode {
+		warehouses, namespaces, grants = 50, 2000, 5000
+	}
+	folder := t.TempDir()
+	text, err := ascode.Encode(codeOf(folder, warehouses, namespaces, grants))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := writeFile(t, "first.yaml", string(text))
+	began := time.Now()
+	took := func(what string) {
+		t.Logf("%s: %s", what, time.Since(began).Round(time.Millisecond))
+		began = time.Now()
+	}
+	first := newCodeRun(t, folder)
+	first.must(t, "apply", "--yes", file)
+	took("apply")
+	exported := first.must(t, "export", "--as-code")
+	took("export")
+	if got := first.run(t, "plan", file); got.code != 0 {
+		t.Errorf("after apply: %+v", got)
+	}
+	took("plan")
+	first.stop()
+
+	second := newCodeRun(t, folder)
+	whole := writeFile(t, "whole.yaml", exported)
+	second.must(t, "apply", "--yes", "--prune", whole)
+	took("apply what was exported")
+	if again := second.must(t, "export", "--as-code"); again != exported {
+		t.Errorf("the second export differs from the first:\n%s", again)
+	}
+	took("export it")
+	if got := second.run(t, "plan", "--prune", whole); got.code != 0 || got.stdout != "Nothing to change.\n" {
+		t.Errorf("plan after apply: %+v", got)
+	}
+	took("plan all")
+	for _, row := range []struct{ by, want string }{
+		{"grant write on warehouse w1 to corp:eve", "  warehouse w1\n  - grant corp:eve write\n"},
+		{"revoke audit on server from key:root", "  server\n  + grant key:root audit\n"},
+		{"role add r3 key:eve", "  role r3\n  - member key:eve\n"},
+		{"role remove r4 key:k4", "  role r4\n  + member key:k4\n"},
+		{"role create spare", "- role spare\n"},
+		{"owner warehouse w1 to corp:eve", "  warehouse w1\n  - owner corp:eve\n"},
+		{"set w1/ number=7", "  warehouse w1\n  ~ property number 7 -> 1\n"},
+		{"mk w2/extra a=b", "- namespace w2/extra\n"},
+		{"protect w1/", "  warehouse w1\n  - protected true\n"},
+		{"maintain set server orphans on", "  server\n  ~ maintenance icebergUnreferencedFileRemoval enabled -> disabled\n"},
+		{"maintain set warehouse w1 snapshots on", "  warehouse w1\n  - maintenance icebergSnapshotManagement enabled\n"},
+		{"warehouse change w1 --allow-location file://" + folder + "/other", "  warehouse w1\n  - allowed location file://" + folder + "/other\n"},
+	} {
+		second.must(t, strings.Fields(row.by)...)
+		got := second.run(t, "plan", "--prune", whole)
+		shown, _, _ := strings.Cut(got.stdout, "1 to add, ")
+		if shown, _, _ = strings.Cut(shown, "0 to add, "); got.code != cli.ExitNo || shown != row.want {
+			t.Errorf("after %s: exit %d\n%s%swant\n%s", row.by, got.code, got.stdout, got.stderr, row.want)
+		}
+		second.must(t, "apply", "--prune", "--yes", whole)
+	}
+	if again := second.must(t, "export", "--as-code"); again != exported {
+		t.Errorf("the export after all is another:\n%s", again)
+	}
+	took("changes by hand")
+}
+
+// TestAsCode applies files to a server with access control: with what is refused, and in which
+// order.
+func TestAsCode(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	server := newCodeRun(t, folder)
+	write := func(name, text string) string { return writeFile(t, name, text) }
+	exit := func(want int, text string, args ...string) {
+		t.Helper()
+		got := server.run(t, args...)
+		if got.code != want || !strings.Contains(got.stdout+got.stderr, text) {
+			t.Errorf("moorage %v: exit %d, want %d\n%s%swant %s", args, got.code, want, got.stdout, got.stderr, text)
+		}
+	}
+	// The caller's right moves from a direct grant to a role: first the role has it.
+	moved := write("moved.yaml", "server: {grants: {admins: [admin, audit, manage, operate]}}\nroles: {admins: {members: ['key:root']}}\n")
+	exit(0, "1/3 create role admins\n2/3 grant on server\n3/3 revoke on server\n", "apply", "--prune", "--yes", moved)
+	// A plan that would take it is refused, until it is permitted.
+	lost := write("lost.yaml", "server: {grants: {admins: [audit, manage, operate]}}\nroles: {admins: {members: ['key:root']}}\n")
+	exit(cli.ExitFailed, "your own right as an administrator", "plan", "--prune", lost)
+	exit(cli.ExitFailed, "--give-up-admin", "apply", "--prune", "--yes", lost)
+	exit(cli.ExitNo, "- grant admins admin", "plan", "--prune", "--give-up-admin", lost)
+	exit(0, "", "plan", "--prune", moved)
+	// What a caller may not read or change is refused by the server.
+	etl := newKey(t, "etl", "--uri", server.uri, "--token", server.key)
+	stranger := codeRun{server.served, etl}
+	if got := stranger.run(t, "plan", moved); got.code != cli.ExitFailed || !strings.Contains(got.stderr, "403") {
+		t.Errorf("a stranger: %+v", got)
+	}
+	// A namespace with a table stays, and so does what is protected.
+	server.must(t, "grant", "create", "on", "warehouse", "default", "to", "key:root")
+	server.must(t, "mk", "full")
+	server.must(t, "mk", "safe")
+	server.must(t, "protect", "safe.")
+	if status, answer := server.request(t, "POST", "/v1/namespaces/full/tables", createTable, "Authorization", "Bearer "+server.key); status != 200 {
+		t.Fatal(answer)
+	}
+	bare := write("bare.yaml", "warehouses: {default: {allowed-locations: ['file://"+folder+"']}}\n")
+	exit(0, "namespace full stays: it has the table full.ships", "plan", "--prune", bare)
+	exit(0, "namespace safe stays: namespace safe is protected", "apply", "--prune", "--yes", bare)
+	// A secret that is missing stops everything.
+	secret := write("secret.yaml", "warehouses:\n  default: {properties: {a: b}}\n  lake: {location: 's3://lake/x', secret: {kind: access-key, env: LAKE_KEY}}\n")
+	exit(cli.ExitNo, "missing secret: the environment variable LAKE_KEY is not set", "plan", secret)
+	exit(cli.ExitFailed, "nothing is changed", "apply", "--yes", secret)
+	exit(0, "", "plan", bare)
+	if text, err := os.ReadFile(secret); err != nil || bytes.Contains(text, []byte("secret-access-key")) {
+		t.Error("the file has a secret")
+	}
+}
