@@ -108,7 +108,7 @@ func exportREST(ctx context.Context, p *person) (err error) {
 		run.Journal = &transfer.Journal{}
 		plan, err := run.Plan(ctx)
 		if err == nil {
-			err = p.printPlan(plan)
+			err = p.printImportPlan(plan)
 		}
 		return err
 	}

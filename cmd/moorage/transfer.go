@@ -126,7 +126,7 @@ func importObjects(ctx context.Context, p *person) error {
 		run.Journal = &transfer.Journal{}
 		plan, err := run.Plan(ctx)
 		if err == nil {
-			err = p.printPlan(plan)
+			err = p.printImportPlan(plan)
 		}
 		return err
 	}
@@ -225,8 +225,8 @@ func (p *person) refuseDeletions(ctx context.Context, plan []transfer.Planned, i
 	return nil
 }
 
-// printPlan prints a plan. The answer is no if an object is neither new nor the same.
-func (p *person) printPlan(plan []transfer.Planned) error {
+// printImportPlan prints a plan. The answer is no if an object is neither new nor the same.
+func (p *person) printImportPlan(plan []transfer.Planned) error {
 	var rows []row
 	counts := make(map[transfer.Status]int)
 	others := 0
