@@ -160,6 +160,9 @@ func TestAsCodeOfALargeCatalog(t *testing.T) {
 		t.Errorf("plan after apply: %+v", got)
 	}
 	took("plan all")
+	if err := os.Mkdir(filepath.Join(folder, "other"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range []struct{ by, want string }{
 		{"grant write on warehouse w1 to corp:eve", "  warehouse w1\n  - grant corp:eve write\n"},
 		{"revoke audit on server from key:root", "  server\n  + grant key:root audit\n"},

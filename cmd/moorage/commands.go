@@ -54,9 +54,9 @@ func commands() map[string]cli.Action {
 		"export list":    people(exportList),
 		"export rest":    people(exportREST),
 		"export dir":     people(exportDir),
-		"plan":   people(planCode),
-		"apply":  people(applyCode),
-		"export": people(exportCode),
+		"plan":           people(planCode),
+		"apply":          people(applyCode),
+		"export":         people(exportCode),
 
 		"serve":       serve,
 		"migrate":     migrate,
