@@ -191,7 +191,7 @@ func keyValues(attributes []attribute.KeyValue) []keyValue {
 			}
 			value = map[string]any{"arrayValue": map[string]any{"values": texts}}
 		default:
-			value = map[string]any{"stringValue": each.Value.Emit()}
+			value = map[string]any{"stringValue": each.Value.String()}
 		}
 		values = append(values, keyValue{string(each.Key), value})
 	}

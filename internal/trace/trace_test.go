@@ -83,7 +83,7 @@ func TestRequest(t *testing.T) {
 		}
 		var texts []string
 		for _, attribute := range commit.Attributes {
-			texts = append(texts, string(attribute.Key)+"="+attribute.Value.Emit())
+			texts = append(texts, string(attribute.Key)+"="+attribute.Value.String())
 		}
 		want := []string{"moorage.warehouse=lake", "error.type=" + moorage.KindCommitFailed.String()}
 		if consent {
