@@ -28,8 +28,8 @@ import (
 )
 
 // newServer starts a server over an empty catalog with the warehouses "default" and warehouse,
-// and returns its URI.
-func newServer(t *testing.T, warehouse string) string {
+// and returns the catalog and the server's URI.
+func newServer(t *testing.T, warehouse string) (*catalog.Catalog, string) {
 	t.Helper()
 	// Not TempDir, whose name holds the test's, and with it characters that a URI must escape.
 	folder, err := os.MkdirTemp("", "moorage-catalogtest-")
@@ -65,7 +65,7 @@ func newServer(t *testing.T, warehouse string) string {
 			t.Errorf("check: %v %q %q", err, report.Problems, report.Unread)
 		}
 	})
-	return server.URL
+	return served, server.URL
 }
 
 // warehousePaths are paths without a prefix, with one, and with such that must be escaped.
@@ -80,7 +80,8 @@ func newClient(t *testing.T, warehouse string) icebergcatalog.Catalog {
 	if other == "" {
 		other = "other"
 	}
-	properties := iceberg.Properties{"type": "rest", "uri": newServer(t, other)}
+	_, uri := newServer(t, other)
+	properties := iceberg.Properties{"type": "rest", "uri": uri}
 	if warehouse != "" {
 		properties["warehouse"] = warehouse
 	}
