@@ -21,7 +21,7 @@ func TestHealthAndTop(t *testing.T) {
 		{"health harbour.voyages", cli.ExitDone, []string{"ok    small files   12 files, mean ", "ok    deletes ", "ok    snapshots     ", "ok    manifests "}},
 		{"health harbour.voyages --deep -o wide", cli.ExitDone, []string{"12 of 12 files below 32.0 MB", "limit: more than 1000", "ok    crowded partitions  12 partitions"}},
 		{"health harbour.voyages --deep -o json", cli.ExitDone, []string{`"shape": {`, `"partition": "departed_month=20`, `"partitions": 12`}},
-		{"health harbour.arrivals", cli.ExitNo, []string{"Table does not exist: harbour.arrivals"}},
+		{"health harbour.arrivals", cli.ExitNo, []string{"harbour.arrivals is a view; this command takes a table"}},
 		{"health", cli.ExitUsage, []string{"takes a NAME"}},
 		{"top", cli.ExitDone, []string{"commits ", "loads "}},
 		{"top -o json --sort loads", cli.ExitDone, []string{`"minutes": [`, `"tables": [`}},

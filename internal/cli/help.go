@@ -47,7 +47,8 @@ func overview() []helpGroup {
 			row(helpEntry{"undrop", "bring back a drop"}, helpEntry{"rollback", "an earlier version"}),
 		}},
 		{"Move", [][]helpEntry{
-			row(helpEntry{"import", "tables of another catalog"}, helpEntry{"export", "to another catalog"}),
+			row(helpEntry{"import", "bring a catalog in"}, helpEntry{"export", "take a catalog out"}),
+			row(helpEntry{"plan", "what files change"}, helpEntry{"apply", "change it"}),
 		}},
 		{"Access", [][]helpEntry{
 			row(helpEntry{words: "grant, revoke, grants, owner, explain, access, key, role"}),
