@@ -40,7 +40,7 @@ func mutants() map[string][]edit {
 			edit{"check.go", "return paused || err != nil", "return false && (paused || err != nil)"},
 		},
 		"same table":               {never("check.go", "table.TableUUID != at.value.UUID")},
-		"held":                     {edit{"check.go", `; why != "" {`, `; false && why != "" {`}},
+		"held":                     {edit{"check.go", `held(found.document); why != "" {`, `held(found.document); false && why != "" {`}},
 		"expired snapshot is back": {never("check.go", "found.document.HasSnapshot(e.ID)")},
 		"new snapshots": {edit{
 			"check.go", "eachNamed(now.document, now.version.Location, g.set.Add)", "g.look = now\n\treturn nil",
