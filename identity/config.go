@@ -39,9 +39,9 @@ type Config struct {
 	Refused func(address, reason string)
 	// Issued is called for each token that is issued. Default: does nothing.
 	Issued func(ctx context.Context, issued Issued)
-	// Logger gets a line when the keys of an issuer cannot be fetched, and a line when they can be
-	// fetched again. It also gets one line a minute for each API key that is used but no longer
-	// valid. Default: discards.
+	// Logger gets a line when the keys or the discovery document of an issuer cannot be fetched, a
+	// line when they can be fetched again, and a line for each sign-in that cannot be made. It also
+	// gets one line a minute for each API key that is used but no longer valid. Default: discards.
 	Logger *slog.Logger
 	// Now returns the time. Default time.Now.
 	Now func() time.Time

@@ -36,7 +36,7 @@ type issuer struct {
 	fetched  time.Time     // when set was fetched
 	tried    time.Time     // when the last fetch began
 	fetching chan struct{} // closed when the fetch in progress ends; nil if there is none
-	failed   bool          // the last fetch failed
+	failed   bool          // the last fetch failed, at least in part
 	found    *discovery    // nil until it was read; always nil if it is not needed
 }
 
@@ -91,19 +91,28 @@ func (i *issuer) renew(ctx context.Context) {
 	if found != nil {
 		i.found = found
 	}
+	if set != nil {
+		i.fetched = now
+		if i.set == nil || i.set.text != set.text { // an unchanged set stays, with its cached callers
+			i.set = set
+		}
+	}
 	if err != nil {
-		i.logger.LogAttrs(ctx, slog.LevelWarn, "the keys of an issuer cannot be fetched; known keys are still accepted",
-			slog.String("error", moorage.OneLine(err.Error())), slog.Bool("known", i.set != nil))
+		fault := []slog.Attr{slog.String("error", moorage.OneLine(err.Error())), slog.Bool("known", i.set != nil)}
+		if set == nil {
+			i.logger.LogAttrs(ctx, slog.LevelWarn,
+				"the keys of an issuer cannot be fetched; known keys are still accepted", fault...)
+		} else {
+			i.logger.LogAttrs(ctx, slog.LevelWarn,
+				"the discovery document of an issuer cannot be fetched; its keys can", fault[:1]...)
+		}
 		i.failed = true
 		return
 	}
 	if i.failed {
 		i.logger.LogAttrs(ctx, slog.LevelInfo, "the keys of an issuer can be fetched again")
 	}
-	i.failed, i.fetched = false, now
-	if i.set == nil || i.set.text != set.text { // an unchanged set stays, with its cached callers
-		i.set = set
-	}
+	i.failed = false
 }
 
 // isStale reports whether the keys are so old that the background worker must renew them.

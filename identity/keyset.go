@@ -164,25 +164,32 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 }
 
 // fetch returns the issuer's keys. It also returns the issuer's discovery document, if that names
-// the keys, or if people can sign in at the issuer. If only the document is missing, fetch logs
-// nothing and returns the keys: requests need them.
-func (f *fetcher) fetch(ctx context.Context) (*keySet, *discovery, error) {
+// the keys, or if people can sign in at the issuer. Keys that the document does not name come
+// first, because requests need them: fetch returns them also with the error of the document.
+func (f *fetcher) fetch(ctx context.Context) (set *keySet, found *discovery, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	source := f.config.KeySet
-	var found *discovery
-	if source == "" || f.config.SignIn.ID != "" {
-		var err error
-		if found, err = f.discover(ctx); err != nil && source == "" {
+	if f.config.KeySet == "" {
+		if found, err = f.discover(ctx); err != nil {
 			return nil, nil, err
 		}
-	}
-	if source == "" {
-		source = found.Keys
-		if err := checkURL(source); err != nil {
+		if err := checkURL(found.Keys); err != nil {
 			return nil, nil, fmt.Errorf("jwks_uri: %w", err)
 		}
+		set, err = f.keys(ctx, found.Keys)
+		return set, found, err
 	}
+	set, err = f.keys(ctx, f.config.KeySet)
+	if f.config.SignIn.ID != "" {
+		var failed error
+		found, failed = f.discover(ctx)
+		err = errors.Join(err, failed)
+	}
+	return set, found, err
+}
+
+// keys returns the keys at source, a URL or a file.
+func (f *fetcher) keys(ctx context.Context, source string) (*keySet, error) {
 	var text []byte
 	var err error
 	if isURL(source) {
@@ -191,10 +198,9 @@ func (f *fetcher) fetch(ctx context.Context) (*keySet, *discovery, error) {
 		text, err = readBounded(source)
 	}
 	if err != nil {
-		return nil, found, err
+		return nil, err
 	}
-	set, err := parseKeySet(text, f.config.algorithms())
-	return set, found, err
+	return parseKeySet(text, f.config.algorithms())
 }
 
 // discovery has the members of an issuer's discovery document that are used here. Source: OpenID

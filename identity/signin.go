@@ -140,12 +140,12 @@ func (i *issuer) signInClient(ctx context.Context, redirect string) (*oauth2.Con
 	if found == nil {
 		i.renew(ctx)
 		if found = i.discovered(); found == nil {
-			return nil, nil, unavailable("issuer "+i.config.Alias, errors.New("its discovery document is not known"))
+			return nil, nil, i.noSignIn(ctx, errors.New("its discovery document is not known"))
 		}
 	}
 	for _, address := range []string{found.Authorize, found.Token} {
 		if err := checkURL(address); err != nil {
-			return nil, nil, unavailable("issuer "+i.config.Alias, err)
+			return nil, nil, i.noSignIn(ctx, err)
 		}
 	}
 	scopes := i.config.SignIn.Scopes
@@ -159,8 +159,7 @@ func (i *issuer) signInClient(ctx context.Context, redirect string) (*oauth2.Con
 	if file := i.config.SignIn.SecretFile; file != "" {
 		secret, err := readBounded(file)
 		if err != nil {
-			return nil, nil, unavailable("issuer "+i.config.Alias,
-				fmt.Errorf("read console-client-secret-file: %w", err))
+			return nil, nil, i.noSignIn(ctx, fmt.Errorf("read console-client-secret-file: %w", err))
 		}
 		client.ClientSecret = strings.TrimSpace(string(secret))
 		// Without a list of methods an issuer takes the header. Source: OpenID Connect Discovery.
@@ -177,12 +176,23 @@ func (i *issuer) discovered() *discovery {
 	return i.found
 }
 
+// noSignIn returns the error of a sign-in that cannot be made now. The person cannot mend the
+// cause, so the cause goes to the log.
+func (i *issuer) noSignIn(ctx context.Context, cause error) error {
+	i.logger.LogAttrs(ctx, slog.LevelWarn, "people cannot sign in at an issuer",
+		slog.String("error", moorage.OneLine(cause.Error())))
+	return unavailable("sign in at issuer "+i.config.Alias, cause)
+}
+
 // exchangeError returns the error of a code that the issuer did not exchange. The issuer's own
 // words go to the log.
 func (i *issuer) exchangeError(ctx context.Context, err error) error {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
-	if !ok || refused.ErrorCode == "" {
-		return unavailable("sign in at issuer "+i.config.Alias, err)
+	switch {
+	case !ok:
+		return i.noSignIn(ctx, err)
+	case refused.ErrorCode == "": // its text has the whole answer, which may repeat the request
+		return i.noSignIn(ctx, fmt.Errorf("the token endpoint answers %s", refused.Response.Status))
 	}
 	i.logger.LogAttrs(ctx, slog.LevelWarn, "an issuer refused the code of a sign-in",
 		slog.String("error", moorage.OneLine(refused.ErrorCode+" "+refused.ErrorDescription)))

@@ -2,9 +2,12 @@ package identity
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -231,6 +234,55 @@ func TestSignInIssuerIsAway(t *testing.T) {
 	}
 	if aliases := f.SignInIssuers(); len(aliases) != 1 || aliases[0] != "corp" {
 		t.Errorf("people can sign in at %v", aliases)
+	}
+}
+
+// TestSignInDocumentHangs: the keys of an issuer do not wait for a document that only sign-ins
+// need.
+func TestSignInDocumentHangs(t *testing.T) {
+	t.Parallel()
+	p := openid.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer hanging.Close()
+	f, err := newFetcher(IssuerConfig{URL: hanging.URL, KeySet: p.URL + "/keys", SignIn: SignInClient{ID: openid.ClientID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set, found, err := f.fetch(ctx); set == nil || found != nil || err == nil {
+		t.Errorf("got %v, %v, %v, want the keys and the error of the document", set, found, err)
+	}
+}
+
+// TestSignInFaultsAreLogged: a person learns only that the sign-in cannot be made, and the log has
+// why. Tokens are accepted meanwhile.
+func TestSignInFaultsAreLogged(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(p *openid.Provider, c *IssuerConfig){
+		"the discovery document of an issuer cannot be fetched": func(p *openid.Provider, c *IssuerConfig) {
+			c.KeySet, p.Discovery = p.URL+"/keys", map[string]any{"issuer": "https://other.example"}
+		},
+		"read console-client-secret-file": func(_ *openid.Provider, c *IssuerConfig) { c.SignIn.SecretFile = "/none" },
+		"must begin with https://": func(p *openid.Provider, _ *IssuerConfig) {
+			p.Discovery = map[string]any{"token_endpoint": "http://idp.example/x"}
+		},
+	} {
+		f, _ := newSignIns(t, change)
+		log := new(strings.Builder)
+		at, err := f.signInIssuer("corp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.logger = slog.New(slog.NewTextHandler(log, nil))
+		if _, _, err := f.BeginSignIn(t.Context(), "corp", redirect); moorage.KindOf(err) != moorage.KindUnavailable {
+			t.Errorf("%s: %v", want, err)
+		}
+		if !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "people cannot sign in") || at.keys() == nil {
+			t.Errorf("the log lacks %q: %s", want, log)
+		}
 	}
 }
 
