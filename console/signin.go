@@ -107,6 +107,7 @@ func showProvider(ctx context.Context, v *visit) (*page, error) {
 // changes something: it begins a session. The state in the cookie shows that this browser has
 // asked for it.
 func (c *console) finishSignIn(w http.ResponseWriter, r *http.Request, v *visit, provider string) error {
+	v.here = "" // the address has the code of the provider, which no page must repeat
 	next, err := v.signIn(r, provider)
 	if err != nil {
 		return c.finish(w, r, v, nil, err)

@@ -145,6 +145,11 @@ func TestSignInAttacks(t *testing.T) {
 			if set := setBy(w)["moorage"]; w.Code != http.StatusUnauthorized || set != nil || strings.Contains(w.Body.String(), "<script>") {
 				t.Errorf("%d %v\n%s", w.Code, w.Header(), w.Body)
 			}
+			for _, each := range []string{"code=", "state="} {
+				if strings.Contains(w.Body.String(), each) {
+					t.Errorf("the page repeats the address:\n%s", w.Body)
+				}
+			}
 			if !strings.Contains(w.Body.String(), `role="alert"`) || !strings.Contains(w.Body.String(), `type="password"`) {
 				t.Errorf("it does not say why:\n%s", w.Body)
 			}
