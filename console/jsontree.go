@@ -20,7 +20,7 @@ type jsonNode struct {
 	children []jsonNode
 }
 
-// Bounds of a tree.
+// Bounds of a tree. A document of more than documentBytesShown is not shown as a tree either.
 const (
 	// jsonNodesMax bounds the values of a document that is shown as a tree.
 	jsonNodesMax = 20_000
@@ -35,6 +35,9 @@ var errNoTree = errors.New("no tree")
 
 // jsonTreeOf returns a JSON document as a tree.
 func jsonTreeOf(raw []byte) (jsonNode, error) {
+	if len(raw) > documentBytesShown { // a few long texts can be more than a page should have
+		return jsonNode{}, errNoTree
+	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	left := jsonNodesMax
@@ -128,7 +131,10 @@ func jsonShown(raw json.RawMessage, words string) g.Node {
 	tree, err := jsonTreeOf(raw)
 	if err != nil {
 		shown, isCut := pretty(raw)
-		return g.Group{listingOf(shown),
+		return g.Group{
+			g.If(words != "", h.P(h.Class("faint"),
+				g.Text("The file is too large or too deep for a tree. It cannot be searched here: download it."))),
+			listingOf(shown),
 			g.If(isCut, h.P(h.Class("faint"), g.Text("The rest of the file is left out here: download it.")))}
 	}
 	matches := 0

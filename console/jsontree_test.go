@@ -51,10 +51,14 @@ func TestJSONTreeIsBounded(t *testing.T) {
 	for name, raw := range map[string]string{
 		"large":   "[" + strings.Repeat("1,", jsonNodesMax) + "1]",
 		"deep":    strings.Repeat("[", jsonDepthMax+2) + strings.Repeat("]", jsonDepthMax+2),
+		"long":    `["` + strings.Repeat("a", 2*documentBytesShown) + `"]`,
 		"no JSON": `{"a":`,
 	} {
 		if got := rendered(t, raw, ""); strings.Contains(got, "<details") || len(got) > documentBytesShown+1000 {
 			t.Errorf("%s: %d bytes: %.100s", name, len(got), got)
+		}
+		if got := rendered(t, raw, "a"); !strings.Contains(got, "cannot be searched here") {
+			t.Errorf("%s does not say that the words are ignored: %.100s", name, got)
 		}
 	}
 }
