@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 
 	g "maragu.dev/gomponents"
@@ -141,13 +142,7 @@ func loadForward(ctx context.Context, v *visit, head tableHead, refName string, 
 		return nil, err
 	}
 	is := d.snapshot(id)
-	isBehind := false
-	if is != nil {
-		for _, each := range d.behind(is) {
-			isBehind = isBehind || each == refName
-		}
-	}
-	if !isBehind {
+	if is == nil || !slices.Contains(d.behind(is), refName) {
 		return nil, &client.Error{
 			Code: http.StatusConflict, Message: "The branch cannot be moved forward to this snapshot.",
 			Help: "Its head is no ancestor of the snapshot. Roll the branch back, or make another one.",
