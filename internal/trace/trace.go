@@ -16,6 +16,7 @@ package trace
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -42,11 +43,19 @@ const (
 	keyNames = "moorage.trace-names"
 )
 
+// The headers of the W3C.
+const traceParent, traceState = "traceparent", "tracestate"
+
 // scope is the name of the spans' instrumentation.
 const scope = "moorage"
 
-// objectsMax bounds the names in one span.
-const objectsMax = 16
+const (
+	// objectsMax bounds the names in one span.
+	objectsMax = 16
+	// traceStateMax bounds the sender's trace state, which waits in the memory with each span.
+	// Source: W3C Trace Context, limits of tracestate.
+	traceStateMax = 512
+)
 
 // Config configures a Tracer.
 type Config struct {
@@ -95,12 +104,17 @@ type Span struct{ span otel.Span }
 func isTraced(ctx context.Context) bool { return otel.SpanContextFromContext(ctx).IsValid() }
 
 // Request starts the span of a request. If header has a context of the W3C, the span belongs to the
-// trace of the sender. The context that it returns also has the trace's id; see moorage.TraceID.
+// trace of the sender. A long state of that trace is left out. The context that it returns also has
+// the trace's id; see moorage.TraceID.
 func (t *Tracer) Request(ctx context.Context, header http.Header) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
 	}
-	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header))
+	sent := propagation.MapCarrier{traceParent: header.Get(traceParent)}
+	if state := header.Get(traceState); len(state) <= traceStateMax {
+		sent[traceState] = state
+	}
+	ctx = propagation.TraceContext{}.Extract(ctx, sent)
 	ctx, span := t.provider.Tracer(scope).Start(ctx, "HTTP", otel.WithSpanKind(otel.SpanKindServer))
 	return moorage.WithTraceID(ctx, span.SpanContext().TraceID().String()), &Span{span}
 }
@@ -182,10 +196,23 @@ func (s *Span) EndRequest(operation, method string, status int, bytes int64) {
 		return
 	}
 	s.span.SetName("HTTP " + operation)
-	s.span.SetAttributes(attribute.String(keyOperation, operation), attribute.String(keyMethod, method),
+	s.span.SetAttributes(attribute.String(keyOperation, operation), attribute.String(keyMethod, knownMethod(method)),
 		attribute.Int(keyStatus, status), attribute.Int64(keyBytes, bytes))
 	if status >= http.StatusInternalServerError {
 		s.span.SetStatus(codes.Error, "")
 	}
 	s.span.End()
+}
+
+// knownMethod returns a constant for the method of a request. The method itself can be long, and
+// keeps the whole first line of the request in memory. Source: OpenTelemetry, HTTP spans.
+func knownMethod(method string) string {
+	known := []string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace,
+	}
+	if at := slices.Index(known, method); at >= 0 {
+		return known[at]
+	}
+	return "_OTHER"
 }

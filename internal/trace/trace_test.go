@@ -3,9 +3,11 @@ package trace_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -108,5 +110,28 @@ func TestNotSampled(t *testing.T) {
 	request.EndRequest("loadTable", "GET", 200, 1)
 	if spans := memory.GetSpans(); len(spans) != 0 {
 		t.Errorf("the spans are %v", spans)
+	}
+}
+
+// What a client sends keeps little memory while spans wait for the collector.
+func TestLongRequest(t *testing.T) {
+	t.Parallel()
+	tracer, memory := recorded(false)
+	for _, tt := range []struct{ method, state, wantMethod, wantState string }{
+		{"GET", "a=b", "GET", "a=b"},
+		{strings.Repeat("X", 1<<20), "a=b," + strings.Repeat(" ", 1<<20) + "c=d", "_OTHER", ""},
+	} {
+		memory.Reset()
+		_, request := tracer.Request(t.Context(), http.Header{
+			"Traceparent": {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}, "Tracestate": {tt.state},
+		})
+		request.EndRequest("unknown", tt.method, 404, 0)
+		span := memory.GetSpans()[0]
+		if state := span.SpanContext.TraceState().String(); !span.Parent.IsRemote() || state != tt.wantState {
+			t.Errorf("the trace state is %q, want %q", state, tt.wantState)
+		}
+		if !slices.Contains(span.Attributes, attribute.String("http.request.method", tt.wantMethod)) {
+			t.Errorf("the attributes are %v", span.Attributes)
+		}
 	}
 }
