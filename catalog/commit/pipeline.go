@@ -152,7 +152,7 @@ func (p *Pipeline) Waiting(pointer registry.ID) bool { return p.queue.waiting(po
 // KindCommitUnknown: the intent may have been applied. KindUnprocessable if the key was used for
 // another request.
 func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, err error) {
-	ctx, span := trace.Start(ctx, "catalog."+string(intent.Verb))
+	ctx, span := trace.Start(ctx, "catalog.", string(intent.Verb))
 	span.On(intent.On...)
 	defer func() { span.End(err) }()
 	w := &work{Intent: intent}

@@ -17,6 +17,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -119,12 +120,13 @@ func (t *Tracer) Request(ctx context.Context, header http.Header) (context.Conte
 	return moorage.WithTraceID(ctx, span.SpanContext().TraceID().String()), &Span{span}
 }
 
-// Start starts a span below the span of ctx. It returns ctx and nil if ctx has none.
-func Start(ctx context.Context, name string) (context.Context, *Span) {
+// Start starts a span below the span of ctx. It returns ctx and nil if ctx has none. The name of
+// the span is in parts, so that no name is made without a trace.
+func Start(ctx context.Context, name ...string) (context.Context, *Span) {
 	if !isTraced(ctx) {
 		return ctx, nil
 	}
-	ctx, span := otel.SpanFromContext(ctx).TracerProvider().Tracer(scope).Start(ctx, name)
+	ctx, span := otel.SpanFromContext(ctx).TracerProvider().Tracer(scope).Start(ctx, strings.Join(name, ""))
 	return ctx, &Span{span}
 }
 

@@ -27,10 +27,10 @@ func recorded(names bool) (*trace.Tracer, *tracetest.InMemoryExporter) {
 // parallel.
 func TestOff(t *testing.T) {
 	var off *trace.Tracer
-	ctx, header := t.Context(), http.Header{}
+	ctx, header, verb := t.Context(), http.Header{}, t.Name()
 	allocations := testing.AllocsPerRun(100, func() {
 		requested, span := off.Request(ctx, header)
-		below, step := trace.Start(requested, "resolve")
+		below, step := trace.Start(requested, "catalog.", verb)
 		off.Call(below, "store.get", "done", time.Millisecond)
 		trace.Inject(below, header)
 		step.On()
