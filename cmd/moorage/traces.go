@@ -51,7 +51,7 @@ func openTracer(c cli.Config, logger *slog.Logger) (*trace.Tracer, error) {
 	}
 	logger.Info("traces are sent", "to", to.Redacted())
 	return trace.New(trace.Config{
-		Processor: sdk.NewBatchSpanProcessor(trace.NewExporter(address, header, logger)),
+		Processor: sdk.NewBatchSpanProcessor(trace.NewExporter(to, header, logger)),
 		Version:   release, Now: time.Now, Names: c.TraceNames,
 	}), nil
 }

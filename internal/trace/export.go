@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ const (
 // Spans that the collector does not take are lost. The log has a line when that begins and when it
 // ends. It is safe for concurrent use.
 type Exporter struct {
-	url    string
+	url    *url.URL
 	header http.Header
 	client *http.Client
 	logger *slog.Logger
@@ -38,9 +39,13 @@ type Exporter struct {
 }
 
 // NewExporter returns an exporter to url, which is the address for traces. header is added to each
-// request.
-func NewExporter(url string, header http.Header, logger *slog.Logger) *Exporter {
-	return &Exporter{url: url, header: header, client: &http.Client{Timeout: exportWait}, logger: logger}
+// request, and can have secrets, as can url. So neither is in the log, and no redirect is followed.
+func NewExporter(url *url.URL, header http.Header, logger *slog.Logger) *Exporter {
+	client := &http.Client{
+		Timeout:       exportWait,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &Exporter{url: url, header: header, client: client, logger: logger}
 }
 
 // ExportSpans implements sdk.SpanExporter.
@@ -49,9 +54,9 @@ func (e *Exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	switch failed := err != nil; {
 	case failed && !e.fails.Swap(true):
 		e.logger.Warn("traces cannot be sent, and are lost: look at the collector of OTEL_EXPORTER_OTLP_ENDPOINT",
-			"url", e.url, "error", err)
+			"url", e.url.Redacted(), "error", err)
 	case !failed && e.fails.Swap(false):
-		e.logger.Info("traces can be sent again", "url", e.url)
+		e.logger.Info("traces can be sent again", "url", e.url.Redacted())
 	}
 	return nil // the SDK would write it to stderr, past the log
 }
@@ -67,7 +72,7 @@ func (e *Exporter) send(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -142,10 +147,9 @@ const statusError = 2
 // requestOf returns the request with spans, which all have the resource of one tracer.
 func requestOf(spans []sdk.ReadOnlySpan) exportRequest {
 	var scope scopeSpans
-	var of attributed
+	of := attributed{keyValues(spans[0].Resource().Attributes())} // the SDK exports no empty batch
 	for _, span := range spans {
 		scope.Scope.Name = span.InstrumentationScope().Name
-		of.Attributes = keyValues(span.Resource().Attributes())
 		scope.Spans = append(scope.Spans, wireSpanOf(span))
 	}
 	return exportRequest{[]resourceSpans{{Resource: of, ScopeSpans: []scopeSpans{scope}}}}
@@ -184,6 +188,8 @@ func keyValues(attributes []attribute.KeyValue) []keyValue {
 		switch each.Value.Type() {
 		case attribute.INT64:
 			value = map[string]any{"intValue": strconv.FormatInt(each.Value.AsInt64(), 10)}
+		case attribute.BOOL:
+			value = map[string]any{"boolValue": each.Value.AsBool()}
 		case attribute.STRINGSLICE:
 			texts := []map[string]any{}
 			for _, text := range each.Value.AsStringSlice() {

@@ -1,7 +1,11 @@
 package trace_test
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -133,5 +137,30 @@ func TestLongRequest(t *testing.T) {
 		if !slices.Contains(span.Attributes, attribute.String("http.request.method", tt.wantMethod)) {
 			t.Errorf("the attributes are %v", span.Attributes)
 		}
+	}
+}
+
+// The headers for the collector, and the password in its address, are secrets: no other server gets
+// them, and they are not in the log.
+func TestSecretsOfTheCollector(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another server gets %v", r.Header)
+	}))
+	defer other.Close()
+	collector := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer collector.Close()
+	to, err := url.Parse(collector.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to.User = url.UserPassword("moorage", "password")
+	var log bytes.Buffer
+	exporter := trace.NewExporter(to, http.Header{"Api-Key": {"secret"}}, slog.New(slog.NewTextHandler(&log, nil)))
+	tracer := trace.New(trace.Config{Processor: sdk.NewSimpleSpanProcessor(exporter), Version: "1", Now: time.Now})
+	_, request := tracer.Request(t.Context(), http.Header{})
+	request.EndRequest("loadTable", "GET", 200, 10)
+	if text := log.String(); !strings.Contains(text, "307") || strings.Contains(text, "password") || strings.Contains(text, "secret") {
+		t.Errorf("the log is %s", text)
 	}
 }
