@@ -136,6 +136,12 @@ type manifest struct {
 				AutomountServiceAccountToken  bool        `yaml:"automountServiceAccountToken"`
 				InitContainers                []container `yaml:"initContainers"`
 				Containers                    []container
+				Volumes                       []struct {
+					Name   string
+					Secret *struct {
+						DefaultMode int `yaml:"defaultMode"`
+					}
+				}
 			}
 		}
 	}
@@ -226,6 +232,12 @@ func TestChart(t *testing.T) {
 			}
 			if !server.SecurityContext.ReadOnlyRootFilesystem || pod.AutomountServiceAccountToken {
 				t.Errorf("the container may do more than it needs")
+			}
+			for _, volume := range pod.Volumes {
+				// The server refuses a key that all users can read. Its group can read these files.
+				if secret := volume.Secret; secret != nil && secret.DefaultMode != 0o440 {
+					t.Errorf("files of %s have the mode %o", volume.Name, secret.DefaultMode)
+				}
 			}
 			if !strings.HasSuffix(server.Image, "moorage:"+release) {
 				t.Errorf("the image is %s, and this is %s", server.Image, release)

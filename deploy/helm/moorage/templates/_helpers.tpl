@@ -127,11 +127,12 @@ spec:
     {{- end }}
     {{- with .Values.tls.existingSecret }}
     - name: tls
-      secret: {secretName: {{ . }}}
+      secret: {secretName: {{ . }}, defaultMode: 0440}
     {{- end }}
     {{- with .Values.secretsKey.existingSecret }}
+    # The server refuses a key that every user can read.
     - name: secrets-key
-      secret: {secretName: {{ . }}}
+      secret: {secretName: {{ . }}, defaultMode: 0440}
     {{- end }}
   {{- with .Values.nodeSelector }}
   nodeSelector: {{ toYaml . | nindent 4 }}
