@@ -118,7 +118,8 @@ func (p *parts) viewFileOf(ctx context.Context, loaded *commit.Version, name Ver
 	return file, err
 }
 
-// RolledBackView is the result of RollbackView. Its fields are as those of RolledBack.
+// RolledBackView is the result of RollbackView. Was and View are the versions before and after,
+// with the exceptions that RolledBack names.
 type RolledBackView struct {
 	metadata.Rollback
 	Was, View ViewVersion

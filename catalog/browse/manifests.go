@@ -39,7 +39,8 @@ type ManifestList struct {
 	Snapshot  int64 // 0 if the table has none
 	Manifests []Manifest
 	More      bool // there are more than these
-	// Files are those of the manifest in the request. FilesMore means that it has more than these.
+	// Files are the first files of the manifest in the request, if it has one. FilesMore means that
+	// the manifest has further files.
 	Files     []ManifestFile
 	FilesMore bool
 }
@@ -128,16 +129,17 @@ func (b *Browse) manifestsOf(ctx context.Context, ident moorage.Identifier, aske
 func (l *ManifestList) read(ctx context.Context, found *directory.Found, of *metadata.Snapshot, number *int) (
 	at *manifests.Listed, err error) {
 	add := func(listed manifests.Listed) {
-		if number != nil && len(l.Manifests) == *number && !l.More {
+		if l.More = len(l.Manifests) == manifestsShown; l.More {
+			return
+		}
+		if number != nil && len(l.Manifests) == *number {
 			at = &listed
 		}
-		if l.More = len(l.Manifests) == manifestsShown; !l.More {
-			l.Manifests = append(l.Manifests, Manifest{
-				Path: listed.Path(), Deletes: listed.Deletes(), Bytes: listed.Bytes,
-				Added: knownCount(listed.Added), Existing: knownCount(listed.Existing),
-				Removed: knownCount(listed.Deleted),
-			})
-		}
+		l.Manifests = append(l.Manifests, Manifest{
+			Path: listed.Path(), Deletes: listed.Deletes(), Bytes: listed.Bytes,
+			Added: knownCount(listed.Added), Existing: knownCount(listed.Existing),
+			Removed: knownCount(listed.Deleted),
+		})
 	}
 	switch {
 	case of.Encrypted:

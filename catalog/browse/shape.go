@@ -84,7 +84,8 @@ type PartitionShape struct {
 // classBounds are the bounds of the classes of sizes.
 var classBounds = [...]int64{1_000_000, 8_000_000, smallFileBytes, 128_000_000, 512_000_000, 0}
 
-// rowBounds are the bounds of files by rows, and fileBounds those of partitions by files.
+// rowBounds are the bounds of the classes of files by their rows, and fileBounds the bounds of the
+// classes of partitions by how many files they have.
 var (
 	rowBounds  = [...]int64{1_000, 10_000, 100_000, 1_000_000, 10_000_000, 0}
 	fileBounds = [...]int64{2, 6, 21, 101, 501, 0}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"moorage"
-
 	"moorage/internal/cli"
 	"moorage/internal/term"
 	"moorage/management/client"
