@@ -296,7 +296,9 @@ func (p *parts) readFormer(ctx context.Context, of *commit.Version, name Version
 // RollbackRequest is a request to take a table or view back to an earlier state.
 type RollbackRequest struct {
 	To VersionName
-	// From is the metadata file that the rollback must begin with. Empty: the present one.
+	// From is the metadata file that must be the present one when the rollback is planned. Empty:
+	// any. A later commit to a table conflicts only if it changes what the rollback replaces.
+	// Every later commit to a view conflicts.
 	From string
 	// Ref is the branch that is moved. Empty: main. A view has none.
 	Ref string

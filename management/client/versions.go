@@ -104,8 +104,8 @@ type RollbackRequest struct {
 	Any    bool     `json:"any,omitempty"` // of a table
 	Parts  []string `json:"parts,omitempty"`
 	DryRun bool     `json:"dry-run,omitempty"`
-	// PreviousMetadataLocation is the metadata file that the rollback must begin with. Empty: the
-	// present one.
+	// PreviousMetadataLocation is the metadata file that must be the present one when the rollback
+	// begins. Empty: any.
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
 }
 
