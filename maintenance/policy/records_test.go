@@ -3,7 +3,9 @@ package policy_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -141,5 +143,51 @@ func TestReloadFor(t *testing.T) {
 	store, _ := newStore(t)
 	if _, unchanged, err := policy.New(registrytest.Ledger(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
 		t.Errorf("of no warehouse: %v, %v", unchanged, err)
+	}
+}
+
+// TestList: the scopes with own policies come in pages, in the order of their names, and records
+// without a policy are left out.
+func TestList(t *testing.T) {
+	t.Parallel()
+	store, served := newStore(t)
+	_, err := served.Warehouses().Create(t.Context(), warehouses.Spec{Name: "v", Location: "file:///other"})
+	must(t, err)
+	kept := policy.New(registrytest.Ledger(store), nil)
+	want := make(map[string]bool) // the names of the scopes
+	for _, ident := range []moorage.Identifier{{Warehouse: "w"}, {}, {Warehouse: "v"}} {
+		must(t, kept.Put(t.Context(), served.Scopes(), ident, enabled))
+		scope, err := served.Scopes().Find(t.Context(), gate.LoadMaintenancePolicy, ident)
+		must(t, err)
+		want[scope.Name] = true
+	}
+	list := func(limit int) (names []string) {
+		for page := (moorage.Page{Limit: limit}); ; {
+			scopes, next, err := kept.List(t.Context(), page)
+			must(t, err)
+			if limit > 0 && len(scopes) > limit {
+				t.Errorf("a page of %d scopes has %d", limit, len(scopes))
+			}
+			for _, each := range scopes {
+				said := each.Said[policy.Compaction]
+				if len(each.Said) != 1 || said.Status != policy.Enabled || said.By != "ann" {
+					t.Errorf("%s has %+v", each.Scope, each.Said)
+				}
+				names = append(names, each.Scope)
+			}
+			if page.After = next; next == "" {
+				return names
+			}
+		}
+	}
+	for limit := range 5 {
+		if got := list(limit); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+			t.Errorf("in pages of %d: %q, want %v in order", limit, got, want)
+		}
+	}
+	must(t, kept.Delete(t.Context(), served.Scopes(), moorage.Identifier{}, policy.Compaction))
+	delete(want, registry.ScopeServer)
+	if got := list(1); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+		t.Errorf("without that of the server: %q, want %v", got, want)
 	}
 }
