@@ -75,9 +75,12 @@ func (p Plan) IsEmpty() bool { return len(p.Steps)+len(p.Waiting) == 0 }
 
 // Caller is the caller that asks for a plan.
 type Caller struct {
-	// Grantees are the names for which a grant counts for the caller: its own, those of its token
-	// roles, and that of everyone. Roles of the store that have one of them as a member count too.
+	// Grantees are the names for which a grant counts: the caller, the roles in its token, and
+	// everyone. Roles of the store that have one of them as a member count too.
 	Grantees []string
+	// Only are the roles that the caller's credential is limited to. Of the roles that the caller
+	// has, only these count, and everyone. Nil if there is no limit.
+	Only []string
 	// IsFixed means that no change of grants or roles takes the caller's rights.
 	IsFixed bool
 }
@@ -409,7 +412,7 @@ func (m *maker) withoutAccess(o Object) {
 var ErrLockout = errors.New("the plan would take your own right as an administrator of the server: " +
 	"grant admin on the server to you or one of your roles in the files, or add --give-up-admin")
 
-// keepCaller orders the steps so that those that take the caller's right are the last ones.
+// keepCaller moves the steps that take the caller's right to the end.
 func (m *maker) keepCaller() error {
 	world := make(World) // what decides whether the caller is an administrator
 	for o, facts := range m.actual {
@@ -442,11 +445,25 @@ func (m *maker) keepCaller() error {
 
 // administers reports whether the caller has the privilege admin on the server.
 func (c Caller) administers(w World) bool {
-	reached := slices.Clone(c.Grantees)
+	counts := w.withRoles(c.Grantees)
+	if c.Only != nil {
+		counts = w.withRoles(slices.DeleteFunc(counts, func(name string) bool {
+			return name != everyone && !slices.Contains(c.Only, name)
+		}))
+	}
+	return slices.ContainsFunc(counts, func(name string) bool {
+		_, has := w[Object{}][Fact{Grant, name, "admin"}]
+		return has
+	})
+}
+
+// everyone is the grantee that stands for all callers.
+const everyone = "everyone"
+
+// withRoles returns names, and the roles that have one of them as a member, directly or not.
+func (w World) withRoles(names []string) []string {
+	reached := slices.Clone(names)
 	for i := 0; i < len(reached); i++ {
-		if _, has := w[Object{}][Fact{Grant, reached[i], "admin"}]; has {
-			return true
-		}
 		for o, facts := range w {
 			_, isMember := facts[Fact{Attribute: Member, Key: reached[i]}]
 			if o.Kind == RoleKind && isMember && !slices.Contains(reached, o.Name) {
@@ -454,7 +471,7 @@ func (c Caller) administers(w World) bool {
 			}
 		}
 	}
-	return false
+	return reached
 }
 
 // Apply changes w as a server does when step is made.

@@ -264,11 +264,16 @@ func TestEnableTakesAnAdmin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		caller moorage.Caller
 		status int
+		access string // what loadAccess answers
 	}{
-		"the administrator":            {moorage.Caller{Name: "corp:root"}, 200},
-		"another caller":               {moorage.Caller{Name: "corp:eve"}, 403},
-		"an engine in its name":        {moorage.Caller{Name: "corp:root", Via: []string{"key:trino"}}, 403},
-		"a narrowed credential of its": {moorage.Caller{Name: "corp:root", Only: []string{}}, 403},
+		"the administrator": {moorage.Caller{Name: "corp:root"}, 200,
+			`"caller":"corp:root","grantees":["corp:root","everyone"],"always-administrator":true}`},
+		"another caller": {moorage.Caller{Name: "corp:eve", Roles: []string{"corp/ops"}}, 403,
+			`"caller":"corp:eve","grantees":["corp:eve","everyone","corp/ops"]}`},
+		"an engine in its name": {moorage.Caller{Name: "corp:root", Via: []string{"key:trino"}}, 403,
+			`"caller":"corp:root","grantees":["corp:root","everyone"]}`},
+		"a narrowed credential of its": {moorage.Caller{Name: "corp:root", Only: []string{}}, 403,
+			`"caller":"corp:root","grantees":["corp:root","everyone"],"limited-to":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -281,6 +286,9 @@ func TestEnableTakesAnAdmin(t *testing.T) {
 			w := send(handler, "POST", base+"/access/enable", "")
 			if enabled := slices.Contains(f.calls, "corp:root: Enable"); w.Code != tt.status || enabled != (tt.status == 200) {
 				t.Errorf("answered %d %s, after %q", w.Code, w.Body, f.calls)
+			}
+			if shown := send(handler, "GET", base+"/access", "").Body.String(); !strings.Contains(shown, tt.access) {
+				t.Errorf("the caller is shown as %s, not %s", shown, tt.access)
 			}
 		})
 	}

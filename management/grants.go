@@ -134,12 +134,16 @@ func (s *server) loadAccess(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	caller := web.CallerOf(r)
-	answer := client.Access{On: on, Caller: caller.Name, Grantees: caller.Only}
-	if caller.Only == nil {
-		answer.Grantees = append([]string{caller.Name, access.Everyone}, caller.Roles...)
-		answer.AlwaysAdministrator = !caller.IsActing() && slices.Contains(s.config.Admins, caller.Name)
-	}
-	return s.AnswerJSON(w, r, answer)
+	return s.AnswerJSON(w, r, client.Access{
+		On: on, Caller: caller.Name, Grantees: append([]string{caller.Name, access.Everyone}, caller.Roles...),
+		LimitedTo: caller.Only, AlwaysAdministrator: s.isAlwaysAdministrator(caller),
+	})
+}
+
+// isAlwaysAdministrator reports whether the server was started with caller as an administrator, and
+// the request comes from the caller itself, with all its privileges.
+func (s *server) isAlwaysAdministrator(caller moorage.Caller) bool {
+	return !caller.IsActing() && caller.Only == nil && slices.Contains(s.config.Admins, caller.Name)
 }
 
 // enableAccess switches access control on. A server that cannot authenticate callers refuses,
@@ -154,8 +158,7 @@ func (s *server) enableAccess(r *http.Request, _ []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	isWhole := !caller.IsActing() && caller.Only == nil // the caller itself, with all its privileges
-	if !on && !(isWhole && slices.Contains(s.config.Admins, caller.Name)) {
+	if !on && !s.isAlwaysAdministrator(caller) {
 		return nil, moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: only an administrator that the server was started with may switch access on. Start it with "+
 				"--admin %s, or stop it and run: moorage access enable", caller.Name)

@@ -100,7 +100,9 @@ func (r *reader) who(ctx context.Context) error {
 		return err
 	}
 	r.read.IsAccessOn = found.On
-	r.read.Caller = ascode.Caller{Grantees: found.Grantees, IsFixed: !found.On || found.AlwaysAdministrator}
+	r.read.Caller = ascode.Caller{
+		Grantees: found.Grantees, Only: found.LimitedTo, IsFixed: !found.On || found.AlwaysAdministrator,
+	}
 	return nil
 }
 

@@ -212,10 +212,13 @@ type Access struct {
 	On bool `json:"on"`
 	// Caller is the principal that the server takes the sender of the request for.
 	Caller string `json:"caller,omitempty"`
-	// Grantees are the names for which a grant counts: those of the caller, of the roles in its
-	// token, and of everyone; or the roles that its credential is limited to. Roles of the store
-	// that have one of them as a member count too. Nil in the answer to a change.
+	// Grantees are the names for which a grant counts: the caller, the roles in its token, and
+	// everyone. Roles of the store that have one of them as a member count too. Nil in the answer
+	// to a change.
 	Grantees []string `json:"grantees,omitempty"`
+	// LimitedTo are the roles that the credential is limited to. Of the roles that the caller has,
+	// only these count, and everyone. Nil if there is no limit.
+	LimitedTo []string `json:"limited-to,omitzero"`
 	// AlwaysAdministrator means that the server was started with the caller as an administrator.
 	AlwaysAdministrator bool `json:"always-administrator,omitempty"`
 }
