@@ -74,7 +74,13 @@ type decoder struct {
 	file   string
 	places map[string]Fault // where each value was set, by its path
 	faults []error
+
+	open    []*yaml.Node // the nodes with an anchor around the present one, by aliases
+	aliased int          // how many values were decoded by aliases
 }
+
+// aliasedMax bounds the values that aliases repeat, so that a short file cannot fill the memory.
+const aliasedMax = 100_000
 
 func (d *decoder) fault(node *yaml.Node, format string, args ...any) {
 	d.faults = append(d.faults, Fault{d.file, node.Line, fmt.Sprintf(format, args...)})
@@ -99,7 +105,23 @@ func isNull(node *yaml.Node) bool { return node.Kind == 0 || node.Tag == "!!null
 // value decodes node into to. path has the keys from the document to node. only has the words that
 // a text may be, with commas between them; empty for any.
 func (d *decoder) value(node *yaml.Node, to reflect.Value, path, only string) {
-	node = resolved(node)
+	if at, target := node, resolved(node); at != target {
+		if slices.Contains(d.open, target) {
+			d.fault(at, "%s has an alias of what it is in", path)
+			return
+		}
+		d.open = append(d.open, target)
+		defer func() { d.open = d.open[:len(d.open)-1] }()
+		node = target
+	}
+	if len(d.open) > 0 {
+		if d.aliased++; d.aliased == aliasedMax {
+			d.fault(node, "aliases repeat more than %d values: write them out", aliasedMax)
+		}
+		if d.aliased >= aliasedMax {
+			return
+		}
+	}
 	switch to.Kind() {
 	case reflect.Struct:
 		d.object(node, to, path)
@@ -175,8 +197,11 @@ func orFile(path string) string {
 	return path
 }
 
-// joined returns the path of a key.
+// joined returns the path of a key. Different keys have different paths: one with a dot is quoted.
 func joined(path, key string) string {
+	if strings.ContainsAny(key, `."`) {
+		key = strconv.Quote(key)
+	}
 	if path == "" {
 		return key
 	}
@@ -305,7 +330,7 @@ type field struct {
 	kind            reflect.Type
 }
 
-// fieldsOf returns the keys of a type, with those of its embedded types.
+// fieldsOf returns the keys of a type and of the types that it embeds.
 func fieldsOf(t reflect.Type) (fields []field) {
 	for i := range t.NumField() {
 		each := t.Field(i)
