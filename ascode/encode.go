@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// CatalogOf returns the description of w: the inverse of Catalog.World. It names an environment
-// variable for each part of the secret of a warehouse.
+// CatalogOf returns the description of w: the inverse of Catalog.World. For each secret it names an
+// environment variable of its own. It leaves out what is in a namespace or warehouse that w lacks.
 func CatalogOf(w World) Catalog {
 	c := Catalog{Roles: make(map[string]*Role), Warehouses: make(map[string]*Warehouse)}
 	if facts := w[Object{}]; len(facts) > 0 {
@@ -20,6 +20,7 @@ func CatalogOf(w World) Catalog {
 	}
 	containers := make(map[Object]*Container)
 	namespaces := make(map[Object]*Namespace)
+	variables := make(map[string]bool)
 	for _, o := range w.sorted() {
 		facts := w[o]
 		switch o.Kind {
@@ -28,31 +29,33 @@ func CatalogOf(w World) Catalog {
 		case WarehouseKind:
 			made := &Warehouse{
 				Location: facts[Fact{Attribute: Location}], AllowedLocations: facts.keys(AllowedLocation),
-				Storage: facts.values(Storage), Secret: secretOf(o.Warehouse, facts[Fact{Attribute: Secret}]),
-				Container: facts.containerOf(),
+				Storage: facts.values(Storage), Container: facts.containerOf(),
+				Secret: secretOf(o.Warehouse, facts[Fact{Attribute: Secret}], variables),
 			}
 			if offered := facts[Fact{Attribute: Delegation}]; offered != "" {
 				made.Delegation = strings.Split(offered, ",")
 			}
 			c.Warehouses[o.Warehouse], containers[o] = made, &made.Container
 		case NamespaceKind:
-			made := &Namespace{Container: facts.containerOf()}
+			of, isThere := containers[o.Up()]
+			if !isThere {
+				continue
+			}
+			made := &Namespace{
+				Container: facts.containerOf(), Tables: make(map[string]*Table), Views: make(map[string]*View),
+			}
 			levels := o.Levels()
-			containers[o.Up()].Namespaces[levels[len(levels)-1]] = made
+			of.Namespaces[levels[len(levels)-1]] = made
 			containers[o], namespaces[o] = &made.Container, made
 		case TableKind:
-			of := namespaces[o.Up()]
-			if of.Tables == nil {
-				of.Tables = make(map[string]*Table)
+			if of, isThere := namespaces[o.Up()]; isThere {
+				of.Tables[o.Name] = &Table{View: facts.viewOf(), Maintenance: facts.policiesOf()}
 			}
-			of.Tables[o.Name] = &Table{View: facts.viewOf(), Maintenance: facts.policiesOf()}
 		case ViewKind:
-			of := namespaces[o.Up()]
-			if of.Views == nil {
-				of.Views = make(map[string]*View)
+			if of, isThere := namespaces[o.Up()]; isThere {
+				made := facts.viewOf()
+				of.Views[o.Name] = &made
 			}
-			made := facts.viewOf()
-			of.Views[o.Name] = &made
 		}
 	}
 	return c

@@ -1,6 +1,7 @@
 package ascode
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -11,8 +12,9 @@ type SecretRef struct {
 	Env  string `code:"env" help:"Environment variable with the JSON of a --secret-file." needed:"yes"`
 }
 
-// secretOf returns the reference that an export has for a secret of a kind; nil for no secret.
-func secretOf(warehouse, kind string) *SecretRef {
+// secretOf returns the reference that an export has for a secret of a kind; nil for no secret. It
+// adds the environment variable, which is none of taken, to taken.
+func secretOf(warehouse, kind string, taken map[string]bool) *SecretRef {
 	if kind == "" {
 		return nil
 	}
@@ -22,7 +24,20 @@ func secretOf(warehouse, kind string) *SecretRef {
 		}
 		return '_'
 	}, strings.ToUpper(warehouse))
-	return &SecretRef{Kind: kind, Env: "MOORAGE_SECRET_" + name}
+	name = "MOORAGE_SECRET_" + name
+	free := name
+	for i := 2; taken[free]; i++ {
+		free = fmt.Sprintf("%s_%d", name, i)
+	}
+	taken[free] = true
+	return &SecretRef{Kind: kind, Env: free}
+}
+
+// isNameOfSecret reports whether an option seems to be a secret. No option of a storage does: the
+// server refuses all of these, but a plan would print their values before.
+func isNameOfSecret(option string) bool {
+	return slices.ContainsFunc([]string{"secret", "password", "token", "access-key", "account-key", "credential"},
+		func(word string) bool { return strings.Contains(strings.ToLower(option), word) })
 }
 
 // secretsOf returns the environment variables of the secrets that steps set, sorted, each once.
