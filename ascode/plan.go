@@ -212,6 +212,10 @@ func (m *maker) object(o Object) {
 		}
 	}
 	for fact, is := range wanted {
+		if fact.Attribute == Storage && isNameOfSecret(fact.Key) {
+			m.faults = append(m.faults, fmt.Errorf("%s has a secret in the storage option %s: "+
+				"put it into an environment variable, and name that in secret.env", o, fact.Key))
+		}
 		was, had := present[fact]
 		isOff := is == "false" && (fact.Attribute == Protected || fact.Attribute == Managed)
 		if had && was == is || !had && isOff || !isNew && fact.Attribute == Location {

@@ -54,6 +54,9 @@ func (p *person) codeIn() (ascode.Catalog, error) {
 
 // secretIn returns the secret in an environment variable. Its errors have no part of the secret.
 func (p *person) secretIn(name string) (secret map[string]string, err error) {
+	if strings.ContainsAny(name, "{}\"=: \t\n") { // perhaps the secret itself
+		return nil, errors.New("the key env of a secret takes the name of an environment variable, and no secret")
+	}
 	text, isSet := p.variable(name)
 	if !isSet {
 		return nil, fmt.Errorf("the environment variable %s is not set", name)
