@@ -8,7 +8,8 @@
 //
 //   - Before each step Make reads what the step changes. If that is no longer what the plan was
 //     made for, it makes nothing, and returns a Conflict. What is already as wanted is left alone,
-//     so a step can be repeated.
+//     so a step can be repeated. A step that removes an object removes it as it is then: the server
+//     refuses if the object is protected or has something in it.
 //   - A secret comes from Server.Secret, and goes into the body of one request. No error has it.
 //
 // cmd/moorage tests it against real servers: TestAsCode and TestAsCodeOfALargeCatalog.

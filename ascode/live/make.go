@@ -30,10 +30,10 @@ func (c *Conflict) Error() string {
 	return fmt.Sprintf("%s: %s %s since the plan was made", c.Step, name, now)
 }
 
-// Make makes one step. c is the catalog that the plan was made for. It makes nothing if the step is
-// already done.
+// Make makes one step. c is the catalog that the plan was made for. It makes nothing if the server
+// already has all changes of the step. The server refuses to make an object that exists.
 //
-// Errors: *Conflict; those of the operations of the server.
+// Errors: *Conflict, and the errors of the server.
 func (s *Server) Make(ctx context.Context, c ascode.Catalog, step ascode.Step) error {
 	switch step.Do {
 	case ascode.CreateWarehouse, ascode.CreateNamespace, ascode.DropNamespace, ascode.DropWarehouse, ascode.RemoveRole:
@@ -79,7 +79,7 @@ func remaining(step ascode.Step, present ascode.Facts) (left []ascode.Change, er
 		isDone := has == (change.Is != nil) && (!has || is == *change.Is)
 		isAsPlanned := has == (change.Was != nil) && (!has || is == *change.Was)
 		if change.Fact.Attribute == ascode.Owner && change.Was == nil {
-			isAsPlanned = true // the server shows the creator instead
+			isDone, isAsPlanned = false, true // the server shows the creator of an object without an owner
 		}
 		switch {
 		case isDone:
@@ -277,8 +277,8 @@ func (s *Server) changeGrants(ctx context.Context, step ascode.Step) error {
 	return s.Client.Do(ctx, client.Request{Method: http.MethodPost, Path: client.Path("grants"), Body: body}, nil)
 }
 
-// setProperties changes properties of a namespace, or makes a commit that changes those of a table
-// or view.
+// setProperties changes properties of a namespace, table or view. For a table or view it makes a
+// commit.
 func (s *Server) setProperties(ctx context.Context, step ascode.Step) error {
 	o := step.Object
 	updates, removals := make(map[string]string), []string{}
@@ -385,7 +385,8 @@ func policyOf(of string, rule ascode.Rule) client.MaintenancePolicy {
 	policy := client.MaintenancePolicy{Status: rule.Status, Unsafe: rule.Unsafe}
 	settings := make(client.MaintenanceSettings)
 	for name, value := range rule.Settings {
-		if _, err := strconv.ParseInt(value, 10, 64); err == nil {
+		number, err := strconv.ParseInt(value, 10, 64)
+		if err == nil && strconv.FormatInt(number, 10) == value { // JSON has no 007
 			settings[name] = json.RawMessage(value)
 			continue
 		}

@@ -413,7 +413,7 @@ func addRole(facts ascode.Facts, role client.Role) {
 	}
 }
 
-// access reads roles, grants and owners. Those of objects that were not read are left out.
+// access reads the roles, and the grants and owners of the objects that were read.
 func (r *reader) access(ctx context.Context) error {
 	var all client.Export
 	if err := r.get(ctx, client.Path("access", "export"), nil, &all); err != nil {

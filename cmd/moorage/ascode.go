@@ -202,7 +202,7 @@ func applyCode(ctx context.Context, p *person) error {
 	for i, step := range plan.Steps {
 		err := plan.server.Make(ctx, plan.catalog, step)
 		if conflict, ok := errors.AsType[*live.Conflict](err); ok {
-			err = cli.Conflict("%s. %d of %d steps are made; look at moorage plan, then apply again", conflict, i,
+			return cli.Conflict("%s. %d of %d steps are made; look at moorage plan, then apply again", conflict, i,
 				len(plan.Steps))
 		}
 		if err != nil {

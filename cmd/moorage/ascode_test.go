@@ -231,6 +231,23 @@ func TestAsCode(t *testing.T) {
 	bare := write("bare.yaml", "warehouses: {default: {allowed-locations: ['file://"+folder+"']}}\n")
 	exit(0, "namespace full stays: it has the table full.ships", "plan", "--prune", bare)
 	exit(0, "namespace safe stays: namespace safe is protected", "apply", "--prune", "--yes", bare)
+	// An owner that is the creator already is an owner from then on.
+	owned := write("owned.yaml", "warehouses: {default: {namespaces: {full: {owner: 'key:root', tables: {ships: {owner: 'key:root'}}}}}}\n")
+	exit(0, "2/2 change the owner of table full.ships", "apply", "--yes", owned)
+	exit(0, "Nothing to change.", "plan", owned)
+	// What changes between the plan and the answer stays as it is.
+	changed := write("changed.yaml", "warehouses: {default: {namespaces: {full: {properties: {a: b}}}}}\n")
+	var stdout, stderr lockedBuffer
+	code := run(t.Context(), []string{"apply", changed}, cli.Environment{
+		Environ: []string{"MOORAGE_URI=" + server.uri, "MOORAGE_TOKEN=" + server.key, "HOME=" + t.TempDir(), "NO_COLOR=1"},
+		Stdin:   &answering{do: func() { server.must(t, "set", "full.", "a=c") }}, Stdout: &stdout, Stderr: &stderr,
+		Columns: 80, Now: time.Now,
+	})
+	if want := `moorage: change properties of namespace full: property a is "c" since the plan was made. 0 of 1 steps are made`; code !=
+		cli.ExitConflict || !strings.Contains(stderr.String(), want) {
+		t.Errorf("exit %d\n%s%swant %s", code, stdout.String(), stderr.String(), want)
+	}
+	exit(cli.ExitNo, "~ property a c -> b", "plan", changed)
 	// A secret that is missing stops everything.
 	secret := write("secret.yaml", "warehouses:\n  default: {properties: {a: b}}\n  lake: {location: 's3://lake/x', secret: {kind: access-key, env: LAKE_KEY}}\n")
 	exit(cli.ExitNo, "missing secret: the environment variable LAKE_KEY is not set", "plan", secret)
