@@ -3,6 +3,7 @@ package ascode
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -298,6 +299,37 @@ func TestNoStepLocksOut(t *testing.T) {
 	}
 }
 
+// A credential that is limited to a role counts only while the caller has the role.
+func TestNoStepLocksOutALimitedCredential(t *testing.T) {
+	t.Parallel()
+	const admins = "server: {grants: {admins: [admin]}}\nroles: {admins: {members: ["
+	actual, err := Decode(File{"actual", []byte(admins + "'key:me', 'key:you']}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := func(only ...string) Caller { return Caller{Grantees: []string{"key:me", "everyone"}, Only: only} }
+	for _, row := range []struct {
+		caller  Caller
+		file    string
+		refused bool
+	}{
+		{limited("admins"), admins + "'key:you']}}", true},
+		{limited("admins"), admins + "'key:me']}}", false},
+		{limited("admins"), admins + "everyone]}}", false},
+		{limited("others"), admins + "'key:you']}}", false}, // it is no administrator now
+		{limited(), admins + "'key:you']}}", true},
+	} {
+		c, err := Decode(File{"wanted", []byte(row.file)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Make(c, actual.World(), Options{Prune: true, Caller: row.caller})
+		if errors.Is(err, ErrLockout) != row.refused {
+			t.Errorf("%v, %s: %v", row.caller, row.file, err)
+		}
+	}
+}
+
 // No step creates or drops a table or view, or removes a container that has one.
 func TestTablesStay(t *testing.T) {
 	t.Parallel()
@@ -392,6 +424,25 @@ func TestEncodeDecode(t *testing.T) {
 	})
 }
 
+// The description of a world names a variable for each secret, and has nothing without a container.
+func TestCatalogOf(t *testing.T) {
+	t.Parallel()
+	secret := Facts{{Attribute: Secret}: "access-key"}
+	c := CatalogOf(World{
+		{Kind: WarehouseKind, Warehouse: "a-b"}: secret, {Kind: WarehouseKind, Warehouse: "a.b"}: secret,
+		{Kind: TableKind, Warehouse: "a.b", Path: PathOf([]string{"gone"}), Name: "t"}: {},
+		{Kind: ViewKind, Warehouse: "a.b", Path: PathOf([]string{"gone"}), Name: "v"}:  {},
+		{Kind: NamespaceKind, Warehouse: "gone", Path: PathOf([]string{"n"})}:          {},
+	})
+	first, second := c.Warehouses["a-b"], c.Warehouses["a.b"]
+	if first.Secret.Env != "MOORAGE_SECRET_A_B" || second.Secret.Env != "MOORAGE_SECRET_A_B_2" {
+		t.Errorf("the variables are %s and %s", first.Secret.Env, second.Secret.Env)
+	}
+	if len(c.Warehouses) != 2 || len(second.Namespaces) > 0 {
+		t.Errorf("it describes %+v", c.Warehouses)
+	}
+}
+
 // What is missing on a server is a fault, or waits for an engine.
 func TestFaults(t *testing.T) {
 	t.Parallel()
@@ -399,6 +450,8 @@ func TestFaults(t *testing.T) {
 		{"no location", "warehouses: {lake: {}}", "", "there is no warehouse lake: give its location"},
 		{"another location", "warehouses: {lake: {location: 's3://b'}}", "warehouses: {lake: {location: 's3://a'}}",
 			"the location of warehouse lake is s3://a, and cannot become s3://b"},
+		{"a secret", "warehouses: {lake: {location: 's3://b', storage: {s3.secret-access-key: hidden}}}", "",
+			"warehouse lake has a secret in the storage option s3.secret-access-key: put it"},
 		{"own right", "server: {grants: {'key:you': [admin]}}", "server: {grants: {'key:me': [admin]}}",
 			"would take your own right"},
 		{"role", "server: {grants: {r: [read], 'key:me': [admin]}}", "roles: {r: {}}",
@@ -435,7 +488,8 @@ func TestDecodeFaults(t *testing.T) {
 		"server: {maintenance: {icebergCompaction: {status: on}}}":                 `a.yaml:1: server.maintenance.icebergCompaction.status is "on", and can be enabled or disabled`,
 		"warehouses: {l: {secret: {kind: access-key, secret-access-key: hidden}}}": `a.yaml:1: unknown key "secret-access-key" in warehouses.l.secret; there are: kind, env`,
 		"a: [\n": `a.yaml:1: did not find expected node content`,
-		"- a":    `a.yaml:1: a file takes keys and values, such as name: value`,
+		"warehouses:\n  l: &l\n    namespaces: {n: *l}": `a.yaml:3: warehouses.l.namespaces.n.namespaces.n has an alias of what it is in`,
+		"- a": `a.yaml:1: a file takes keys and values, such as name: value`,
 		"roles: {}\n---\nroles: {a: {description: b}}\n---\nroles: {a: {description: c}}": `a.yaml:5: roles.a.description is set a second time; the first is at a.yaml:3`,
 	} {
 		_, err := Decode(File{"a.yaml", []byte(text)})
@@ -445,6 +499,17 @@ func TestDecodeFaults(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%q: a fault has a value of a secret: %v", text, err)
 		}
+	}
+	bomb := "warehouses:\n  l:\n    namespaces:\n      n0: &n0 {}\n"
+	for i := range 20 {
+		bomb += fmt.Sprintf("      n%d: &n%[1]d {namespaces: {a: *n%d, b: *n%[2]d}}\n", i+1, i)
+	}
+	if _, err := Decode(File{"a.yaml", []byte(bomb)}); err == nil || !strings.Contains(err.Error(), "aliases repeat more than") {
+		t.Errorf("a short file of many values: %.200v", err)
+	}
+	dots := "warehouses: {l: {namespaces: {n: {tables: {t: {columns: {a.b: {c: x}, a: {b.c: y}}}}}}}}"
+	if _, err := Decode(File{"a.yaml", []byte(dots)}); err != nil {
+		t.Errorf("keys with dots: %v", err)
 	}
 	_, err := Decode(File{"a.yaml", []byte("roles: {a: {description: b}}")}, File{"b.yaml", []byte("\nroles: {a: {description: b}}")})
 	if want := "b.yaml:2: roles.a.description is set a second time; the first is at a.yaml:1"; err == nil || err.Error() != want {
