@@ -29,9 +29,9 @@ func (o Object) String() string {
 
 // Line is one line of a plan for people.
 type Line struct {
-	Sign  string // "+", "-" or "~"; empty for an object that exists and stays
-	Inner bool   // the line is about a fact of the object above
-	Text  string
+	Sign  string `json:"sign"`  // "+", "-" or "~"; empty for an object that exists and stays
+	Inner bool   `json:"inner"` // the line is about a fact of the object above
+	Text  string `json:"text"`
 }
 
 // Lines returns what a plan changes: each object, followed by its facts, as was -> is.

@@ -137,10 +137,39 @@ func planCode(ctx context.Context, p *person) error {
 	return cli.No("the server differs from the files: moorage apply changes it")
 }
 
+// shownPlan is a plan as JSON. Its lists are never null.
+type shownPlan struct {
+	MissingSecrets []string      `json:"missing-secrets"`
+	Changes        []ascode.Line `json:"changes"`
+	Waiting        []string      `json:"waiting"` // tables and views that do not exist
+	Stays          []shownStay   `json:"stays"`
+	Kept           int           `json:"kept"`
+}
+
+// shownStay is an object that a prune leaves.
+type shownStay struct {
+	Object string `json:"object"`
+	Why    string `json:"why"`
+}
+
+func shownOf(plan codePlan) shownPlan {
+	shown := shownPlan{
+		MissingSecrets: append([]string{}, plan.missing...), Changes: append([]ascode.Line{}, plan.Lines()...),
+		Waiting: []string{}, Stays: []shownStay{}, Kept: plan.Kept,
+	}
+	for _, each := range plan.Waiting {
+		shown.Waiting = append(shown.Waiting, each.String())
+	}
+	for _, each := range plan.Stays {
+		shown.Stays = append(shown.Stays, shownStay{each.Object.String(), each.Why})
+	}
+	return shown
+}
+
 // printPlan prints a plan: missing secrets first.
 func (p *person) printPlan(plan codePlan) error {
 	if p.Output == cli.OutputJSON {
-		return printJSON(p.out, plan.Lines())
+		return printJSON(p.out, shownOf(plan))
 	}
 	return p.paged(func(out *term.Output) error {
 		for _, each := range plan.missing {

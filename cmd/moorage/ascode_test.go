@@ -253,7 +253,10 @@ func TestAsCode(t *testing.T) {
 	exit(cli.ExitNo, "missing secret: the environment variable LAKE_KEY is not set", "plan", secret)
 	exit(cli.ExitFailed, "nothing is changed", "apply", "--yes", secret)
 	exit(0, "", "plan", bare)
-	if text, err := os.ReadFile(secret); err != nil || bytes.Contains(text, []byte("secret-access-key")) {
-		t.Error("the file has a secret")
+	// A secret in place of its variable is not printed.
+	pasted := write("pasted.yaml", `warehouses: {default: {secret: {kind: access-key, env: '{"secret-access-key": "hidden"}'}}}`)
+	if got := server.run(t, "plan", pasted); got.code != cli.ExitNo || !strings.Contains(got.stdout, "missing secret: the key env") ||
+		strings.Contains(got.stdout+got.stderr, "hidden") {
+		t.Errorf("a secret in place of its variable: %+v", got)
 	}
 }
