@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/catalog/vending"
@@ -300,6 +301,36 @@ func TestWarehouseIsProbed(t *testing.T) {
 			t.Errorf("%s without delegations: %v", tt.name, err)
 		}
 	}
+}
+
+// TestMirrorIsReadOnly: no caller gets write access to the files of a mirror until it has ended.
+func TestMirrorIsReadOnly(t *testing.T) {
+	t.Parallel()
+	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+	mayWrite := func(want bool) {
+		t.Helper()
+		f.Given("a", catalogkit.BothWays...)
+		_, err := f.Catalog.LoadCredentials(f.Ctx, catalogkit.LakeIdent(), "")
+		must(t, err)
+		scopes := askedOf(v)
+		if last := scopes[len(scopes)-1]; last.Write != want {
+			t.Errorf("the storage was asked for %+v", last)
+		}
+		_, err = f.Catalog.Sign(f.Ctx, catalogkit.LakeIdent(), "", vending.SignRequest{Method: "PUT"})
+		must(t, err)
+		if last := v.Signed[len(v.Signed)-1]; last.Write != want {
+			t.Errorf("a request was signed with %+v", last)
+		}
+	}
+	mayWrite(true)
+	left, err := f.UnregisterTable(f.Ctx, catalogkit.LakeIdent())
+	must(t, err)
+	mirrors := f.Mirrors()
+	must(t, mirrors.Put(f.Ctx, access.Table, catalogkit.LakeIdent(), "https://old.example.com", left.MetadataLocation))
+	mayWrite(false)
+	must(t, mirrors.End(f.Ctx, access.Table, catalogkit.LakeIdent(), left.MetadataLocation))
+	f.Clock.Advance(2 * time.Hour) // the credentials to read have ended
+	mayWrite(true)
 }
 
 // TestDelegationsByPrivilege: who may write is given credentials to write, who may read such to

@@ -168,9 +168,10 @@ func (v *Vending) Delegate(ctx context.Context, by directory.Asker, r *Reach, lo
 }
 
 // mayWrite reports whether the caller may write the files of r. A caller that comes through views
-// that count gets no write access.
+// that count gets no write access. No caller gets it to a mirror: only the catalog that it follows
+// commits its files.
 func (v *Vending) mayWrite(ctx context.Context, by directory.Asker, r *Reach) (bool, error) {
-	if by.Through.Counts() {
+	if by.Through.Counts() || r.found != nil && r.found.Pointer.Frozen != "" {
 		return false, nil
 	}
 	return v.may(ctx, by, r, gate.ForWriting)
