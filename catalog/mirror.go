@@ -125,8 +125,9 @@ type Checked struct {
 	Fitness Fitness
 	Why     string // a sentence; empty for FitsNew, FitsSame and FitsMoved
 	// Mirror is the Frozen of the present table or view of the name; empty if there is none.
-	Mirror   string
-	Document document // nil if it cannot be read
+	Mirror string
+	// Document is nil if it cannot be read, and for UUIDTaken and NameTaken.
+	Document document
 }
 
 // CheckRequest is a question what a register of a metadata file would meet.
@@ -207,7 +208,9 @@ func (m Mirrors) check(ctx context.Context, kind access.Kind, ident moorage.Iden
 		return checked, err
 	}
 	checked, err = c.fitnessOf(ctx, by, r)
-	checked.Document = r.document
+	if checked.Fitness != UUIDTaken && checked.Fitness != NameTaken { // the file may be of a hidden table
+		checked.Document = r.document
+	}
 	if err != nil || request.NewNamespace || checked.Why == "" {
 		return checked, err
 	}

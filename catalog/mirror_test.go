@@ -186,3 +186,19 @@ func TestCheckRegister(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckRegisterShowsNoOther: a caller that may register a file of a table elsewhere does not
+// learn what the file contains.
+func TestCheckRegisterShowsNoOther(t *testing.T) {
+	t.Parallel()
+	f := catalogkit.New(t)
+	location := f.Create("hidden").MetadataLocation
+	f.Create("taken")
+	for name, want := range map[string]catalog.Fitness{"free": catalog.UUIDTaken, "taken": catalog.NameTaken, "hidden": catalog.FitsSame} {
+		checked, err := f.Mirrors().Check(f.Ctx, access.Table, ident(name), catalog.CheckRequest{MetadataLocation: location})
+		must(t, err)
+		if isOwn := name == "hidden"; checked.Fitness != want || (checked.Document != nil) != isOwn {
+			t.Errorf("%s: %+v, want %s", name, checked, want)
+		}
+	}
+}

@@ -37,7 +37,8 @@ type RegisterChecked struct {
 	Fitness string `json:"fitness"`
 	Why     string `json:"why,omitempty"`    // a sentence
 	Mirror  string `json:"mirror,omitempty"` // the source of the present table or view of the name
-	Facts   *Facts `json:"facts,omitempty"`  // nil if the file cannot be read
+	// Facts are nil if the file cannot be read, and for uuid-taken and name-taken.
+	Facts *Facts `json:"facts,omitempty"`
 }
 
 // Facts are the members of a metadata file by which two catalogs are compared.
