@@ -63,14 +63,14 @@ type mirrorChange struct {
 	source, location string
 }
 
-func putMirror(ctx context.Context, verbs Mirrors, asked mirrorChange) error {
+func putMirror(ctx context.Context, verbs Mirrors, asked *mirrorChange) error {
 	if asked.source == "" {
 		return moorage.Errorf(moorage.KindBadRequest, "A mirror has a source")
 	}
 	return verbs.Put(ctx, asked.kind, asked.ident, asked.source, asked.location)
 }
 
-func endMirror(ctx context.Context, verbs Mirrors, asked mirrorChange) error {
+func endMirror(ctx context.Context, verbs Mirrors, asked *mirrorChange) error {
 	asked.source = ""
 	return verbs.End(ctx, asked.kind, asked.ident, asked.location)
 }
@@ -79,7 +79,7 @@ func endMirror(ctx context.Context, verbs Mirrors, asked mirrorChange) error {
 const sourceBytesMax = 1024
 
 // changeMirror returns the handler of a change of a mirror. The answer is the mirror.
-func (s *server) changeMirror(change func(context.Context, Mirrors, mirrorChange) error) web.Handler {
+func (s *server) changeMirror(change func(context.Context, Mirrors, *mirrorChange) error) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var asked mirrorChange
 		var err error
@@ -108,7 +108,7 @@ func (s *server) changeMirror(change func(context.Context, Mirrors, mirrorChange
 			return err
 		}
 		verbs := s.config.Mirrors(web.CallerOf(r), key)
-		if err := change(context.WithoutCancel(r.Context()), verbs, asked); err != nil {
+		if err := change(context.WithoutCancel(r.Context()), verbs, &asked); err != nil {
 			return err
 		}
 		return s.AnswerJSON(w, r, client.Mirror{Source: asked.source})

@@ -52,6 +52,7 @@ func TestMirrorOperations(t *testing.T) {
 		"no location":   {"PUT", "/mirror" + table, `{"source":"s"}`, 400, "", `member \"metadata-location\" is missing`},
 		"a namespace":   {"PUT", "/mirror?warehouse=w&namespace=a", `{"source":"s","metadata-location":"l"}`, 400, "", "name one"},
 		"end":           {"POST", "/mirror/end" + table, `{"metadata-location":"l"}`, 200, "End table sales.t l", "{}"},
+		"end, a source": {"POST", "/mirror/end" + table, `{"metadata-location":"l","source":"s"}`, 200, "End table sales.t l", "{}"},
 		"check":         {"POST", "/mirror/check" + table, `{"metadata-location":"l"}`, 200, "Check table sales.t {l false}", `{"fitness":"name-taken","why":"because"}`},
 		"check new":     {"POST", "/mirror/check" + table, `{"metadata-location":"l","new-namespace":true}`, 200, "Check table sales.t {l true}", ""},
 		"files":         {"GET", "/metadata-files?warehouse=w&location=s3://lake/x", "", 200, `Files w s3://lake/x ""`, `"location":"s3://lake/x/v1.metadata.json"`},
