@@ -191,7 +191,7 @@ func (r *Run) planOne(ctx context.Context, o Object) (Planned, error) {
 		loaded.Facts = checked.Facts
 	}
 	planned := Planned{Object: loaded, Status: Status(checked.Fitness), Why: checked.Why, mirror: checked.Mirror}
-	if planned.Status == StatusMoved && (r.Writable || checked.Mirror != r.mirror()) {
+	if checked.Mirror != "" && checked.Mirror != r.mirror() {
 		planned.Status, planned.Why = StatusChanged, "It is a mirror of "+checked.Mirror
 	}
 	return planned, nil
