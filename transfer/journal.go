@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -54,9 +55,16 @@ type past struct {
 	ended    bool
 }
 
+// lineStart is how each line begins.
+const lineStart = `{"step":`
+
+// errNoJournal protects other files that a caller names.
+var errNoJournal = errors.New("the file is no journal of a run: name another one")
+
 // OpenJournal opens the journal at path, or makes it. begin is the first line of the run. If the
-// last run in the file has not ended, the new one goes on with it, and both must be alike. A last
-// line that was written in part is removed.
+// last run in the file has not ended, the new one goes on with it, and both must be alike. Earlier
+// runs are removed, unless an object that left the source is only in the journal. A last line that
+// was written in part is removed, and a file that is no journal is refused.
 func OpenJournal(path string, run Run) (*Journal, error) {
 	begin := run.begin()
 	if path == "" {
@@ -80,6 +88,10 @@ func (j *Journal) read(begin entry) error {
 		return err
 	}
 	whole := bytes.LastIndexByte(text, '\n') + 1
+	partial := string(text[whole:])
+	if !strings.HasPrefix(partial, lineStart) && !strings.HasPrefix(lineStart, partial) {
+		return errNoJournal
+	}
 	var last *entry
 	for number, line := range bytes.Split(text[:max(whole-1, 0)], []byte("\n")) {
 		if len(line) == 0 {
@@ -92,7 +104,6 @@ func (j *Journal) read(begin entry) error {
 		switch e.Step {
 		case stepBegin:
 			last = &e
-			clear(j.past)
 		case stepEnd:
 			last = nil
 			for key, p := range j.past { // what was detached is only here
@@ -101,8 +112,14 @@ func (j *Journal) read(begin entry) error {
 				}
 			}
 		default:
+			if last == nil {
+				return errNoJournal
+			}
 			j.note(e)
 		}
+	}
+	if last == nil && len(j.past) == 0 { // runs that ended would only make the file grow
+		whole = 0
 	}
 	if err := j.file.Truncate(int64(whole)); err != nil {
 		return err

@@ -260,6 +260,83 @@ func TestJournalGoesOn(t *testing.T) {
 	}
 }
 
+// TestJournalStaysSmall: a journal does not keep runs that ended. It keeps an object that left the
+// source until that is cut over.
+func TestJournalStaysSmall(t *testing.T) {
+	t.Parallel()
+	journal := filepath.Join(t.TempDir(), "journal")
+	source, target := lake(3), newFake("new")
+	lines := func() int {
+		t.Helper()
+		text, err := os.ReadFile(journal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), "\n")
+	}
+	mustCarry(t, &Run{Source: source, Target: target}, journal)
+	first := lines()
+	for range 3 {
+		mustCarry(t, &Run{Source: source, Target: target}, journal)
+	}
+	if now := lines(); now != first {
+		t.Errorf("the journal had %d lines, and has %d", first, now)
+	}
+
+	r := &Run{Source: source, Target: target}
+	gone := Object{Namespace: []string{"a"}, Name: "t0", MetadataLocation: "uuid0/v1+"}
+	var err error
+	if r.Journal, err = OpenJournal(journal, *r); err == nil {
+		err = errors.Join(r.Journal.add(entry{Step: stepDetached, Object: &gone}), r.Finish(), r.Journal.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		mustCarry(t, &Run{Source: source, Target: target}, journal)
+	}
+	if r.Journal, err = OpenJournal(journal, *r); err != nil || r.Journal.of(gone).detached == nil {
+		t.Errorf("the journal forgot what left the source: %v", err)
+	}
+	if err := r.Journal.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestJournalLeavesOtherFiles: a file that is no journal is refused, and stays as it is.
+func TestJournalLeavesOtherFiles(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"a note", "a note\n", `{"namespace":["a"],"name":"t"}` + "\n"} {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenJournal(file, Run{Source: lake(1), Target: newFake("new")}); err == nil {
+			t.Errorf("%q was taken for a journal", text)
+		}
+		if now, err := os.ReadFile(file); err != nil || string(now) != text {
+			t.Errorf("%q became %q, %v", text, now, err)
+		}
+	}
+}
+
+// TestImportLeavesOtherMirrors: an import neither moves a mirror of another catalog, nor takes a
+// mirror for an ordinary table.
+func TestImportLeavesOtherMirrors(t *testing.T) {
+	t.Parallel()
+	source, target := lake(1), newFake("new")
+	mustCarry(t, &Run{Source: source, Target: target}, "")
+	source.name = "another name"
+	for name, r := range map[string]*Run{
+		"another source": {Source: source, Target: target}, "writable": {Source: source, Target: target, Writable: true},
+	} {
+		plan, verified := mustCarry(t, r, "")
+		if got := statuses(plan); got != "a.t0 changed-here" || len(verified) != 0 {
+			t.Errorf("%s: planned %s, compared %+v", name, got, verified)
+		}
+	}
+}
+
 // TestCutoverLosesNothing: while a writer goes on at the source, each mirror is cut over. Each
 // commit that the source acknowledged is here. A cut-over that is killed anywhere can be repeated.
 func TestCutoverLosesNothing(t *testing.T) {
