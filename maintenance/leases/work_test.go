@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
 	"moorage/ledger"
@@ -298,7 +299,7 @@ func TestWorkThatFails(t *testing.T) {
 }
 
 // Nobody gets work on a table that he may not write to, nor more than 16 pieces, nor what is not
-// due, paused, leased or held.
+// due, paused, leased or held, nor on a mirror.
 func TestWorkThatIsNotHandedOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 18)
@@ -320,6 +321,16 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 	}
 	w = newWorld(t, 1)
 	w.stale = true
+	w.claim(ann)
+	w = newWorld(t, 1)
+	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t0"}
+	anybody := w.catalog.As(moorage.Anonymous())
+	left, err := anybody.LoadTable(w.ctx, table)
+	must(t, err)
+	must(t, anybody.DropTable(w.ctx, table, catalog.DropOptions{})) // the mirror gets its pointer
+	must(t, anybody.Mirrors().Put(w.ctx, access.Table, table, "https://old.example.com", left.MetadataLocation))
+	w.wantNothing(ann, "it is a mirror")
+	must(t, anybody.Mirrors().End(w.ctx, access.Table, table, left.MetadataLocation))
 	w.claim(ann)
 	w = newWorld(t, 1)
 	w.due(w.tables[0], w.time().Add(time.Hour))
