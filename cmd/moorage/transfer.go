@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,8 +218,9 @@ func (p *person) refuseDeletions(ctx context.Context, plan []transfer.Planned, i
 		}
 		for name, found := range status.Policies {
 			if found.Status == string(policy.Enabled) && name != string(policy.Compaction) {
+				kind := cmp.Or(string(policy.Type(name).Kind()), name)
 				return cli.Conflict("%s of %s may delete files that the source still needs: leave --writable out, or "+
-					"add --source-frozen when nothing reads or writes at the source any more", name, scope)
+					"add --source-frozen when nothing reads or writes at the source any more", kind, scope)
 			}
 		}
 	}

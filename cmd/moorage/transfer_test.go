@@ -116,6 +116,71 @@ func TestTransferGone(t *testing.T) {
 	s.moved(t, 0, "set", "harbour.ships", "a=b")
 }
 
+// TestTransferWritable: an import makes no ordinary tables while a policy would delete files that
+// the source needs, unless the caller confirms that the source is not used any more.
+func TestTransferWritable(t *testing.T) {
+	t.Parallel()
+	demo, folder := startSample(t)
+	file := writeFile(t, "tables.csv", demo.moved(t, 0, "export", "list").stdout)
+	for name, scope := range map[string][]string{
+		"server": {"server"}, "warehouse": {"warehouse", "default"}, "namespace": {"namespace", "default.harbour"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startOver(t, folder)
+			s.created(t, "/v1/default/namespaces", `{"namespace":["harbour"]}`)
+			words := []string{"import", "list", file, "--writable"}
+			s.moved(t, 0, append(append([]string{"maintain", "set"}, scope...), "compaction", "on")...)
+			s.moved(t, 0, append(append([]string{"maintain", "set"}, scope...), "orphans", "on")...)
+			refused := s.moved(t, 4, words...)
+			if !strings.Contains(refused.stderr, "orphans of") || !strings.Contains(refused.stderr, "--source-frozen") {
+				t.Errorf("the refusal is %s", refused.stderr)
+			}
+			if names := s.moved(t, 0, "ls", "harbour", "-o", "name").stdout; names != "" {
+				t.Errorf("a refused import made %s", names)
+			}
+			s.moved(t, 0, append(words, "--source-frozen")...)
+			s.moved(t, 0, "set", "harbour.ships", "a=b")
+		})
+	}
+}
+
+// TestTransferWatch: the mirrors follow the source until the command is stopped.
+func TestTransferWatch(t *testing.T) {
+	t.Parallel()
+	demo, folder := startSample(t)
+	s := startOver(t, folder)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	out, faults := newLockedBuffer(), new(lockedBuffer)
+	ended := make(chan int)
+	go func() {
+		args := []string{"import", "rest", demo.uri, "--watch", "1ms", "--state", filepath.Join(t.TempDir(), "journal"), "--uri", s.uri}
+		ended <- run(ctx, args, cli.Environment{Stdout: out, Stderr: faults})
+	}()
+	awaitRuns := func(more int) {
+		t.Helper()
+		const said = "the next one begins in"
+		for all := strings.Count(out.String(), said) + more; strings.Count(out.String(), said) < all; {
+			select {
+			case <-out.written:
+			case <-ctx.Done():
+				t.Fatalf("it printed %s%s", out, faults)
+			}
+		}
+	}
+	awaitRuns(1)
+	demo.moved(t, 0, "set", "harbour.ships", "a=b")
+	awaitRuns(2) // the first one may have begun before
+	if now := s.moved(t, 0, "export", "list").stdout; now != demo.moved(t, 0, "export", "list").stdout {
+		t.Errorf("the mirrors are\n%s", now)
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("it ended with %d: %s", code, faults)
+	}
+}
+
 // TestTransferFiles brings the tables of a folder that no catalog has.
 func TestTransferFiles(t *testing.T) {
 	t.Parallel()
