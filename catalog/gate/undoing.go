@@ -20,7 +20,7 @@ const (
 	Protect        Verb = "protect"
 )
 
-// The verbs on mirrors: tables and views that follow those of another catalog.
+// The verbs on mirrors. A mirror is a table or view that follows one of another catalog.
 const (
 	LoadMirror    Verb = "load-mirror"
 	PutMirror     Verb = "put-mirror"
