@@ -17,7 +17,8 @@
 // A decision has one of three outcomes. Allow means that the request is allowed. Forbid means that
 // the caller sees the object but lacks the privileges in Decision.Missing. Hidden means that the
 // caller must get the same answer as if the object did not exist. The answer must name the object
-// at Decision.HiddenAt. It is the outermost object that the caller does not see.
+// at Decision.HiddenAt. It is the outermost object that the caller does not see. For lists,
+// seen.go decides which children of a container the caller sees.
 //
 // # Rules
 //

@@ -41,7 +41,8 @@
 // # The order, and why there is no deadlock
 //
 // One Acquire takes every lock that an operation needs. It takes the locks in the byte order of
-// their paths, in which an ancestor comes before its descendants. It waits for one lock at a time.
+// their paths, in which an ancestor comes before its descendants (plan.go). It waits for one lock
+// at a time.
 //
 // Consider the waiting operation whose path is the greatest of all. The holder of that path does
 // not wait, because it could only wait for a greater path. So some operation can always go on. The

@@ -22,8 +22,9 @@
 //
 // A worker goes through the log in rounds (round.go). In a round, each warehouse has a turn in a
 // goroutine of its own, so that a storage that hangs delays only its own warehouse. The steps for
-// one transaction are in recovery.go. A commit that needs the tables of a dead transaction may
-// fence its coordinator earlier (package catalog/commit, transaction.go).
+// one transaction are in recovery.go. Package txlog decides when a transaction may be ended
+// (record.go there). A commit that needs the tables of a dead transaction may fence its coordinator
+// earlier (package catalog/commit, transaction.go).
 //
 // # What it must not know
 //

@@ -35,9 +35,10 @@
 //     also carries out compatible edits that wait behind it: one file and one Apply commit all of
 //     them (group.go). The file metadata/chain.go decides whether the contents of two edits are
 //     compatible.
-//   - Edits of several tables take the locks of their pointers at once or not at all. A transaction
-//     that finds a lock held retries for a short time, and then gives way (409). Before the files
-//     are written, a record in the transaction log names them (transaction.go).
+//   - Edits of several tables take the locks of their pointers at once or not at all. Package locks
+//     has the order of the locks. transaction.go decides what a transaction does if a lock is held:
+//     it ends a dead transaction that holds it, retries for a short time, and then gives way (409).
+//     Before the files are written, a record in the transaction log names them.
 //   - The drop of a container marks it first, so that no new child can be created in it (drain.go).
 //
 // # What it must not know

@@ -4,7 +4,8 @@
 // It never returns a wrong row. What it does not apply or does not know is KindNotShown, with the
 // reason. Examples are equality deletes, encrypted files, files that are not Parquet, and types
 // that it does not know. Others are columns without ids, and columns with values in the partition
-// only.
+// only. plan.go decides which files are read, and refuses deletes that it cannot apply. bind.go
+// refuses columns, and values.go refuses types.
 //
 // All files are the input of a stranger. Whatever they contain, one call reads at most BytesMax
 // in RequestsMax requests, takes at most TimeMax, answers at most AnswerBytesMax, and holds about

@@ -1,8 +1,9 @@
 // Package vending gives engines access to the files of tables, so that engines need no storage keys
 // of their own. An engine gets credentials that reach the files of one table for a while, or
-// signatures for its requests to the storage (vending.go). These two kinds of access are called
-// delegations. Each warehouse has a list of the delegations that it offers (delegation.go). Each
-// storage decides how long its credentials last, in its vend.go.
+// signatures for its requests to the storage. These two kinds of access are called delegations.
+// vending.go decides whether a caller gets one, for which locations, and whether the caller may
+// write. Each warehouse has a list of the delegations that it offers (delegation.go). Each storage
+// decides how long its credentials last, in its vend.go.
 //
 // Credentials are cached, and the rate at which a warehouse requests credentials from its storage
 // is bounded (credentials.go). The client of a staged table gets access to the location that the

@@ -24,8 +24,6 @@ const (
 	// snapshot's timestamp does not count, because it comes from a client's clock. If the rule's
 	// maximum age is shorter than seenMin, that age applies.
 	seenMin = time.Hour
-	// fewPause is how long a few old snapshots wait for others, to expire with them.
-	fewPause = 24 * time.Hour
 	// formerPause is the time between two searches for metadata files that have left the log. A
 	// search covers the versions that are younger than the retention of change records. It reads
 	// one metadata file for each hundred of these versions.
@@ -437,7 +435,7 @@ func (l *check) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) 
 	}
 	next := time.UnixMilli(first).Add(l.rule.Duration(policy.MaxSnapshotAgeHours))
 	if int64(len(young)) < l.rule.Count(policy.MinSnapshotsToExpire) {
-		next = next.Add(fewPause)
+		next = next.Add(policy.FewPause)
 	}
 	if soonest := l.now.Add(max(l.knownFor(), jobs.LaterPause)); next.Before(soonest) {
 		next = soonest

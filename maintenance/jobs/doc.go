@@ -7,7 +7,7 @@
 //
 // Jobs of snapshots begin in expire.go, jobs of orphans in orphans.go. A job gets a time before
 // which it deletes nothing. step.go carries jobs on, and begins to delete at that time. delete.go
-// deletes a batch.
+// deletes a batch. Right before that, check.go decides which files of the batch may go.
 //
 // # What it promises
 //

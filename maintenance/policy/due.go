@@ -28,12 +28,13 @@ type Base struct {
 // while a table has one that is further ahead.
 const AheadMax = time.Hour
 
+// FewPause is how long a few old snapshots wait for others, to expire with them.
+const FewPause = 24 * time.Hour
+
 const (
 	// lookDelay is the time from a change of a table's rules to the check of the table. It exists
 	// because several changes mostly come together.
 	lookDelay = time.Minute
-	// overdueMax is how long expired snapshots wait for others, to be removed together.
-	overdueMax = 24 * time.Hour
 	// firstPass is the time until a table's first pass for orphans.
 	firstPass = time.Hour
 )
@@ -81,7 +82,7 @@ func snapshotsDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	}
 	due := first.Add(rule.Duration(MaxSnapshotAgeHours))
 	if surplus < rule.Count(MinSnapshotsToExpire) {
-		due = due.Add(overdueMax)
+		due = due.Add(FewPause)
 	}
 	return due
 }
