@@ -150,13 +150,16 @@ type description struct {
 	file map[string]any
 }
 
+// judge returns the Judge of openapi.yaml, which all tests share.
+var judge = sync.OnceValues(func() (*answers.Judge, error) { return answers.Management(openAPI) })
+
 func readDescription(t *testing.T) description {
 	t.Helper()
-	judge, err := answers.Management(openAPI)
+	j, err := judge()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return description{judge, judge.File()}
+	return description{j, j.File()}
 }
 
 var parameter = regexp.MustCompile(`\{(\w+)\}`)
