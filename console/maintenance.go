@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,20 +42,11 @@ func loadMaintenance(ctx context.Context, v *visit) (*page, error) {
 	return head.page(placeMaintain, model.node()), nil
 }
 
-// loadLeases loads the leases on the table, among the first of its warehouse; none if the visitor
-// may not see them.
-func loadLeases(ctx context.Context, v *visit, head tableHead) (held []client.Lease, err error) {
-	var page client.LeasesPage
-	query := url.Values{"warehouse": {head.object.Warehouse}, "pageSize": {strconv.Itoa(client.PageMax)}}
-	if err := v.get(ctx, "/leases", query, &page); err != nil {
-		return nil, optional(err)
-	}
-	for _, each := range page.Leases {
-		if id, _, _ := strings.Cut(each.Lease, "-"); id == head.details.ID {
-			held = append(held, each)
-		}
-	}
-	return held, nil
+// loadLeases loads the leases on the table; none if the visitor may not see them.
+func loadLeases(ctx context.Context, v *visit, head tableHead) ([]client.Lease, error) {
+	var held client.LeasesPage
+	err := v.get(ctx, "/leases", url.Values{"table-id": {head.details.ID}}, &held)
+	return held.Leases, optional(err)
 }
 
 // node returns the page.

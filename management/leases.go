@@ -156,11 +156,16 @@ func (s *server) releaseLeases(r *http.Request, _ []byte) (any, error) {
 	return client.Released{Released: released}, err
 }
 
-// listLeases answers with a page of the leases, filtered by warehouse and holder if the request
-// names them.
+// listLeases answers with a page of the leases, filtered by warehouse, holder and table if the
+// request names them.
 func (s *server) listLeases(w http.ResponseWriter, r *http.Request) error {
 	asked := r.URL.Query()
 	filter := leases.Filter{Warehouse: asked.Get("warehouse"), Holder: asked.Get("holder")}
+	if id := asked.Get("table-id"); id != "" {
+		if err := filter.Table.UnmarshalText([]byte(id)); err != nil {
+			return moorage.Errorf(moorage.KindBadRequest, "Invalid table-id: %w", err)
+		}
+	}
 	find := func(ctx context.Context, page moorage.Page) ([]client.Lease, string, error) {
 		held, next, err := s.config.Leases.List(ctx, filter, page.After, page.Limit)
 		return leasesOf(held), next, err

@@ -133,7 +133,7 @@ func TestLeasesRefuse(t *testing.T) {
 		{"POST", "", strings.Replace(askedLease, `"t"`, `"u"`, 1), 404},
 		{"POST", "", strings.Replace(askedLease, `["a"]`, `[]`, 1), 400},
 		{"PUT", "", `{}`, 400}, {"PUT", "", `{"leases":["41"]}`, 400}, {"PUT", "", `{"leases":[41]}`, 400},
-		{"DELETE", "", ``, 400}, {"DELETE", "/41", ``, 400},
+		{"DELETE", "", ``, 400}, {"DELETE", "/41", ``, 400}, {"GET", "?table-id=41", ``, 400},
 	} {
 		if w := send(h, tt.method, leasePath+tt.path, tt.body); w.Code != tt.status {
 			t.Errorf("%s %s %s: %d %s, want %d", tt.method, tt.path, tt.body, w.Code, w.Body, tt.status)
@@ -183,6 +183,7 @@ func TestOperatorsReleaseLeases(t *testing.T) {
 	}
 	for query, want := range map[string][]int{
 		"": {0, 1, 2}, "?warehouse=main": {0, 1}, "?holder=spark": {0, 2}, "?warehouse=main&holder=spark": {0}, "?warehouse=none": {},
+		"?table-id=" + registry.ID{3}.String() + "&pageSize=1": {2}, "?table-id=" + registry.ID{3}.String() + "&warehouse=main": {}, "?table-id=" + registry.ID{9}.String(): {},
 	} {
 		w := send(as("op"), "GET", leasePath+query, "")
 		var page client.LeasesPage

@@ -282,6 +282,8 @@ func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holde
 type Filter struct {
 	Warehouse string // of the table
 	Holder    string // the name that the holder gives itself
+	// Table selects the leases on one table. They are one page, whatever its limit.
+	Table Table
 }
 
 // List returns the leases that match filter. It covers at most limit tables that have or had
@@ -295,11 +297,20 @@ func (s *Leases) List(ctx context.Context, filter Filter, after string, limit in
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
 	}
-	records, err := s.ledger.List(ctx, registry.TableLease, "", after, limit)
+	var records []registry.Record
+	if filter.Table.IsZero() {
+		records, err = s.ledger.List(ctx, registry.TableLease, "", after, limit)
+	} else {
+		records, err = s.ledger.Get(ctx, registry.LeaseKey(filter.Table))
+		limit = len(records) + 1
+	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
 	}
 	for _, record := range records {
+		if !record.Exists() {
+			continue // the one table had no lease yet
+		}
 		var id registry.LeaseID
 		lease, err := ledger.Decode[registry.Lease](record)
 		if err == nil {
