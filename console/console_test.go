@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -231,6 +233,71 @@ func TestConfirmationNamesItsObject(t *testing.T) {
 		w := send(server, http.MethodGet, asked.href(), "")
 		if w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), `action="/console/do"`) {
 			t.Errorf("%s: %d\n%s", asked.href(), w.Code, w.Body)
+		}
+	}
+}
+
+// TestLeasesOfTable asks for the leases on one table, whatever other tables of the warehouse have.
+func TestLeasesOfTable(t *testing.T) {
+	t.Parallel()
+	details := *head(ships).details
+	details.ID = "0123456789abcdef0123456789abcdef"
+	server, api := newServer(map[string]any{"/management/v1/object": details, "/management/v1/maintenance/status": client.MaintenanceStatus{}})
+	api.admit = func(r *http.Request, _ string) any {
+		if r.URL.Path != "/management/v1/leases" {
+			return nil
+		}
+		held := client.LeasesPage{NextPage: client.NextPage{NextPageToken: point("next")}}
+		if r.URL.Query().Get("table-id") == details.ID {
+			held = client.LeasesPage{Leases: []client.Lease{{Lease: details.ID + "-7", Holder: "spark 17"}}}
+		}
+		return held
+	}
+	if w := send(server, http.MethodGet, to(placeMaintain, ships).href(), ""); !strings.Contains(w.Body.String(), "spark 17") {
+		t.Errorf("the lease is missing: %d\n%s", w.Code, w.Body)
+	}
+}
+
+// TestLongViews shows views whose texts, versions and dialects are many and long: the page stays
+// small, and has what is left out.
+func TestLongViews(t *testing.T) {
+	t.Parallel()
+	o := client.Object{Warehouse: "default", Namespace: []string{"harbour"}, View: "busiest"}
+	details := client.ObjectDetails{Row: client.Row{Kind: client.KindView}}
+	for what, test := range map[string]struct {
+		versions, dialects int
+		line, word         string
+		lines              int
+		wants              []string
+	}{
+		"texts":    {2, 1, "SELECT '%d' -- ", "x", 200_000, []string{"MB more are left out", "the texts are too long"}},
+		"lines":    {2, 1, "%d", "", 501, []string{"over 500 lines"}},
+		"compared": {3, 1, "%d", "", 400, []string{"What it changed</summary>"}},
+		"versions": {1000, 30, "SELECT %d -- ", strings.Repeat("x", 60), 400, []string{
+			"the last 20 of 1000 versions", "moorage show harbour.busiest --at ", "22 more dialects are left out", "more are left out", "the texts are too long",
+		}},
+	} {
+		document := viewDocument{Current: test.versions - 1}
+		for id := range test.versions {
+			text := strings.Repeat(fmt.Sprintf(test.line, id)+test.word+"\n", test.lines)
+			made := viewVersion{ID: id}
+			for d := range test.dialects {
+				made.Representations = append(made.Representations, representation{SQL: text, Dialect: "d" + strconv.Itoa(d)})
+			}
+			document.Versions = append(document.Versions, made)
+		}
+		page := viewPage{now: now, object: o, details: &details, document: document}.node()
+		var made strings.Builder
+		if err := page.Render(&made); err != nil {
+			t.Fatal(err)
+		}
+		if made.Len() > 2<<20 {
+			t.Errorf("%s: the page has %d bytes", what, made.Len())
+		}
+		for _, want := range test.wants {
+			if !strings.Contains(made.String(), want) {
+				t.Errorf("%s: the page lacks %q:\n%.3000s", what, want, made.String())
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"moorage"
@@ -99,16 +100,17 @@ func (m viewPage) node() g.Node {
 		about = append(about, fact{"Definer", name(m.details.Owner)})
 	}
 	about = append(about, fact{"UUID", copied(m.details.UUID)})
+	room := newTextRoom()
 	return g.Group{
 		h.Div(h.Class("title"), icon("view"), h.H1(name(m.object.View)), badge("", "view"),
 			labelBadges(m.details.Labels)),
 		g.If(m.details.Properties["comment"] != "", h.P(h.Class("lead"), text(m.details.Properties["comment"]))),
 		h.Div(h.Class("split"),
 			h.Div(
-				g.Map(now.Representations, func(r representation) g.Node {
-					return panel("SQL for "+r.Dialect, h.Div(h.Class("sql"), listingOf(r.SQL)))
+				g.Map(firstDialects(now), func(r representation) g.Node {
+					return panel("SQL for "+r.Dialect, room.show(r.SQL))
 				}),
-				m.columns(), m.versions(),
+				dialectsLeftOut(now), m.columns(), m.versions(room),
 				g.Iff(len(m.events) > 0, func() g.Node { return panel("Last changes", eventGrid(m.now, m.events)) }),
 			),
 			h.Div(h.Class("beside"), panel("About", facts(about...)),
@@ -131,15 +133,36 @@ func (m viewPage) columns() g.Node {
 	return panel(countedWord(len(m.details.Columns), "column"), list.node())
 }
 
-// versions returns the versions of the view, the newest first, with the SQL of each, and what it
-// changed.
-func (m viewPage) versions() g.Node {
+// Bounds of the versions of a view on its page.
+const (
+	viewVersionsShown = 20
+	dialectsShown     = 8 // of a version
+)
+
+// firstDialects returns the first representations of a version.
+func firstDialects(v viewVersion) []representation {
+	return v.Representations[:min(len(v.Representations), dialectsShown)]
+}
+
+// dialectsLeftOut returns how many representations of a version the page does not show; nil for
+// none.
+func dialectsLeftOut(v viewVersion) g.Node {
+	left := len(v.Representations) - dialectsShown
+	if left <= 0 {
+		return nil
+	}
+	return h.P(h.Class("faint"), g.Text(countedWord(left, "more dialect")+" are left out."))
+}
+
+// versions returns the last versions of the view, the newest first, with the SQL of each, and what
+// it changed.
+func (m viewPage) versions(room *textRoom) g.Node {
 	all := m.document.Versions
 	if len(all) < 2 {
 		return nil
 	}
 	var items g.Group
-	for i := len(all) - 1; i >= 0 && len(items) < versionsShown; i-- {
+	for i := len(all) - 1; i >= 0 && len(items) < viewVersionsShown; i-- {
 		each := all[i]
 		at := time.UnixMilli(each.MS)
 		items = append(items, h.Details(
@@ -147,15 +170,22 @@ func (m viewPage) versions() g.Node {
 				g.If(each.ID == m.document.Current, g.Group{g.Text(" "), badge("good", "current")}),
 				g.If(each.Summary["engine-name"] != "",
 					h.Span(h.Class("faint"), text(" "+each.Summary["engine-name"])))),
-			g.Map(each.Representations, func(r representation) g.Node {
+			g.Map(firstDialects(each), func(r representation) g.Node {
 				changed := g.Node(nil)
 				if i > 0 {
-					changed = diffList(textDiff(all[i-1].sql(r.Dialect), r.SQL))
+					changed = room.change(all[i-1].sql(r.Dialect), r.SQL)
 				}
-				return g.Group{h.P(h.Class("faint"), text(r.Dialect)), h.Div(h.Class("sql"), listingOf(r.SQL)), changed}
-			})))
+				return g.Group{h.P(h.Class("faint"), text(r.Dialect)), room.show(r.SQL), changed}
+			}),
+			dialectsLeftOut(each)))
 	}
-	return panel("Versions", h.Div(h.Class("recipes"), items))
+	return panel("Versions", h.Div(h.Class("recipes"), items),
+		g.Iff(len(all) > len(items), func() g.Node {
+			return g.Group{
+				h.P(h.Class("faint"), g.Textf("These are the last %d of %d versions. To see an earlier one:", len(items), len(all))),
+				command("moorage", "show", nameOf(m.object), "--at", "now~"+strconv.Itoa(len(items))).node(),
+			}
+		}))
 }
 
 // sql returns the SQL of a version in a dialect; empty if it has none.
