@@ -67,6 +67,7 @@ type console struct {
 	server  *web.Server // answers, and has the API
 	origins *http.CrossOriginProtection
 	files   map[string]file
+	secrets *secretsShown
 }
 
 // Names of the console's operations in logs and metrics.
@@ -92,7 +93,10 @@ func Mount(on *web.Server, config Config) {
 	if config.IsFromProxy == nil {
 		config.IsFromProxy = func(*http.Request) bool { return false }
 	}
-	c := &console{config: config, server: on, origins: http.NewCrossOriginProtection(), files: staticFiles()}
+	c := &console{
+		config: config, server: on, origins: http.NewCrossOriginProtection(), files: staticFiles(),
+		secrets: &secretsShown{ends: make(map[string]time.Time)},
+	}
 	for _, path := range []string{Root, Root + "/*"} {
 		on.HandleOpen(operationPage, http.MethodGet, path, c.get)
 		on.HandleOpen(operationPage, http.MethodHead, path, c.get)

@@ -299,6 +299,7 @@ func goldenPages() map[string]*page {
 		"principal-hostile":   {title: hostile, body: principalPage{now: now, principal: client.Principal{Name: keyAlias + hostile, Disabled: true, Description: hostile, Keys: []client.Key{{ID: hostile, Description: hostile, Roles: []string{hostile}, By: hostile}}}}.node()},
 		"principal-no-rights": {title: "key:etl", body: principalPage{now: now, needs: "admin on server", principal: client.Principal{Name: "key:etl", Keys: []client.Key{{ID: "PCqYhZBNT5Ww", Ends: now.Add(time.Hour)}}}}.node()},
 		"secret":              {title: "A key", body: secretNode(now, client.MadeKey{Principal: "key:etl", Secret: "mrg_abc_def", Key: client.Key{ID: "abc", Ends: now.Add(time.Hour), Description: hostile}})},
+		"secret-again":        shownBefore(to(placePrincipal, client.Object{}, "principal", "key:etl")),
 		"principals": {title: "Access", body: principalsPage{
 			now: now, principals: client.PrincipalsPage{
 				Principals: []client.Principal{{Name: hostile, Disabled: true, Description: hostile, Created: now, Keys: []client.Key{{Ends: now.Add(time.Hour)}}}},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -246,20 +247,80 @@ const rotateGrace = 24 * time.Hour
 var secretPaths = regexp.MustCompile(`^/management/v1/principals/[^/?]+/keys(/[^/?]+/rotate)?$`)
 
 // showKey makes a key, or another secret of a key, and returns the page with it. The secret is only
-// in this answer: in no address, in no cookie, and in nothing that a browser keeps.
+// in this answer: in no address, in no cookie, and in nothing that a browser keeps. The same form
+// does not get it again.
 func showKey(ctx context.Context, v *visit) (*page, error) {
 	body := json.RawMessage(v.form.Get(fieldBody))
 	if !json.Valid(body) || !secretPaths.MatchString(v.form.Get(fieldPath)) {
 		return nil, errIncomplete()
 	}
 	v.setKey(v.form.Get(fieldKey))
+	if v.key == "" {
+		return nil, errIncomplete()
+	}
+	form := v.name + "\x00" + v.key
+	if v.secrets.wasShown(form, v.now) {
+		return shownBefore(back(v.form.Get(fieldBack))), nil
+	}
 	var made client.MadeKey
 	asked := client.Request{Method: http.MethodPost, Whole: v.form.Get(fieldPath), Body: body}
 	if err := v.api.Do(ctx, asked, &made); err != nil {
 		return nil, err
 	}
+	v.secrets.show(form, v.now)
 	return &page{title: "A key of " + made.Principal, section: placePrincipals, crumbs: accessCrumbs(),
 		body: secretNode(v.now, made)}, nil
+}
+
+// shownBefore returns the page for a form that was answered with a secret. next is the page to go
+// on with.
+func shownBefore(next target) *page {
+	return &page{
+		title: "This secret was shown once", status: http.StatusGone, section: placePrincipals, crumbs: accessCrumbs(),
+		body: h.Div(h.Class("problem"),
+			h.H1(g.Text("This secret was shown once")),
+			h.P(g.Text("The form was sent before, and its answer had the secret. No page shows a secret again.")),
+			h.P(h.Class("faint"), g.Text("If you did not copy it, make another key, and withdraw this one.")),
+			h.P(link(next, h.Class("button"), g.Text("To the keys"))),
+		),
+	}
+}
+
+// secretsShown remembers which forms were answered with a secret. A browser sends a form again when
+// its page is reloaded, and the API would answer with the same secret. It is safe for concurrent
+// use.
+type secretsShown struct {
+	mu sync.Mutex // guards the field below; leaf
+	// ends has when to forget each form. A form is named by the visitor and its Idempotency-Key.
+	ends map[string]time.Time
+}
+
+// secretsShownMax bounds the forms that are remembered. The API remembers fewer.
+const secretsShownMax = 10_000
+
+// wasShown reports whether a form was answered with a secret.
+func (s *secretsShown) wasShown(form string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Before(s.ends[form])
+}
+
+// show remembers a form for as long as the session can last from which it was sent.
+func (s *secretsShown) show(form string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	oldest := form
+	for each, end := range s.ends {
+		if !now.Before(end) {
+			delete(s.ends, each)
+		} else if oldest == form || end.Before(s.ends[oldest]) {
+			oldest = each
+		}
+	}
+	if len(s.ends) >= secretsShownMax {
+		delete(s.ends, oldest)
+	}
+	s.ends[form] = now.Add(sessionLife)
 }
 
 // withdrawPaths matches the operation that ends a key.
@@ -286,10 +347,10 @@ func secretNode(now time.Time, made client.MadeKey) g.Node {
 		h.Div(h.Class("title"), h.H1(g.Text("A key of "), name(made.Principal))),
 		h.P(h.Class("warning"),
 			g.Text("Copy the key now. The server keeps only its hash, and no page shows it again.")),
-		listing([]string{made.Secret}),
+		h.Div(h.Data("once", ""), listing([]string{made.Secret})),
 		facts(fact{"Id", mono(made.ID)}, fact{"Ends", ago(now, made.Ends)}, fact{"Purpose", orDash(made.Description)}),
 		h.P(g.Text("Clients send it as a bearer token, or as a credential. To use it on a command line:")),
-		listing([]string{"export MOORAGE_TOKEN=" + made.Secret}),
+		h.Div(h.Data("once", ""), listing([]string{"export MOORAGE_TOKEN=" + made.Secret})),
 		h.P(link(to(placePrincipal, client.Object{}, "principal", made.Principal), h.Class("button"), g.Text("Done"))),
 	}
 }

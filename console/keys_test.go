@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,58 @@ func TestKeyIsShownOnce(t *testing.T) {
 			last.header.Get("Idempotency-Key") != form.Get(fieldKey) {
 			t.Errorf("%s sends %s %s %s %v, want %v", change, last.method, last.path, last.body, last.header, want)
 		}
+	}
+}
+
+// TestKeyIsNotShownAgain sends the form of a key again, as a reload does. The page says that the
+// secret was shown, the API is not asked, and a new form gets another secret. A form whose key could
+// not be made can be sent again.
+func TestKeyIsNotShownAgain(t *testing.T) {
+	t.Parallel()
+	server, api := newKeys()
+	asked := to(placeKey, client.Object{}, "change", keyCreate, "principal", "etl")
+	action, form := formIn(send(server, http.MethodGet, asked.href(), "").Body.String())
+	made := api.answers["/management/v1/principals/key:etl/keys"]
+	api.answers["/management/v1/principals/key:etl/keys"] = &client.Error{Code: http.StatusServiceUnavailable}
+	if w := send(server, http.MethodPost, action, form.Encode()); w.Code != http.StatusServiceUnavailable {
+		t.Fatalf("%d\n%s", w.Code, w.Body)
+	}
+	api.answers["/management/v1/principals/key:etl/keys"] = made
+	if w := send(server, http.MethodPost, action, form.Encode()); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), madeSecret) {
+		t.Fatalf("%d\n%s", w.Code, w.Body)
+	}
+	before := len(api.asked)
+	w := send(server, http.MethodPost, action, form.Encode())
+	if w.Code != http.StatusGone || strings.Contains(w.Body.String(), madeSecret) || len(api.asked) != before ||
+		!strings.Contains(w.Body.String(), "This secret was shown once") || !strings.Contains(w.Body.String(), "make another key") ||
+		!strings.Contains(w.Body.String(), `href="/console/principal?principal=key%3Aetl"`) {
+		t.Errorf("the form again: %d, asked %v\n%s", w.Code, api.asked[before:], w.Body)
+	}
+	action, form = formIn(send(server, http.MethodGet, asked.href(), "").Body.String())
+	if w := send(server, http.MethodPost, action, form.Encode()); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), madeSecret) {
+		t.Errorf("another form: %d\n%s", w.Code, w.Body)
+	}
+	form.Del(fieldKey)
+	if w := send(server, http.MethodPost, action, form.Encode()); w.Code != http.StatusBadRequest {
+		t.Errorf("a form without a key: %d\n%s", w.Code, w.Body)
+	}
+}
+
+// TestSecretsShownIsBounded remembers more forms than there is room for: the oldest ones go, and all
+// of them go with the session.
+func TestSecretsShownIsBounded(t *testing.T) {
+	t.Parallel()
+	shown := secretsShown{ends: map[string]time.Time{}}
+	for i := range secretsShownMax {
+		shown.ends[strconv.Itoa(i)] = now.Add(time.Hour + time.Duration(i))
+	}
+	shown.show("last", now)
+	if len(shown.ends) != secretsShownMax || shown.wasShown("0", now) || !shown.wasShown("1", now) || !shown.wasShown("last", now) {
+		t.Errorf("%d forms are remembered", len(shown.ends))
+	}
+	shown.show("later", now.Add(sessionLife))
+	if len(shown.ends) != 1 || shown.wasShown("last", now.Add(sessionLife)) || !shown.wasShown("later", now.Add(sessionLife)) {
+		t.Errorf("%d forms are remembered after the session", len(shown.ends))
 	}
 }
 

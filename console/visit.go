@@ -36,6 +36,7 @@ type visit struct {
 	// sessionKey returns the key of sessions.
 	sessionKey func(ctx context.Context) ([]byte, error)
 	providers  Providers
+	secrets    *secretsShown
 	key        string // Idempotency-Key of changes; empty: the client draws one
 	// releases give back the room of large answers of the API, which the page may still use.
 	releases []func()
@@ -46,7 +47,7 @@ func (c *console) visitOf(r *http.Request) *visit {
 	v := &visit{
 		now: c.config.Now(), query: unescaped(r.URL.Query()), uri: c.baseURI(r),
 		here: r.URL.RequestURI(), recipes: c.config.Recipes, sessionKey: c.config.SessionKey,
-		authenticates: c.config.Authenticates, providers: c.config.Providers,
+		authenticates: c.config.Authenticates, providers: c.config.Providers, secrets: c.secrets,
 	}
 	v.api = client.Over(c.transport(r, v))
 	if cookie, err := r.Cookie(themeCookie); err == nil && isTheme(cookie.Value) {

@@ -30,6 +30,14 @@ const addCopying = (root) => {
   }
 };
 
+// --- Secrets: a page that the browser keeps for the way back has none.
+
+addEventListener("pagehide", () => {
+  for (const each of document.querySelectorAll("[data-once]")) {
+    each.replaceWith(make("p", { class: "warning" }, "This secret was shown once. Make another key."));
+  }
+});
+
 // --- Tables: a click on a heading sorts; long tables get a field that filters.
 
 const filterFrom = 12; // rows

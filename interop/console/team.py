@@ -61,6 +61,12 @@ def tasks(browser, uri, args, axe):
     if axe:
         browser.evaluate(axe)
         faults = browser.evaluate("axe.run().then((r) => r.violations.map((v) => `the secret: ${v.id}`))")
+    browser.evaluate("window.isFormer = true")
+    browser.send("Page.reload")
+    browser.wait_next("a reload")
+    again = browser.evaluate("document.documentElement.outerHTML")
+    assert secret not in again and "was shown once" in again, "a reload shows the key again"
+    browser.complaints()  # the status of that page is one
     browser.click("main p a.button")
     assert secret not in browser.evaluate("document.documentElement.outerHTML"), "the next page has the key"
     browser.click("a[href*='change=rotate']")
