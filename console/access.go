@@ -27,6 +27,7 @@ type grantsPage struct {
 	explain *client.Explanation // the answer to the question; nil if none was asked
 	asked   question
 	failure string // why there is no answer
+	limits  *restrictions
 }
 
 // question is a question of a visitor about the access of a principal.
@@ -45,8 +46,15 @@ func loadGrants(ctx context.Context, v *visit) (*page, error) {
 	var state client.Access
 	if err := v.get(ctx, "/access", nil, &state); optional(err) != nil {
 		return nil, err
-	} else if err == nil && !state.On {
-		model.isOff = true
+	} else if err == nil {
+		model.isOff = !state.On
+	}
+	limits, err := loadRestrictions(ctx, v, model.object, model.asked.caller)
+	if err != nil {
+		return nil, err
+	}
+	model.limits, limits.access = limits, state
+	if model.isOff {
 		return model.page(), nil
 	}
 	for _, each := range pathOf(model.object) {
@@ -113,18 +121,37 @@ func (m grantsPage) page() *page {
 	if m.head != nil {
 		return m.head.page(placeGrants, m.node())
 	}
+	called, crumbs := m.object.String(), crumbsOf(m.object)
+	if m.object.IsServer() {
+		called = "the whole server"
+		crumbs = []crumb{{name: "Access", to: to(placePrincipals, client.Object{})}, {name: called}}
+	}
 	return &page{
-		title: "Access", section: placePrincipals, crumbs: crumbsOf(m.object),
-		body: g.Group{h.Div(h.Class("title"), h.H1(g.Text("Access to "), name(m.object.String()))), m.node()},
+		title: "Access", section: placePrincipals, crumbs: crumbs,
+		body: g.Group{h.Div(h.Class("title"), h.H1(g.Text("Access to "), name(called))), m.node()},
 	}
 }
 
 // node returns the page.
 func (m grantsPage) node() g.Node {
 	if m.isOff {
-		return empty("Access control is off: every caller may do everything.", command("moorage", "access", "enable"))
+		return g.Group{accessOff(), m.limits.node(m)}
 	}
-	return g.Group{m.question(), m.answer(), m.grants()}
+	return g.Group{m.answer(), m.grants(), m.question(), m.limits.node(m)}
+}
+
+// accessOff returns the warning that access control is off, with what turns it on.
+func accessOff() g.Node {
+	return g.Group{
+		h.P(h.Class("warning"), g.Text("Access control is off: every caller may do everything.")),
+		panel("Switch it on", h.P(h.Class("faint"), g.Text("It cannot be switched off again.")),
+			h.Ol(h.Class("says steps"),
+				h.Li(g.Text("Make an administrator, and keep the key: "),
+					copied(command("moorage", "key", "create", "NAME", "--admin").text)),
+				h.Li(g.Text("Start the servers with "), mono("--keys"), g.Text(", "), mono("--issuer"), g.Text(" or "),
+					mono("--tls-client-ca"), g.Text(", so that callers authenticate.")),
+				h.Li(g.Text("Switch it on: "), copied(command("moorage", "access", "enable").text)))),
+	}
 }
 
 // privileges are the privileges that a question can be about.
@@ -135,13 +162,13 @@ var privileges = []string{
 
 // question returns the form of a question.
 func (m grantsPage) question() g.Node {
-	return h.Div(h.Class("tools"), ask(to(placeGrants, m.object),
+	return panel("Explain a decision", h.Div(h.Class("tools"), ask(to(placeGrants, m.object),
 		h.Label(g.Text("May "), h.Input(h.Name("caller"), h.Value(term.Clean(m.asked.caller)),
 			h.Placeholder("you, or corp:ann"))),
-		h.Select(h.Name("privilege"), h.Aria("label", "Privilege"), g.Map(privileges, func(each string) g.Node {
+		h.Label(g.Text("do "), h.Select(h.Name("privilege"), h.Aria("label", "Privilege"), g.Map(privileges, func(each string) g.Node {
 			return h.Option(h.Value(each), g.If(each == m.asked.privilege, h.Selected()), g.Text(each))
-		})),
-		h.Button(g.Text("Explain"))))
+		})), g.Text(" here?")),
+		h.Button(g.Text("Explain")))))
 }
 
 // answer returns the reasons of a decision.
@@ -222,13 +249,17 @@ func (m grantsPage) grants() g.Node {
 			return h.Option(h.Value(each), g.Text(each))
 		}))),
 		h.Label(g.Text("to "), h.Input(h.Name("grantee"), h.Required(), h.Placeholder("corp:ann or a role"))),
-		h.Button(g.Text("Prepare …"))))
+		h.Button(g.Text("Grant …"))))
 	if len(list.rows) == 0 {
 		words := append([]string{"moorage", "grant", "read", "on"}, objectWords(m.object)...)
 		return panel("Grants", empty("No grant that you may see affects this object.",
 			command(append(words, "to", "corp:ann")...)), form)
 	}
-	return panel("Grants here and above", list.node(), form)
+	title := "Grants here and above"
+	if m.object.IsServer() {
+		title = "Grants"
+	}
+	return panel(title, list.node(), form)
 }
 
 // objectWords returns an object as the commands for access and maintenance take it: its kind and
@@ -260,7 +291,7 @@ func loadGrant(ctx context.Context, v *visit) (*page, error) {
 		title: strings.ToUpper(change[:1]) + change[1:] + " privileges", path: client.RootManagement + "/grants",
 		body:  body,
 		needs: v.lacks(ctx, o, "manage"), key: newKey(), back: to(placeGrants, o),
-		button: strings.ToUpper(change[:1]) + change[1:],
+		button: strings.ToUpper(change[:1]) + change[1:], isFinal: change == client.ChangeRevoke,
 		says: []g.Node{g.Group{name(grantee), g.Text(" " + words + " "), h.Strong(text(strings.Join(asked, ", "))),
 			g.Text(" on "), text(o.String()),
 			g.Text(", and in everything in it.")}},
@@ -309,11 +340,10 @@ func loadPrincipals(ctx context.Context, v *visit) (*page, error) {
 func (m principalsPage) node() g.Node {
 	title := h.Div(h.Class("title"), h.H1(g.Text("Access")))
 	if m.isOff {
-		return g.Group{title, empty("Access control is off: every caller may do everything.",
-			command("moorage", "access", "enable"))}
+		return g.Group{title, accessOff()}
 	}
 	principals := grid{label: "Principals", columns: []column{
-		{"Name", ""}, {"Description", "wide"}, {"Keys", "num"}, {"First key ends", ""}, {"Since", ""},
+		{"Name", ""}, {"Description", "wide"}, {"Keys", "num"}, {"Next key ends", ""}, {"Created", ""},
 	}}
 	for _, p := range m.principals.Principals {
 		keys := int64(len(p.Keys))
@@ -335,7 +365,7 @@ func (m principalsPage) node() g.Node {
 	}
 	return g.Group{
 		title,
-		h.P(h.Class("lead"), link(to(placeGrants, client.Object{}), g.Text("Who may do what on the whole server"))),
+		h.P(h.Class("lead"), link(to(placeGrants, client.Object{}), g.Text("Grants on the whole server"))),
 		ownKeys(m.visitor),
 		g.If(m.needs != "", panel("Principals",
 			h.P(h.Class("faint"), text("To see and change them you need "+m.needs+".")),

@@ -41,11 +41,12 @@ func healthPanel(o client.Object, health *client.Health) g.Node {
 			bad = append(bad, each)
 		}
 	}
+	advices := healthAdvice()
 	finding := func(f client.HealthFinding) g.Node {
-		look := map[string]string{client.LevelBad: "bad", client.LevelWarn: "warn", client.LevelOK: "good"}[f.Level]
-		return h.Li(badge(look, f.Level), h.Div(h.Strong(text(f.What)), g.Text(" "), text(f.Fact),
+		return findingItem(f.Level, f.What, text(f.Fact),
 			g.If(f.Limit != "", h.Span(h.Class("faint"), text(" (limit: "+f.Limit+")"))),
-			g.If(f.Command != "", h.Div(copied(f.Command)))))
+			g.If(f.Command != "", h.Div(copied(f.Command))),
+			g.Iff(f.Level != client.LevelOK, advices[f.What].node))
 	}
 	title := "Health: nothing to do"
 	if len(bad) > 0 {
@@ -56,7 +57,7 @@ func healthPanel(o client.Object, health *client.Health) g.Node {
 			h.Ul(h.Class("findings"), g.Map(well, finding)))),
 		g.Iff(health.Shape == nil, func() g.Node {
 			return h.P(link(to(placeTable, o, "deep", "yes"),
-				g.Text("Look into the manifests: sizes of files, and partitions")))
+				g.Text("Read the manifests: file sizes and partitions")))
 		}),
 		g.Iff(health.Shape != nil, func() g.Node { return shapePanel(health.Shape) }))
 }
@@ -64,7 +65,7 @@ func healthPanel(o client.Object, health *client.Health) g.Node {
 // shapePanel returns how the files of a table are distributed.
 func shapePanel(s *client.Shape) g.Node {
 	worst := grid{label: "Partitions with the most small files", columns: []column{
-		{"Partition", "wide"}, {"Files", "num"}, {"Small", "num"}, {"Size", "num"}, {"Delete files", "num"},
+		{"Partition", "wide"}, {"Files", "num"}, {"Below 32 MB", "num"}, {"Size", "num"}, {"Delete files", "num"},
 	}}
 	for _, p := range s.Worst {
 		worst.rows = append(worst.rows, []cell{
@@ -73,11 +74,12 @@ func shapePanel(s *client.Shape) g.Node {
 		})
 	}
 	return g.Group{
-		barPlot("Sizes of data files", "Files", sizeBars(s.Sizes)),
-		barPlot("Rows of data files", "Files", countBars(s.ByRows)),
-		barPlot("Data files of partitions", "Partitions", countBars(s.ByFiles)),
+		barPlot("Data files by size", "Files", sizeBars(s.Sizes)),
+		barPlot("Data files by number of rows", "Files", countBars(s.ByRows)),
+		barPlot("Partitions by number of data files", "Partitions", countBars(s.ByFiles)),
 		g.Iff(len(worst.rows) > 0, func() g.Node {
-			return g.Group{h.H3(g.Text("Partitions with the most small files")), worst.node()}
+			return g.Group{h.H3(g.Text("Partitions with the most small files")), worst.node(),
+				h.P(h.Class("faint"), g.Text("A few small files do no harm. The checks above have the limits."))}
 		}),
 		g.If(s.Stopped != "", h.P(h.Class("faint"), text(s.Stopped))),
 	}
@@ -112,22 +114,28 @@ func refusalPanel(now time.Time, refused client.Refusals, changed func(change st
 
 // nodesAsked returns which nodes an answer has, and since when they remember.
 func nodesAsked(now time.Time, nodes []client.NodeAsked) g.Node {
-	return h.P(h.Class("faint"), g.Text("As remembered in memory by "), g.Map(nodes, func(n client.NodeAsked) g.Node {
+	return h.P(h.Class("faint"), g.Text("Kept in memory by "), g.Map(nodes, func(n client.NodeAsked) g.Node {
 		if n.Failed != "" {
 			return g.Group{name(n.Name), text(" (no answer: " + n.Failed + ") ")}
 		}
-		return g.Group{name(n.Name), g.Text(" since its start "), ago(now, n.Since), g.Text(" ")}
+		return g.Group{name(n.Name), g.Text(" since it started "), ago(now, n.Since), g.Text(" ")}
 	}))
 }
 
-// topPanel returns what the answering node does.
-func topPanel(now time.Time, top *client.Top) g.Node {
+// topPanel returns what the answering node does. about are tiles about the node itself.
+func topPanel(top *client.Top, about ...fact) g.Node {
 	if top == nil {
 		return nil
 	}
 	rate := func(perSecond float64) g.Node { return g.Text(strconv.FormatFloat(perSecond, 'f', 1, 64) + "/s") }
 	tile := func(title string, value g.Node, more g.Node) g.Node {
 		return h.Div(h.Class("tile"), h.Dt(g.Text(title)), h.Dd(value), g.If(more != nil, h.Dd(h.Class("faint"), more)))
+	}
+	p99 := func(ms float64) g.Node {
+		if ms == 0 {
+			return nil
+		}
+		return g.Text("p99 " + strconv.FormatFloat(ms, 'f', 1, 64) + " ms")
 	}
 	milliseconds := func(ms float64) g.Node {
 		if ms == 0 {
@@ -150,12 +158,12 @@ func topPanel(now time.Time, top *client.Top) g.Node {
 	}
 	return panel("This node",
 		h.Dl(h.Class("tiles"),
-			tile("Commits", rate(top.Commits), g.Group{g.Text("p99 "), milliseconds(top.CommitP99)}),
+			tile("Commits", rate(top.Commits), p99(top.CommitP99)),
 			tile("Conflicts", rate(top.Conflicts), nil),
-			tile("Loads", rate(top.Loads), g.Group{g.Text("p99 "), milliseconds(top.LoadP99)}),
-			tile("Node", name(top.Node), nil), tile("Nodes", g.Text(strconv.Itoa(top.Nodes)), nil),
-			tile("Started", ago(now, top.Since), nil),
+			tile("Loads of tables", rate(top.Loads), p99(top.LoadP99)),
+			g.Map(about, func(f fact) g.Node { return tile(f.title, f.value, nil) }),
 		),
+		h.P(h.Class("faint"), g.Text("Rates are means of the last ten seconds, and of tables of the last half minute.")),
 		minutesPlot(top.Minutes),
 		g.Iff(len(list.rows) > 0, func() g.Node { return g.Group{h.H3(g.Text("Busiest tables")), list.node()} }))
 }
@@ -190,7 +198,7 @@ func minutesPlot(minutes []client.Minute) g.Node {
 			h.Height(strconv.Itoa(height)), h.Role("img"),
 			g.El("title", g.Text("Commits and loads in each of the last minutes")),
 			g.El("desc", g.Text(fmt.Sprintf("%d minutes; the highest has %d", len(minutes), most))), bars),
-		h.Details(h.Summary(g.Text("The numbers")), list.node()),
+		h.Details(h.Summary(g.Text("As a table")), list.node()),
 	}
 }
 

@@ -103,12 +103,15 @@ func operationsIn(description string) (found []apiOperation) {
 func (m apiPage) node() g.Node {
 	return g.Group{
 		h.Div(h.Class("title"), h.H1(g.Text("API"))),
-		h.P(h.Class("lead"), g.Text("The console does nothing that these operations cannot do. Tables, views and "+
-			"namespaces have the "+
-			"operations of the Iceberg REST specification, below "), mono(m.uri+client.RootIceberg), g.Text(".")),
+		h.P(h.Class("lead"), g.Text("Whatever the console does, these operations do too. Tables, views and "+
+			"namespaces have the operations of the Iceberg REST specification, under "), mono(m.uri+client.RootIceberg), g.Text(".")),
 		h.Div(h.Class("recipes"), g.Map(m.operations, func(op apiOperation) g.Node {
 			look := ""
-			if op.method != http.MethodGet {
+			switch op.method {
+			case http.MethodGet:
+			case http.MethodDelete:
+				look = "bad"
+			default:
 				look = "warn"
 			}
 			return h.Details(h.Summary(badge(look, op.method), g.Text(" "), mono(op.path),

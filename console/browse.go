@@ -166,7 +166,7 @@ func (m browsePage) node() g.Node {
 	body = append(body, h.Div(h.Class("tools"), ask(to(placeBrowse, m.object),
 		h.Input(h.Type("search"), h.Name("prefix"), h.Value(term.Clean(m.prefix)), h.Placeholder("Begins with …"),
 			h.Aria("label", "Names that begin with")),
-		h.Button(g.Text("Show"))), link(to(placeDropped, m.object), h.Class("button"), g.Text("Dropped")),
+		h.Button(g.Text("Filter"))), link(to(placeDropped, m.object), h.Class("button"), g.Text("Dropped tables")),
 		g.If(kind == "warehouse", link(to(placeWarehouse, m.object), h.Class("button"), g.Text("Settings")))))
 	if len(m.page.Objects) == 0 {
 		return append(body, m.nothing(), m.properties())

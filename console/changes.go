@@ -115,15 +115,23 @@ func (m changesPage) node() g.Node {
 		h.Div(h.Class("title"), h.H1(g.Text("Changes"))),
 		h.P(h.Class("lead"), g.Text("What changed, who changed it, and from where. The newest comes first.")),
 		h.Div(h.Class("tools"), ask(to(placeChanges, client.Object{}),
-			field("caller", "By", "key:etl"), field("operation", "Operation", "drop-table"),
-			field("kind", "Kind", "table"),
+			field("caller", "By", "key:etl"), field("operation", "Operation", "drop-table"), m.kinds(),
 			h.Label(g.Text("Since "), h.Input(h.Name("since"), h.Value(term.Clean(m.since)),
 				h.Placeholder("2h, or a time"))),
-			h.Button(g.Text("Filter")), link(to(placeChanges, client.Object{}), h.Class("button"), g.Text("All")))),
+			h.Button(g.Text("Filter")), link(to(placeChanges, client.Object{}), h.Class("button"), g.Text("Clear")))),
 		h.Div(h.ID("live"), g.If(m.older == 0 && m.laterFrom == "", h.Data("poll", "5")), h.Aria("live", "polite"),
 			m.list()),
 		m.pager(),
 	}
+}
+
+// kinds returns the choice of a kind of object.
+func (m changesPage) kinds() g.Node {
+	return h.Label(g.Text("Kind "), h.Select(h.Name("kind"), h.Option(h.Value(""), g.Text("all")),
+		g.Map([]string{client.KindTable, client.KindView, client.KindNamespace, client.KindWarehouse},
+			func(kind string) g.Node {
+				return h.Option(h.Value(kind), g.If(kind == m.filter.Get("kind"), h.Selected()), g.Text(kind))
+			})))
 }
 
 // pager returns the links to earlier and later events.
@@ -164,10 +172,11 @@ func (m changesPage) list() g.Node {
 // eventGrid returns events as a table.
 func eventGrid(now time.Time, events []client.Event) g.Node {
 	list := grid{label: "Changes", stacks: true,
-		columns: []column{{"When", ""}, {"What", ""}, {"Object", "wide"}, {"By", ""}, {"From", ""}}}
+		columns: []column{{"When", ""}, {"What", "wide"}, {"Object", "wide"}, {"By", ""}, {"Client", ""}}}
 	for _, e := range events {
 		list.rows = append(list.rows, []cell{
-			timed(now, &e.Time), plain(g.Group{eventWord(e), eventMore(e)}), plain(eventObject(e)),
+			{agoAt(now, e.Time), timed(now, &e.Time).order}, plain(g.Group{eventWord(e), eventMore(e)}),
+			plain(eventObject(e)),
 			plain(caller(e.Caller)),
 			plain(eventClient(e)),
 		})

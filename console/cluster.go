@@ -9,6 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"moorage/internal/term"
 	"moorage/management/client"
 )
 
@@ -41,7 +42,7 @@ func (m clusterPage) node() g.Node {
 		m.warnings(),
 		panel(countedWord(len(m.nodes), "node"), m.list()),
 		g.Map(m.nodes, m.calls),
-		topPanel(m.now, m.top),
+		topPanel(m.top),
 	}
 }
 
@@ -67,7 +68,7 @@ func (m clusterPage) warnings() g.Node {
 // list returns the nodes.
 func (m clusterPage) list() g.Node {
 	list := grid{label: "Nodes", columns: []column{
-		{"Node", "wide"}, {"State", ""}, {"Version", ""}, {"Started", ""}, {"Knows", "num"}, {"Connections", "num"},
+		{"Node", "wide"}, {"State", ""}, {"Version", ""}, {"Started", ""}, {"Sees", "num"}, {"Connections", "num"},
 		{"Cache of metadata", "num"}, {"Heap", "num"},
 	}}
 	for i, n := range m.nodes {
@@ -83,7 +84,7 @@ func (m clusterPage) list() g.Node {
 			continue
 		}
 		list.rows = append(list.rows, []cell{
-			plain(shown), plain(badge("good", "answers")), plain(text(n.Version)), timed(m.now, &n.Since),
+			plain(shown), plain(badge("good", "answers")), plain(h.Span(h.Class("short"), h.Title(term.Clean(n.Version)), text(n.Version))), timed(m.now, &n.Since),
 			plain(text(countedWord(n.Members, "node"))), plain(connections(n.Connections)), plain(cacheUse(n.Cached)),
 			numeric(size(&n.HeapBytes), &n.HeapBytes),
 		})
@@ -114,10 +115,10 @@ func (m clusterPage) calls(n client.NodeState) g.Node {
 		return nil
 	}
 	if len(n.Store) == 0 {
-		return panel("The store from "+n.Name, empty("The node has made no call to the store yet.", shellLine{}))
+		return panel("Calls to the store from "+n.Name, empty("The node has made no call to the store yet.", shellLine{}))
 	}
 	list := grid{label: "Calls to the store from " + n.Name, columns: []column{
-		{"Call", "wide"}, {"Done", "num"}, {"Not done", "num"}, {"Half within", "num"}, {"99 % within", "num"},
+		{"Call", "wide"}, {"Done", "num"}, {"Refused or failed", "num"}, {"p50", "num"}, {"p99", "num"},
 	}}
 	for _, c := range n.Store {
 		list.rows = append(list.rows, []cell{
@@ -125,9 +126,9 @@ func (m clusterPage) calls(n client.NodeState) g.Node {
 			plain(callSpan(c.Count, c.P50)), plain(callSpan(c.Count, c.P99)),
 		})
 	}
-	return panel("The store from "+n.Name, list.node(),
-		h.P(h.Class("faint"), g.Text("Since the start of the node. Calls that were not done are conflicts, timeouts "+
-			"and errors.")))
+	return panel("Calls to the store from "+n.Name, list.node(),
+		h.P(h.Class("faint"), g.Text("Since the start of the node. Conflicts are among the refused calls, timeouts among "+
+			"the failed ones. Half of the calls take at most p50, and 99 % at most p99.")))
 }
 
 // callSpan returns a duration in milliseconds; none without calls.

@@ -22,6 +22,8 @@ type prepared struct {
 	title    string
 	says     []g.Node // what the change does
 	warnings []string
+	option   g.Node // another way to make the change, after the warnings; nil for none
+	isFinal  bool   // nothing takes the change back
 	method   string // of the request; empty: POST
 	path     string // of the request, escaped
 	query    url.Values
@@ -40,20 +42,27 @@ func (p prepared) node() g.Node {
 	if len(p.query) > 0 {
 		address += "?" + p.query.Encode()
 	}
-	shown, _ := pretty(p.body)
+	request := []string{cmp.Or(p.method, http.MethodPost) + " " + address}
+	if len(p.body) > 0 {
+		shown, _ := pretty(p.body)
+		request = append(request, strings.Split(strings.TrimSpace(shown), "\n")...)
+	}
+	look := "primary"
+	if p.isFinal {
+		look = "primary danger"
+	}
 	form := to(cmp.Or(p.sentTo, placeDo), client.Object{}, fieldPath, p.path, fieldQuery, p.query.Encode(),
 		fieldBody, string(p.body), fieldKey, p.key, fieldBack, p.back.href())
 	return h.Section(h.Class("panel prepared"),
 		h.H2(g.Text(p.title)),
 		h.Ul(h.Class("says"), g.Map(p.says, func(each g.Node) g.Node { return h.Li(each) })),
-		g.Map(p.warnings, func(warning string) g.Node { return h.P(h.Class("warning"), text(warning)) }),
+		g.Map(p.warnings, func(warning string) g.Node { return h.P(h.Class("warning"), text(warning)) }), p.option,
 		act(form, h.Div(h.Class("tools"),
-			h.Button(h.Class("primary"), g.If(p.needs != "", h.Disabled()), text(p.button)),
+			h.Button(h.Class(look), g.If(p.needs != "", h.Disabled()), text(p.button)),
 			g.If(p.needs != "", h.Span(h.Class("minus"), text("needs "+p.needs))),
 			link(p.back, h.Class("button"), g.Text("Cancel")))),
 		h.H3(g.Text("The request")),
-		listing(append([]string{cmp.Or(p.method, http.MethodPost) + " " + address},
-			strings.Split(strings.TrimSpace(shown), "\n")...)),
+		listing(request),
 		g.Iff(p.command.text != "", func() g.Node {
 			return g.Group{h.H3(g.Text("The same on the command line")), p.command.node()}
 		}),
@@ -118,6 +127,7 @@ func newKey() string { return uuid.NewString() }
 type rollbackPage struct {
 	tableHead
 	to     string
+	pinned string // the same version by a name that stays; of a rollback of all parts
 	ref    string
 	all    bool
 	plan   client.RolledBack
@@ -142,6 +152,9 @@ func loadRollback(ctx context.Context, v *visit) (*page, error) {
 	if err := v.api.Do(ctx, request, &model.plan); err != nil {
 		return nil, err
 	}
+	if model.all {
+		model.pinned = pinned(ctx, v, head.object, model.to)
+	}
 	if model.now, err = loadDocument(ctx, v, head.object, "now"); err != nil {
 		return nil, err
 	}
@@ -149,6 +162,18 @@ func loadRollback(ctx context.Context, v *visit) (*page, error) {
 		return nil, err
 	}
 	return head.page(placeHistory, model.node()), nil
+}
+
+// pinned returns the name of the metadata file of a version, which the version keeps after further
+// commits. It returns the version if it has no such file, as the id of a snapshot.
+func pinned(ctx context.Context, v *visit, o client.Object, version string) string {
+	query, location := o.Query(), ""
+	query.Set("version", version)
+	asked := client.Request{Method: http.MethodGet, Path: "/metadata", Query: query, Tag: &location}
+	if err := v.api.Do(ctx, asked, &json.RawMessage{}); err != nil {
+		return version
+	}
+	return cmp.Or(versionName(strings.Trim(location, `"`)), version)
 }
 
 // tableUpdate has the members of an update that pages put into words.
@@ -173,16 +198,30 @@ func (m rollbackPage) node() g.Node {
 	made.warnings = m.plan.Warnings
 	made.button = "Roll back " + m.object.Table
 	made.back = to(placeHistory, m.object)
-	words := []string{"moorage", "rollback", nameOf(m.object), m.to}
-	more := g.Node(nil)
+	// The version in the address may be relative, such as now~3. The command names what the request does.
+	words := []string{"moorage", "rollback", nameOf(m.object)}
 	if m.all {
-		words = append(words, "--all")
+		words = append(words, m.pinned, "--all")
 	} else {
-		more = h.P(link(to(placeRollback, m.object, "to", m.to, "ref", m.ref, "all", "yes"),
-			g.Text("Also take back the schema, the partitioning, the sort order and the properties")))
+		words = append(words, m.goal(updates))
+		made.option = h.P(link(to(placeRollback, m.object, "to", m.to, "ref", m.ref, "all", "yes"),
+			g.Text("Roll back all parts: also the schema, the partitioning, the sort order and the properties")))
+	}
+	if m.ref != "" {
+		words = append(words, "--ref", m.ref)
 	}
 	made.command = command(words...)
-	return g.Group{made.node(), more}
+	return made.node()
+}
+
+// goal returns the version of a rollback of one ref: the snapshot that the ref goes to.
+func (m rollbackPage) goal(updates []tableUpdate) string {
+	for _, each := range updates {
+		if each.Action == "set-snapshot-ref" {
+			return strconv.FormatInt(each.Snapshot, 10)
+		}
+	}
+	return m.to
 }
 
 // says returns what an update does, in words.
@@ -196,8 +235,8 @@ func (m rollbackPage) says(each tableUpdate) g.Node {
 		}
 		return g.Group{
 			h.Strong(name(each.Ref)), g.Text(" goes from snapshot "), shortID(was.ID), g.Text(" of "),
-			ago(m.tableHead.now, was.at()),
-			g.Text(" back to "), shortID(is.ID), g.Text(" of "), ago(m.tableHead.now, is.at()), g.Text(": "),
+			agoAt(m.tableHead.now, was.at()),
+			g.Text(" back to "), shortID(is.ID), g.Text(" of "), agoAt(m.tableHead.now, is.at()), g.Text(": "),
 			g.Text("rows "), number(was.number("total-records")), g.Text(" → "), number(is.number("total-records")),
 			g.Text(", files "), number(was.number("total-data-files")), g.Text(" → "),
 			number(is.number("total-data-files")), g.Text("."),

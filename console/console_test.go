@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"moorage/internal/web"
 	"moorage/management/client"
@@ -300,6 +302,110 @@ func TestLongViews(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRestrictions shows what restricts a caller although a grant permits a change: protection, a
+// mirror, an earlier table of the name, the roles of a credential and of a key, a disabled
+// principal, and a managed namespace.
+func TestRestrictions(t *testing.T) {
+	t.Parallel()
+	within := client.Object{Warehouse: "default", Namespace: []string{"harbour"}}
+	details := *head(ships).details
+	details.Mirror = "https://old.example/catalog"
+	earlier := dropped("ships")[0]
+	earlier.State = client.StateDropped
+	server, api := newServer(map[string]any{
+		"/management/v1/object":     details,
+		"/management/v1/objects":    client.ObjectsPage{},
+		"/management/v1/access":     client.Access{On: true, LimitedTo: []string{"readers"}},
+		"/management/v1/grants":     client.GrantsPage{Grants: []client.ObjectGrants{{Object: within, Managed: true}}},
+		"/management/v1/protection": client.Protection{By: &within},
+		"/management/v1/dropped":    client.DroppedPage{Dropped: []client.Dropped{earlier}},
+		"/management/v1/principals/key:etl": client.Principal{Name: "key:etl", Disabled: true,
+			Keys: []client.Key{{ID: "PCqY", Roles: []string{"loaders"}, Ends: time.Now().Add(time.Hour)}}},
+	})
+	page := send(server, http.MethodGet, to(placeGrants, ships, "caller", "key:etl").href(), "").Body.String()
+	for _, want := range []string{
+		"Protected by namespace", "moorage protect harbour. --off", "https://old.example/catalog", "moorage import cutover", "An earlier table of this name", "readers",
+		"It is disabled", "The key PCqY of key:etl", "loaders", "Managed: namespace",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	for _, each := range api.asked {
+		if strings.HasSuffix(each.path, "/protection") && each.query != ships.Query().Encode() {
+			t.Errorf("the page asks for the protection of %s", each.query)
+		}
+	}
+	server, _ = newServer(map[string]any{"/management/v1/access": client.Access{}})
+	page = send(server, http.MethodGet, to(placeGrants, within).href(), "").Body.String()
+	if !strings.Contains(page, `class="warning">Access control is off`) || !strings.Contains(page, "cannot be switched off again") ||
+		!strings.Contains(page, "moorage key create NAME --admin") || !strings.Contains(page, "Nothing that you may see restricts") {
+		t.Errorf("without access control:\n%s", page)
+	}
+}
+
+// TestRefreshAsksForItsPart refreshes the last changes of the first page: the API is asked for
+// changes alone.
+func TestRefreshAsksForItsPart(t *testing.T) {
+	t.Parallel()
+	server, api := newServer(answersOf("ships"))
+	whole := send(server, http.MethodGet, Root, "").Body.String()
+	from := regexp.MustCompile(`data-from="([^"]*)"`).FindStringSubmatch(whole)
+	if from == nil {
+		t.Fatalf("the page names no part:\n%s", whole)
+	}
+	before := len(api.asked)
+	part := send(server, http.MethodGet, html.UnescapeString(from[1]), "").Body.String()
+	if len(api.asked) != before+1 || api.asked[before].path != "/management/v1/changes" {
+		t.Errorf("the part asks for %v", api.asked[before:])
+	}
+	live := func(page string) string {
+		_, rest, _ := strings.Cut(page, `id="live"`)
+		inner, _, _ := strings.Cut(rest, "</table>")
+		return inner
+	}
+	if live(part) == "" || live(part) != live(whole) {
+		t.Errorf("the part is\n%s\nand not\n%s", live(part), live(whole))
+	}
+}
+
+// TestRollbackNamesTheVersion prepares rollbacks to a relative version. The command names what the
+// request does, by a name that stays when there are further commits.
+func TestRollbackNamesTheVersion(t *testing.T) {
+	t.Parallel()
+	server, api := newServer(map[string]any{
+		"/management/v1/object":   head(ships).details,
+		"/management/v1/rollback": client.RolledBack{Updates: []byte(`[{"action":"set-snapshot-ref","ref-name":"audit","snapshot-id":1}]`)},
+	})
+	api.admit = func(r *http.Request, _ string) any {
+		if r.URL.Path != "/management/v1/metadata" {
+			return nil
+		}
+		return documentOf("audit")
+	}
+	shown := func(more ...string) string {
+		return send(server, http.MethodGet, to(placeRollback, ships, append(more, "to", "now~3", "ref", "audit")...).href(), "").Body.String()
+	}
+	one := shown()
+	if !strings.Contains(one, "moorage rollback harbour.ships 1 --ref audit<") || strings.Index(one, "Roll back all parts") > strings.Index(one, `class="primary"`) {
+		t.Errorf("got\n%s", one)
+	}
+	if all := shown("all", "yes"); !strings.Contains(all, "--all --ref audit<") {
+		t.Errorf("got\n%s", all)
+	}
+	if got := pinned(t.Context(), &visit{api: taggedAPI{}}, ships, "now~3"); got != "00002-a.metadata.json" {
+		t.Errorf("now~3 is pinned as %s", got)
+	}
+}
+
+// taggedAPI answers each request with the tag of a metadata file.
+type taggedAPI struct{ needs }
+
+func (taggedAPI) Do(_ context.Context, asked client.Request, _ any) error {
+	*asked.Tag = `"s3://lake/m/00002-a.metadata.json"`
+	return nil
 }
 
 // TestJobChanges prepares and sends each change of a maintenance job. Jobs that are not in progress

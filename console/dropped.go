@@ -58,7 +58,7 @@ func listDropped(ctx context.Context, v *visit, of client.Object, query url.Valu
 
 // node returns the page.
 func (m droppedPage) node() g.Node {
-	ended := link(to(placeDropped, m.object, "ended", "yes"), h.Class("button"), g.Text("Also what cannot come back"))
+	ended := link(to(placeDropped, m.object, "ended", "yes"), h.Class("button"), g.Text("Show also what cannot come back"))
 	if m.isEnded {
 		ended = link(to(placeDropped, m.object), h.Class("button"), g.Text("Only what can come back"))
 	}
@@ -71,13 +71,13 @@ func (m droppedPage) node() g.Node {
 		more = h.Div(h.Class("pager"), link(asked, h.Rel("next"), g.Text("Next page")))
 	}
 	body := g.Group{
-		h.Div(h.Class("title"), h.H1(g.Text("Dropped"))),
+		h.Div(h.Class("title"), h.H1(g.Text("Dropped from "), name(nameOf(m.object)))),
 		h.P(h.Class("lead"),
-			g.Text("Tables and views that were dropped here and below. They can come back until their time ends.")),
+			g.Text("Tables and views that were dropped here and below. Each can come back until the time in its row.")),
 		h.Div(h.Class("tools"), ended),
 	}
 	if len(m.page.Dropped) == 0 {
-		return append(body, empty("Nothing that you may see was dropped here.", shellLine{}), more)
+		return append(body, empty("No table or view that you may see was dropped here.", shellLine{}), more)
 	}
 	return append(body, droppedGrid(m.now, m.page.Dropped), more)
 }
@@ -164,13 +164,13 @@ func loadUndrop(ctx context.Context, v *visit) (*page, error) {
 			h.Label(g.Text("Under another name "), h.Input(h.Name("as"), h.Required())),
 			h.Button(g.Text("Prepare …"))))
 	case "purge":
-		made.title, made.button = "Purge", "Purge "+d.Name
+		made.title, made.button, made.isFinal = "Purge", "Purge "+d.Name, true
 		made.path = client.RootManagement + client.Path("dropped", d.ID, change)
 		made.warnings = []string{"The files are deleted, and nothing brings them back."}
 		made.says = append(made.says, g.Group{g.Text("The purge of "), shown,
 			g.Text(" begins as soon as no engine may be reading its files.")})
 	case "forget":
-		made.title, made.button = "Forget", "Forget "+d.Name
+		made.title, made.button, made.isFinal = "Forget", "Forget "+d.Name, true
 		made.path = client.RootManagement + client.Path("dropped", d.ID, change)
 		made.warnings = []string{"It cannot be brought back by name. Its files stay, and can be registered."}
 		made.says = append(made.says, g.Group{g.Text("The server forgets "), shown, g.Text(" now.")})

@@ -72,19 +72,36 @@ func (p problem) page() *page {
 		last := p.dropped[0]
 		p.title, p.help = moorage.PersonLevels(last.Levels()...)+" was dropped", ""
 	}
+	// The API's help for names that do not exist is for programs.
+	isElsewhere := p.status == http.StatusNotFound && p.requestID != "" && p.object.Warehouse != ""
 	return &page{
 		title: p.title, status: p.status, section: placeWarehouses, crumbs: crumbs,
 		body: h.Div(h.Class("problem"),
 			h.H1(text(p.title)),
 			h.P(text(p.message)),
-			g.If(p.help != "", h.P(h.Class("faint"), text(p.help))),
+			g.If(p.help != "" && !isElsewhere, h.P(h.Class("faint"), text(p.help))),
 			g.Iff(p.requestID != "", func() g.Node {
 				return h.P(h.Class("faint"), g.Text("Request "), copied(p.requestID))
 			}),
 			g.Iff(len(p.dropped) > 0, func() g.Node {
 				return panel("When, and by whom", droppedGrid(p.now, p.dropped))
 			}),
+			g.Iff(isElsewhere, func() g.Node { return waysFrom(p.object) }),
 			h.P(link(to(placeWarehouses, client.Object{}), g.Text("All warehouses"))),
 		),
 	}
+}
+
+// waysFrom returns the links from an object that does not exist to what contains it.
+func waysFrom(o client.Object) g.Node {
+	within := client.Object{Warehouse: o.Warehouse}
+	if o.Table+o.View != "" {
+		within.Namespace = o.Namespace
+	} else if len(o.Namespace) > 0 {
+		within.Namespace = o.Namespace[:len(o.Namespace)-1]
+	}
+	return h.Ul(h.Class("says"),
+		h.Li(link(to(placeBrowse, within), g.Text("What there is in "), name(nameOf(within)))),
+		h.Li(link(to(placeDropped, within), g.Text("What was dropped from "), name(nameOf(within)))),
+		h.Li(link(to(placeChanges, within), g.Text("What changed in "), name(nameOf(within)))))
 }

@@ -236,7 +236,7 @@ func goldenPages() map[string]*page {
 		"activity": {title: "x", body: g.Group{
 			refusalPanel(now, client.Refusals{Nodes: []client.NodeAsked{{Name: "a", Since: now}, {Name: hostile, Failed: hostile}},
 				Refusals: []client.Refusal{{Time: now, Caller: hostile, Type: "CommitFailedException", Reason: hostile, By: hostile, LastAt: now}}}, func(string) g.Node { return nil }),
-			topPanel(now, &client.Top{Node: hostile, Since: now, Tables: []client.BusyTable{{Name: hostile, Commits: 1.25}}, Minutes: []client.Minute{{At: now, Commits: 3}, {At: now, Loads: 5}}}),
+			topPanel(&client.Top{Node: hostile, Since: now, Tables: []client.BusyTable{{Name: hostile, Commits: 1.25}}, Minutes: []client.Minute{{At: now, Commits: 3}, {At: now, Loads: 5}}}),
 			denialPanel(now, &client.NodeDenials{Denials: []client.Denial{{Caller: hostile, Object: hostile, Missing: []string{"read"}}}}),
 		}},
 		"warehouse": {title: "x", body: warehousePage{now: now, warehouse: client.Warehouse{
@@ -286,7 +286,11 @@ func goldenPages() map[string]*page {
 				{Kind: "server", Owns: true},
 			}},
 		}.node()},
-		"grants-off":           {title: "Access", body: grantsPage{isOff: true}.node()},
+		"grants-off": {title: "Access", body: grantsPage{isOff: true, limits: &restrictions{}}.node()},
+		"grants-restricted": {title: "Access", body: grantsPage{now: now, object: ships, onPath: []client.ObjectGrants{{Object: within, Managed: true}}, limits: &restrictions{
+			protection: client.Protection{Protected: true}, mirror: hostile, access: client.Access{LimitedTo: []string{}}, dropped: dropped(hostile),
+			asked: &client.Principal{Name: hostile, Disabled: true, Keys: []client.Key{{ID: hostile, Roles: []string{hostile}, Ends: now.Add(time.Hour)}}},
+		}}.node()},
 		"principals-empty":     {title: "Access", body: principalsPage{now: now}.node()},
 		"principals-no-rights": {title: "Access", body: principalsPage{now: now, visitor: "key:ann", needs: "admin on server"}.node()},
 		"principals-many":      {title: "Access", body: principalsPage{now: now, principals: client.PrincipalsPage{Principals: manyPrincipals()}, roles: client.RolesPage{Roles: []client.Role{{Name: "analysts", Members: []string{"key:p1", "corp:ann"}}}}}.node()},
@@ -422,9 +426,9 @@ func TestChangesPages(t *testing.T) {
 	}
 }
 
-// manyPrincipals returns 200 principals. Some have keys.
+// manyPrincipals returns 20 principals. Some have keys.
 func manyPrincipals() (all []client.Principal) {
-	for i := range 200 {
+	for i := range 20 {
 		p := client.Principal{Name: fmt.Sprintf("key:p%d", i), Created: now.Add(-time.Duration(i) * time.Hour)}
 		for j := range i % 3 {
 			p.Keys = append(p.Keys, client.Key{ID: "k", Ends: now.Add(time.Duration(3-j) * time.Hour)})

@@ -75,12 +75,13 @@ func (m historyPage) node() g.Node {
 			seen++
 		}
 		isNow := m.isFirst && i == 0
-		when := cell{node: g.Group{ago(m.now, e.Time), g.If(isNow, g.Group{g.Text(" "), badge("good", "now")})}}
+		when := cell{node: g.Group{agoAt(m.now, e.Time), g.If(isNow, g.Group{g.Text(" "), badge("good", "now")})}}
 		what := g.Group{eventWord(e), eventMore(e)}
 		if back := undone.to[i]; back != nil {
 			what = g.Group{badge("", "rollback"),
 				h.Span(h.Class("faint"), g.Text(" to the version of "), ago(m.now, back.Time))}
 		}
+		what = append(what, versionMarks(e))
 		if by := undone.by[i]; by != nil {
 			what = append(what, h.Div(h.Class("minus"), g.Text("rolled back by "), name(by.Caller), g.Text(", "),
 				ago(m.now, by.Time)))
@@ -104,6 +105,22 @@ func (m historyPage) node() g.Node {
 			list.node()),
 		more, m.refusals(),
 	}
+}
+
+// versionMarks returns the names that other pages have for a version: the number in the name of its
+// metadata file, and the snapshot of main.
+func versionMarks(e client.Event) g.Node {
+	marks := g.Group{}
+	if number, _, isNumbered := strings.Cut(versionName(e.MetadataLocation), "-"); isNumbered {
+		marks = append(marks, mono(number), g.Text(" "))
+	}
+	if head := headOf(e); head != nil {
+		marks = append(marks, g.Text("snapshot "), shortID(*head))
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	return h.Div(h.Class("faint"), marks)
 }
 
 // rollbacks has the rollbacks among the versions of a table, by the index of the version.
@@ -254,13 +271,13 @@ func loadDiff(ctx context.Context, v *visit) (*page, error) {
 func (m diffPage) node() g.Node {
 	version := func(title, asked string, is client.TableVersion) g.Node {
 		at := time.UnixMilli(is.TimestampMS)
-		return h.Div(h.Class("version"), h.Strong(g.Text(title)), g.Text(" "), ago(m.now, at), g.Text(" "),
+		return h.Div(h.Class("version"), h.Strong(g.Text(title)), g.Text(" "), agoAt(m.now, at), g.Text(" "),
 			link(to(placeMetadata, m.object, "version", asked), mono(versionName(is.MetadataLocation))))
 	}
 	body := g.Group{
 		h.Div(h.Class("versions"), version("From", m.from, m.differs.From), version("To", m.to, m.differs.To)),
 		h.Div(h.Class("tools"),
-			link(to(placeDiff, m.object, "from", m.to, "to", m.from), h.Class("button"), g.Text("The other way round")),
+			link(to(placeDiff, m.object, "from", m.to, "to", m.from), h.Class("button"), g.Text("Swap From and To")),
 			link(to(placeRollback, m.object, "to", m.from), h.Class("button"), g.Text("Roll back to From …")),
 			link(to(placeHistory, m.object), h.Class("button"), g.Text("All versions"))),
 	}
@@ -351,7 +368,7 @@ func differences(d client.TableDifference) (parts []difference) {
 // contentLines returns the changes of numbers and of the list of snapshots.
 func contentLines(d client.TableDifference) (lines []diffLine) {
 	for _, total := range []struct{ key, word string }{
-		{"rows", "rows"}, {"files", "data files"}, {"deletes", "delete files"}, {"bytes", "bytes"},
+		{"rows", "rows"}, {"files", "data files"}, {"deletes", "delete files"}, {"bytes", "of data"},
 	} {
 		pair := d.Totals[total.key]
 		if len(pair) != 2 || pair[0] == pair[1] || pair[0] < 0 || pair[1] < 0 {
@@ -361,11 +378,11 @@ func contentLines(d client.TableDifference) (lines []diffLine) {
 		if total.key == "bytes" {
 			format = term.Size
 		}
-		sign := "+"
-		if pair[1] < pair[0] {
-			sign = "−"
+		sign, by := "+", pair[1]-pair[0]
+		if by < 0 {
+			sign, by = "−", -by
 		}
-		lines = append(lines, diffLine{sign, g.Group{delta(pair[0], pair[1], format), g.Text(" " + total.word),
+		lines = append(lines, diffLine{sign, g.Group{g.Text(format(by) + " " + total.word),
 			h.Span(h.Class("faint"), g.Text(fmt.Sprintf(" (%s → %s)", format(pair[0]), format(pair[1]))))}})
 	}
 	if d.Snapshots == nil {

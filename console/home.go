@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/url"
+	"strconv"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -25,13 +26,12 @@ type homePage struct {
 // homeEvents is how many of the last changes the page shows.
 const homeEvents = "12"
 
-// loadHome loads the first page.
+// homeLive is the value of the parameter part that asks for the part of the page that refreshes.
+const homeLive = "live"
+
+// loadHome loads the first page, or the part of it that refreshes.
 func loadHome(ctx context.Context, v *visit) (*page, error) {
 	model := homePage{now: v.now}
-	var err error
-	if model.warehouses, err = loadWarehouseRows(ctx, v, false); err != nil {
-		return nil, err
-	}
 	feed, err := loadFeed(ctx, v, url.Values{"tail": {homeEvents}})
 	switch {
 	case err == nil:
@@ -39,6 +39,12 @@ func loadHome(ctx context.Context, v *visit) (*page, error) {
 	case optional(err) == nil:
 		model.noEvents = err.Error()
 	default:
+		return nil, err
+	}
+	if v.text("part") == homeLive {
+		return &page{title: "Overview", section: placeHome, body: model.live()}, nil
+	}
+	if model.warehouses, err = loadWarehouseRows(ctx, v, false); err != nil {
 		return nil, err
 	}
 	if model.top, err = loadTop(ctx, v); err != nil {
@@ -64,27 +70,37 @@ func (m homePage) node() g.Node {
 		h.H1(h.Class("hidden"), g.Text("Overview")),
 		g.Iff(m.isOperator, m.attention),
 		panel("Warehouses", m.warehouses.list()),
-		panel("Last changes", h.Div(h.ID("live"), h.Data("poll", "5"), h.Aria("live", "polite"), m.changes()),
+		panel("Last changes", m.live(),
 			h.P(link(to(placeChanges, client.Object{}), g.Text("All changes")))),
-		topPanel(m.now, m.top),
+		topPanel(m.top, m.aboutNode()...),
+	}
+}
+
+// aboutNode returns what the answering node is.
+func (m homePage) aboutNode() []fact {
+	if m.top == nil {
+		return nil
+	}
+	return []fact{
+		{"Node", name(m.top.Node)}, {"Nodes", g.Text(strconv.Itoa(m.top.Nodes))}, {"Started", ago(m.now, m.top.Since)},
 	}
 }
 
 // attention returns what needs an operator.
 func (m homePage) attention() g.Node {
 	if len(m.findings) == 0 {
-		return h.P(h.Class("calm"), badge("good", "ok"), g.Text(" Nothing needs an operator."))
+		return h.P(h.Class("calm"), badge("good", "ok"), g.Text(" "),
+			link(to(placeOperations, client.Object{}), g.Text("Nothing needs an operator")))
 	}
-	return panel("Needs an operator", findingList(m.findings))
+	return panel("Needs an operator", findingList(m.findings, func(client.Finding) g.Node { return nil }),
+		h.P(link(to(placeOperations, client.Object{}), g.Text("All findings"))))
 }
 
-// findingList returns findings with what to do about each.
-func findingList(findings []client.Finding) g.Node {
-	return h.Ul(h.Class("findings"), g.Map(findings, func(f client.Finding) g.Node {
-		look := map[string]string{client.LevelBad: "bad", client.LevelWarn: "warn", client.LevelOK: "good"}[f.Level]
-		return h.Li(badge(look, f.Level), h.Div(h.Strong(text(f.What)), h.Div(text(f.Fact)),
-			g.If(f.Remedy != "", h.Div(copied(f.Remedy)))))
-	}))
+// live returns the part of the page that refreshes. It comes from an address of its own, which asks
+// the API for nothing else.
+func (m homePage) live() g.Node {
+	return h.Div(h.ID("live"), h.Data("poll", "5"), h.Data("from", to(placeHome, client.Object{}, "part", homeLive).href()),
+		h.Aria("live", "polite"), m.changes())
 }
 
 // changes returns the last changes.

@@ -65,6 +65,24 @@ func ago(now, t time.Time) g.Node {
 		g.Text(term.Ago(now.Sub(t), t)))
 }
 
+// agoAt is like ago, with the exact time beside it. The date is left out if it is today's.
+func agoAt(now, t time.Time) g.Node {
+	if t.IsZero() {
+		return dash()
+	}
+	layout := "15:04:05 UTC"
+	if utc := t.UTC(); utc.Truncate(24*time.Hour) != now.UTC().Truncate(24*time.Hour) {
+		layout = "2006-01-02 15:04:05 UTC"
+	}
+	return g.Group{ago(now, t), g.Text(" "), h.Span(h.Class("faint exact"), g.Text(t.UTC().Format(layout)))}
+}
+
+// exact returns a time in the future, such as the end of a key.
+func exact(t time.Time) g.Node {
+	utc := t.UTC()
+	return h.Time(h.DateTime(utc.Format(time.RFC3339)), g.Text(utc.Format("2006-01-02 15:04 UTC")))
+}
+
 // agoOf is ago of a time that may be missing.
 func agoOf(now time.Time, t *time.Time) g.Node {
 	if t == nil {

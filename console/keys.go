@@ -77,13 +77,13 @@ func offered(needs string, change target, words string) g.Node {
 // node returns the page.
 func (m principalPage) node() g.Node {
 	p := m.principal
-	about := []fact{{"Description", orDash(p.Description)}, {"Since", ago(m.now, p.Created)}}
+	about := []fact{{"Description", orDash(p.Description)}, {"Created", ago(m.now, p.Created)}}
 	if p.SpeaksFor != "" {
 		about = append(about, fact{"Acts for the users of", name(p.SpeaksFor)})
 	}
 	return g.Group{
 		h.Div(h.Class("title"), h.H1(name(p.Name)), g.If(p.Disabled, badge("bad", "disabled"))),
-		facts(about...),
+		facts(about...), mayLink(p.Name),
 		g.Iff(strings.HasPrefix(p.Name, keyAlias), func() g.Node {
 			return panel("Keys", m.keys(), keyForm(p.Name, m.needs))
 		}),
@@ -92,6 +92,13 @@ func (m principalPage) node() g.Node {
 	}
 }
 
+// mayLink returns the link from a principal to what it may do.
+func mayLink(principal string) g.Node {
+	return h.P(link(to(placeGrants, client.Object{}, "caller", principal, "privilege", privileges[0]),
+		g.Text("What it may do, and grants to it")))
+}
+
+// orDash returns a text, or a dash for an empty one.
 func orDash(s string) g.Node {
 	if s == "" {
 		return dash()
@@ -102,20 +109,20 @@ func orDash(s string) g.Node {
 // keys returns the keys of the principal.
 func (m principalPage) keys() g.Node {
 	list := grid{label: "Keys", columns: []column{
-		{"Key", ""}, {"Description", "wide"}, {"Only roles", ""}, {"Secret", "num"}, {"Made", ""}, {"By", ""},
+		{"Key", ""}, {"Description", "wide"}, {"Limited to roles", ""}, {"Rotations", "num"}, {"Made", ""}, {"By", ""},
 		{"Ends", ""}, {"", "next"},
 	}}
 	for _, k := range m.principal.Keys {
 		change := func(what string) target {
 			return to(placeKey, client.Object{}, "change", what, "principal", m.principal.Name, "key", k.ID)
 		}
-		generation, ends := int64(k.Generation), g.Node(ago(m.now, k.Ends))
+		rotations, ends := max(0, int64(k.Generation)-1), exact(k.Ends)
 		if !k.Ends.After(m.now) {
 			ends = g.Group{badge("bad", "ended"), g.Text(" "), ends}
 		}
 		list.rows = append(list.rows, []cell{
 			plain(mono(k.ID)), plain(orDash(k.Description)), plain(orDash(strings.Join(k.Roles, ", "))),
-			numeric(number(&generation), &generation), timed(m.now, &k.Created), plain(caller(k.By)),
+			numeric(number(&rotations), &rotations), timed(m.now, &k.Created), plain(caller(k.By)),
 			{ends, strconv.FormatInt(k.Ends.UnixMilli(), 10)},
 			plain(h.Span(h.Class("actions"), offered(m.needs, change(keyRotate), "rotate …"),
 				offered(m.needs, change(keyWithdraw), "withdraw …"))),
@@ -141,9 +148,9 @@ func keyForm(principal, needs string) g.Node {
 	}
 	return h.Div(h.Class("tools"), ask(to(placeKey, client.Object{}, "change", keyCreate),
 		who,
-		h.Label(g.Text("Purpose "), h.Input(h.Name("description"), h.Placeholder("nightly jobs"),
+		h.Label(g.Text("Description "), h.Input(h.Name("description"), h.Placeholder("nightly jobs"),
 			g.If(needs != "", h.Disabled()))),
-		h.Label(g.Text("Good for "), h.Select(h.Name("days"), g.If(needs != "", h.Disabled()),
+		h.Label(g.Text("Valid for "), h.Select(h.Name("days"), g.If(needs != "", h.Disabled()),
 			g.Map(keyDays, func(days string) g.Node { return h.Option(h.Value(days), g.Text(days+" days")) }))),
 		h.Button(g.If(needs != "", h.Disabled()), g.Text("Make a key …"))),
 		g.If(needs != "", h.Span(h.Class("minus"), text("needs "+needs))))
@@ -163,10 +170,8 @@ func loadKey(ctx context.Context, v *visit) (*page, error) {
 	switch change {
 	case keyCreate:
 		made, err = preparedCreate(v, principal)
-	case keyRotate:
-		made, err = preparedRotate(principal, id)
-	case keyWithdraw:
-		made = preparedWithdraw(principal, id)
+	case keyRotate, keyWithdraw:
+		made, err = preparedKeyChange(ctx, v, change, principal, id)
 	default:
 		err = &client.Error{Code: http.StatusBadRequest, Message: "There is no such change."}
 	}
@@ -211,6 +216,39 @@ func preparedCreate(v *visit, principal string) (prepared, error) {
 	}, err
 }
 
+// preparedKeyChange returns the prepared change of a key. The page shows the key as the API knows
+// it: an address can have any words in it.
+func preparedKeyChange(ctx context.Context, v *visit, change, principal, id string) (prepared, error) {
+	var of client.Principal
+	if err := v.get(ctx, client.Path("principals", principal), nil, &of); err != nil {
+		return prepared{}, err
+	}
+	at := slices.IndexFunc(of.Keys, func(k client.Key) bool { return k.ID == id })
+	if at < 0 {
+		return prepared{}, &client.Error{
+			Code: http.StatusNotFound, Message: principal + " has no key " + id + ".",
+			Help: "It may have been withdrawn meanwhile. Look at the keys of the principal.",
+		}
+	}
+	key := of.Keys[at]
+	if change == keyRotate {
+		return preparedRotate(principal, id)
+	}
+	made := preparedWithdraw(principal, id)
+	made.says = append([]g.Node{g.Group{g.Text("This is the key "), mono(id), g.Text(" “"), text(key.Description),
+		g.Text("”, made "), ago(v.now, key.Created), by(key.By), g.Text(", which ends "), exact(key.Ends), g.Text(".")}},
+		made.says...)
+	if principal == v.name {
+		made.warnings = append(made.warnings,
+			"This is a key of yours. If you signed in with it, you are signed out at once.")
+	}
+	isOther := func(k client.Key) bool { return k.ID != id && k.Ends.After(v.now) }
+	if !slices.ContainsFunc(of.Keys, isOther) {
+		made.warnings = append(made.warnings, "It is the last key of "+principal+" that has not ended.")
+	}
+	return made, nil
+}
+
 // preparedRotate returns the prepared rotation of a key.
 func preparedRotate(principal, id string) (prepared, error) {
 	body, err := json.Marshal(client.KeySpec{GraceSeconds: int64(rotateGrace / time.Second)})
@@ -229,7 +267,7 @@ func preparedRotate(principal, id string) (prepared, error) {
 // preparedWithdraw returns the prepared end of a key.
 func preparedWithdraw(principal, id string) prepared {
 	return prepared{
-		title: "Withdraw a key", button: "Withdraw the key", path: keysPath(principal, id), method: http.MethodDelete,
+		title: "Withdraw a key", button: "Withdraw the key", isFinal: true, path: keysPath(principal, id), method: http.MethodDelete,
 		sentTo:  placeWithdraw,
 		command: command("moorage", "key", "withdraw", strings.TrimPrefix(principal, keyAlias), id),
 		says: []g.Node{
@@ -348,10 +386,12 @@ func secretNode(now time.Time, made client.MadeKey) g.Node {
 		h.P(h.Class("warning"),
 			g.Text("Copy the key now. The server keeps only its hash, and no page shows it again.")),
 		h.Div(h.Data("once", ""), listing([]string{made.Secret})),
-		facts(fact{"Id", mono(made.ID)}, fact{"Ends", ago(now, made.Ends)}, fact{"Purpose", orDash(made.Description)}),
+		facts(fact{"Id", mono(made.ID)}, fact{"Ends", exact(made.Ends)}, fact{"Description", orDash(made.Description)}),
 		h.P(g.Text("Clients send it as a bearer token, or as a credential. To use it on a command line:")),
 		h.Div(h.Data("once", ""), listing([]string{"export MOORAGE_TOKEN=" + made.Secret})),
 		h.P(link(to(placePrincipal, client.Object{}, "principal", made.Principal), h.Class("button"), g.Text("Done"))),
+		h.P(h.Class("faint"), g.Text("A new principal may do nothing until it gets a grant, or a role that has one.")),
+		mayLink(made.Principal),
 	}
 }
 
@@ -360,7 +400,7 @@ func ownKeys(visitor string) g.Node {
 	if !strings.HasPrefix(visitor, keyAlias) {
 		return nil
 	}
-	return h.P(g.Text("Your own keys: "), principalLink(visitor))
+	return h.P(h.Class("lead"), g.Text("Your own keys: "), principalLink(visitor))
 }
 
 // firstEnd returns when the first of some keys ends; nil without keys.

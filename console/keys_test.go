@@ -20,6 +20,7 @@ const madeSecret = "mrg_PCqYhZBNT5Ww_secretsecret"
 // newKeys returns a server whose visitor is an administrator.
 func newKeys() (*web.Server, *fakeAPI) {
 	answers := answersOf("key:etl")
+	answers["/management/v1/principals/key:etl"] = client.Principal{Name: "key:etl", Keys: []client.Key{{ID: "PCqYhZBNT5Ww", Description: "jobs", Ends: now}}}
 	answers["/management/v1/principals/key:etl/keys"] = client.MadeKey{Principal: "key:etl", Secret: madeSecret, Key: client.Key{ID: "PCqYhZBNT5Ww", Ends: now}}
 	return newServerWith(Config{Version: "v1", Now: func() time.Time { return now }}, answers)
 }
@@ -130,6 +131,39 @@ func TestWithdrawKey(t *testing.T) {
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console/principal?done=yes&principal=key%3Aetl" ||
 		last.method != http.MethodDelete || last.path != "/management/v1/principals/key:etl/keys/PCqYhZBNT5Ww" {
 		t.Errorf("%d %v: %s %s", w.Code, w.Header(), last.method, last.path)
+	}
+}
+
+// TestWithdrawShowsTheKey asks before a key ends. The page has the key as the API knows it, warns of
+// the visitor's own and of the last one, and shows a request without a body. A key that the
+// principal does not have has no page with a form.
+func TestWithdrawShowsTheKey(t *testing.T) {
+	t.Parallel()
+	server, _ := newKeys()
+	ask := func(change, id string) (int, string) {
+		w := send(server, http.MethodGet, to(placeKey, client.Object{}, "change", change, "principal", "key:etl", "key", id).href(), "")
+		return w.Code, w.Body.String()
+	}
+	code, page := ask(keyWithdraw, "PCqYhZBNT5Ww")
+	for _, want := range []string{"“jobs”", "2026-11-27 12:00 UTC", "It is the last key of key:etl", `class="primary danger"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%d: the page lacks %s:\n%s", code, want, page)
+		}
+	}
+	if strings.Contains(page, "null") || strings.Contains(page, "a key of yours") {
+		t.Errorf("the page has a body, or takes the key for the visitor's:\n%s", page)
+	}
+	for _, change := range []string{keyWithdraw, keyRotate} {
+		if code, page := ask(change, "none"); code != http.StatusNotFound || strings.Contains(page, `class="primary`) || !strings.Contains(page, "has no key none") {
+			t.Errorf("%s of a key that is not there: %d\n%s", change, code, page)
+		}
+	}
+	s := newGuarded()
+	s.api.answers["/management/v1/principals/key:ann"] = client.Principal{Name: "key:ann", Keys: []client.Key{{ID: "own"}, {ID: "other", Ends: time.Now().Add(time.Hour)}}}
+	cookie := cookieOf(s.login(goodKey))
+	r := httptest.NewRequest(http.MethodGet, Root+"/principal/key?change=withdraw&principal=key:ann&key=own", nil)
+	if w := s.sendFrom("127.0.0.1:5000", r, "Cookie", cookie); !strings.Contains(w.Body.String(), "a key of yours") {
+		t.Errorf("the own key: %d\n%s", w.Code, w.Body)
 	}
 }
 

@@ -103,7 +103,7 @@ func (f frame) document(p *page) g.Node {
 					p.trail(), p.body),
 			),
 			h.Footer(g.Text("Moorage "+f.version),
-				h.Span(h.Class("keys"), g.Text(" · press "), h.Kbd(g.Text("?")), g.Text(" for keys"))),
+				h.Span(h.Class("keys"), g.Text(" · press "), h.Kbd(g.Text("?")), g.Text(" for keyboard shortcuts"))),
 		),
 	))
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -73,8 +74,13 @@ func (m maintenancePage) held() g.Node {
 
 // pauses returns why maintenance stands still, and how to go on.
 func (m maintenancePage) pauses() g.Node {
-	pause := link(to(placeRun, m.object, "change", "pause"), h.Class("button"), g.Text("Pause …"))
-	if len(m.status.Pauses) == 0 {
+	pause := ask(to(placeRun, m.object, "change", "pause"),
+		h.Label(g.Text("Reason "), h.Input(h.Name("reason"), h.Placeholder("quarter end"))), h.Button(g.Text("Pause …")))
+	isOn := func(k client.MaintenanceKind) bool { return k.State != "Disabled" }
+	switch {
+	case len(m.status.Pauses) == 0 && len(m.status.Jobs) == 0 && !slices.ContainsFunc(m.status.Kinds, isOn):
+		return nil // there is nothing to pause
+	case len(m.status.Pauses) == 0:
 		return h.Div(h.Class("tools"), pause)
 	}
 	isOwn := false
@@ -88,6 +94,14 @@ func (m maintenancePage) pauses() g.Node {
 		g.Iff(isOwn, func() g.Node {
 			return link(to(placeRun, m.object, "change", "resume"), h.Class("button"), g.Text("Resume …"))
 		}), g.If(!isOwn, pause))}
+}
+
+// kindWords returns what kinds of jobs do.
+func kindWords() map[string]string {
+	return map[string]string{
+		"snapshots": "Expires old snapshots.", "orphans": "Deletes files that no version has.",
+		kindCompaction: "Joins small files.",
+	}
 }
 
 // stateLook returns the look of a state.
@@ -106,30 +120,30 @@ func stateLook(state string) string {
 // kinds returns the state of each kind of job, with the settings in force.
 func (m maintenancePage) kinds() g.Node {
 	list := grid{label: "Kinds of maintenance", plain: true, stacks: true, columns: []column{
-		{"Kind", ""}, {"State", ""}, {"Why", "wide"}, {"Due", ""}, {"Last look", ""}, {"", "next"},
+		{"Kind", ""}, {"State", ""}, {"Why", "wide"}, {"Due", ""}, {"Last check", ""}, {"", "next"},
 	}}
 	for _, k := range m.status.Kinds {
 		due, last := k.Due, k.Last
-		why := m.why(k)
+		why := g.Group{h.Div(h.Class("faint"), g.Text(kindWords()[k.Kind])), m.why(k)}
 		if k.Outcome != "" {
-			why = append(why, h.Div(h.Class("faint"), g.Text("the last look ended with: "), text(k.Outcome)))
+			why = append(why, h.Div(h.Class("faint"), g.Text("the last check ended with: "), text(k.Outcome)))
 		}
-		why = append(why, settings(k.Settings))
+		why = append(why, stateAdvice()[k.State].node(), settings(k.Settings))
 		list.rows = append(list.rows, []cell{
 			plain(h.Strong(text(k.Kind))), plain(badge(stateLook(k.State), strings.ReplaceAll(k.State, "_", " "))),
 			plain(why),
 			timed(m.now, &due), timed(m.now, &last),
 			plain(h.Span(h.Class("actions"),
-				link(to(placeMaintain, m.object, "preview", k.Kind), g.Text("preview …")),
+				link(to(placeMaintain, m.object, "preview", k.Kind), g.Text("preview")),
 				link(to(placeRun, m.object, "change", "run", "kind", k.Kind),
-					g.Text(map[bool]string{true: "retry …", false: "look now …"}[k.State == "Blocked"])))),
+					g.Text(map[bool]string{true: "retry …", false: "check now …"}[k.State == "Blocked"])))),
 		})
 	}
 	if len(list.rows) == 0 {
 		words := append([]string{"moorage", "maintain", "set"}, objectWords(m.object)...)
 		return empty("This server does no maintenance for this table.", command(append(words, "snapshots", "on")...))
 	}
-	return panel("What is due", list.node())
+	return panel("Maintenance", list.node())
 }
 
 // why returns why a kind of job is due or not, and what turns it on if it is off.
@@ -220,7 +234,7 @@ func (m maintenancePage) changesOf(j client.MaintenanceJob) []string {
 // runs returns the jobs that have ended.
 func (m maintenancePage) runs() g.Node {
 	if len(m.status.Runs) == 0 {
-		return panel("Done before", empty("No job on this table has ended yet.", shellLine{}))
+		return panel("Past jobs", empty("No job on this table has ended yet.", shellLine{}))
 	}
 	list := grid{label: "Ended jobs", columns: []column{
 		{"Kind", ""}, {"Ended", ""}, {"Took", "num"}, {"Outcome", "wide"}, {"Snapshots", "num"}, {"Files", "num"},
@@ -242,7 +256,7 @@ func (m maintenancePage) runs() g.Node {
 			numeric(size(&r.Bytes), &r.Bytes),
 		})
 	}
-	return panel("Done before", list.node())
+	return panel("Past jobs", list.node())
 }
 
 // loadRun prepares a change of the maintenance of a table: a run, a pause or the end of a pause.
@@ -266,16 +280,19 @@ func loadRun(ctx context.Context, v *visit) (*page, error) {
 	switch change {
 	case "run":
 		body["kind"] = kind
-		made.title, made.button = "Look now", "Look now"
-		made.says = []g.Node{g.Group{g.Text("The server looks at once whether "), h.Strong(text(kind)),
+		made.title, made.button = "Check now", "Check now"
+		made.says = []g.Node{g.Group{g.Text("The server checks at once whether "), h.Strong(text(kind)),
 			g.Text(" has something to do, by the policies in force, and begins the job if so.")}}
 		made.command = command("moorage", "maintain", "run", kind, words[len(words)-1], "--by-policy")
 	case "pause":
-		body["reason"] = "paused in the console"
+		reason := cmp.Or(v.text("reason"), "paused in the console")
+		body["reason"] = reason
 		made.title, made.button = "Pause maintenance", "Pause"
 		made.says = []g.Node{g.Text("No new job begins on this table until maintenance is resumed. " +
-			"Jobs in progress stop before their next step.")}
-		made.command = command(append([]string{"moorage", "maintain", "pause"}, words...)...)
+			"Jobs in progress stop before their next step."),
+			g.Group{g.Text("The reason, for other operators: "), h.Strong(text(reason)), g.Text(".")},
+			g.Text("The page Maintenance of the table has the way to resume.")}
+		made.command = command(append(append([]string{"moorage", "maintain", "pause"}, words...), "--reason", reason)...)
 	case "resume":
 		made.title, made.button = "Resume maintenance", "Resume"
 		made.says = []g.Node{g.Text("Maintenance of this table goes on.")}

@@ -52,7 +52,7 @@ func (m operationsPage) node() g.Node {
 	}
 	return g.Group{
 		h.Div(h.Class("title"), h.H1(g.Text("Operations"))),
-		h.Div(h.Class("tools"), check),
+		h.Div(h.Class("tools"), check, h.Span(h.Class("faint"), g.Text("It only reads, and can take minutes."))),
 		h.Div(h.ID("live"), g.If(!m.isDeep, h.Data("poll", "10")), h.Aria("live", "polite"),
 			panel("Findings", m.list()), m.work(), m.held()),
 		panel("Backup", h.P(h.Class("faint"), g.Text("A backup is made on the server's own machine: ")),
@@ -66,17 +66,14 @@ func (m operationsPage) list() g.Node {
 		return empty("There is nothing to do: no transaction, purge or job waits for an operator.",
 			command("moorage", "doctor", "--deep"))
 	}
-	return h.Ul(h.Class("findings"), g.Map(m.findings.Findings, func(f client.Finding) g.Node {
-		look := map[string]string{client.LevelBad: "bad", client.LevelWarn: "warn", client.LevelOK: "good"}[f.Level]
-		return h.Li(badge(look, f.Level), h.Div(h.Strong(text(f.What)), h.Div(text(f.Fact)),
-			g.If(f.Remedy != "", h.Div(copied(f.Remedy))),
-			g.Iff(f.ID != "", func() g.Node {
-				return h.Div(link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "retry"),
-					g.Text("retry …")), g.Text("  "),
-					link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "abort"),
-						g.Text("abort …")))
-			})))
-	}))
+	return findingList(m.findings.Findings, func(f client.Finding) g.Node {
+		if f.ID == "" {
+			return nil
+		}
+		return h.Div(link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "retry"), g.Text("retry …")),
+			g.Text("  "),
+			link(to(placeUnfinished, client.Object{}, "id", f.ID, "change", "abort"), g.Text("abort …")))
+	})
 }
 
 // work returns the maintenance jobs of the server.
@@ -110,7 +107,8 @@ func (m operationsPage) held() g.Node {
 			timed(m.now, &l.Expires),
 		})
 	}
-	return panel("Leases", filled(list, "No program holds a lease on a table.", shellLine{}))
+	return panel("Leases: programs that keep maintenance from a table",
+		filled(list, "No program holds a lease on a table.", shellLine{}))
 }
 
 // loadUnfinished prepares the retry or the abort of unfinished work. The page shows what the API

@@ -59,7 +59,7 @@ func barPlot(title, noun string, bars []plotBar) g.Node {
 			h.Width(strconv.Itoa(width)), h.Height(strconv.Itoa(height)), h.Role("img"),
 			g.El("title", g.Text(title)),
 			g.El("desc", g.Text(fmt.Sprintf("%d classes; the largest has %d", len(bars), most))), drawn),
-		h.Details(h.Summary(g.Text("The numbers")), list.node()),
+		h.Details(h.Summary(g.Text("As a table")), list.node()),
 	}
 }
 
@@ -67,9 +67,12 @@ func barPlot(title, noun string, bars []plotBar) g.Node {
 func sizeBars(classes []client.SizeClass) (bars []plotBar) {
 	var from int64
 	for _, class := range classes {
-		label := "< " + term.Size(class.Below)
-		if class.Below == 0 {
+		label := term.Size(from) + "–" + term.Size(class.Below)
+		switch {
+		case class.Below == 0:
 			label = "≥ " + term.Size(from)
+		case from == 0:
+			label = "< " + term.Size(class.Below)
 		}
 		from = class.Below
 		bars = append(bars, plotBar{label, class.Files})
@@ -81,12 +84,14 @@ func sizeBars(classes []client.SizeClass) (bars []plotBar) {
 func countBars(classes []client.CountClass) (bars []plotBar) {
 	var from int64
 	for _, class := range classes {
-		label := "< " + term.Count(class.Below)
+		label := term.Count(from) + "–" + term.Count(class.Below-1)
 		switch {
 		case class.Below == 0:
 			label = "≥ " + term.Count(from)
-		case class.Below == from+1:
-			label = term.Count(from)
+		case class.Below-1 == max(from, 1):
+			label = term.Count(class.Below - 1)
+		case from == 0:
+			label = "< " + term.Count(class.Below)
 		}
 		from = class.Below
 		bars = append(bars, plotBar{label, class.Count})

@@ -22,6 +22,8 @@ type preview struct {
 	failure string                     // why there is no preview; empty if there is
 	plan    *client.MaintenancePlan    // of snapshots and orphans
 	compact *client.MaintenancePreview // of compaction
+	// settings are those in force, by which the preview was made.
+	settings map[string]client.MaintenanceValue
 }
 
 // previewFiles is how many files a preview names.
@@ -32,6 +34,11 @@ func loadPreview(ctx context.Context, v *visit, status client.MaintenanceStatus)
 	made := &preview{kind: v.text("preview")}
 	if made.kind == "" {
 		return nil, nil
+	}
+	for _, k := range status.Kinds {
+		if k.Kind == made.kind {
+			made.settings = k.Settings
+		}
 	}
 	o := v.object()
 	asked := client.Request{
@@ -91,7 +98,8 @@ func (p *preview) node() g.Node {
 		say("%s are there to be compacted, which is too few for a job.", moorage.Counted(int(p.compact.Files), "file"))
 	}
 	return panel("Preview of "+p.kind,
-		h.Ul(h.Class("says"), g.Map(says, func(each g.Node) g.Node { return h.Li(each) })), more)
+		h.Ul(h.Class("says"), g.Map(says, func(each g.Node) g.Node { return h.Li(each) })), more,
+		settings(p.settings), h.P(h.Class("faint"), g.Text("The preview has changed nothing.")))
 }
 
 // says puts a plan into words.

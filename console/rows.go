@@ -147,9 +147,12 @@ func valueCell(typ string, value json.RawMessage) cell {
 	case bytes.Equal(value, []byte("null")):
 		return cell{h.Span(h.Class("faint"), g.Text("null")), ""}
 	case json.Unmarshal(value, &words) == nil && strings.HasPrefix(typ, "timestamp"):
-		short := strings.TrimSuffix(strings.Replace(words, "T", " ", 1), "+00:00")
+		short, isUTC := strings.CutSuffix(strings.Replace(words, "T", " ", 1), "+00:00")
 		if strings.Contains(short, ".") {
 			short = strings.TrimSuffix(strings.TrimRight(short, "0"), ".")
+		}
+		if isUTC {
+			short += "Z"
 		}
 		return cell{h.Span(h.Title(term.Clean(words)), text(short)), words}
 	case json.Unmarshal(value, &words) == nil:

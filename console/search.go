@@ -63,7 +63,7 @@ func (m searchPage) results() g.Node {
 	return h.Div(h.ID("found"), h.Ul(h.Class("hits"), g.Map(m.found.Objects, func(row client.Row) g.Node {
 		around := append([]string{row.Warehouse}, row.Namespace...)
 		return h.Li(link(pageOf(objectOf(row)), icon(row.Kind), h.Strong(name(row.Name)),
-			h.Span(h.Class("faint"), name(strings.Join(around, " / ")))))
+			h.Span(h.Class("faint"), text(row.Kind+" in "), name(strings.Join(around, " / ")))))
 	})), g.If(m.found.More && m.all, h.P(h.Class("faint"), g.Text("There are more: add a word."))),
 		g.If(m.found.More && !m.all, h.P(link(to(placeSearch, client.Object{}, "q", m.words, "all", "yes"),
 			g.Text("Show more names, or add a word")))))

@@ -53,7 +53,7 @@ func (f *snapshotFiles) node(o client.Object, snapshot string) g.Node {
 		return panel("Files", empty("The snapshot has no manifest: the table is empty in it.", shellLine{}))
 	}
 	list := grid{label: "Manifests", columns: []column{
-		{"Manifest", "wide"}, {"Content", ""}, {"Size", "num"}, {"Adds", "num"}, {"Keeps", "num"}, {"Removes", "num"},
+		{"Manifest", "wide"}, {"Content", ""}, {"Size", "num"}, {"Added", "num"}, {"Kept", "num"}, {"Removed", "num"},
 	}}
 	for i, m := range f.found.Manifests {
 		shown := link(to(placeSnapshots, o, "snapshot", snapshot, "files", "yes", "manifest", strconv.Itoa(i)),
@@ -65,8 +65,10 @@ func (f *snapshotFiles) node(o client.Object, snapshot string) g.Node {
 		})
 	}
 	return g.Group{
-		panel("Manifests", list.node(), g.If(f.found.More, h.P(h.Class("faint"),
-			g.Text("These are the first manifests. The snapshot has more.")))),
+		panel("Manifests", list.node(),
+			h.P(h.Class("faint"), g.Text("Added, kept and removed are files, by the snapshot that wrote the manifest.")),
+			g.If(f.found.More, h.P(h.Class("faint"),
+				g.Text("These are the first manifests. The snapshot has more.")))),
 		g.Iff(f.manifest >= 0, f.files),
 	}
 }
@@ -85,7 +87,7 @@ func (f *snapshotFiles) files() g.Node {
 		list.rows = append(list.rows, []cell{
 			{g.Group{h.Span(h.Title(term.Clean(each.Path)), mono(path.Base(each.Path))), boundsOf(each.Bounds)},
 				each.Path},
-			plain(text(each.Content + ", " + each.Format)), plain(badge(look, each.Status)), plain(partition),
+			plain(h.Span(h.Class("exact"), text(each.Content+", "+each.Format))), plain(badge(look, each.Status)), plain(partition),
 			numeric(number(&each.Rows), &each.Rows), numeric(size(&each.Bytes), &each.Bytes),
 		})
 	}
@@ -184,6 +186,6 @@ func (m snapshotsPage) forwards() g.Node {
 	id := strconv.FormatInt(m.chosen.ID, 10)
 	return g.Map(m.document.behind(m.chosen), func(refName string) g.Node {
 		return link(to(placeRef, m.object, "snapshot", id, "ref", refName, "type", "forward"), h.Class("button"),
-			text("Move "+refName+" forward to it …"))
+			text("Move "+refName+" forward to this snapshot …"))
 	})
 }

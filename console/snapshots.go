@@ -12,6 +12,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"moorage/internal/term"
 	"moorage/management/client"
 )
 
@@ -170,7 +171,7 @@ func (m snapshotsPage) node() g.Node {
 			plain(row.picture(m.lanes)),
 			plain(g.Group{link(to(placeSnapshots, m.object, "snapshot", strconv.FormatInt(row.ID, 10)),
 				shortID(row.ID)), m.badges(refs[row.ID])}),
-			timed(m.now, &at),
+			{agoAt(m.now, at), timed(m.now, &at).order},
 			plain(g.Group{text(row.Summary["operation"]), h.Span(h.Class("faint"), added(row.snapshot))}),
 			plain(number(rows)), plain(number(files)), plain(size(bytes)),
 		})
@@ -228,20 +229,43 @@ func (m snapshotsPage) detail() g.Node {
 		about = append(about, fact{"Parent", link(to(placeSnapshots, m.object, "snapshot", parent), mono(parent))})
 	}
 	about = append(about, fact{"Manifest list", copied(s.Manifest)})
+	rollback := g.Node(h.Span(h.Class("faint"), g.Text("main is at this snapshot.")))
+	if m.document.Refs["main"].Snapshot != s.ID {
+		rollback = link(to(placeRollback, m.object, "to", id), h.Class("button"), g.Text("Roll back to this snapshot …"))
+	}
+	summary := h.Div(summaryGrid(s))
+	if m.files != nil {
+		summary = h.Details(h.Summary(g.Text("Summary of the snapshot")), summaryGrid(s))
+	}
 	return g.Group{panel("Snapshot "+id,
 		h.Div(h.Class("split"),
-			h.Div(propertyGrid(s.Summary)),
+			summary,
 			h.Div(h.Class("beside"), facts(about...),
-				h.Div(h.Class("tools"), link(to(placeRollback, m.object, "to", id), h.Class("button"),
-					g.Text("Roll back to it …")),
-					link(to(placeRows, m.object, "snapshot", id), h.Class("button"), g.Text("Its rows")),
+				h.Div(h.Class("tools"), link(to(placeRows, m.object, "snapshot", id), h.Class("button"), g.Text("Rows")),
 					link(to(placeSnapshots, m.object, "snapshot", id, "files", "yes"), h.Class("button"),
-						g.Text("Its files")), m.forwards()),
+						g.Text("Files"))),
+				h.Div(h.Class("tools"), rollback, m.forwards()),
 				ask(to(placeRef, m.object, "snapshot", id), h.Div(h.Class("tools"),
 					h.Select(h.Name("type"), h.Aria("label", "Kind of ref"), h.Option(h.Value("tag"), g.Text("Tag")),
 						h.Option(h.Value("branch"), g.Text("Branch"))),
 					h.Input(h.Name("ref"), h.Required(), h.Placeholder("name"), h.Aria("label", "Name of the ref")),
 					h.Button(g.Text("Make …"))))))), m.files.node(m.object, id)}
+}
+
+// summaryGrid returns the summary of a snapshot. Sizes are in bytes in it, so they get units.
+func summaryGrid(s *snapshot) g.Node {
+	shown := make(map[string]string, len(s.Summary))
+	for key, value := range s.Summary {
+		n := s.number(key)
+		switch {
+		case n != nil && strings.HasSuffix(key, "-size"):
+			value = grouped(*n) + " bytes (" + term.Size(*n) + ")"
+		case n != nil:
+			value = grouped(*n)
+		}
+		shown[key] = value
+	}
+	return propertyGrid(shown)
 }
 
 // loadRef prepares a new branch or tag.

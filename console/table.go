@@ -315,7 +315,7 @@ func (m tablePage) refs() g.Node {
 	if m.document == nil || len(m.document.Refs) == 0 {
 		return nil
 	}
-	list := grid{label: "Branches and tags", plain: true, columns: []column{{"Name", "wide"}, {"At", ""}}}
+	list := grid{label: "Branches and tags", plain: true, columns: []column{{"Name", "wide"}, {"Snapshot made", ""}}}
 	for _, refName := range m.document.refNames() {
 		each := m.document.Refs[refName]
 		made := dash()

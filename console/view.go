@@ -94,7 +94,7 @@ func (m viewPage) node() g.Node {
 	}
 	about := []fact{{"Location", copied(m.details.Location)}}
 	if len(now.Namespace) > 0 {
-		about = append(about, fact{"Names without a namespace", mono(moorage.PersonLevels(now.Namespace...))})
+		about = append(about, fact{"Default namespace", mono(moorage.PersonLevels(now.Namespace...))})
 	}
 	if m.details.Owner != "" {
 		about = append(about, fact{"Definer", name(m.details.Owner)})

@@ -61,13 +61,13 @@ func (m warehousePage) node() g.Node {
 	w := m.warehouse
 	about := []fact{
 		{"Location", copied(w.Location)}, {"Id", copied(w.ID)},
-		{"Access of engines to files", text(strings.Join(orNone(w.Delegation, "with their own credentials"), ", "))},
+		{"Engines read and write files with", text(strings.Join(orNone(w.Delegation, "their own credentials"), ", "))},
 		{"Other allowed locations", listed(w.AllowedLocations, "none")},
 	}
 	if w.Creator != "" {
 		about = append(about, fact{"Made by", name(w.Creator)})
 	}
-	secret := fact{"Credentials of the server", g.Text("those of its process")}
+	secret := fact{"Server reads and writes files with", g.Text("the credentials in its environment")}
 	if w.Secret != nil {
 		secret.value = g.Group{text(w.Secret.Kind), g.Text(", set "), ago(m.now, w.Secret.Set), by(w.Secret.By)}
 	}
@@ -79,10 +79,11 @@ func (m warehousePage) node() g.Node {
 	target := client.Object{Warehouse: w.Name}
 	return g.Group{
 		h.Div(h.Class("title"), icon("warehouse"), h.H1(name(w.Name)), badge("", "warehouse")),
-		h.Div(h.Class("tools"), act(to(placeValidate, target), h.Button(g.Text("Test the storage now"))),
-			link(to(placeBrowse, target), h.Class("button"), g.Text("Browse")),
+		h.Div(h.Class("tools"), link(to(placeBrowse, target), h.Class("button"), g.Text("Namespaces")),
+			link(to(placeDropped, target), h.Class("button"), g.Text("Dropped tables")),
 			link(to(placeGrants, target), h.Class("button"), g.Text("Access")),
-			link(to(placeDropped, target), h.Class("button"), g.Text("Dropped"))),
+			act(to(placeValidate, target), h.Button(g.Text("Test the storage now"))),
+			h.Span(h.Class("faint"), g.Text("The test writes a small file, reads it and deletes it."))),
 		m.trials(), m.failures(),
 		panel("About", facts(about...)),
 		g.Iff(len(w.Storage) > 0, func() g.Node { return panel("Options of the storage", propertyGrid(w.Storage)) }),

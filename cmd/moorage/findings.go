@@ -123,7 +123,7 @@ func (f nodeFacts) stored() client.Finding {
 }
 
 func (f nodeFacts) clock() client.Finding {
-	apart := f.apart.Abs().Round(time.Millisecond)
+	apart := max(f.apart.Abs().Round(time.Millisecond), time.Millisecond)
 	finding := client.Finding{
 		Level: client.LevelOK, What: "clocks", Fact: fmt.Sprintf("node and store within %s", apart),
 	}
@@ -137,13 +137,26 @@ func (f nodeFacts) clock() client.Finding {
 func (f nodeFacts) log() client.Finding {
 	finding := client.Finding{
 		Level: client.LevelOK, What: "changes",
-		Fact: fmt.Sprintf("kept for %s; the oldest is of %s ago", f.retention, f.logAge.Round(time.Minute)),
+		Fact: fmt.Sprintf("kept for %s; the oldest is %s old", spanOf(f.retention), spanOf(f.logAge)),
 	}
 	if f.logAge > f.retention+logSlack {
 		finding.Level = client.LevelWarn
 		finding.Remedy = "Old changes are not removed: keep a node running, and look at its log"
 	}
 	return finding
+}
+
+// spanOf returns a duration in words: in days, hours or minutes, rounded down.
+func spanOf(span time.Duration) string {
+	switch {
+	case span < time.Minute:
+		return "less than a minute"
+	case span < 2*time.Hour:
+		return moorage.Counted(int(span/time.Minute), "minute")
+	case span < 48*time.Hour:
+		return moorage.Counted(int(span/time.Hour), "hour")
+	}
+	return moorage.Counted(int(span/(24*time.Hour)), "day")
 }
 
 // settings returns a warning for each setting that costs much.

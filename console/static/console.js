@@ -72,7 +72,7 @@ const addSorting = (root) => {
       heading.append(button);
     });
     if (table.tBodies[0].rows.length < filterFrom || table.closest("[data-poll]")) continue;
-    const field = make("input", { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" });
+    const field = make("input", { type: "search", placeholder: "Filter the rows shown", "aria-label": "Filter the rows shown" });
     field.addEventListener("input", () => {
       const words = field.value.toLowerCase().split(/\s+/);
       for (const row of table.tBodies[0].rows) {
@@ -175,11 +175,12 @@ if (button && !document.documentElement.dataset.theme) {
   button.value = matchMedia("(prefers-color-scheme: dark)").matches ? "light" : "dark";
 }
 
-// --- Parts that refresh: the page is loaded again, and the part with the same id is taken from it.
+// --- Parts that refresh: their page is loaded again, or the address that has only them, and the part with the same id is
+// taken from it.
 
 const refresh = async (part) => {
   if (document.hidden || document.querySelector("dialog")) return;
-  const page = await load(location.href).catch(() => null);
+  const page = await load(part.dataset.from ?? location.href).catch(() => null);
   const next = page?.getElementById(part.id);
   if (!next || next.innerHTML === part.dataset.last) return;
   part.dataset.last = next.innerHTML;
@@ -205,6 +206,8 @@ const complete = async (part) => {
 };
 
 add(document);
+const focused = document.querySelector("main input[autofocus]");
+focused?.setSelectionRange(focused.value.length, focused.value.length);
 for (const part of document.querySelectorAll("[data-load]")) complete(part);
 for (const part of document.querySelectorAll("[data-poll]")) {
   setInterval(refresh, Number(part.dataset.poll) * 1000, part);

@@ -23,7 +23,6 @@ PAGES = {
     "team-access": "/principals",
     "team-principal": "/principal?principal=key:etl",
     "team-key": "/principal/key?change=create&principal=key:etl&description=jobs&days=30",
-    "team-withdraw": "/principal/key?change=withdraw&principal=key:root&key=none",
     "team-grants": "/grants",
     "team-cluster": "/cluster",
 }
@@ -46,8 +45,19 @@ def listening(args, *words):
         process.wait()
 
 
+def look(browser, args, axe, name):
+    """Takes a picture of the page. Returns what axe finds on it."""
+    image = browser.send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+    (args.screens / f"{name}.png").write_bytes(base64.b64decode(image))
+    if not axe:
+        return []
+    browser.evaluate(axe)
+    found = browser.evaluate("axe.run().then((r) => r.violations.map((v) => v.id))")
+    return [f"{name}: axe {each}" for each in found]
+
+
 def tasks(browser, uri, args, axe):
-    """Makes, rotates and withdraws a key. Returns what axe finds on the page with the secret."""
+    """Makes, rotates and withdraws a key. Returns what axe finds on the pages of these changes."""
     browser.open(f"{uri}/console/principals")
     browser.evaluate("document.querySelector('input[name=principal]').value = 'walker'")
     browser.click("form[action$='/principal/key'] button")
@@ -55,12 +65,7 @@ def tasks(browser, uri, args, axe):
     secret = browser.evaluate("document.querySelector('main pre code').innerText")
     assert secret.startswith("mrg_"), "the page does not show the key"
     assert secret not in browser.evaluate("location.href"), "the address has the key"
-    image = browser.send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-    (args.screens / "team-secret.png").write_bytes(base64.b64decode(image))
-    faults = []
-    if axe:
-        browser.evaluate(axe)
-        faults = browser.evaluate("axe.run().then((r) => r.violations.map((v) => `the secret: ${v.id}`))")
+    faults = look(browser, args, axe, "team-secret")
     browser.evaluate("window.isFormer = true")
     browser.send("Page.reload")
     browser.wait_next("a reload")
@@ -74,6 +79,7 @@ def tasks(browser, uri, args, axe):
     assert browser.evaluate("document.querySelector('main pre code').innerText") != secret, "the secret is not another one"
     browser.click("main p a.button")
     browser.click("a[href*='change=withdraw']")
+    faults += look(browser, args, axe, "team-withdraw")
     browser.click("button.primary")
     assert "has no key" in browser.evaluate("document.querySelector('main').innerText"), "the key is not withdrawn"
     assert not browser.complaints(), "the tasks of a team have errors"

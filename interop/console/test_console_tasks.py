@@ -122,7 +122,7 @@ def test_why_a_table_is_not_compacted(lake, bob, harbour, person):
     person.follow("Maintenance")
     compaction = dict((row[0], row) for row in person.rows("Kinds of maintenance"))["compaction"]
     assert "Turned on by table harbour.buoys" in compaction[2]
-    person.follow("preview …", row="compaction")
+    person.follow("preview", row="compaction")
     assert "8 files" in person.panel("Preview of compaction")
 
     lake.command("maintain", "pause", "table", "default.harbour.buoys", "--reason", "quarter end", key=bob)
