@@ -166,13 +166,13 @@ func (m changesPage) list() g.Node {
 		return empty("No change that you may see matches. The server keeps changes for 7 days by default.",
 			command("moorage", "changes", "--follow"))
 	}
-	return eventGrid(m.now, m.events)
+	return eventGrid(m.now, m.events).node()
 }
 
 // eventGrid returns events as a table.
-func eventGrid(now time.Time, events []client.Event) g.Node {
+func eventGrid(now time.Time, events []client.Event) grid {
 	list := grid{label: "Changes", stacks: true,
-		columns: []column{{"When", ""}, {"What", "wide"}, {"Object", "wide"}, {"By", ""}, {"Client", ""}}}
+		columns: []column{{"When", ""}, {"What", "wide"}, {"Object", "thing"}, {"By", ""}, {"Client", ""}}}
 	for _, e := range events {
 		list.rows = append(list.rows, []cell{
 			{agoAt(now, e.Time), timed(now, &e.Time).order}, plain(g.Group{eventWord(e), eventMore(e)}),
@@ -181,7 +181,7 @@ func eventGrid(now time.Time, events []client.Event) g.Node {
 			plain(eventClient(e)),
 		})
 	}
-	return list.node()
+	return list
 }
 
 // eventWord returns what happened, as a badge.

@@ -239,6 +239,25 @@ func TestConfirmationNamesItsObject(t *testing.T) {
 	}
 }
 
+// TestClassLabels labels the classes of plots as ranges, which do not overlap.
+func TestClassLabels(t *testing.T) {
+	t.Parallel()
+	labels := func(bars []plotBar) (all []string) {
+		for _, bar := range bars {
+			all = append(all, bar.label)
+		}
+		return all
+	}
+	sizes := labels(sizeBars([]client.SizeClass{{Below: 1e6}, {Below: 8e6}, {Below: 512e6}, {Below: 2e9}, {}}))
+	if want := []string{"< 1 MB", "1–8 MB", "8–512 MB", "512 MB–2 GB", "≥ 2 GB"}; !slices.Equal(sizes, want) {
+		t.Errorf("sizes: got %q, want %q", sizes, want)
+	}
+	counts := labels(countBars([]client.CountClass{{Below: 2}, {Below: 6}, {Below: 1000}, {Below: 10_000}, {Below: 10_000_000}, {}}))
+	if want := []string{"1", "2–5", "6–999", "1–10k", "10k–10M", "≥ 10M"}; !slices.Equal(counts, want) {
+		t.Errorf("counts: got %q, want %q", counts, want)
+	}
+}
+
 // TestLeasesOfTable asks for the leases on one table, whatever other tables of the warehouse have.
 func TestLeasesOfTable(t *testing.T) {
 	t.Parallel()

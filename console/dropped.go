@@ -71,7 +71,7 @@ func (m droppedPage) node() g.Node {
 		more = h.Div(h.Class("pager"), link(asked, h.Rel("next"), g.Text("Next page")))
 	}
 	body := g.Group{
-		h.Div(h.Class("title"), h.H1(g.Text("Dropped from "), name(nameOf(m.object)))),
+		h.Div(h.Class("title"), h.H1(g.Text("Dropped from "), name(shortName(m.object)))),
 		h.P(h.Class("lead"),
 			g.Text("Tables and views that were dropped here and below. Each can come back until the time in its row.")),
 		h.Div(h.Class("tools"), ended),

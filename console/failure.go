@@ -101,7 +101,7 @@ func waysFrom(o client.Object) g.Node {
 		within.Namespace = o.Namespace[:len(o.Namespace)-1]
 	}
 	return h.Ul(h.Class("says"),
-		h.Li(link(to(placeBrowse, within), g.Text("What there is in "), name(nameOf(within)))),
-		h.Li(link(to(placeDropped, within), g.Text("What was dropped from "), name(nameOf(within)))),
-		h.Li(link(to(placeChanges, within), g.Text("What changed in "), name(nameOf(within)))))
+		h.Li(link(to(placeBrowse, within), g.Text("What there is in "), name(shortName(within)))),
+		h.Li(link(to(placeDropped, within), g.Text("What was dropped from "), name(shortName(within)))),
+		h.Li(link(to(placeChanges, within), g.Text("What changed in "), name(shortName(within)))))
 }

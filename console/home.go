@@ -111,5 +111,5 @@ func (m homePage) changes() g.Node {
 	case len(m.events) == 0:
 		return empty("Nothing has changed since the log of changes begins.", command("moorage", "changes", "--follow"))
 	}
-	return eventGrid(m.now, m.events)
+	return eventGrid(m.now, m.events).node()
 }

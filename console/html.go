@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -192,6 +193,18 @@ type grid struct {
 	rows    [][]cell
 	plain   bool // scripts neither sort nor filter it
 	stacks  bool // on narrow screens each row is a list of its cells
+}
+
+// without returns the table without a column.
+func (t grid) without(title string) grid {
+	at := slices.IndexFunc(t.columns, func(c column) bool { return c.title == title })
+	t.columns = slices.Delete(slices.Clone(t.columns), at, at+1)
+	rows := make([][]cell, len(t.rows))
+	for i, row := range t.rows {
+		rows[i] = slices.Delete(slices.Clone(row), at, at+1)
+	}
+	t.rows = rows
+	return t
 }
 
 // node returns the table.

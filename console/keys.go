@@ -94,7 +94,7 @@ func (m principalPage) node() g.Node {
 
 // mayLink returns the link from a principal to what it may do.
 func mayLink(principal string) g.Node {
-	return h.P(link(to(placeGrants, client.Object{}, "caller", principal, "privilege", privileges[0]),
+	return h.P(h.Class("more"), link(to(placeGrants, client.Object{}, "caller", principal, "privilege", privileges[0]),
 		g.Text("What it may do, and grants to it")))
 }
 
@@ -235,8 +235,11 @@ func preparedKeyChange(ctx context.Context, v *visit, change, principal, id stri
 		return preparedRotate(principal, id)
 	}
 	made := preparedWithdraw(principal, id)
-	made.says = append([]g.Node{g.Group{g.Text("This is the key "), mono(id), g.Text(" “"), text(key.Description),
-		g.Text("”, made "), ago(v.now, key.Created), by(key.By), g.Text(", which ends "), exact(key.Ends), g.Text(".")}},
+	called := g.Text("")
+	if key.Description != "" {
+		called = text(" “" + key.Description + "”")
+	}
+	made.says = append([]g.Node{g.Group{g.Text("This is the key "), mono(id), called, g.Text(", made "), ago(v.now, key.Created), by(key.By), g.Text(", which ends "), exact(key.Ends), g.Text(".")}},
 		made.says...)
 	if principal == v.name {
 		made.warnings = append(made.warnings,
@@ -389,9 +392,9 @@ func secretNode(now time.Time, made client.MadeKey) g.Node {
 		facts(fact{"Id", mono(made.ID)}, fact{"Ends", exact(made.Ends)}, fact{"Description", orDash(made.Description)}),
 		h.P(g.Text("Clients send it as a bearer token, or as a credential. To use it on a command line:")),
 		h.Div(h.Data("once", ""), listing([]string{"export MOORAGE_TOKEN=" + made.Secret})),
-		h.P(link(to(placePrincipal, client.Object{}, "principal", made.Principal), h.Class("button"), g.Text("Done"))),
-		h.P(h.Class("faint"), g.Text("A new principal may do nothing until it gets a grant, or a role that has one.")),
+		h.P(g.Text("A new principal may do nothing until it gets a grant, or a role that has one.")),
 		mayLink(made.Principal),
+		h.P(link(to(placePrincipal, client.Object{}, "principal", made.Principal), h.Class("button"), g.Text("Done"))),
 	}
 }
 

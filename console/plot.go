@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -67,7 +68,7 @@ func barPlot(title, noun string, bars []plotBar) g.Node {
 func sizeBars(classes []client.SizeClass) (bars []plotBar) {
 	var from int64
 	for _, class := range classes {
-		label := term.Size(from) + "–" + term.Size(class.Below)
+		label := spanLabel(term.Size(from), term.Size(class.Below))
 		switch {
 		case class.Below == 0:
 			label = "≥ " + term.Size(from)
@@ -84,7 +85,10 @@ func sizeBars(classes []client.SizeClass) (bars []plotBar) {
 func countBars(classes []client.CountClass) (bars []plotBar) {
 	var from int64
 	for _, class := range classes {
-		label := term.Count(from) + "–" + term.Count(class.Below-1)
+		label := spanLabel(term.Count(from), term.Count(class.Below))
+		if class.Below <= countsExact {
+			label = term.Count(from) + "–" + term.Count(class.Below-1)
+		}
 		switch {
 		case class.Below == 0:
 			label = "≥ " + term.Count(from)
@@ -97,4 +101,18 @@ func countBars(classes []client.CountClass) (bars []plotBar) {
 		bars = append(bars, plotBar{label, class.Count})
 	}
 	return bars
+}
+
+// countsExact is the largest bound of a class of counts whose label has the last count in it.
+// Labels of larger classes have the bound.
+const countsExact = 1000
+
+// spanLabel returns the label of a class from two numbers with their units. It has the unit once if
+// both have the same.
+func spanLabel(from, to string) string {
+	digits := strings.TrimRight(from, " kMGTPEB")
+	if unit := from[len(digits):]; unit != "" && strings.TrimRight(to, " kMGTPEB")+unit == to {
+		from = digits
+	}
+	return from + "–" + to
 }

@@ -223,7 +223,7 @@ func (m snapshotsPage) detail() g.Node {
 		return nil
 	}
 	id := strconv.FormatInt(s.ID, 10)
-	about := []fact{{"Snapshot", copied(id)}, {"Made", ago(m.now, s.at())}}
+	about := []fact{{"Snapshot", copied(id)}, {"Made", agoAt(m.now, s.at())}}
 	if s.Parent != nil {
 		parent := strconv.FormatInt(*s.Parent, 10)
 		about = append(about, fact{"Parent", link(to(placeSnapshots, m.object, "snapshot", parent), mono(parent))})
@@ -233,23 +233,22 @@ func (m snapshotsPage) detail() g.Node {
 	if m.document.Refs["main"].Snapshot != s.ID {
 		rollback = link(to(placeRollback, m.object, "to", id), h.Class("button"), g.Text("Roll back to this snapshot …"))
 	}
-	summary := h.Div(summaryGrid(s))
+	whole := h.Div(h.Class("split"),
+		h.Div(summaryGrid(s)),
+		h.Div(h.Class("beside"), facts(about...),
+			h.Div(h.Class("tools"), link(to(placeRows, m.object, "snapshot", id), h.Class("button"), g.Text("Rows")),
+				link(to(placeSnapshots, m.object, "snapshot", id, "files", "yes"), h.Class("button"),
+					g.Text("Files"))),
+			h.Div(h.Class("tools"), rollback, m.forwards()),
+			ask(to(placeRef, m.object, "snapshot", id), h.Div(h.Class("tools"),
+				h.Select(h.Name("type"), h.Aria("label", "Kind of ref"), h.Option(h.Value("tag"), g.Text("Tag")),
+					h.Option(h.Value("branch"), g.Text("Branch"))),
+				h.Input(h.Name("ref"), h.Required(), h.Placeholder("name"), h.Aria("label", "Name of the ref")),
+				h.Button(g.Text("Make …"))))))
 	if m.files != nil {
-		summary = h.Details(h.Summary(g.Text("Summary of the snapshot")), summaryGrid(s))
+		whole = h.Details(h.Summary(g.Text("Its summary, and what to do with it")), whole)
 	}
-	return g.Group{panel("Snapshot "+id,
-		h.Div(h.Class("split"),
-			summary,
-			h.Div(h.Class("beside"), facts(about...),
-				h.Div(h.Class("tools"), link(to(placeRows, m.object, "snapshot", id), h.Class("button"), g.Text("Rows")),
-					link(to(placeSnapshots, m.object, "snapshot", id, "files", "yes"), h.Class("button"),
-						g.Text("Files"))),
-				h.Div(h.Class("tools"), rollback, m.forwards()),
-				ask(to(placeRef, m.object, "snapshot", id), h.Div(h.Class("tools"),
-					h.Select(h.Name("type"), h.Aria("label", "Kind of ref"), h.Option(h.Value("tag"), g.Text("Tag")),
-						h.Option(h.Value("branch"), g.Text("Branch"))),
-					h.Input(h.Name("ref"), h.Required(), h.Placeholder("name"), h.Aria("label", "Name of the ref")),
-					h.Button(g.Text("Make …"))))))), m.files.node(m.object, id)}
+	return g.Group{panel("Snapshot "+id, whole), m.files.node(m.object, id)}
 }
 
 // summaryGrid returns the summary of a snapshot. Sizes are in bytes in it, so they get units.

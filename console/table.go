@@ -371,6 +371,18 @@ func nameOf(o client.Object) string {
 	return words
 }
 
+// shortName returns the name of an object without its warehouse; of a warehouse its own name.
+func shortName(o client.Object) string {
+	levels := slices.Clone(o.Namespace)
+	if leaf := o.Table + o.View; leaf != "" {
+		levels = append(levels, leaf)
+	}
+	if len(levels) == 0 {
+		return o.Warehouse
+	}
+	return moorage.PersonLevels(levels...)
+}
+
 // documentBytesShown bounds the part of a metadata file that a page shows.
 const documentBytesShown = 1 << 20
 

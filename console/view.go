@@ -111,7 +111,7 @@ func (m viewPage) node() g.Node {
 					return panel("SQL for "+r.Dialect, room.show(r.SQL))
 				}),
 				dialectsLeftOut(now), m.columns(), m.versions(room),
-				g.Iff(len(m.events) > 0, func() g.Node { return panel("Last changes", eventGrid(m.now, m.events)) }),
+				g.Iff(len(m.events) > 0, func() g.Node { return panel("Last changes", eventGrid(m.now, m.events).without("Object").node()) }),
 			),
 			h.Div(h.Class("beside"), panel("About", facts(about...)),
 				g.Iff(len(m.details.Properties) > 0, func() g.Node {

@@ -137,7 +137,7 @@ func (f nodeFacts) clock() client.Finding {
 func (f nodeFacts) log() client.Finding {
 	finding := client.Finding{
 		Level: client.LevelOK, What: "changes",
-		Fact: fmt.Sprintf("kept for %s; the oldest is %s old", spanOf(f.retention), spanOf(f.logAge)),
+		Fact: fmt.Sprintf("kept for %s; the oldest is %s old", lengthOf(f.retention), lengthOf(f.logAge)),
 	}
 	if f.logAge > f.retention+logSlack {
 		finding.Level = client.LevelWarn
@@ -146,8 +146,8 @@ func (f nodeFacts) log() client.Finding {
 	return finding
 }
 
-// spanOf returns a duration in words: in days, hours or minutes, rounded down.
-func spanOf(span time.Duration) string {
+// lengthOf returns a duration in words: in days, hours or minutes, rounded down.
+func lengthOf(span time.Duration) string {
 	switch {
 	case span < time.Minute:
 		return "less than a minute"
