@@ -99,7 +99,7 @@ func claimDemoFolder(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
-	const text = "moorage demo keeps its sample tables here. Delete the folder when you need it no more.\n"
+	const text = "moorage demo keeps its sample tables here. Delete the folder when you no longer need it.\n"
 	if err := os.WriteFile(mark, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("mark the data folder: %w", err)
 	}
