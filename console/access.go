@@ -165,9 +165,10 @@ func (m grantsPage) question() g.Node {
 	return panel("Explain a decision", h.Div(h.Class("tools"), ask(to(placeGrants, m.object),
 		h.Label(g.Text("May "), h.Input(h.Name("caller"), h.Value(term.Clean(m.asked.caller)),
 			h.Placeholder("you, or corp:ann"))),
-		h.Label(g.Text("do "), h.Select(h.Name("privilege"), h.Aria("label", "Privilege"), g.Map(privileges, func(each string) g.Node {
-			return h.Option(h.Value(each), g.If(each == m.asked.privilege, h.Selected()), g.Text(each))
-		})), g.Text(" here?")),
+		h.Label(g.Text("do "), h.Select(h.Name("privilege"), h.Aria("label", "Privilege"), g.Map(privileges,
+			func(each string) g.Node {
+				return h.Option(h.Value(each), g.If(each == m.asked.privilege, h.Selected()), g.Text(each))
+			})), g.Text(" here?")),
 		h.Button(g.Text("Explain")))))
 }
 

@@ -163,7 +163,8 @@ func topPanel(top *client.Top, about ...fact) g.Node {
 			tile("Loads of tables", rate(top.Loads), p99(top.LoadP99)),
 			g.Map(about, func(f fact) g.Node { return tile(f.title, f.value, nil) }),
 		),
-		h.P(h.Class("faint"), g.Text("Rates are means of the last ten seconds, and of tables of the last half minute.")),
+		h.P(h.Class("faint"),
+			g.Text("Rates are means of the last ten seconds, and of tables of the last half minute.")),
 		minutesPlot(top.Minutes),
 		g.Iff(len(list.rows) > 0, func() g.Node { return g.Group{h.H3(g.Text("Busiest tables")), list.node()} }))
 }

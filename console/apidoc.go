@@ -104,7 +104,8 @@ func (m apiPage) node() g.Node {
 	return g.Group{
 		h.Div(h.Class("title"), h.H1(g.Text("API"))),
 		h.P(h.Class("lead"), g.Text("Whatever the console does, these operations do too. Tables, views and "+
-			"namespaces have the operations of the Iceberg REST specification, under "), mono(m.uri+client.RootIceberg), g.Text(".")),
+			"namespaces have the operations of the Iceberg REST specification, under "),
+			mono(m.uri+client.RootIceberg), g.Text(".")),
 		h.Div(h.Class("recipes"), g.Map(m.operations, func(op apiOperation) g.Node {
 			look := ""
 			switch op.method {

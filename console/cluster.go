@@ -84,7 +84,8 @@ func (m clusterPage) list() g.Node {
 			continue
 		}
 		list.rows = append(list.rows, []cell{
-			plain(shown), plain(badge("good", "answers")), plain(h.Span(h.Class("short"), h.Title(term.Clean(n.Version)), text(n.Version))), timed(m.now, &n.Since),
+			plain(shown), plain(badge("good", "answers")),
+			plain(h.Span(h.Class("short"), h.Title(term.Clean(n.Version)), text(n.Version))), timed(m.now, &n.Since),
 			plain(text(countedWord(n.Members, "node"))), plain(connections(n.Connections)), plain(cacheUse(n.Cached)),
 			numeric(size(&n.HeapBytes), &n.HeapBytes),
 		})
@@ -115,7 +116,8 @@ func (m clusterPage) calls(n client.NodeState) g.Node {
 		return nil
 	}
 	if len(n.Store) == 0 {
-		return panel("Calls to the store from "+n.Name, empty("The node has made no call to the store yet.", shellLine{}))
+		return panel("Calls to the store from "+n.Name, empty("The node has made no call to the store yet.",
+			shellLine{}))
 	}
 	list := grid{label: "Calls to the store from " + n.Name, columns: []column{
 		{"Call", "wide"}, {"Done", "num"}, {"Refused or failed", "num"}, {"p50", "num"}, {"p99", "num"},
@@ -127,8 +129,8 @@ func (m clusterPage) calls(n client.NodeState) g.Node {
 		})
 	}
 	return panel("Calls to the store from "+n.Name, list.node(),
-		h.P(h.Class("faint"), g.Text("Since the start of the node. Conflicts are among the refused calls, timeouts among "+
-			"the failed ones. Half of the calls take at most p50, and 99 % at most p99.")))
+		h.P(h.Class("faint"), g.Text("Since the start of the node. Conflicts are among the refused calls, "+
+			"timeouts among the failed ones. Half of the calls take at most p50, and 99 % at most p99.")))
 }
 
 // callSpan returns a duration in milliseconds; none without calls.

@@ -198,7 +198,8 @@ func (m rollbackPage) node() g.Node {
 	made.warnings = m.plan.Warnings
 	made.button = "Roll back " + m.object.Table
 	made.back = to(placeHistory, m.object)
-	// The version in the address may be relative, such as now~3. The command names what the request does.
+	// The version in the address may be relative, such as now~3. The command names what the request
+	// does.
 	words := []string{"moorage", "rollback", nameOf(m.object)}
 	if m.all {
 		words = append(words, m.pinned, "--all")

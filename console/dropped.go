@@ -58,7 +58,8 @@ func listDropped(ctx context.Context, v *visit, of client.Object, query url.Valu
 
 // node returns the page.
 func (m droppedPage) node() g.Node {
-	ended := link(to(placeDropped, m.object, "ended", "yes"), h.Class("button"), g.Text("Show also what cannot come back"))
+	ended := link(to(placeDropped, m.object, "ended", "yes"), h.Class("button"),
+		g.Text("Show also what cannot come back"))
 	if m.isEnded {
 		ended = link(to(placeDropped, m.object), h.Class("button"), g.Text("Only what can come back"))
 	}

@@ -38,39 +38,39 @@ type advised struct {
 func findingAdvice() []advised {
 	return []advised{
 		{"transaction", advice{
-			means: "A commit of several tables has work left to do. A running server ends it within a minute. If the " +
-				"finding is bad, the servers gave it up: the tables are intact, and some files remain.",
+			means: "A commit of several tables has work left to do. A running server ends it within a minute. If " +
+				"the finding is bad, the servers gave it up: the tables are intact, and some files remain.",
 			do: "Repair the storage or the store that the reason names, then retry. An abort gives the client of a " +
 				"pending transaction an error.",
-			command: command("moorage", "doctor", "retry", "all"),
-			guide:   "troubleshoot.md#a-transaction-that-did-not-end",
+			guide: "troubleshoot.md#a-transaction-that-did-not-end",
 		}},
 		{"task", advice{
-			means: "The record of a purge is damaged, or a later version wrote it. The files of one dropped table stay.",
+			means: "The record of a purge is damaged, or a later version wrote it. The files of one dropped table " +
+				"stay.",
 			do: "If a later version wrote it, run that version again. Otherwise stop all servers, and remove the " +
 				"record with moorage doctor forget.",
 			command: command("moorage", "doctor", "--deep"),
 			guide:   "troubleshoot.md#a-task-that-cannot-be-read",
 		}},
 		{"purge of ", advice{
-			means: "A purge deletes the files of a dropped table. It waits until the table can no longer come back. If the " +
-				"finding is bad, it failed 50 times, and the files stay.",
+			means: "A purge deletes the files of a dropped table. It waits until the table can no longer come " +
+				"back. If the finding is bad, it failed 50 times, and the files stay.",
 			do: "A purge that waits needs nothing. Otherwise repair what the reason names, most often the storage, " +
 				"then retry.",
-			command: command("moorage", "doctor", "retry", "all"),
-			guide:   "troubleshoot.md#purges",
+			guide: "troubleshoot.md#purges",
 		}},
 		{"maintenance", advice{
-			means: "A record of maintenance is damaged, or a later version wrote it, so the list of blocked jobs cannot be " +
-				"read. Tables without that record go on.",
+			means: "A record of maintenance is damaged, or a later version wrote it, so the list of blocked jobs " +
+				"cannot be read. Tables without that record go on.",
 			do:      "Find the record. If a later version wrote it, run that version again; else go back to a backup.",
 			command: command("moorage", "doctor", "--deep"),
 			guide:   "troubleshoot.md#a-record-that-cannot-be-read",
 		}},
 		{"problem", advice{
-			means: "A record or a metadata file is missing, damaged, or contradicts another one. What does not need it works.",
-			do: "If a later version wrote it, run that version again. If a file is missing, look whether its disk is " +
-				"mounted. Otherwise only a backup brings it back.",
+			means: "A record or a metadata file is missing, damaged, or contradicts another one. What does not " +
+				"need it works.",
+			do: "If a later version wrote it, run that version again. If a file is missing, look whether its disk " +
+				"is mounted. Otherwise only a backup brings it back.",
 			command: command("moorage", "doctor", "--deep"),
 			guide:   "troubleshoot.md#a-record-that-cannot-be-read",
 		}},
@@ -87,14 +87,15 @@ func findingAdvice() []advised {
 		}},
 		{"store", advice{
 			means: "Every request reads the store, and every commit waits for a write of it. It is slow, or it fails.",
-			do: "Look at its disk or database: free space, load, and the network between it and the node. An embedded " +
-				"store opens again by itself after a full disk has room.",
+			do: "Look at its disk or database: free space, load, and the network between it and the node. An " +
+				"embedded store opens again by itself after a full disk has room.",
 			guide: "troubleshoot.md#the-store",
 		}},
 		{"clock", advice{
-			means: "Clocks of machines differ, so times in records are wrong. While a clock is in doubt, nothing is deleted; " +
-				"commits and reads go on.",
-			do:    "Synchronise the clocks of all machines and of the storage, as with NTP. The log of the server names them.",
+			means: "Clocks of machines differ, so times in records are wrong. While a clock is in doubt, nothing " +
+				"is deleted; commits and reads go on.",
+			do: "Synchronise the clocks of all machines and of the storage, as with NTP. The log of the server " +
+				"names them.",
 			guide: "troubleshoot.md#maintenance",
 		}},
 		{"changes", advice{
@@ -113,25 +114,28 @@ func findingAdvice() []advised {
 			guide: "troubleshoot.md#keys-and-certificates",
 		}},
 		{"audit", advice{
-			means: "The audit log cannot be written, most likely because a disk is full. If the log is strict, the server " +
-				"refuses all requests.",
+			means: "The audit log cannot be written, most likely because a disk is full. If the log is strict, the " +
+				"server refuses all requests.",
 			do:    "Make room on the disk, or repair the file.",
 			guide: "troubleshoot.md#callers-and-the-audit-log",
 		}},
 		{"certificate of ", advice{
 			means: "A certificate ends soon, or has ended. Clients or other nodes then refuse to connect.",
-			do:    "Replace the file. The server reads it within seconds, and a certificate for other nodes at its next start.",
+			do: "Replace the file. The server reads it within seconds, and a certificate for other nodes at its " +
+				"next start.",
 			guide: "troubleshoot.md#keys-and-certificates",
 		}},
 		{"warehouse default", advice{
-			means: "There is no warehouse default yet, because its storage fails. Requests without a warehouse get 404.",
+			means: "There is no warehouse default yet, because its storage fails. Requests without a warehouse get " +
+				"404.",
 			do:    "Repair the storage, which the log names, or create the warehouse elsewhere.",
 			guide: "troubleshoot.md#storage-and-warehouses",
 		}},
 		{"storage of warehouse ", advice{
-			means: "Calls to the storage of this warehouse fail, so requests that need its files fail too. Other warehouses go on.",
-			do: "Look at the network, at the free space, and at the secret of the warehouse. The page of the warehouse " +
-				"has a test of its storage.",
+			means: "Calls to the storage of this warehouse fail, so requests that need its files fail too. Other " +
+				"warehouses go on.",
+			do: "Look at the network, at the free space, and at the secret of the warehouse. The page of the " +
+				"warehouse has a test of its storage.",
 			guide: "troubleshoot.md#storage-and-warehouses",
 		}},
 		{"disk of ", advice{
@@ -149,7 +153,8 @@ func adviceOn(what string) advice {
 			return each.advice
 		}
 	}
-	if _, of, isJob := strings.Cut(what, " of "); isJob && (strings.HasPrefix(of, "table ") || strings.HasPrefix(of, "a table ")) {
+	_, table, isJob := strings.Cut(what, " of ") // such as "orphans of table default.harbour.ships"
+	if isJob && (strings.HasPrefix(table, "table ") || strings.HasPrefix(table, "a table ")) {
 		return stateAdvice()["Blocked"]
 	}
 	return advice{}
@@ -161,7 +166,8 @@ func healthAdvice() map[string]advice {
 	compact := "Compact the table. The server finds the work, and a program outside it does it."
 	return map[string]advice{
 		"small files": {
-			means: "An engine opens each file of a scan, so many small files are slow to read.", do: compact, guide: slow,
+			means: "An engine opens each file of a scan, so many small files are slow to read.", do: compact,
+			guide: slow,
 		},
 		"deletes": {
 			means: "An engine applies delete files to the rows that it reads, so many deleted rows are slow to read.",
@@ -169,11 +175,13 @@ func healthAdvice() map[string]advice {
 		},
 		"snapshots": {
 			means: "Each snapshot makes the metadata larger, and keeps files that no later one has.",
-			do:    "Let the server expire old snapshots, or expire them by hand.", guide: "maintain.md#expire-snapshots-by-hand",
+			do:    "Let the server expire old snapshots, or expire them by hand.",
+			guide: "maintain.md#expire-snapshots-by-hand",
 		},
 		"metadata": {
 			means: "Each load sends the metadata file, and each commit writes it, so a large one makes both slow.",
-			do:    "Expire old snapshots: most often they take most of it.", guide: "maintain.md#expire-snapshots-by-hand",
+			do:    "Expire old snapshots: most often they take most of it.",
+			guide: "maintain.md#expire-snapshots-by-hand",
 		},
 		"manifests": {
 			means: "An engine reads the manifests before any data, so many or small ones make its planning slow.",
@@ -188,13 +196,14 @@ func healthAdvice() map[string]advice {
 		},
 		"unreadable": {
 			means: "A list of manifests, or a manifest, cannot be read. Engines cannot read the table either.",
-			do: "If the storage is away, repair it. If the file is outside the allowed locations, allow its location. If it is " +
-				"gone, roll back to a snapshot whose files are there.",
+			do: "If the storage is away, repair it. If the file is outside the allowed locations, allow its " +
+				"location. If it is gone, roll back to a snapshot whose files are there.",
 			guide: "undo.md",
 		},
 		"not read": {
-			means: "Some metadata files are encrypted or outside the table's locations, so the judgement leaves them out.",
-			do:    "If that is intended, do nothing.", guide: "tables.md#tables-from-another-catalog",
+			means: "Some metadata files are encrypted or outside the table's locations, so the judgement leaves " +
+				"them out.",
+			do: "If that is intended, do nothing.", guide: "tables.md#tables-from-another-catalog",
 		},
 	}
 }
@@ -203,15 +212,16 @@ func healthAdvice() map[string]advice {
 func stateAdvice() map[string]advice {
 	return map[string]advice{
 		"Blocked": {
-			means: "A job failed at all its tries, or an operator stopped it. The table works, and files stay that the job " +
-				"was to delete or replace.",
-			do: "Repair what the reason names: most often the storage, or a damaged file. Then retry it on the page " +
-				"Maintenance of the table.",
+			means: "A job failed at all its tries, or an operator stopped it. The table works, and files stay that " +
+				"the job was to delete or replace.",
+			do: "Repair what the reason names: most often the storage, or a damaged file. Then retry it on the " +
+				"page Maintenance of the table.",
 			command: command("moorage", "doctor"), guide: "troubleshoot.md#maintenance",
 		},
 		"Failed": {
 			means: "The last check of the table failed. The server tries again by itself.",
-			do:    "If it fails again, repair what the reason names: most often the storage.", guide: "troubleshoot.md#maintenance",
+			do:    "If it fails again, repair what the reason names: most often the storage.",
+			guide: "troubleshoot.md#maintenance",
 		},
 		"Held": {
 			means: "The job is turned on, and something forbids it to delete.",

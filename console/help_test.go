@@ -16,8 +16,8 @@ import (
 	"moorage/management/client"
 )
 
-// TestEveryFindingHasAdvice looks in the code for each kind of finding: of the server, of the health
-// of a table, and of maintenance. The pages explain each of them, and name the place in the
+// TestEveryFindingHasAdvice looks in the code for each kind of finding: of the server, of the
+// health of a table, and of maintenance. The pages explain each of them, and name the place in the
 // documents.
 func TestEveryFindingHasAdvice(t *testing.T) {
 	t.Parallel()

@@ -99,7 +99,8 @@ func (m homePage) attention() g.Node {
 // live returns the part of the page that refreshes. It comes from an address of its own, which asks
 // the API for nothing else.
 func (m homePage) live() g.Node {
-	return h.Div(h.ID("live"), h.Data("poll", "5"), h.Data("from", to(placeHome, client.Object{}, "part", homeLive).href()),
+	from := to(placeHome, client.Object{}, "part", homeLive)
+	return h.Div(h.ID("live"), h.Data("poll", "5"), h.Data("from", from.href()),
 		h.Aria("live", "polite"), m.changes())
 }
 

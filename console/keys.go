@@ -239,7 +239,8 @@ func preparedKeyChange(ctx context.Context, v *visit, change, principal, id stri
 	if key.Description != "" {
 		called = text(" “" + key.Description + "”")
 	}
-	made.says = append([]g.Node{g.Group{g.Text("This is the key "), mono(id), called, g.Text(", made "), ago(v.now, key.Created), by(key.By), g.Text(", which ends "), exact(key.Ends), g.Text(".")}},
+	made.says = append([]g.Node{g.Group{g.Text("This is the key "), mono(id), called, g.Text(", made "),
+		ago(v.now, key.Created), by(key.By), g.Text(", which ends "), exact(key.Ends), g.Text(".")}},
 		made.says...)
 	if principal == v.name {
 		made.warnings = append(made.warnings,
@@ -270,7 +271,8 @@ func preparedRotate(principal, id string) (prepared, error) {
 // preparedWithdraw returns the prepared end of a key.
 func preparedWithdraw(principal, id string) prepared {
 	return prepared{
-		title: "Withdraw a key", button: "Withdraw the key", isFinal: true, path: keysPath(principal, id), method: http.MethodDelete,
+		title: "Withdraw a key", button: "Withdraw the key", isFinal: true, path: keysPath(principal, id),
+		method:  http.MethodDelete,
 		sentTo:  placeWithdraw,
 		command: command("moorage", "key", "withdraw", strings.TrimPrefix(principal, keyAlias), id),
 		says: []g.Node{

@@ -69,8 +69,8 @@ func TestKeyIsShownOnce(t *testing.T) {
 }
 
 // TestKeyIsNotShownAgain sends the form of a key again, as a reload does. The page says that the
-// secret was shown, the API is not asked, and a new form gets another secret. A form whose key could
-// not be made can be sent again.
+// secret was shown, the API is not asked, and a new form gets another secret. A form whose key
+// could not be made can be sent again.
 func TestKeyIsNotShownAgain(t *testing.T) {
 	t.Parallel()
 	server, api := newKeys()
@@ -102,8 +102,8 @@ func TestKeyIsNotShownAgain(t *testing.T) {
 	}
 }
 
-// TestSecretsShownIsBounded remembers more forms than there is room for: the oldest ones go, and all
-// of them go with the session.
+// TestSecretsShownIsBounded remembers more forms than there is room for: the oldest ones go, and
+// all of them go with the session.
 func TestSecretsShownIsBounded(t *testing.T) {
 	t.Parallel()
 	shown := secretsShown{ends: map[string]time.Time{}}
@@ -134,8 +134,8 @@ func TestWithdrawKey(t *testing.T) {
 	}
 }
 
-// TestWithdrawShowsTheKey asks before a key ends. The page has the key as the API knows it, warns of
-// the visitor's own and of the last one, and shows a request without a body. A key that the
+// TestWithdrawShowsTheKey asks before a key ends. The page has the key as the API knows it, warns
+// of the visitor's own and of the last one, and shows a request without a body. A key that the
 // principal does not have has no page with a form.
 func TestWithdrawShowsTheKey(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,8 @@ func (m maintenancePage) held() g.Node {
 // pauses returns why maintenance stands still, and how to go on.
 func (m maintenancePage) pauses() g.Node {
 	pause := ask(to(placeRun, m.object, "change", "pause"),
-		h.Label(g.Text("Reason "), h.Input(h.Name("reason"), h.Placeholder("quarter end"))), h.Button(g.Text("Pause …")))
+		h.Label(g.Text("Reason "), h.Input(h.Name("reason"), h.Placeholder("quarter end"))),
+		h.Button(g.Text("Pause …")))
 	isOn := func(k client.MaintenanceKind) bool { return k.State != "Disabled" }
 	switch {
 	case len(m.status.Pauses) == 0 && len(m.status.Jobs) == 0 && !slices.ContainsFunc(m.status.Kinds, isOn):
@@ -292,7 +293,8 @@ func loadRun(ctx context.Context, v *visit) (*page, error) {
 			"Jobs in progress stop before their next step."),
 			g.Group{g.Text("The reason, for other operators: "), h.Strong(text(reason)), g.Text(".")},
 			g.Text("The page Maintenance of the table has the way to resume.")}
-		made.command = command(append(append([]string{"moorage", "maintain", "pause"}, words...), "--reason", reason)...)
+		made.command = command(append(append([]string{"moorage", "maintain", "pause"}, words...), "--reason",
+			reason)...)
 	case "resume":
 		made.title, made.button = "Resume maintenance", "Resume"
 		made.says = []g.Node{g.Text("Maintenance of this table goes on.")}

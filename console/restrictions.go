@@ -57,20 +57,22 @@ func (r *restrictions) node(m grantsPage) g.Node {
 	if r == nil {
 		return nil
 	}
+	const refused = "No caller may drop, purge, unregister or rename it, or register over it. To end that: "
+	const counts = "Only grants to these roles and to everyone count for it: "
 	var all []fact
 	add := func(title string, value ...g.Node) { all = append(all, fact{term.Clean(title), g.Group(value)}) }
 	switch {
 	case r.protection.Protected:
-		add("Protected", g.Text("No caller may drop, purge, unregister or rename it, or register over it. To end that: "),
+		add("Protected", g.Text(refused),
 			copied(command("moorage", "protect", nameOf(m.object), "--off").text))
 	case r.protection.By != nil:
 		add("Protected by "+r.protection.By.String(),
-			g.Text("No caller may drop, purge, unregister or rename it, or register over it. To end that: "),
+			g.Text(refused),
 			copied(command("moorage", "protect", nameOf(*r.protection.By), "--off").text))
 	}
 	if r.mirror != "" {
-		add("Mirror", g.Text("It follows "), name(r.mirror), g.Text(", so commits, renames and drops of it are refused. "+
-			"The end of the import makes it an ordinary one: "),
+		add("Mirror", g.Text("It follows "), name(r.mirror), g.Text(", so commits, renames and drops of it are "+
+			"refused. The end of the import makes it an ordinary one: "),
 			copied(command("moorage", "import", "cutover", "rest", "PLACE").text))
 	}
 	for _, d := range r.dropped {
@@ -79,10 +81,11 @@ func (r *restrictions) node(m grantsPage) g.Node {
 		}
 		add("An earlier "+d.Kind+" of this name", g.Text("It was dropped "), ago(m.now, d.At), by(d.By),
 			g.Text(". Its location stays taken until it cannot come back and its purge has ended. "),
-			link(to(placeDropped, client.Object{Warehouse: d.Warehouse, Namespace: d.Namespace}), g.Text("What was dropped")))
+			link(to(placeDropped, client.Object{Warehouse: d.Warehouse, Namespace: d.Namespace}),
+				g.Text("What was dropped")))
 	}
 	if r.access.LimitedTo != nil {
-		add("Your credential", g.Text("Only grants to these roles and to everyone count for it: "),
+		add("Your credential", g.Text(counts),
 			text(strings.Join(orNone(r.access.LimitedTo, "no role"), ", ")))
 	}
 	if p := r.asked; p != nil {
@@ -91,7 +94,7 @@ func (r *restrictions) node(m grantsPage) g.Node {
 		}
 		for _, key := range p.Keys {
 			if len(key.Roles) > 0 && key.Ends.After(m.now) {
-				add("The key "+key.ID+" of "+p.Name, g.Text("Only grants to these roles and to everyone count for it: "),
+				add("The key "+key.ID+" of "+p.Name, g.Text(counts),
 					text(strings.Join(key.Roles, ", ")))
 			}
 		}
@@ -102,7 +105,8 @@ func (r *restrictions) node(m grantsPage) g.Node {
 		}
 	}
 	if len(all) == 0 {
-		return panel("Restrictions", h.P(h.Class("faint"), g.Text("Nothing that you may see restricts callers further.")))
+		return panel("Restrictions", h.P(h.Class("faint"),
+			g.Text("Nothing that you may see restricts callers further.")))
 	}
 	return panel("Restrictions", h.P(h.Class("faint"), g.Text("These hold although a grant permits the change.")),
 		facts(all...))

@@ -66,7 +66,8 @@ func (f *snapshotFiles) node(o client.Object, snapshot string) g.Node {
 	}
 	return g.Group{
 		panel("Manifests", list.node(),
-			h.P(h.Class("faint"), g.Text("Added, kept and removed are files, by the snapshot that wrote the manifest.")),
+			h.P(h.Class("faint"),
+				g.Text("Added, kept and removed are files, by the snapshot that wrote the manifest.")),
 			g.If(f.found.More, h.P(h.Class("faint"),
 				g.Text("These are the first manifests. The snapshot has more.")))),
 		g.Iff(f.manifest >= 0, f.files),
@@ -82,12 +83,13 @@ func (f *snapshotFiles) files() g.Node {
 		look := map[string]string{client.StatusAdded: "good", client.StatusRemoved: "bad"}[each.Status]
 		partition := dash()
 		if each.Partition != "" {
-			partition = mono(each.Partition)
+			partition = h.Span(h.Class("exact"), mono(each.Partition))
 		}
 		list.rows = append(list.rows, []cell{
 			{g.Group{h.Span(h.Title(term.Clean(each.Path)), mono(path.Base(each.Path))), boundsOf(each.Bounds)},
 				each.Path},
-			plain(h.Span(h.Class("exact"), text(each.Content+", "+each.Format))), plain(badge(look, each.Status)), plain(partition),
+			plain(h.Span(h.Class("exact"), text(each.Content+", "+each.Format))),
+			plain(badge(look, each.Status)), plain(partition),
 			numeric(number(&each.Rows), &each.Rows), numeric(size(&each.Bytes), &each.Bytes),
 		})
 	}

@@ -231,7 +231,8 @@ func (m snapshotsPage) detail() g.Node {
 	about = append(about, fact{"Manifest list", copied(s.Manifest)})
 	rollback := g.Node(h.Span(h.Class("faint"), g.Text("main is at this snapshot.")))
 	if m.document.Refs["main"].Snapshot != s.ID {
-		rollback = link(to(placeRollback, m.object, "to", id), h.Class("button"), g.Text("Roll back to this snapshot …"))
+		rollback = link(to(placeRollback, m.object, "to", id), h.Class("button"),
+			g.Text("Roll back to this snapshot …"))
 	}
 	whole := h.Div(h.Class("split"),
 		h.Div(summaryGrid(s)),

@@ -36,7 +36,9 @@ func (r *textRoom) show(s string) g.Node {
 	left := uint64(len(s) - len(shown))
 	return g.Group{
 		g.If(shown != "" || left == 0, h.Div(h.Class("sql"), listingOf(shown))),
-		g.Iff(left > 0, func() g.Node { return h.P(h.Class("faint"), text(moorage.SizeOf(left)+" more are left out.")) }),
+		g.Iff(left > 0, func() g.Node {
+			return h.P(h.Class("faint"), text(moorage.SizeOf(left)+" more are left out."))
+		}),
 	}
 }
 

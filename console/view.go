@@ -111,7 +111,9 @@ func (m viewPage) node() g.Node {
 					return panel("SQL for "+r.Dialect, room.show(r.SQL))
 				}),
 				dialectsLeftOut(now), m.columns(), m.versions(room),
-				g.Iff(len(m.events) > 0, func() g.Node { return panel("Last changes", eventGrid(m.now, m.events).without("Object").node()) }),
+				g.Iff(len(m.events) > 0, func() g.Node {
+					return panel("Last changes", eventGrid(m.now, m.events).without("Object").node())
+				}),
 			),
 			h.Div(h.Class("beside"), panel("About", facts(about...)),
 				g.Iff(len(m.details.Properties) > 0, func() g.Node {
@@ -182,7 +184,8 @@ func (m viewPage) versions(room *textRoom) g.Node {
 	return panel("Versions", h.Div(h.Class("recipes"), items),
 		g.Iff(len(all) > len(items), func() g.Node {
 			return g.Group{
-				h.P(h.Class("faint"), g.Textf("These are the last %d of %d versions. To see an earlier one:", len(items), len(all))),
+				h.P(h.Class("faint"), g.Textf("These are the last %d of %d versions. To see an earlier one:",
+					len(items), len(all))),
 				command("moorage", "show", nameOf(m.object), "--at", "now~"+strconv.Itoa(len(items))).node(),
 			}
 		}))
