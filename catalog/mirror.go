@@ -61,6 +61,21 @@ func (m Mirrors) Put(ctx context.Context, kind access.Kind, ident moorage.Identi
 	return moorage.Annotate("catalog.Put", ident.String(), err)
 }
 
+// Register makes an ordinary table or view from a metadata file, if requires permits it. It
+// registers the file: see RegisterTable.
+//
+// Errors: the errors of RegisterTable and of requires. Durable when it returns.
+func (m Mirrors) Register(ctx context.Context, kind access.Kind, ident moorage.Identifier, location string,
+	requires Requires) error {
+	k := tableKind
+	if kind == access.View {
+		k = viewKind
+	}
+	request := RegisterRequest{MetadataLocation: location, requires: requires}
+	_, err := m.catalog.submit(ctx, m.catalog.register(m.catalog.asker(gate.Register), k, ident, request))
+	return moorage.Annotate("catalog.Register", ident.String(), err)
+}
+
 // End makes a mirror an ordinary table or view, if its metadata file is still the one at location.
 // An ordinary one stays as it is.
 //

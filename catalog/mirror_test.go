@@ -202,3 +202,42 @@ func TestCheckRegisterShowsNoOther(t *testing.T) {
 		}
 	}
 }
+
+// TestRegisterRequires: a register of an ordinary table happens only if its requirement holds in the
+// moment of its Apply. Each attempt asks for the requirement.
+func TestRegisterRequires(t *testing.T) {
+	t.Parallel()
+	f := catalogkit.New(t)
+	files := unregistered(f, "t")
+	register := func(requires catalog.Requires) error {
+		return f.Mirrors().Register(f.Ctx, access.Table, ident("t"), files[1], requires)
+	}
+	refusal := moorage.Errorf(moorage.KindAlreadyExists, "not now")
+	before := recordsOf(f)
+	err := register(func(context.Context, registry.ID) ([]registry.Condition, error) { return nil, refusal })
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
+	for key, etag := range recordsOf(f) {
+		if before[key] != etag {
+			t.Errorf("a refusal changed %s", key)
+		}
+	}
+	attempts := 0
+	err = register(func(context.Context, registry.ID) ([]registry.Condition, error) {
+		if attempts++; attempts == 3 {
+			return nil, refusal
+		}
+		return []registry.Condition{registry.ETagIs(registry.WarehouseKey(catalogkit.Warehouse), registry.ETag{1})}, nil
+	})
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
+	_, err = f.LoadTable(f.Ctx, ident("t"))
+	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
+	var id registry.ID
+	must(t, register(func(_ context.Context, pointer registry.ID) ([]registry.Condition, error) {
+		id = pointer
+		return nil, nil
+	}))
+	if now := f.PointerOf("t"); now.ID != id || now.Frozen != "" || now.MetadataLocation != files[1] {
+		t.Errorf("the table is %+v; its requirement was asked for %s", now, id)
+	}
+	f.WantClean()
+}

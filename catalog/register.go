@@ -139,7 +139,8 @@ type registration struct {
 	policy       ledger.Policy     // moves the pointer's grants to the new namespace
 	makers       gate.MakerRecords // let its creator see the new path
 	owning       owning            // for a definer view
-	// above requires that the containers of the pointer that r replaces are unchanged.
+	// above requires that the containers of the pointer that r replaces are unchanged, and what the
+	// request requires.
 	above []registry.Condition
 }
 
@@ -298,6 +299,13 @@ func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kin
 		if r.makers, err = p.guard.MakerRecords(ctx, r.pointer.Creator, path.Above()); err != nil {
 			return nil, err
 		}
+	}
+	if request.requires != nil {
+		conditions, err := request.requires(ctx, r.pointer.ID)
+		if err != nil {
+			return nil, err
+		}
+		r.above = append(r.above, conditions...)
 	}
 	own := append(slices.Clone(r.pointer.Claims), r.document.Location())
 	if err := p.mayName(ctx, by, ident.Warehouse, r.pointer.ID, own, placesIn(r.document)); err != nil {

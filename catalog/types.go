@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"moorage"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
@@ -135,7 +136,13 @@ type RegisterRequest struct {
 	Overwrite        bool
 	// mirrorOf names the catalog that the table or view mirrors: see Mirrors.
 	mirrorOf string
+	// requires is the further requirement of the register; nil for none.
+	requires Requires
 }
+
+// Requires returns conditions for the Apply of a change of a table or view, or why the change is
+// refused. pointer is the id that the table or view has then. Each attempt calls it.
+type Requires func(ctx context.Context, pointer registry.ID) ([]registry.Condition, error)
 
 // DropOptions are the options of a drop.
 type DropOptions struct {

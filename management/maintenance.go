@@ -45,6 +45,7 @@ type Policies interface {
 	Delete(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, t policy.Type) error
 	Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]policy.Said, error)
 	List(ctx context.Context, page moorage.Page) ([]policy.ScopeSaid, string, error)
+	NoDeletions(ident moorage.Identifier) catalog.Requires
 }
 
 // Jobs has the methods of *jobs.Jobs.

@@ -55,6 +55,10 @@ func (f fakeCare) List(_ context.Context, page moorage.Page) ([]policy.ScopeSaid
 	return []policy.ScopeSaid{{Scope: registry.ScopeServer, Said: said}}, "", f.call("ListPolicies")
 }
 
+func (f fakeCare) NoDeletions(moorage.Identifier) catalog.Requires {
+	return func(context.Context, registry.ID) ([]registry.Condition, error) { return nil, nil }
+}
+
 func (f fakeCare) Status(context.Context, policy.Scopes, moorage.Identifier) (due.Status, error) {
 	rules := policy.Effective([]policy.Policy{{
 		Source: policy.Source{Level: policy.LevelWarehouse, Name: "main"},

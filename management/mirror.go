@@ -16,6 +16,8 @@ import (
 type Mirrors interface {
 	Load(ctx context.Context, kind access.Kind, ident moorage.Identifier) (source string, err error)
 	Put(ctx context.Context, kind access.Kind, ident moorage.Identifier, source, location string) error
+	Register(ctx context.Context, kind access.Kind, ident moorage.Identifier, location string,
+		requires catalog.Requires) error
 	End(ctx context.Context, kind access.Kind, ident moorage.Identifier, location string) error
 	Check(ctx context.Context, kind access.Kind, ident moorage.Identifier, request catalog.CheckRequest) (
 		catalog.Checked, error)
@@ -27,7 +29,7 @@ type Mirrors interface {
 func (s *server) mirrorOperations() []operation {
 	return []operation{
 		{"loadMirror", http.MethodGet, "/mirror", s.loadMirror},
-		{"putMirror", http.MethodPut, "/mirror", s.changeMirror(putMirror)},
+		{"putMirror", http.MethodPut, "/mirror", s.changeMirror(s.putMirror)},
 		{"endMirror", http.MethodPost, "/mirror/end", s.changeMirror(endMirror)},
 		{"checkRegister", http.MethodPost, "/mirror/check", s.checkRegister},
 		{"listMetadataFiles", http.MethodGet, "/metadata-files", s.listMetadataFiles},
@@ -61,10 +63,16 @@ type mirrorChange struct {
 	kind             access.Kind
 	ident            moorage.Identifier
 	source, location string
+	writable         bool // an ordinary table or view
 }
 
-func putMirror(ctx context.Context, verbs Mirrors, asked *mirrorChange) error {
-	if asked.source == "" {
+func (s *server) putMirror(ctx context.Context, verbs Mirrors, asked *mirrorChange) error {
+	switch {
+	case asked.writable && asked.source != "":
+		return moorage.Errorf(moorage.KindBadRequest, "What is writable is no mirror, and has no source")
+	case asked.writable:
+		return verbs.Register(ctx, asked.kind, asked.ident, asked.location, s.config.Policies.NoDeletions(asked.ident))
+	case asked.source == "":
 		return moorage.Errorf(moorage.KindBadRequest, "A mirror has a source")
 	}
 	return verbs.Put(ctx, asked.kind, asked.ident, asked.source, asked.location)
@@ -96,6 +104,7 @@ func (s *server) changeMirror(change func(context.Context, Mirrors, *mirrorChang
 		}
 		f.Require("metadata-location")
 		asked.source, asked.location = f.Text("source"), f.Text("metadata-location")
+		asked.writable = f.Boolean("writable")
 		if f.Failure != nil {
 			return f.Failure
 		}

@@ -23,6 +23,10 @@ func (f fakeMirrors) Put(_ context.Context, kind access.Kind, ident moorage.Iden
 	return f.call(fmt.Sprint("Put ", kind, " ", ident, " ", source, " ", location))
 }
 
+func (f fakeMirrors) Register(_ context.Context, kind access.Kind, ident moorage.Identifier, location string, requires catalog.Requires) error {
+	return f.call(fmt.Sprint("Register ", kind, " ", ident, " ", location, " ", requires != nil))
+}
+
 func (f fakeMirrors) End(_ context.Context, kind access.Kind, ident moorage.Identifier, location string) error {
 	return f.call(fmt.Sprint("End ", kind, " ", ident, " ", location))
 }
@@ -47,6 +51,8 @@ func TestMirrorOperations(t *testing.T) {
 		"load":          {"GET", "/mirror" + table, "", 200, "Load table sales.t", `{"source":"https://old"}`},
 		"put":           {"PUT", "/mirror" + table, `{"source":"s","metadata-location":"l"}`, 200, "Put table sales.t s l", `{"source":"s"}`},
 		"put a view":    {"PUT", "/mirror?warehouse=w&namespace=a&view=v", `{"source":"s","metadata-location":"l"}`, 200, "Put view a.v s l", ""},
+		"writable":      {"PUT", "/mirror" + table, `{"writable":true,"metadata-location":"l"}`, 200, "Register table sales.t l true", "{}"},
+		"both":          {"PUT", "/mirror" + table, `{"writable":true,"source":"s","metadata-location":"l"}`, 400, "", "is no mirror"},
 		"no source":     {"PUT", "/mirror" + table, `{"metadata-location":"l"}`, 400, "", "A mirror has a source"},
 		"a long source": {"PUT", "/mirror" + table, `{"metadata-location":"l","source":"` + strings.Repeat("x", 1025) + `"}`, 400, "", "at most 1024"},
 		"no location":   {"PUT", "/mirror" + table, `{"source":"s"}`, 400, "", `member \"metadata-location\" is missing`},

@@ -339,6 +339,51 @@ func (p *Policies) ConditionsFor(ctx context.Context, m *Matcher, name string) (
 	return warehouse.ID, conditions, nil
 }
 
+// NoDeletions returns a requirement for the register of a table or view called ident: no policy
+// enables maintenance that deletes its files when the register happens.
+//
+// Errors of the requirement: KindAlreadyExists, which is final, with the policy and its scope.
+func (p *Policies) NoDeletions(ident moorage.Identifier) catalog.Requires {
+	fresh := false // a later call follows a change of a policy
+	return func(ctx context.Context, pointer registry.ID) ([]registry.Condition, error) {
+		m := p.Current()
+		for ; ; fresh = true {
+			if fresh || m == nil {
+				var err error
+				if m, err = p.Reload(ctx); err != nil {
+					return nil, err
+				}
+				fresh = true
+			}
+			rule, deletes := deleting(Effective(m.Chain(pointer, ident), nil))
+			if !deletes {
+				break
+			}
+			if fresh {
+				return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s of %s may delete files that another catalog "+
+					"still needs: disable the policy, or confirm with --source-frozen that nothing uses the source", rule.Type.Kind(),
+					rule.From.Name)
+			}
+		}
+		fresh = true
+		_, conditions, err := p.ConditionsFor(ctx, m, ident.Warehouse)
+		if err == nil && len(conditions) == 0 { // a policy changed meanwhile
+			err = ledger.ErrRetry
+		}
+		return conditions, err
+	}
+}
+
+// deleting returns the first rule under which maintenance deletes files.
+func deleting(rules Rules) (Rule, bool) {
+	for _, t := range Types() {
+		if rule := rules[t]; rule.Enabled && t != Compaction {
+			return rule, true
+		}
+	}
+	return Rule{}, false
+}
+
 // anchor creates the records that requires needs for a warehouse, and calls Reload.
 func (p *Policies) anchor(ctx context.Context, warehouse registry.ID, name string) (*Matcher, error) {
 	for i, key := range []registry.Key{

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,5 +190,57 @@ func TestList(t *testing.T) {
 	delete(want, registry.ScopeServer)
 	if got := list(1); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("without that of the server: %q, want %v", got, want)
+	}
+}
+
+// TestNoDeletions: a table is refused where a policy enables a deletion, whatever level has it and
+// whether this process has read it. What permits a table fails once such a policy is there.
+func TestNoDeletions(t *testing.T) {
+	t.Parallel()
+	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
+	put := func(kept *policy.Policies, served *catalog.Catalog, scope moorage.Identifier, of policy.Type, status policy.Status) {
+		t.Helper()
+		must(t, kept.Put(t.Context(), served.Scopes(), scope, policy.Asked{Type: of, Status: status}))
+	}
+	for name, scope := range map[string]moorage.Identifier{
+		"server": {}, "warehouse": {Warehouse: "w"}, "namespace": {Warehouse: "w", Namespace: moorage.Namespace{"a"}},
+	} {
+		store, served := newStore(t)
+		_, err := served.CreateNamespace(t.Context(), "w", moorage.Namespace{"a"}, nil)
+		must(t, err)
+		// here is the node that registers, and there the one that changes policies.
+		here, there := policy.New(registrytest.Ledger(store), nil), policy.New(registrytest.Ledger(store), nil)
+		put(there, served, scope, policy.Compaction, policy.Enabled)
+		requires := here.NoDeletions(table)
+		conditions, err := requires(t.Context(), registry.ID{})
+		must(t, err)
+		holds := func() bool {
+			t.Helper()
+			_, err := store.Apply(t.Context(), registry.Batch{Conditions: conditions, Writes: []registry.Write{
+				registry.Delete(registry.MonitorKey()),
+			}})
+			_, failed := registry.FailedCondition(err)
+			if !failed {
+				must(t, err)
+			}
+			return !failed
+		}
+		if !holds() {
+			t.Errorf("%s: the conditions fail though nothing changed", name)
+		}
+		for _, of := range []policy.Type{policy.SnapshotManagement, policy.UnreferencedFileRemoval} {
+			put(there, served, scope, of, policy.Enabled)
+			if holds() {
+				t.Errorf("%s: the conditions hold although %s is on", name, of)
+			}
+			_, err = requires(t.Context(), registry.ID{})
+			if said := moorage.MessageOf(err); moorage.KindOf(err) != moorage.KindAlreadyExists || !strings.Contains(said, string(of.Kind())) {
+				t.Errorf("%s: with %s on, the answer is %v", name, of, err)
+			}
+			put(there, served, scope, of, policy.Disabled)
+			if conditions, err = requires(t.Context(), registry.ID{}); err != nil || !holds() {
+				t.Errorf("%s: with %s off again: %v", name, of, err)
+			}
+		}
 	}
 }

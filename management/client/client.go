@@ -48,6 +48,9 @@ type Error struct {
 	Message   string `json:"message"`
 	RequestID string `json:"request-id"`
 	Help      string `json:"help"`
+	// RetryAfter is how long the server asks to wait before the request is repeated; 0 if it does
+	// not ask.
+	RetryAfter time.Duration `json:"-"`
 }
 
 // Error implements error.
@@ -304,6 +307,21 @@ func (c *Client) RefusalOf(response *http.Response, text []byte) *Error {
 	if !c.isLocal {
 		ours.Error.URI = c.uri
 	}
-	ours.Error.Status = response.Status
+	ours.Error.Status, ours.Error.RetryAfter = response.Status, retryAfterOf(response.Header)
 	return &ours.Error
+}
+
+// retryAfterOf returns the Retry-After of a response: seconds, or a time after its Date. It is 0 if
+// there is none.
+func retryAfterOf(header http.Header) time.Duration {
+	text := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	until, err := http.ParseTime(text)
+	now, undated := http.ParseTime(header.Get("Date"))
+	if err != nil || undated != nil {
+		return 0
+	}
+	return max(until.Sub(now), 0)
 }
