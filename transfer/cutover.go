@@ -5,6 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"moorage"
 )
 
 // CutOver is what became of a mirror at the cut-over.
@@ -33,9 +38,13 @@ func (r *Run) Cutover(ctx context.Context, detach bool) ([]CutOver, error) {
 	for _, o := range all {
 		listed[o.key()] = true
 	}
-	for key, p := range r.Journal.past { // an earlier run detached it
-		if p.detached != nil && !p.ended && !listed[key] {
+	for key, p := range r.Journal.past { // an earlier run detached it, or was about to
+		switch {
+		case listed[key] || p.ended:
+		case p.detached != nil:
 			all = append(all, *p.detached)
+		case p.leaves != nil && detach:
+			all = append(all, p.leaves.Object)
 		}
 	}
 	result := make([]CutOver, len(all))
@@ -44,14 +53,23 @@ func (r *Run) Cutover(ctx context.Context, detach bool) ([]CutOver, error) {
 			result[i] = CutOver{Verified: Verified{Object: o}, Ended: true}
 			return nil
 		}
-		result[i], err = r.cutOne(ctx, o, source, detach)
+		if !detach {
+			result[i], err = r.cutOne(ctx, o, nil)
+			return err
+		}
+		if was := r.Journal.of(o); was.leaves != nil && was.detached == nil && !listed[o.key()] {
+			result[i], err = r.finishDetach(ctx, source, *was.leaves)
+			return err
+		}
+		result[i], err = r.cutOne(ctx, o, source)
 		return err
 	})
 	return slices.DeleteFunc(result, func(c CutOver) bool { return c.Object.Name == "" }), err
 }
 
-// cutOne ends one mirror. The result is zero if the target has no such mirror.
-func (r *Run) cutOne(ctx context.Context, o Object, source Detacher, detach bool) (c CutOver, err error) {
+// cutOne ends one mirror. source lets go of the object first, unless it is nil. The result is zero
+// if the target has no such mirror.
+func (r *Run) cutOne(ctx context.Context, o Object, source Detacher) (c CutOver, err error) {
 	last := r.Journal.of(o).detached
 	if last == nil {
 		planned, err := r.planOne(ctx, o)
@@ -62,27 +80,78 @@ func (r *Run) cutOne(ctx context.Context, o Object, source Detacher, detach bool
 		if c.Verified, err = r.verifyOne(ctx, planned); err != nil || !c.IsAlike() {
 			return c, err
 		}
-		if !detach {
+		if source == nil {
 			return r.end(ctx, c)
 		}
-		detached, err := source.Detach(ctx, c.Object)
-		if err != nil {
-			c.Why = "The source did not let go of it: " + err.Error()
-			return c, ctx.Err()
-		}
-		last = &detached
-		if err := r.Journal.add(entry{Step: stepDetached, Object: last}); err != nil {
+		if last, c.Why, err = r.detach(ctx, source, c.Object); err != nil || last == nil {
 			return c, err
 		}
 	}
-	c.Object = *last
-	there, err := r.Target.Load(ctx, r.Choice.there(*last))
+	return r.moveAndEnd(ctx, *last)
+}
+
+// detachTimeout bounds an attempt to detach an object, which a cancelled run does not interrupt.
+const detachTimeout = 5 * time.Minute
+
+// detach has the source let go of o. A line in the journal comes before each attempt: if its end is
+// not seen, finishDetach repeats it. last is nil if the source still has the object, or has no such
+// object: then why has the reason.
+func (r *Run) detach(ctx context.Context, source Detacher, o Object) (last *Object, why string, err error) {
+	if !source.CanDetach(o) {
+		return nil, "The source cannot let go of it: stop its writers and use --source-frozen", nil
+	}
+	ctx, cancel := moorage.Detached(ctx, detachTimeout)
+	defer cancel()
+	attempt := Attempt{Object: o, Key: uuid.NewString()}
+	for {
+		if err := r.Journal.add(entry{Step: stepLeaves, Object: &attempt.Object, Key: attempt.Key}); err != nil {
+			return nil, "", err
+		}
+		left, err := source.Detach(ctx, attempt)
+		switch {
+		case err == nil:
+			return &left, "", r.Journal.add(entry{Step: stepDetached, Object: &left})
+		case errors.Is(err, ErrMoved) && ctx.Err() == nil:
+			attempt.Object = left
+		case errors.Is(err, ErrGone) || aboutObject(err) != nil:
+			why = "The source did not let go of it: " + err.Error()
+			return nil, why, r.Journal.add(entry{Step: stepStays, Object: &o})
+		default:
+			return nil, "", fmt.Errorf("detach %s: %w", o, err)
+		}
+	}
+}
+
+// finishDetach ends the mirror of an object that the source has no more, after an attempt to detach
+// it whose end was not seen. The object stays a mirror if the source does not name its last
+// metadata file: the source may have dropped it.
+func (r *Run) finishDetach(ctx context.Context, source Detacher, attempt Attempt) (CutOver, error) {
+	last, err := source.Detach(ctx, attempt)
+	switch {
+	case errors.Is(err, ErrGone) || aboutObject(err) != nil:
+		return CutOver{Verified: Verified{Object: attempt.Object, Why: "The source has it no more, and does not name " +
+			"its last metadata file: end the mirror with moorage api POST /management/v1/mirror/end, and if the file is " +
+			"not the newest one, use moorage register --replace"}}, nil
+	case err != nil:
+		return CutOver{}, fmt.Errorf("detach %s: %w", attempt.Object, err)
+	}
+	if err := r.Journal.add(entry{Step: stepDetached, Object: &last}); err != nil {
+		return CutOver{}, err
+	}
+	return r.moveAndEnd(ctx, last)
+}
+
+// moveAndEnd moves the mirror of an object that left the source to its last metadata file, and ends
+// the mirror.
+func (r *Run) moveAndEnd(ctx context.Context, last Object) (c CutOver, err error) {
+	c.Object = last
+	there, err := r.Target.Load(ctx, r.Choice.there(last))
 	if err != nil && !errors.Is(err, ErrGone) {
-		return c, fmt.Errorf("load %s: %w", o, err)
+		return c, fmt.Errorf("load %s: %w", last, err)
 	}
 	if err != nil || there.MetadataLocation != last.MetadataLocation {
-		if err := r.Target.Register(ctx, r.Choice.there(*last), r.Source.Name()); err != nil {
-			return c, fmt.Errorf("move %s to %s, which the source had last: %w", o, last.MetadataLocation, err)
+		if err := r.Target.Register(ctx, r.Choice.there(last), r.Source.Name()); err != nil {
+			return c, fmt.Errorf("move %s to %s, which the source had last: %w", last, last.MetadataLocation, err)
 		}
 	}
 	return r.end(ctx, c)

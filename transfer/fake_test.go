@@ -24,6 +24,7 @@ type fake struct {
 	objects    map[string]Object
 	mirrors    map[string]string
 	namespaces map[string]map[string]string
+	detached   map[string]Object // by the key of the attempt
 	changes    int
 	before     func(call string) error // called before each call, without mu; may be nil
 	after      func(call string) error // called after the effect of a change
@@ -32,7 +33,7 @@ type fake struct {
 func newFake(name string) *fake {
 	return &fake{
 		name: name, objects: make(map[string]Object), mirrors: make(map[string]string),
-		namespaces: make(map[string]map[string]string),
+		namespaces: make(map[string]map[string]string), detached: make(map[string]Object),
 	}
 }
 
@@ -134,7 +135,7 @@ func (f *fake) Load(_ context.Context, o Object) (Object, error) {
 		return o, ErrGone
 	}
 	if strings.HasPrefix(found.MetadataLocation, "bad") {
-		return o, errors.New("the file cannot be read")
+		return o, fmt.Errorf("%w: bad", ErrUnreadable)
 	}
 	if found.MetadataLocation != "" {
 		found.Facts = factsOf(found.MetadataLocation)
@@ -142,13 +143,21 @@ func (f *fake) Load(_ context.Context, o Object) (Object, error) {
 	return found, nil
 }
 
-func (f *fake) Detach(_ context.Context, o Object) (Object, error) {
+func (f *fake) CanDetach(Object) bool { return true }
+
+func (f *fake) Detach(_ context.Context, a Attempt) (Object, error) {
+	o := a.Object
 	end, err := f.call("detach " + o.String())
 	if err != nil {
 		return o, err
 	}
 	found, ok := f.objects[o.key()]
-	delete(f.objects, o.key())
+	if before, again := f.detached[a.Key]; again {
+		found, ok = before, true
+	} else if ok {
+		delete(f.objects, o.key())
+		f.detached[a.Key] = found
+	}
 	if err := end(); err != nil {
 		return o, err
 	}

@@ -16,6 +16,8 @@ const (
 	stepBegin    = "begin"    // the first line of a run
 	stepPlanned  = "planned"  // with the status
 	stepArrived  = "arrived"  // registered at the target, or found there
+	stepLeaves   = "leaves"   // is about to leave the source, with the key of the attempt
+	stepStays    = "stays"    // has not left the source after all
 	stepDetached = "detached" // gone from the source, with its last metadata file
 	stepEnded    = "ended"    // a mirror no more
 	stepEnd      = "end"      // the last line of a run
@@ -27,6 +29,7 @@ type entry struct {
 	Object *Object `json:"object,omitempty"` // with the name at the source
 	Status Status  `json:"status,omitempty"`
 	Why    string  `json:"why,omitempty"`
+	Key    string  `json:"key,omitempty"` // belongs to stepLeaves
 	// Source, Target, Choice and Writable belong to stepBegin.
 	Source   string  `json:"source,omitempty"`
 	Target   string  `json:"target,omitempty"`
@@ -50,10 +53,14 @@ type Journal struct {
 
 // past is how far an unfinished run came with an object.
 type past struct {
-	arrived  *Object // at the target, under the name at the source
+	arrived  *Object  // at the target, under the name at the source
+	leaves   *Attempt // to detach it
 	detached *Object
 	ended    bool
 }
+
+// left reports whether the journal alone may know the last metadata file of the object.
+func (p past) left() bool { return (p.leaves != nil || p.detached != nil) && !p.ended }
 
 // lineStart is how each line begins.
 const lineStart = `{"step":`
@@ -107,7 +114,7 @@ func (j *Journal) read(begin entry) error {
 		case stepEnd:
 			last = nil
 			for key, p := range j.past { // what was detached is only here
-				if p.detached == nil || p.ended {
+				if !p.left() {
 					delete(j.past, key)
 				}
 			}
@@ -146,6 +153,10 @@ func (j *Journal) note(e entry) {
 	switch e.Step {
 	case stepArrived:
 		p.arrived = e.Object
+	case stepLeaves:
+		p.leaves = &Attempt{Object: *e.Object, Key: e.Key, Repeated: true}
+	case stepStays:
+		p.leaves = nil
 	case stepDetached:
 		p.detached = e.Object
 	case stepEnded:

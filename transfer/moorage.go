@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -14,11 +15,19 @@ type Server struct {
 	*REST  // the same warehouse over the Iceberg protocol
 	server *client.Client
 	name   string // of the warehouse
+	// SourceFrozen means that nothing uses the source any more: maintenance may delete its files.
+	// It is set before the first use.
+	SourceFrozen bool
 }
 
 // OpenServer returns the warehouse as a Target. rest reaches the same warehouse.
 func OpenServer(server *client.Client, warehouse string, rest *REST) *Server {
 	return &Server{REST: rest, server: server, name: warehouse}
+}
+
+// do sends a request, and repeats it: see Patience.
+func (s *Server) do(ctx context.Context, asked client.Request, answer any) error {
+	return s.access.Patience.ask(ctx, asked.Reads, func() error { return s.server.Do(ctx, asked, answer) })
 }
 
 // query names an object.
@@ -48,7 +57,7 @@ func (s *Server) Check(ctx context.Context, o Object) (checked client.RegisterCh
 }
 
 func (s *Server) check(ctx context.Context, o Object, isNew bool) (checked client.RegisterChecked, err error) {
-	err = s.server.Do(ctx, client.Request{
+	err = s.do(ctx, client.Request{
 		Method: http.MethodPost, Path: client.Path("mirror", "check"), Query: s.query(o), Reads: true,
 		Body: client.RegisterCheck{MetadataLocation: o.MetadataLocation, NewNamespace: isNew},
 	}, &checked)
@@ -63,20 +72,21 @@ func isMissingNamespace(err error) bool {
 // typeNoNamespace is the type of the error for a namespace that does not exist.
 const typeNoNamespace = "NoSuchNamespaceException"
 
-// Register implements Target.
+// Register implements Target. An ordinary table is refused while maintenance could delete its files,
+// unless SourceFrozen.
 func (s *Server) Register(ctx context.Context, o Object, mirror string) error {
-	if mirror == "" {
+	if mirror == "" && s.SourceFrozen {
 		return s.REST.Register(ctx, o, "")
 	}
-	return s.server.Do(ctx, client.Request{
+	return s.do(ctx, client.Request{
 		Method: http.MethodPut, Path: client.Path("mirror"), Query: s.query(o),
-		Body: client.MirrorRequest{Source: mirror, MetadataLocation: o.MetadataLocation},
+		Body: client.MirrorRequest{Source: mirror, MetadataLocation: o.MetadataLocation, Writable: mirror == ""},
 	}, nil)
 }
 
 // EndMirror implements Target.
 func (s *Server) EndMirror(ctx context.Context, o Object) error {
-	return s.server.Do(ctx, client.Request{
+	return s.do(ctx, client.Request{
 		Method: http.MethodPost, Path: client.Path("mirror", "end"), Query: s.query(o),
 		Body: client.MirrorEnd{MetadataLocation: o.MetadataLocation},
 	}, nil)
@@ -88,11 +98,12 @@ type Files struct {
 	server   *client.Client
 	name     string // of the warehouse whose storage reads the folder
 	location string
+	patience *Patience // with the server
 }
 
 // OpenFiles returns the tables below location, which the storage of a warehouse reads.
-func OpenFiles(server *client.Client, warehouse, location string) *Files {
-	return &Files{server, warehouse, location}
+func OpenFiles(server *client.Client, warehouse, location string, patience *Patience) *Files {
+	return &Files{server, warehouse, location, patience}
 }
 
 // Name implements Source.
@@ -116,7 +127,7 @@ func (f *Files) Load(ctx context.Context, o Object) (Object, error) {
 	newest := make(newestFiles)
 	folder := folderOf(o.MetadataLocation)
 	if folder == "" {
-		return o, errors.New("its metadata file is in no folder")
+		return o, fmt.Errorf("%w: its metadata file is in no folder", ErrUnreadable)
 	}
 	if err := f.read(ctx, folder, newest); err != nil {
 		return o, err
@@ -134,10 +145,12 @@ func (f *Files) read(ctx context.Context, location string, newest newestFiles) e
 		Method: http.MethodGet, Path: client.Path("metadata-files"),
 		Query: url.Values{"warehouse": {f.name}, "location": {location}},
 	}
-	return client.Pages(ctx, f.server, asked, func(page client.MetadataFilesPage) bool {
-		for _, file := range page.Files {
-			newest.add(file)
-		}
-		return true
+	return f.patience.ask(ctx, true, func() error {
+		return client.Pages(ctx, f.server, asked, func(page client.MetadataFilesPage) bool {
+			for _, file := range page.Files {
+				newest.add(file)
+			}
+			return true
+		})
 	})
 }

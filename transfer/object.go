@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,16 +55,33 @@ type Source interface {
 	// List calls visit with all tables and views, in no order, until visit returns an error.
 	List(ctx context.Context, visit func(Object) error) error
 	// Load returns an object as it is now, with its MetadataLocation. The error is ErrGone if there
-	// is no such object any more.
+	// is no such object any more, and has ErrUnreadable if the source cannot read it. After other
+	// errors the source may not answer for other objects either.
 	Load(ctx context.Context, object Object) (Object, error)
 }
 
 // Detacher is a Source that can let go of an object, and refuse later commits to it.
 type Detacher interface {
-	// Detach removes the object from the source, and keeps its files. It returns the object with
-	// its last metadata file, which has all commits that the source acknowledged.
-	Detach(ctx context.Context, object Object) (Object, error)
+	// CanDetach reports whether the source can let go of the object.
+	CanDetach(object Object) bool
+	// Detach removes the object of an attempt from the source, and keeps its files. It returns the
+	// object with its last metadata file, which has all commits that the source acknowledged. The
+	// error is ErrGone if the source has no such object, and does not name its last metadata file.
+	// A source that can only let go of a known file returns ErrMoved, with the object as it is now,
+	// if that is not the file of the attempt.
+	Detach(ctx context.Context, attempt Attempt) (Object, error)
 }
+
+// Attempt is an attempt to detach an object.
+type Attempt struct {
+	Object Object // with the metadata file that it had last
+	Key    string // identifies the attempt
+	// Repeated means that the attempt was begun before, and that its end is not known.
+	Repeated bool
+}
+
+// ErrMoved means that an object has moved to another metadata file.
+var ErrMoved = errors.New("it has moved on at the source")
 
 // Target is a catalog that gets objects. Its methods may be called concurrently.
 type Target interface {

@@ -35,6 +35,7 @@ type Access struct {
 	Header     http.Header
 	HTTP       *http.Client
 	Now        func() time.Time
+	Patience   *Patience // with the catalog; nil for one without jitter
 }
 
 // REST is a catalog that speaks the Iceberg REST protocol. It is a Source, a Detacher if the
@@ -62,6 +63,9 @@ func OpenREST(ctx context.Context, access Access) (*REST, error) {
 	if access.HTTP == nil {
 		access.HTTP = http.DefaultClient
 	}
+	if access.Patience == nil {
+		access.Patience = NewPatience(nil)
+	}
 	c := &REST{access: access, separator: "\x1f", token: access.Token}
 	var config struct {
 		Defaults, Overrides map[string]string
@@ -80,7 +84,12 @@ func OpenREST(ctx context.Context, access Access) (*REST, error) {
 	}
 	maps.Copy(settings, config.Overrides)
 	if c.access.Prefix == "" {
+		// Clients put it into a path as it is, so some catalogs escape it: Nessie has main%7Clake. That
+		// of Unity Catalog has a slash.
 		c.access.Prefix = settings["prefix"]
+		if plain, err := url.PathUnescape(c.access.Prefix); err == nil {
+			c.access.Prefix = plain
+		}
 	}
 	if separator, err := url.PathUnescape(settings["namespace-separator"]); err == nil && separator != "" {
 		c.separator = separator
@@ -111,7 +120,9 @@ func (c *REST) Name() string {
 func (c *REST) path(segments ...string) string {
 	path := "/v1"
 	if c.access.Prefix != "" {
-		path += "/" + escaped(c.access.Prefix)
+		for segment := range strings.SplitSeq(c.access.Prefix, "/") {
+			path += "/" + escaped(segment)
+		}
 	}
 	for _, segment := range segments {
 		path += "/" + escaped(segment)
@@ -134,33 +145,32 @@ func (c *REST) objectPath(o Object) string {
 	return c.path("namespaces", c.joined(o.Namespace), kind, o.Name)
 }
 
-// retries is how often a request is sent again that the server could not answer.
-const retries = 5
-
-// call sends a request, and decodes the answer. A read is repeated if the server cannot answer, and
-// a change if it certainly did not happen.
+// call sends a request, and decodes the answer. It repeats requests: see Patience. A token that the
+// catalog does not take any more is drawn again once.
 //
-// Errors: *client.Error for an answer of the server.
+// Errors: *client.Error for an answer of the server; *DeniedError if the caller is not known.
 func (c *REST) call(ctx context.Context, method, path string, query url.Values, body, answer any) error {
-	key := uuid.NewString()
-	for try := 0; ; try++ {
-		err := c.send(ctx, method, path, query, key, body, answer)
-		refused, answered := errors.AsType[*client.Error](err)
-		again := err != nil && !answered && method == http.MethodGet ||
-			answered && (refused.Code == http.StatusTooManyRequests || refused.Code == http.StatusServiceUnavailable ||
-				method == http.MethodGet && refused.Code >= 500)
-		if !again || try == retries || ctx.Err() != nil {
-			return err
-		}
-		if answered && refused.Code == http.StatusUnauthorized && c.access.Credential != "" {
-			c.forgetToken()
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(200 * time.Millisecond << try):
-		}
+	return c.change(ctx, method, path, query, uuid.NewString(), body, answer)
+}
+
+// change is call with the key by which the catalog recognises a repetition.
+func (c *REST) change(ctx context.Context, method, path string, query url.Values, key string, body, answer any) error {
+	unknown := func(err error) bool {
+		refused, ok := errors.AsType[*client.Error](err)
+		return ok && refused.Code == http.StatusUnauthorized
 	}
+	err := c.access.Patience.ask(ctx, method == http.MethodGet, func() error {
+		err := c.send(ctx, method, path, query, key, body, answer)
+		if unknown(err) && c.access.Credential != "" {
+			c.forgetToken()
+			err = c.send(ctx, method, path, query, key, body, answer)
+		}
+		return err
+	})
+	if unknown(err) {
+		return &DeniedError{c.access.URI, err.Error()}
+	}
+	return err
 }
 
 // answerMax bounds an answer.
@@ -218,12 +228,9 @@ func (c *REST) send(ctx context.Context, method, path string, query url.Values, 
 // refusal returns the error in a response.
 func (c *REST) refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, client.RefusalBytesMax))
-	var read struct{ Error client.Error }
-	if json.Unmarshal(text, &read) != nil || read.Error.Message == "" {
-		read.Error.Message = strings.TrimSpace(string(text))
-	}
-	read.Error.Code, read.Error.Status, read.Error.URI = response.StatusCode, response.Status, c.access.URI
-	return &read.Error
+	refused := client.New(c.access.URI, "").RefusalOf(response, text)
+	refused.Code = response.StatusCode
+	return refused
 }
 
 // bearer returns the token of requests. It draws one for the credential, and again before it ends.
@@ -260,8 +267,11 @@ func (c *REST) bearer(ctx context.Context) (string, error) {
 		Life  float64 `json:"expires_in"`
 	}
 	err = json.NewDecoder(io.LimitReader(response.Body, client.RefusalBytesMax*8)).Decode(&answer)
+	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError {
+		return "", c.refusal(response)
+	}
 	if response.StatusCode != http.StatusOK || err != nil || answer.Token == "" {
-		return "", fmt.Errorf("%s issued no token for the credential: %s", at, response.Status)
+		return "", &DeniedError{at, "it issued no token for the credential: " + response.Status}
 	}
 	c.token, c.until = answer.Token, time.Time{}
 	if answer.Life > 0 {
@@ -322,8 +332,7 @@ func (c *REST) eachNamespace(ctx context.Context, visit func(levels []string) er
 			}
 			return nil
 		})
-		if refused, ok := errors.AsType[*client.Error](err); ok && parent != nil && refused.Code < 500 &&
-			refused.Code != http.StatusUnauthorized && refused.Code != http.StatusForbidden {
+		if refused := aboutObject(err); refused != nil && parent != nil && refused.Code != http.StatusForbidden {
 			continue // it has no nested namespaces, or this one is gone
 		}
 		if err != nil {
@@ -391,9 +400,8 @@ func (c *REST) listKind(ctx context.Context, levels []string, views bool, visit 
 		}
 		return nil
 	})
-	refused, ok := errors.AsType[*client.Error](err)
-	knowsNone := views && c.endpoints == nil && ok && refused.Code < 500
-	if ok && refused.Code == http.StatusNotFound || knowsNone {
+	refused := aboutObject(err)
+	if refused != nil && (refused.Code == http.StatusNotFound || views && c.endpoints == nil) {
 		return nil
 	}
 	return err
@@ -407,23 +415,41 @@ func (c *REST) Load(ctx context.Context, o Object) (Object, error) {
 		query.Set("snapshots", "refs")
 	}
 	if err := c.call(ctx, http.MethodGet, c.objectPath(o), query, nil, &loaded); err != nil {
-		return o, orGone(err)
+		return o, c.orDenied(ctx, orGone(err))
 	}
 	facts, err := client.FactsOf(loaded.Metadata)
 	if err != nil {
-		return o, err
+		return o, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	o.MetadataLocation, o.Facts = loaded.MetadataLocation, &facts
 	return o, nil
 }
 
-// Detach implements Detacher: it unregisters the table. The answer has the last version.
-func (c *REST) Detach(ctx context.Context, o Object) (Object, error) {
-	if o.View || !c.endpoints[endpointUnregister] {
-		return o, errors.New("the catalog cannot unregister it: stop its writers and use --source-frozen")
+// orDenied returns a *DeniedError in place of a 403 for an object, if the catalog refuses to list
+// its namespaces too. Some catalogs answer so when a token has ended.
+func (c *REST) orDenied(ctx context.Context, err error) error {
+	if refused := aboutObject(err); refused == nil || refused.Code != http.StatusForbidden {
+		return err
 	}
+	listed := c.call(ctx, http.MethodGet, c.path("namespaces"), url.Values{"pageSize": {"1"}}, nil, nil)
+	if denied, ok := errors.AsType[*DeniedError](listed); ok {
+		return denied
+	}
+	if refused := aboutObject(listed); refused != nil && refused.Code == http.StatusForbidden {
+		return &DeniedError{c.access.URI, listed.Error()}
+	}
+	return err
+}
+
+// CanDetach implements Detacher: tables of a catalog that can unregister them can.
+func (c *REST) CanDetach(o Object) bool { return !o.View && c.endpoints[endpointUnregister] }
+
+// Detach implements Detacher: it unregisters the table. The answer has the last version. The key of
+// the attempt is the Idempotency-Key, so a catalog that knows such keys repeats its answer.
+func (c *REST) Detach(ctx context.Context, a Attempt) (Object, error) {
 	var loaded client.Loaded
-	if err := c.call(ctx, http.MethodPost, c.objectPath(o)+"/unregister", nil, struct{}{}, &loaded); err != nil {
+	o, path := a.Object, c.objectPath(a.Object)+"/unregister"
+	if err := c.change(ctx, http.MethodPost, path, nil, a.Key, struct{}{}, &loaded); err != nil {
 		return o, orGone(err)
 	}
 	if loaded.MetadataLocation == "" {
@@ -486,8 +512,8 @@ func (c *REST) createNamespace(ctx context.Context, n Namespace) error {
 		body["properties"] = map[string]string{}
 	}
 	err := c.call(ctx, http.MethodPost, c.path("namespaces"), nil, body, nil)
-	refused, ok := errors.AsType[*client.Error](err)
-	if !ok || refused.Code >= 500 {
+	refused := aboutObject(err)
+	if refused == nil {
 		return err
 	}
 	if refused.Code == http.StatusConflict { // made meanwhile

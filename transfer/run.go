@@ -10,8 +10,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-
-	"moorage/management/client"
 )
 
 // Status is what becomes of an object.
@@ -136,8 +134,9 @@ func (r *Run) list(ctx context.Context) ([]Object, error) {
 // Plan returns what the run would do with each object of the source, in the order of their names.
 // It changes nothing but the journal.
 //
-// Errors: the source cannot be listed, or the target answers no check, for any reason but a
-// refusal.
+// Errors: the source cannot be listed, or one of the catalogs does not answer for an object, for a
+// reason that is not in the object: *DeniedError if it refuses the caller. A later Plan with the
+// journal goes on.
 func (r *Run) Plan(ctx context.Context) ([]Planned, error) {
 	all, err := r.list(ctx)
 	if err != nil {
@@ -170,10 +169,10 @@ func (r *Run) planOne(ctx context.Context, o Object) (Planned, error) {
 	switch {
 	case errors.Is(err, ErrGone):
 		return Planned{}, nil
-	case ctx.Err() != nil:
-		return Planned{}, ctx.Err()
+	case err != nil && whyUnreadable(err) == "":
+		return Planned{}, fmt.Errorf("load %s: %w", o, err)
 	case err != nil:
-		return Planned{Object: o, Status: StatusUnreadable, Why: err.Error()}, nil
+		return Planned{Object: o, Status: StatusUnreadable, Why: whyUnreadable(err)}, nil
 	case loaded.MetadataLocation == "" && loaded.View:
 		return Planned{Object: loaded, Status: StatusView, Why: "The source names no metadata file of the view: " +
 			"make it again at the target"}, nil
@@ -181,7 +180,7 @@ func (r *Run) planOne(ctx context.Context, o Object) (Planned, error) {
 		return Planned{Object: loaded, Status: StatusUnreadable, Why: "The source names no metadata file"}, nil
 	}
 	checked, err := r.Target.Check(ctx, r.Choice.there(loaded))
-	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code < 500 {
+	if refused := aboutObject(err); refused != nil {
 		return Planned{Object: loaded, Status: StatusRefused, Why: refused.Message}, nil
 	}
 	if err != nil {
@@ -243,7 +242,7 @@ func (r *Run) Apply(ctx context.Context, plan []Planned) ([]Planned, error) {
 		}
 		if p.Status != StatusSame {
 			err := r.Target.Register(ctx, r.Choice.there(p.Object), r.mirror())
-			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code < 500 {
+			if refused := aboutObject(err); refused != nil {
 				result[i].Status, result[i].Why = StatusRefused, refused.Message
 				return nil
 			}

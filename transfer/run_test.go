@@ -338,8 +338,15 @@ func TestImportLeavesOtherMirrors(t *testing.T) {
 }
 
 // TestCutoverLosesNothing: while a writer goes on at the source, each mirror is cut over. Each
-// commit that the source acknowledged is here. A cut-over that is killed anywhere can be repeated.
+// commit that the source acknowledged is here. A cut-over that is killed before or after any of its
+// calls can be repeated.
 func TestCutoverLosesNothing(t *testing.T) {
+	t.Parallel()
+	t.Run("before", func(t *testing.T) { killCutovers(t, false) })
+	t.Run("after", func(t *testing.T) { killCutovers(t, true) })
+}
+
+func killCutovers(t *testing.T, isAfter bool) {
 	t.Parallel()
 	for k, ended := 0, false; !ended; k++ {
 		source, target := lake(4), newFake("new")
@@ -359,14 +366,22 @@ func TestCutoverLosesNothing(t *testing.T) {
 			}
 		}
 		calls := 0
-		between := func(string) error {
-			write()
-			if calls++; calls == k+1 {
+		kill := func(string) error {
+			if calls++; calls > k {
 				return errKilled
 			}
 			return nil
 		}
+		between := func(name string) error {
+			if write(); isAfter {
+				return nil
+			}
+			return kill(name)
+		}
 		source.before, target.before = between, between
+		if isAfter {
+			source.after, target.after = kill, kill
+		}
 		cut := func() (all []CutOver, err error) {
 			r := &Run{Source: source, Target: target, Jobs: 1}
 			if r.Journal, err = OpenJournal(journal+".cut", *r); err != nil {
@@ -380,8 +395,8 @@ func TestCutoverLosesNothing(t *testing.T) {
 		}
 		_, err := cut()
 		ended = err == nil
-		calls = -1000 // no more kills
-		for range 8 { // a table that moved on between two looks stays a mirror
+		calls = -100_000 // no more kills
+		for range 8 {    // a table that moved on between two looks stays a mirror
 			if _, err := cut(); err != nil {
 				t.Fatalf("killed at call %d: %v", k, err)
 			}

@@ -53,7 +53,7 @@ func (r *Run) verifyOne(ctx context.Context, p Planned) (v Verified, err error) 
 			return v, err
 		}
 		err := r.Target.Register(ctx, r.Choice.there(v.Object), p.mirror)
-		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code < 500 {
+		if refused := aboutObject(err); refused != nil {
 			v.Why = refused.Message
 			return v, nil
 		}
@@ -80,10 +80,10 @@ func (r *Run) compare(ctx context.Context, o Object) (v Verified, err error) {
 	case errors.Is(err, ErrGone):
 		v.Why = "The source has it no more"
 		return v, nil
-	case err != nil && ctx.Err() != nil:
-		return v, ctx.Err()
+	case err != nil && whyUnreadable(err) == "":
+		return v, fmt.Errorf("load %s: %w", o, err)
 	case err != nil:
-		v.Why = err.Error()
+		v.Why = whyUnreadable(err)
 		return v, nil
 	}
 	if here.Facts == nil { // the source reads no files, so the target reads the file

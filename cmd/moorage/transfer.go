@@ -40,7 +40,7 @@ func (o overClient) RoundTrip(r *http.Request) (*http.Response, error) {
 func (p *person) ownCatalog(ctx context.Context) (*transfer.REST, error) {
 	return transfer.OpenREST(ctx, transfer.Access{
 		URI: "http://moorage", Warehouse: p.Warehouse, Now: p.env.Now,
-		HTTP: &http.Client{Transport: overClient{p.server}},
+		HTTP: &http.Client{Transport: overClient{p.server}}, Patience: transfer.NewPatience(newJitter()),
 	})
 }
 
@@ -53,7 +53,7 @@ func (p *person) otherCatalog(ctx context.Context) (*transfer.REST, error) {
 	}
 	return transfer.OpenREST(ctx, transfer.Access{
 		URI: w.Place, Warehouse: w.Warehouse, Prefix: w.Prefix, Token: w.Token, Credential: w.Credential,
-		OAuthURI: w.OAuthURI, Scope: w.Scope, Header: header, Now: p.env.Now,
+		OAuthURI: w.OAuthURI, Scope: w.Scope, Header: header, Now: p.env.Now, Patience: transfer.NewPatience(newJitter()),
 	})
 }
 
@@ -70,7 +70,7 @@ func (p *person) source(ctx context.Context) (source transfer.Source, done func(
 			source, done = found, found.Close
 		}
 	case cli.TransferFiles:
-		source = transfer.OpenFiles(p.server, p.Warehouse, place)
+		source = transfer.OpenFiles(p.server, p.Warehouse, place, transfer.NewPatience(newJitter()))
 	default:
 		source, err = p.listed(place)
 	}
@@ -104,8 +104,10 @@ func (p *person) run(ctx context.Context, source transfer.Source) (*transfer.Run
 		return nil, nil, err
 	}
 	w := p.transfer
+	target := transfer.OpenServer(p.server, p.Warehouse, own)
+	target.SourceFrozen = w.SourceFrozen
 	run := &transfer.Run{
-		Source: source, Target: transfer.OpenServer(p.server, p.Warehouse, own), Jobs: w.Jobs, Writable: w.Writable,
+		Source: source, Target: target, Jobs: w.Jobs, Writable: w.Writable,
 		Choice:   transfer.Choice{Include: w.Include, Exclude: w.Exclude, Into: w.Into},
 		Progress: newBar(p).step,
 	}

@@ -7,9 +7,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -143,6 +149,88 @@ func TestTransferWritable(t *testing.T) {
 			s.moved(t, 0, "set", "harbour.ships", "a=b")
 		})
 	}
+}
+
+// proxied serves a proxy of s. It calls before with each request, and the client gets no answer if
+// answers returns false.
+func (s *served) proxied(t *testing.T, before func(r *http.Request), answers func(r *http.Request) bool) string {
+	t.Helper()
+	target, err := url.Parse(s.uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		before(r)
+		answer := httptest.NewRecorder()
+		proxy.ServeHTTP(answer, r)
+		if !answers(r) {
+			panic(http.ErrAbortHandler)
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestTransferSwitchedOn: a policy that is switched on while an import makes ordinary tables stops
+// it at once. The server refuses each register, so nothing gets past a check that came too early.
+func TestTransferSwitchedOn(t *testing.T) {
+	t.Parallel()
+	demo, folder := startSample(t)
+	s := startOver(t, folder)
+	var once sync.Once
+	// The properties of namespaces are read when the plan is made, and all checks have passed.
+	source := demo.proxied(t, func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/namespaces/harbour") {
+			once.Do(func() { s.moved(t, 0, "maintain", "set", "warehouse", "default", "orphans", "on") })
+		}
+	}, func(*http.Request) bool { return true })
+	words := []string{"import", "rest", source, "--writable"}
+	refused := s.moved(t, 3, words...)
+	if strings.Count(refused.stdout, "orphans of default may delete files") != 5 {
+		t.Errorf("it printed %s%s", refused.stdout, refused.stderr)
+	}
+	if names := s.moved(t, 0, "ls", "harbour", "-o", "name").stdout; names != "" {
+		t.Errorf("it made %s", names)
+	}
+	s.moved(t, 4, words...)
+	s.moved(t, 0, "maintain", "set", "warehouse", "default", "orphans", "off")
+	s.moved(t, 0, words...)
+	s.moved(t, 0, "set", "harbour.ships", "a=b")
+}
+
+// TestTransferDetachUnseen: a source lets go of a table after one more commit, and its answer is
+// lost. The repeated cut-over gets the answer again, so the commit is here.
+func TestTransferDetachUnseen(t *testing.T) {
+	t.Parallel()
+	demo, folder := startSample(t)
+	s := startOver(t, folder)
+	var lost atomic.Bool
+	lost.Store(true)
+	isUnregister := func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/unregister") }
+	var once sync.Once
+	source := demo.proxied(t, func(r *http.Request) {
+		if isUnregister(r) {
+			once.Do(func() { demo.moved(t, 0, "set", "harbour.ships", "last=commit") })
+		}
+	}, func(r *http.Request) bool { return !isUnregister(r) || !lost.Load() })
+	only := []string{"--include", "harbour.ships", "--state", filepath.Join(t.TempDir(), "journal")}
+	s.moved(t, 0, append([]string{"import", "rest", source}, only...)...)
+	cut := append([]string{"import", "cutover", "rest", source, "--detach", "--yes"}, only...)
+	s.moved(t, 1, cut...)
+	if names := demo.moved(t, 0, "ls", "harbour", "-o", "name").stdout; strings.Contains(names, "ships") {
+		t.Fatalf("the source has %s", names)
+	}
+	s.moved(t, 1, "set", "harbour.ships", "a=b") // a mirror still
+	lost.Store(false)
+	s.moved(t, 0, cut...)
+	if props := s.moved(t, 0, "show", "harbour.ships", "props").stdout; !containsPair(props, "last", "commit") {
+		t.Errorf("the last commit at the source is lost:\n%s", props)
+	}
+	s.moved(t, 0, "set", "harbour.ships", "a=b")
 }
 
 // TestTransferWatch: the mirrors follow the source until the command is stopped.

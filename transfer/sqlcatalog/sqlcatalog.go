@@ -235,21 +235,28 @@ func (c *Catalog) Load(ctx context.Context, o transfer.Object) (transfer.Object,
 	return o, err
 }
 
+// CanDetach implements transfer.Detacher.
+func (c *Catalog) CanDetach(transfer.Object) bool { return true }
+
 // Detach implements transfer.Detacher. A commit of the client replaces the row only if it still has
-// the metadata file that the client read, so there is none after the row is gone.
-func (c *Catalog) Detach(ctx context.Context, o transfer.Object) (transfer.Object, error) {
-	for {
-		clause, values := where(o, c.catalog)
-		query := c.numberedIn("DELETE FROM iceberg_tables" + clause + " AND metadata_location = ?")
-		done, err := c.db.ExecContext(ctx, query, append(values, o.MetadataLocation)...)
-		if err != nil {
-			return o, err
-		}
-		if count, err := done.RowsAffected(); err != nil || count == 1 {
-			return o, err
-		}
-		if o, err = c.Load(ctx, o); err != nil { // it has moved on
-			return o, err
-		}
+// the metadata file that the client read, so there is none after the row is gone. The row of a
+// repeated attempt is gone because the first one deleted it with the file of the attempt.
+func (c *Catalog) Detach(ctx context.Context, a transfer.Attempt) (transfer.Object, error) {
+	clause, values := where(a.Object, c.catalog)
+	query := c.numberedIn("DELETE FROM iceberg_tables" + clause + " AND metadata_location = ?")
+	done, err := c.db.ExecContext(ctx, query, append(values, a.Object.MetadataLocation)...)
+	if err != nil {
+		return a.Object, err
 	}
+	if count, err := done.RowsAffected(); err != nil || count == 1 {
+		return a.Object, err
+	}
+	now, err := c.Load(ctx, a.Object)
+	switch {
+	case errors.Is(err, transfer.ErrGone) && a.Repeated:
+		return a.Object, nil
+	case err == nil:
+		err = transfer.ErrMoved
+	}
+	return now, err
 }

@@ -149,12 +149,25 @@ func TestDetachIsExact(t *testing.T) {
 			}
 		}()
 		<-begun
-		left, err := c.Detach(t.Context(), transfer.Object{Namespace: []string{"a"}, Name: "t", MetadataLocation: "f0"})
+		attempt := transfer.Attempt{Object: transfer.Object{Namespace: []string{"a"}, Name: "t", MetadataLocation: "f0"}}
+		left, err := c.Detach(t.Context(), attempt)
+		for errors.Is(err, transfer.ErrMoved) {
+			attempt.Object = left
+			left, err = c.Detach(t.Context(), attempt)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		if is := <-last; is != left.MetadataLocation {
 			t.Errorf("it left with %s, and the last commit was %s", left.MetadataLocation, is)
+		}
+		// A process that was killed here repeats the attempt. The row is gone for others.
+		if _, err := c.Detach(t.Context(), attempt); !errors.Is(err, transfer.ErrGone) {
+			t.Errorf("a second one let it go: %v", err)
+		}
+		attempt.Repeated = true
+		if again, err := c.Detach(t.Context(), attempt); err != nil || again.MetadataLocation != left.MetadataLocation {
+			t.Errorf("repeated, it left with %s, %v", again.MetadataLocation, err)
 		}
 	})
 }
