@@ -20,6 +20,15 @@ var (
 	transferKills  = flag.Int("transfer-kills", 4, "how often TestTransferKilled kills the import")
 )
 
+// transferTime is about how long all runs that are killed may take together.
+const transferTime = 40 * time.Minute
+
+// linesIn returns the number of lines of a file; 0 if there is none.
+func linesIn(file string) int {
+	text, _ := os.ReadFile(file)
+	return strings.Count(string(text), "\n")
+}
+
 // TestTransferKilled imports tables by a process that is killed again and again, and repeated with
 // its journal. In the end the target has what the source has. make import-scale runs the long form.
 func TestTransferKilled(t *testing.T) {
@@ -30,9 +39,13 @@ func TestTransferKilled(t *testing.T) {
 	for i := range namespaces {
 		source.created(t, "/v1/default/namespaces", fmt.Sprintf(`{"namespace":["n%d"],"properties":{"k":"%d"}}`, i, i))
 	}
+	began := time.Now()
 	for i := range *transferTables {
 		source.created(t, fmt.Sprintf("/v1/default/namespaces/n%d/tables", i%namespaces), fmt.Sprintf(
 			`{"name":"t%d","schema":{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}}`, i))
+		if (i+1)%1000 == 0 {
+			t.Logf("%d of %d tables made in %s", i+1, *transferTables, time.Since(began).Round(time.Second))
+		}
 	}
 	target := startOver(t, folder)
 	seed := catalogkit.NewSeed(t)
@@ -40,8 +53,12 @@ func TestTransferKilled(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "journal")
 	args := []string{"import", "rest", source.uri, "--uri", target.uri, "--state", journal, "-o", "json"}
 	pause, killed := 300*time.Millisecond, 0
-	began := time.Now()
+	began = time.Now()
 	for killed < *transferKills {
+		if killed%10 == 0 {
+			t.Logf("killed %d of %d times in %s: %d lines in the journal; the next runs have up to %s", killed, *transferKills,
+				time.Since(began).Round(time.Second), linesIn(journal), pause.Round(time.Millisecond))
+		}
 		process := exec.CommandContext(t.Context(), os.Args[0], args...)
 		process.Env = append(os.Environ(), asCommand+"="+asUsual)
 		if err := process.Start(); err != nil {
@@ -55,6 +72,9 @@ func TestTransferKilled(t *testing.T) {
 			pause += pause / 4
 		}
 		killed++
+		// A machine that is slow gets no more time, but kills that come earlier in a run.
+		left := transferTime - time.Since(began)
+		pause = max(min(pause, 2*left/time.Duration(max(*transferKills-killed, 1))), 20*time.Millisecond)
 	}
 	whole := processToEnd(t, nil, args...)
 	if whole.code != 0 {
