@@ -160,7 +160,7 @@ import-scale: ## 10,000 tables imported by a process that is killed 100 times, f
 	scripts/packages.sh python
 	interop/setup.sh python rck
 	MOORAGE_IMPORT_TABLES=10000 MOORAGE_IMPORT_KILLS=100 .cache/interop/venv/bin/python -m pytest -c interop/pytest.ini \
-	  interop/pyiceberg/test_pyiceberg_import.py -k killed
+	  interop/pyiceberg/test_pyiceberg_import.py -k killed --capture=no
 
 hostile: ## lists of four million manifests, manifests and folders of millions of files: what reading them takes
 	go test -v -timeout 1h ./maintenance/purge ./maintenance/jobs ./storage/file -run 'Millions|AMillion|ManyFiles' -long

@@ -18,6 +18,11 @@
 #         what Flink needs beside them for tables in S3, 64 MB, for the full forms only
 # keycloak
 #         an identity provider, 160 MB, by the hash of oauth/archives.sha256, for the full forms only
+# nessie  Nessie, 250 MB, for the full forms only
+# psycopg, jdbc
+#         PyIceberg's and Java's driver for PostgreSQL, for the full forms only
+# aws     doubles of AWS Glue and S3 Tables and the command line of AWS, by the hashes of aws.txt, for
+#         the full forms only
 # s3      the S3 server that Go tests and client suites start (scripts/s3server.py), by the
 #         hashes of s3server.txt
 # minio   the S3 server that makes credentials for engines (scripts/minioserver.py): built from its
@@ -156,11 +161,12 @@ keycloak() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs rck-azure spark spark-s3 trino flink flink-s3 keycloak rust s3 minio gcs azurite axe helm nfpm cyclonedx)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs rck-azure spark spark-s3 trino flink flink-s3 keycloak nessie psycopg jdbc aws rust s3 minio gcs azurite axe helm nfpm cyclonedx)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
     s3) packages s3 s3 s3server.txt ;;
+    psycopg | aws) packages "$part" "$part" "$part.txt" ;;
     # The last version with a published module.
     minio) gobuilt minio github.com/minio/minio v0.0.0-20260212201848-7aac2a2c5b7c ;;
     gcs) gobuilt gcs github.com/fsouza/fake-gcs-server v1.56.1 ;;
@@ -178,6 +184,7 @@ for part in "${parts[@]}"; do
     rck-gcs) jars rck-gcs rck --activate-profiles gcs -DincludeArtifactIds=iceberg-gcp,iceberg-gcp-bundle ;;
     rck-azure) jars rck-azure rck --activate-profiles azure ;;
     flink) jars flink flink --strict-checksums ;;
+    nessie | jdbc) jars "$part" "$part" --strict-checksums ;;
     flink-s3) jars flink-s3 flink --strict-checksums --activate-profiles s3 -DincludeArtifactIds=iceberg-aws-bundle ;;
     *)
       echo "interop/setup.sh: unknown part: $part" >&2

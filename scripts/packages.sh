@@ -52,6 +52,7 @@ for part in "${parts[@]}"; do
       have python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
         want python3 python3-venv
       have flock || want util-linux # interop/setup.sh
+      have jq || want jq # docs/guide/move-in.md
       ;;
     postgres)
       compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb ||

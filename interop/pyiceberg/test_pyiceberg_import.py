@@ -6,10 +6,12 @@ import json
 import os
 import random
 import subprocess
+import sys
+import time
 
 import pyarrow as pa
 import pytest
-from harness import server
+from harness import cluster, paths, server
 from harness.compare import rows
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -62,9 +64,32 @@ def facts(running) -> list[str]:
     return sorted(moorage(running, "export", "list").splitlines())
 
 
-def test_from_a_sql_catalog(lake, tmp_path):
+@pytest.fixture(scope="module")
+def postgres():
+    """A PostgreSQL server, and the driver with which PyIceberg reaches it."""
+    sys.path.append(str(paths.packages("psycopg")))
+    with cluster.postgres() as running:
+        yield running
+    sys.path.pop()
+
+
+def empty(postgres, name: str) -> str:
+    """Makes a database, and returns its address without a scheme."""
+    import psycopg2
+
+    connection = psycopg2.connect(postgres.dsn)
+    connection.autocommit = True  # a database is made outside of transactions
+    connection.cursor().execute(f"CREATE DATABASE {name}")
+    connection.close()
+    return f"//moorage@{postgres.address}/{name}?sslmode=disable"
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_from_a_sql_catalog(lake, tmp_path, request, database):
     folder, running = lake
     dsn = f"sqlite:///{tmp_path}/catalog.db"
+    if database == "postgres":
+        dsn = "postgresql+psycopg2:" + empty(request.getfixturevalue("postgres"), "pyiceberg")
     old = SqlCatalog("old", uri=dsn, warehouse=f"file://{folder}")
     fill(old)
     assert "2 objects: 2 new; 2 compared, 2 alike." in moorage(running, "import", "sql", dsn)
@@ -81,6 +106,26 @@ def test_from_a_sql_catalog(lake, tmp_path):
     assert rows(here.load_table("sales.orders"), "id", "note") == FILLED + [(5, "five")]
     here.load_table("sales.orders").append(pa.table({"id": pa.array([6], pa.int64()), "note": ["six"]}))
     assert len(rows(here.load_table("sales.orders"), "id")) == 5
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("form", ["V0", "V1"])
+def test_from_a_jdbc_catalog(request, database, form):
+    """The catalog of Java in a database, in its first form and in the form with views."""
+    uri = ""
+    if database == "postgres":
+        uri = "jdbc:postgresql:" + empty(request.getfixturevalue("postgres"), f"java_{form.lower()}").replace("moorage@", "") + "&user=moorage"
+    with server.Reference(uri, {"CATALOG_JDBC_SCHEMA__VERSION": form}) as reference:
+        fill(load_catalog("reference", type="rest", uri=reference.uri))
+        dsn = reference.database.removeprefix("jdbc:")
+        with server.Moorage(["--allow-location", reference.warehouse]) as running:
+            assert "2 objects: 2 new; 2 compared, 2 alike." in moorage(running, "import", "sql", dsn)
+            assert rows(client(running).load_table("sales.orders"), "id", "note") == FILLED
+            assert client(running).load_namespace_properties("sales")["team"] == "blue"
+            moorage(running, "import", "cutover", "sql", dsn, "--detach", "--yes")
+            with pytest.raises(NoSuchTableError):
+                load_catalog("reference", type="rest", uri=reference.uri).load_table("sales.orders")
+            client(running).load_table("sales.orders").append(pa.table({"id": pa.array([6], pa.int64()), "note": ["six"]}))
 
 
 def test_from_files(lake, tmp_path):
@@ -120,6 +165,8 @@ def test_there_and_back(lake, tmp_path):
 # How many tables test_killed imports, and how often it kills the import; make import-scale has 10,000 and 100.
 TABLES = int(os.environ.get("MOORAGE_IMPORT_TABLES", "24"))
 KILLS = int(os.environ.get("MOORAGE_IMPORT_KILLS", "3"))
+# About how long all imports that are killed may take together: a slow machine kills them earlier instead.
+KILLED_SECONDS_MAX = 2400
 
 
 def imported(running, journal, words, seed) -> None:
@@ -127,7 +174,13 @@ def imported(running, journal, words, seed) -> None:
     command = [str(running.binary), "import", *words, "--uri", running.uri, "--state", str(journal), "-q"]
     chance = random.Random(seed)
     pause = 0.5
-    for _ in range(KILLS):
+    began = time.monotonic()
+    for killed in range(KILLS):
+        left = KILLED_SECONDS_MAX - (time.monotonic() - began)
+        pause = max(min(pause, 2 * left / (KILLS - killed)), 0.05)
+        if killed % 10 == 0:
+            lines = journal.read_bytes().count(b"\n") if journal.exists() else 0
+            print(f"killed {killed} of {KILLS} times in {time.monotonic() - began:.0f} s: {lines} lines in the journal; the next have {pause:.1f} s")
         started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             started.wait(chance.uniform(0, pause))
@@ -155,7 +208,13 @@ def test_killed(lake, tmp_path, source):
         for i in range(10):
             old.create_namespace(f"n{i}", {"number": str(i)})
         first = pa.schema([("id", pa.int64())])
+
+        def make(i: int) -> None:
+            old.create_table(f"n{i % 10}.t{i}", schema=first)
+            if (i + 1) % 1000 == 0:
+                print(f"{i + 1} of {TABLES} tables made")
+
         with concurrent.futures.ThreadPoolExecutor(1 if source == "sql" else 4) as pool:
-            list(pool.map(lambda i: old.create_table(f"n{i % 10}.t{i}", schema=first), range(TABLES)))
+            list(pool.map(make, range(TABLES)))
         imported(target, tmp_path / "journal", words, seed=TABLES)
         assert len(facts(target)) == TABLES + 1

@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from harness import server
@@ -39,6 +40,7 @@ class Postgres:
         self._data = folder / "postgres"
         self._log = folder / "postgres.log"
         self._port = server.free_port()
+        self.address = f"127.0.0.1:{self._port}"  # its user is moorage, without a password, and its database postgres
         # A connection takes as long only if something hangs.
         self.dsn = f"postgres://moorage@127.0.0.1:{self._port}/postgres?sslmode=disable&connect_timeout=60"
 
@@ -70,6 +72,18 @@ class Postgres:
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
+
+
+@contextmanager
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server in a fresh folder, which goes with it."""
+    folder = Path(tempfile.mkdtemp(prefix="moorage-postgres-"))
+    folder.chmod(0o755)  # PostgreSQL may run as another user
+    try:
+        with Postgres(folder) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder)
 
 
 class Cluster:

@@ -15,6 +15,14 @@ def jars(suite: str) -> list[Path]:
     return found
 
 
+def packages(part: str) -> Path:
+    """The folder with the Python packages of a part of interop/setup.sh that has a virtual environment of its own."""
+    found = sorted((CACHE / part).glob("lib/python*/site-packages"))
+    if not found:
+        raise FileNotFoundError(f"no {CACHE / part}: run interop/setup.sh {part}")
+    return found[-1]
+
+
 def rust() -> Path:
     """The program of rust/, which interop/setup.sh built."""
     found = CACHE / "rust" / "debug" / "moorage-rust-client"

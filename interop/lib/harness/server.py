@@ -203,14 +203,17 @@ def purge_at_once(running) -> None:
 class Reference:
     """The Iceberg project's own REST server over SQLite, for a baseline.
 
-    It shows whether a failing test is the server's fault or the suite's.
+    It shows whether a failing test is the server's fault or the suite's. Its catalog is Java's JdbcCatalog: uri names another
+    database than a file in its folder, and settings has further variables of the server.
     """
 
     name = "reference"
     files = Folder()
 
-    def __init__(self):
+    def __init__(self, uri: str = "", settings: dict[str, str] | None = None):
         self.folder = Path(tempfile.mkdtemp(prefix="reference-interop-"))
+        self.database = uri or f"jdbc:sqlite:{self.folder}/catalog.db"
+        self._settings = settings or {}
         self.log = self.folder / "serve.log"
         self.warehouse = f"file://{self.folder}/warehouse"  # Trino takes no locations without a scheme
         self.uri = ""
@@ -220,11 +223,13 @@ class Reference:
         env = {
             **os.environ,
             "CATALOG_REST_PORT": str(port),
-            "CATALOG_URI": f"jdbc:sqlite:{self.folder}/catalog.db",
+            "CATALOG_URI": self.database,
             "CATALOG_WAREHOUSE": self.warehouse,
             "CATALOG_IO__IMPL": "org.apache.iceberg.hadoop.HadoopFileIO",
+            **self._settings,
         }
-        classpath = os.pathsep.join(str(jar) for jar in paths.jars("rck"))
+        drivers = paths.jars("jdbc") if self.database.startswith("jdbc:postgresql:") else []
+        classpath = os.pathsep.join(str(jar) for jar in paths.jars("rck") + drivers)
         command = ["java", "-Xmx512m", "-cp", classpath, "org.apache.iceberg.rest.RESTCatalogServer"]
         self._process = Process(command, self.log, env)
         self._process.wait_for(r"Started oejs\.Server@", START_SECONDS_MAX)
