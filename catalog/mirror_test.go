@@ -203,8 +203,8 @@ func TestCheckRegisterShowsNoOther(t *testing.T) {
 	}
 }
 
-// TestRegisterRequires: a register of an ordinary table happens only if its requirement holds in the
-// moment of its Apply. Each attempt asks for the requirement.
+// TestRegisterRequires: a register of an ordinary table happens only if its requirement holds when
+// its Apply happens. Each attempt asks for the requirement.
 func TestRegisterRequires(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

@@ -129,9 +129,10 @@ func (r *Run) finishDetach(ctx context.Context, source Detacher, attempt Attempt
 	last, err := source.Detach(ctx, attempt)
 	switch {
 	case errors.Is(err, ErrGone) || aboutObject(err) != nil:
-		return CutOver{Verified: Verified{Object: attempt.Object, Why: "The source has it no more, and does not name " +
-			"its last metadata file: end the mirror with moorage api POST /management/v1/mirror/end, and if the file is " +
-			"not the newest one, use moorage register --replace"}}, nil
+		const why = "The source has it no more, and does not name its last metadata file: end the mirror with " +
+			"moorage api POST /management/v1/mirror/end, and if the file is not the newest one, use " +
+			"moorage register --replace"
+		return CutOver{Verified: Verified{Object: attempt.Object, Why: why}}, nil
 	case err != nil:
 		return CutOver{}, fmt.Errorf("detach %s: %w", attempt.Object, err)
 	}

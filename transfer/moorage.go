@@ -72,8 +72,8 @@ func isMissingNamespace(err error) bool {
 // typeNoNamespace is the type of the error for a namespace that does not exist.
 const typeNoNamespace = "NoSuchNamespaceException"
 
-// Register implements Target. An ordinary table is refused while maintenance could delete its files,
-// unless SourceFrozen.
+// Register implements Target. An ordinary table is refused while maintenance could delete its
+// files, unless SourceFrozen.
 func (s *Server) Register(ctx context.Context, o Object, mirror string) error {
 	if mirror == "" && s.SourceFrozen {
 		return s.REST.Register(ctx, o, "")

@@ -84,8 +84,8 @@ func OpenREST(ctx context.Context, access Access) (*REST, error) {
 	}
 	maps.Copy(settings, config.Overrides)
 	if c.access.Prefix == "" {
-		// Clients put it into a path as it is, so some catalogs escape it: Nessie has main%7Clake. That
-		// of Unity Catalog has a slash.
+		// Clients put it into a path as it is, so some catalogs escape it: Nessie has main%7Clake.
+		// That of Unity Catalog has a slash.
 		c.access.Prefix = settings["prefix"]
 		if plain, err := url.PathUnescape(c.access.Prefix); err == nil {
 			c.access.Prefix = plain

@@ -53,7 +53,8 @@ func (p *person) otherCatalog(ctx context.Context) (*transfer.REST, error) {
 	}
 	return transfer.OpenREST(ctx, transfer.Access{
 		URI: w.Place, Warehouse: w.Warehouse, Prefix: w.Prefix, Token: w.Token, Credential: w.Credential,
-		OAuthURI: w.OAuthURI, Scope: w.Scope, Header: header, Now: p.env.Now, Patience: transfer.NewPatience(newJitter()),
+		OAuthURI: w.OAuthURI, Scope: w.Scope, Header: header, Now: p.env.Now,
+		Patience: transfer.NewPatience(newJitter()),
 	})
 }
 

@@ -361,8 +361,8 @@ func (p *Policies) NoDeletions(ident moorage.Identifier) catalog.Requires {
 			}
 			if fresh {
 				return nil, moorage.Errorf(moorage.KindAlreadyExists, "%s of %s may delete files that another catalog "+
-					"still needs: disable the policy, or confirm with --source-frozen that nothing uses the source", rule.Type.Kind(),
-					rule.From.Name)
+					"still needs: disable the policy, or confirm with --source-frozen that nothing uses the source",
+					rule.Type.Kind(), rule.From.Name)
 			}
 		}
 		fresh = true

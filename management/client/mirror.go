@@ -8,7 +8,8 @@ import (
 
 // MirrorRequest makes a table or view a mirror, or moves the mirror to another metadata file.
 type MirrorRequest struct {
-	// Source names the catalog that the mirror follows, such as its address. It is empty if Writable.
+	// Source names the catalog that the mirror follows, such as its address. It is empty if
+	// Writable.
 	Source           string `json:"source,omitempty"`
 	MetadataLocation string `json:"metadata-location"`
 	// Writable makes an ordinary table or view instead of a mirror. It is refused if a policy for
