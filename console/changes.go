@@ -107,15 +107,22 @@ func loadFeed(ctx context.Context, v *visit, query url.Values) (feed client.Chan
 
 // node returns the page.
 func (m changesPage) node() g.Node {
-	field := func(param, label, hint string) g.Node {
+	field := func(param, label, hint string, suggested []string) g.Node {
+		list := "of-" + param
 		return h.Label(g.Text(label+" "),
-			h.Input(h.Name(param), h.Value(term.Clean(m.filter.Get(param))), h.Placeholder(hint)))
+			h.Input(h.Name(param), h.Value(term.Clean(m.filter.Get(param))), h.Placeholder(hint),
+				g.If(len(suggested) > 0, h.List(list))),
+			g.If(len(suggested) > 0, h.DataList(h.ID(list), g.Map(suggested, func(word string) g.Node {
+				return h.Option(h.Value(word))
+			}))))
 	}
 	return g.Group{
 		h.Div(h.Class("title"), h.H1(g.Text("Changes"))),
 		h.P(h.Class("lead"), g.Text("What changed, who changed it, and from where. The newest comes first.")),
 		h.Div(h.Class("tools"), ask(to(placeChanges, client.Object{}),
-			field("caller", "By", "key:etl"), field("operation", "Operation", "drop-table"), m.kinds(),
+			field("caller", "By", "key:etl", nil),
+			field("operation", "Operation", "drop-table", suggestedOperations),
+			field("kind", "Kind", "table", suggestedKinds),
 			h.Label(g.Text("Since "), h.Input(h.Name("since"), h.Value(term.Clean(m.since)),
 				h.Placeholder("2h, or a time"))),
 			h.Button(g.Text("Filter")), link(to(placeChanges, client.Object{}), h.Class("button"), g.Text("Clear")))),
@@ -125,14 +132,15 @@ func (m changesPage) node() g.Node {
 	}
 }
 
-// kinds returns the choice of a kind of object.
-func (m changesPage) kinds() g.Node {
-	return h.Label(g.Text("Kind "), h.Select(h.Name("kind"), h.Option(h.Value(""), g.Text("all")),
-		g.Map([]string{client.KindTable, client.KindView, client.KindNamespace, client.KindWarehouse},
-			func(kind string) g.Node {
-				return h.Option(h.Value(kind), g.If(kind == m.filter.Get("kind"), h.Selected()), g.Text(kind))
-			})))
-}
+// The words that fields of the filter suggest. The API takes several, with commas between them.
+var (
+	suggestedKinds      = []string{client.KindTable, client.KindView, client.KindNamespace, client.KindWarehouse}
+	suggestedOperations = []string{
+		"create-table", "update-table", "rename-table", "drop-table", "create-view", "update-view", "drop-view",
+		"create-namespace", "update-namespace-properties", "drop-namespace", "x-undrop", "x-purge", "x-protect",
+		"x-policy", "x-grants",
+	}
+)
 
 // pager returns the links to earlier and later events.
 func (m changesPage) pager() g.Node {

@@ -26,6 +26,15 @@ func mono(s string) g.Node { return h.Code(text(s)) }
 // copied is like mono, with a button that copies the text, if scripts run.
 func copied(s string) g.Node { return h.Span(h.Class("copied"), h.Code(h.Data("copy", ""), text(s))) }
 
+// copiedPath is like copied, for a location. Browsers may break it after each slash.
+func copiedPath(location string) g.Node {
+	parts := g.Group{}
+	for _, part := range strings.SplitAfter(location, "/") {
+		parts = append(parts, text(part), h.Wbr())
+	}
+	return h.Span(h.Class("copied"), h.Code(h.Data("copy", ""), parts))
+}
+
 // listing returns lines of code with a button that copies them, if scripts run.
 func listing(lines []string) g.Node {
 	clean := make([]string, len(lines))

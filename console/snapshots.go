@@ -170,7 +170,8 @@ func (m snapshotsPage) node() g.Node {
 		list.rows = append(list.rows, []cell{
 			plain(row.picture(m.lanes)),
 			plain(g.Group{link(to(placeSnapshots, m.object, "snapshot", strconv.FormatInt(row.ID, 10)),
-				shortID(row.ID)), m.badges(refs[row.ID])}),
+				g.If(m.chosen != nil && m.chosen.ID == row.ID, h.Aria("current", "true")), shortID(row.ID)),
+				m.badges(refs[row.ID])}),
 			{agoAt(m.now, at), timed(m.now, &at).order},
 			plain(g.Group{text(row.Summary["operation"]), h.Span(h.Class("faint"), added(row.snapshot))}),
 			plain(number(rows)), plain(number(files)), plain(size(bytes)),
@@ -228,7 +229,7 @@ func (m snapshotsPage) detail() g.Node {
 		parent := strconv.FormatInt(*s.Parent, 10)
 		about = append(about, fact{"Parent", link(to(placeSnapshots, m.object, "snapshot", parent), mono(parent))})
 	}
-	about = append(about, fact{"Manifest list", copied(s.Manifest)})
+	about = append(about, fact{"Manifest list", copiedPath(s.Manifest)})
 	rollback := g.Node(h.Span(h.Class("faint"), g.Text("main is at this snapshot.")))
 	if m.document.Refs["main"].Snapshot != s.ID {
 		rollback = link(to(placeRollback, m.object, "to", id), h.Class("button"),

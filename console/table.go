@@ -282,7 +282,7 @@ func (m tablePage) properties() g.Node {
 // about returns what the table is.
 func (m tablePage) about() g.Node {
 	d := m.details
-	all := []fact{{"Location", copied(d.Location)}}
+	all := []fact{{"Location", copiedPath(d.Location)}}
 	if m.document != nil {
 		all = append(all, fact{"Partitioned by", listed(m.document.partitioning(), "not partitioned")},
 			fact{"Sorted by", listed(m.document.sorting(), "not sorted")})
@@ -428,14 +428,14 @@ func (m metadataPage) node() g.Node {
 			h.Label(h.For("version"), g.Text("Version ")),
 			h.Input(h.ID("version"), h.Name("version"), h.Value(term.Clean(m.version)),
 				h.Aria("describedby", "version-help")),
-			h.Label(g.Text("with "), h.Input(h.Type("search"), h.Name("find"), h.Value(term.Clean(m.words)),
+			h.Label(g.Text("containing "), h.Input(h.Type("search"), h.Name("find"), h.Value(term.Clean(m.words)),
 				h.Placeholder("a name or a value"))),
 			h.Button(g.Text("Show"))),
 			link(download, h.Class("button"), h.Download(""), g.Text("Download"))),
 		h.P(h.ID("version-help"), h.Class("faint"),
 			g.Text("A version is now, now~2 (two versions before), 2h (as of two hours ago), a time, "+
 				"or the name of a metadata file.")),
-		g.If(m.location != "", h.P(copied(m.location))),
+		g.If(m.location != "", h.P(copiedPath(m.location))),
 		h.Div(h.ID("json"), jsonShown(m.raw, m.words)),
 		m.versions(),
 	}

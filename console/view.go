@@ -92,7 +92,7 @@ func (m viewPage) node() g.Node {
 			now = each
 		}
 	}
-	about := []fact{{"Location", copied(m.details.Location)}}
+	about := []fact{{"Location", copiedPath(m.details.Location)}}
 	if len(now.Namespace) > 0 {
 		about = append(about, fact{"Default namespace", mono(moorage.PersonLevels(now.Namespace...))})
 	}

@@ -60,7 +60,7 @@ func showValidation(ctx context.Context, v *visit) (*page, error) {
 func (m warehousePage) node() g.Node {
 	w := m.warehouse
 	about := []fact{
-		{"Location", copied(w.Location)}, {"Id", copied(w.ID)},
+		{"Location", copiedPath(w.Location)}, {"Id", copied(w.ID)},
 		{"Engines read and write files with", text(strings.Join(orNone(w.Delegation, "their own credentials"), ", "))},
 		{"Other allowed locations", listed(w.AllowedLocations, "none")},
 	}
