@@ -3,6 +3,7 @@ package transfer
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -220,6 +221,33 @@ func TestRESTPrefix(t *testing.T) {
 		}}
 		if _, err := a.open(t).Load(t.Context(), Object{Namespace: []string{"a"}, Name: "t"}); err != nil || path != want+"namespaces/a/tables/t" {
 			t.Errorf("%q: the path is %s, %v", prefix, path, err)
+		}
+	}
+}
+
+// TestTokenIsDrawnAgain: a catalog that does not take a token any more gets a new one, once for each
+// request. A catalog that takes none ends the run.
+func TestTokenIsDrawnAgain(t *testing.T) {
+	t.Parallel()
+	for _, takes := range []string{"Bearer 2", "Bearer none"} {
+		drawn := 0
+		a := &answering{answer: func(_ int, r *http.Request) *http.Response {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/oauth/tokens"):
+				drawn++
+				return answerOf(200, fmt.Sprintf(`{"access_token":"%d"}`, drawn))
+			case r.Header.Get("Authorization") != takes:
+				return answerOf(401, "")
+			}
+			return answerOf(200, loadedTable)
+		}}
+		c, err := OpenREST(t.Context(), Access{URI: "http://old", Credential: "a:b", HTTP: &http.Client{Transport: a}, Now: time.Now})
+		if err == nil {
+			_, err = c.Load(t.Context(), Object{Namespace: []string{"a"}, Name: "t"})
+		}
+		_, denied := errors.AsType[*DeniedError](err)
+		if isKnown := takes == "Bearer 2"; isKnown != (err == nil) || isKnown == denied || drawn != 2 {
+			t.Errorf("it takes %s: %d tokens were drawn, and the load ended with %v", takes, drawn, err)
 		}
 	}
 }
