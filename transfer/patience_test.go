@@ -225,8 +225,8 @@ func TestRESTPrefix(t *testing.T) {
 	}
 }
 
-// TestTokenIsDrawnAgain: a catalog that does not take a token any more gets a new one, once for each
-// request. A catalog that takes none ends the run.
+// TestTokenIsDrawnAgain: a catalog that does not take a token any more gets a new one, once for
+// each request. A catalog that takes none ends the run.
 func TestTokenIsDrawnAgain(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []string{"Bearer 2", "Bearer none"} {
