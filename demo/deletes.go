@@ -23,7 +23,7 @@ const (
 
 // positionDeletes returns a Parquet file that deletes rows of one data file, by their positions.
 // The demo cannot embed this file, because it contains the location of the data file. It is the
-// only Parquet file that the server writes, so it has no library for it.
+// only Parquet file that the server writes, so the server uses no library for it.
 func positionDeletes(dataFile string, positions []int64) []byte {
 	var paths, numbers []byte
 	for _, position := range positions {
@@ -89,7 +89,7 @@ func (c deleteColumn) pageHeader(rows int64) []byte {
 	return t.Bytes()
 }
 
-// chunk returns what writes the column as a ColumnChunk.
+// chunk returns a function that writes the column as a ColumnChunk.
 func (c deleteColumn) chunk(offset, size, rows int64) func(*thrift) {
 	return func(t *thrift) {
 		t.i64(2, offset).record(3, func(t *thrift) {
@@ -102,7 +102,7 @@ func (c deleteColumn) chunk(offset, size, rows int64) func(*thrift) {
 // thrift writes structs in the compact protocol of Apache Thrift, with their fields in order.
 type thrift struct {
 	bytes.Buffer
-	last int16 // number of the field before
+	last int16 // number of the previous field
 }
 
 // Types of the compact protocol.
@@ -111,7 +111,7 @@ const (
 )
 
 func (t *thrift) field(number int16, kind byte) {
-	t.WriteByte(byte(number-t.last)<<4 | kind) // no two numbers are further apart than 15
+	t.WriteByte(byte(number-t.last)<<4 | kind) // the numbers of adjacent fields differ by at most 15
 	t.last = number
 }
 
@@ -119,7 +119,7 @@ func (t *thrift) zigzag(value int64) { t.Write(binary.AppendVarint(nil, value)) 
 func (t *thrift) length(n int)       { t.Write(binary.AppendUvarint(nil, uint64(n))) }
 func (t *thrift) string(text string) { t.length(len(text)); t.WriteString(text) }
 func (t *thrift) end()               { t.WriteByte(0) }
-func (t *thrift) head(n int, kind byte) { // of a list with fewer than 15 elements
+func (t *thrift) head(n int, kind byte) { // for a list with fewer than 15 elements
 	t.WriteByte(byte(n)<<4 | kind)
 }
 
@@ -174,7 +174,7 @@ func (t *thrift) list(number int16, records []func(*thrift)) *thrift {
 	return t
 }
 
-// nested writes a struct, whose fields are numbered by themselves.
+// nested writes a struct, whose fields have their own numbers.
 func (t *thrift) nested(write func(*thrift)) {
 	outer := t.last
 	t.last = 0

@@ -17,30 +17,31 @@ import (
 	"moorage/storage"
 )
 
-// Namespace is the namespace of the sample tables, and Rows are the rows of its largest table.
+// Namespace is the namespace of the sample tables, and Rows is the number of rows of its largest
+// table.
 const (
 	Namespace = "harbour"
 	Rows      = 50_000
 )
 
 const (
-	filledProperty = "demo.filled" // of the namespace, once everything is there
-	stepKey        = "demo.step"   // in the summary of a snapshot: the step that it is
+	filledProperty = "demo.filled" // property of the namespace; set when all samples exist
+	stepKey        = "demo.step"   // key in the summary of a snapshot: the step that made it
 )
 
 //go:embed data
 var data embed.FS
 
-// Config has the parts that Fill needs.
+// Config has the parts of a server that Fill needs.
 type Config struct {
-	Catalog   catalog.Verbs // for the caller of the sample tables
+	Catalog   catalog.Verbs // on behalf of the caller that makes the sample tables
 	Warehouse string
-	Storage   storage.Store // of the warehouse
+	Storage   storage.Store // storage of the warehouse
 	Now       func() time.Time
 }
 
-// Fill makes the sample tables and views, unless they are there or were there once. Errors come
-// from the verbs of package catalog, and from the storage.
+// Fill makes the sample tables and views. It does nothing if an earlier call has completed, even if
+// they were dropped since. Errors come from the verbs of package catalog, and from the storage.
 func Fill(ctx context.Context, c Config) error {
 	f := filler{Config: c, files: make(map[string]file)}
 	raw, err := data.ReadFile("data/files.json")
@@ -173,8 +174,8 @@ func (f *filler) ports(ctx context.Context) error {
 	return t.deleteRows(ctx, "ports 2", "ports.parquet", 13, 14, 15)
 }
 
-// trinoPrefix stands before the tables of views in Trino, which does without the default namespace
-// of a view. The catalog has the name that moorage connect gives it.
+// trinoPrefix precedes the names of tables in the SQL of views for Trino, which ignores the default
+// namespace of a view. It names the catalog as moorage connect does.
 const trinoPrefix = "moorage." + Namespace + "."
 
 func (f *filler) views(ctx context.Context) error {
@@ -215,7 +216,7 @@ func (f *filler) ident(name string) moorage.Identifier {
 	return moorage.Identifier{Warehouse: f.Warehouse, Namespace: moorage.Namespace{Namespace}, Name: name}
 }
 
-// table makes a table, unless it is there. The spec may be empty.
+// table creates a table, unless it exists. The spec may be empty.
 func (f *filler) table(ctx context.Context, name, schema, spec string) (*table, error) {
 	request := catalog.CreateTableRequest{Schema: []byte(schema)}
 	if spec != "" {
@@ -238,7 +239,7 @@ type table struct {
 	document *metadata.Document // its present version
 }
 
-// commit applies updates that do nothing if they were applied before.
+// commit applies updates, which must have no further effect if they have already been applied.
 func (t *table) commit(ctx context.Context, updates string) error {
 	checked, err := jsontext.Check([]byte(updates))
 	if err != nil {
@@ -292,7 +293,7 @@ func (t *table) append(ctx context.Context, step, branch string, names ...string
 	})
 }
 
-// deleteRows deletes rows of a data file by a file of position deletes.
+// deleteRows deletes rows of a data file with a file of position deletes.
 func (t *table) deleteRows(ctx context.Context, step, name string, positions ...int64) error {
 	if t.document.HasSnapshot(snapshotID(step)) {
 		return nil
@@ -310,7 +311,7 @@ func (t *table) deleteRows(ctx context.Context, step, name string, positions ...
 	})
 }
 
-// create writes a file, unless an interrupted start has.
+// create writes a file, unless an interrupted start has already written it.
 func (t *table) create(ctx context.Context, path string, body []byte) error {
 	if err := t.Storage.Create(ctx, path, body); err != nil && !errors.Is(err, storage.ErrExists) {
 		return fmt.Errorf("write %s: %w", path, err)

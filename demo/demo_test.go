@@ -23,11 +23,11 @@ import (
 
 var errKilled = errors.New("killed")
 
-// world is a catalog over memory, whose storage can be made to fail.
+// world is a catalog in memory, whose storage can be made to fail.
 type world struct {
 	storage.Store
 	catalog *catalog.Catalog
-	left    int // files that can still be created; negative: any number
+	left    int // number of files that can still be created; negative: any number
 	created int
 }
 
@@ -67,7 +67,7 @@ func (w *world) fill(t *testing.T) error {
 	return demo.Fill(t.Context(), demo.Config{Catalog: w.catalog, Warehouse: "default", Storage: w, Now: time.Now})
 }
 
-// content returns the numbers of each sample table.
+// content returns the numbers of rows and files of each sample table.
 func (w *world) content(t *testing.T) string {
 	t.Helper()
 	var text string
@@ -107,8 +107,8 @@ voyages: 4 snapshots, 2 refs, 1 schemas, 50000 rows in 12 files, 0 deleted
 ports: 2 snapshots, 1 refs, 1 schemas, 16 rows in 1 files, 3 deleted
 `
 
-// TestFill: everything is there after one call, and a second call changes nothing, even if a table
-// was dropped in between.
+// TestFill checks that one call of Fill makes everything, and that a second call changes nothing,
+// even if a table was dropped in between.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,7 +131,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestFillGoesOn: a start that was killed at any write is continued by the next one.
+// TestFillGoesOn checks that, if a start was killed at any write, the next start continues it.
 func TestFillGoesOn(t *testing.T) {
 	t.Parallel()
 	for killed := 0; ; killed++ {

@@ -65,14 +65,14 @@ VOYAGE_SCHEMA = pa.schema([
 
 
 def bound(value: object) -> object:
-    """A bound as JSON has it: instants are microseconds since 1970."""
+    """A bound in its JSON form: instants are microseconds since 1970."""
     if isinstance(value, dt.datetime):
         return round((value - dt.datetime(1970, 1, 1, tzinfo=UTC)) / dt.timedelta(microseconds=1))
     return value
 
 
 def metrics(path: Path) -> dict:
-    """What a manifest needs of a file."""
+    """The facts about a file that a manifest needs."""
     meta = pq.ParquetFile(path).metadata
     assert meta.num_row_groups == 1, path
     group, schema = meta.row_group(0), pq.ParquetFile(path).schema_arrow
@@ -96,7 +96,7 @@ def write(name: str, schema: pa.Schema, rows: list[tuple]) -> dict:
 
 
 def voyages(random_: random.Random) -> list[list[tuple]]:
-    """The voyages of each month, by their departure."""
+    """The voyages of each month of departure."""
     begin = dt.datetime(YEAR, 1, 1, tzinfo=UTC)
     hours = int((dt.datetime(YEAR + 1, 1, 1, tzinfo=UTC) - begin) / dt.timedelta(hours=1))
     months = [[] for _ in range(12)]

@@ -14,7 +14,7 @@ import (
 	"moorage/storage"
 )
 
-// tableParts are the parts of a metadata file that a snapshot needs.
+// tableParts has the parts of a metadata file that are needed to make a snapshot.
 type tableParts struct {
 	LastSequence int64             `json:"last-sequence-number"`
 	SchemaID     int               `json:"current-schema-id"`
@@ -30,13 +30,13 @@ type tableParts struct {
 	} `json:"refs"`
 }
 
-// totals are the keys of a summary that are sums, with the keys that add to them.
+// totals maps the keys of totals in a summary to the keys of the counts that add to them.
 var totals = map[string]string{
 	"total-data-files": "added-data-files", "total-records": "added-records", "total-files-size": "added-files-size",
 	"total-delete-files": "added-delete-files", "total-position-deletes": "added-position-deletes",
 }
 
-// snapshot commits files as a new snapshot of a branch. added are the counts of its summary.
+// snapshot commits files as a new snapshot of a branch. added has the counts for its summary.
 func (t *table) snapshot(ctx context.Context, step, branch string, files []manifests.AuthoredFile,
 	added map[string]int64) error {
 	var parts tableParts
@@ -115,14 +115,15 @@ func (t *table) read(ctx context.Context, path string) ([]byte, error) {
 	return body, nil
 }
 
-// snapshotID returns the id of the snapshot of a step, which is the same at each start.
+// snapshotID returns the id of the snapshot of a step. The id is the same at each start.
 func snapshotID(step string) int64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(step))
 	return int64(hash.Sum64() >> 1)
 }
 
-// monthOf returns the partition of a file of voyages, by its name; nil for other files.
+// monthOf returns the partition of a file of the table voyages, from the name of the file. It
+// returns nil for other files.
 func monthOf(name string) map[int]any {
 	rest, ok := strings.CutPrefix(strings.TrimSuffix(name, ".parquet"), "voyages-")
 	if !ok {
@@ -136,7 +137,8 @@ func monthOf(name string) map[int]any {
 	return map[int]any{firstPartitionField: int32((year-epochYear)*months + month - 1)}
 }
 
-// bound returns a bound as the Go value of the column's type. JSON has numbers as float64.
+// bound converts a bound from JSON, where numbers are float64, to the Go type for the column's
+// type.
 func (c column) bound(value any) any {
 	number, ok := value.(float64)
 	switch {

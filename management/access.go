@@ -14,7 +14,7 @@ import (
 	"moorage/management/client"
 )
 
-// Access has the methods of grants.Grants: it manages access control for one caller.
+// Access has the methods of grants.Grants, which manages access control for one caller.
 type Access interface {
 	Principals(ctx context.Context, page moorage.Page) ([]grants.Principal, string, error)
 	LoadPrincipal(ctx context.Context, name string) (grants.Principal, error)
@@ -46,11 +46,11 @@ type Access interface {
 // access returns access control for the caller of r.
 func (s *server) access(r *http.Request) Access { return s.config.Access(web.CallerOf(r)) }
 
-// each returns the results of the function of for the elements of list. It never returns nil.
-func each[T, U any](list []T, of func(T) U) []U {
+// each applies convert to each element of list, and returns the results. It never returns nil.
+func each[T, U any](list []T, convert func(T) U) []U {
 	made := make([]U, len(list))
 	for i := range list {
-		made[i] = of(list[i])
+		made[i] = convert(list[i])
 	}
 	return made
 }
@@ -128,7 +128,7 @@ func privilegesOf(texts []string) (access.Privileges, error) {
 	return privileges, nil
 }
 
-// words returns the names of privileges; never nil.
+// words returns the names of privileges. It never returns nil.
 func words(privileges access.Privileges) []string { return append([]string{}, privileges.Words()...) }
 
 func questionOf(q client.Question) (asked grants.Question, err error) {

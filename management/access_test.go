@@ -20,7 +20,7 @@ import (
 	"moorage/management/client"
 )
 
-// fakeAccess answers as a catalog would whose policy is fixed, and notes the calls in fake.
+// fakeAccess answers like a catalog with a fixed policy, and records the calls in fake.
 type fakeAccess struct {
 	*fake
 	caller moorage.Caller
@@ -135,7 +135,7 @@ func (f *fakeAccess) Check(_ context.Context, questions []grants.Question) ([]gr
 	return make([]grants.Answer, len(questions)), f.note("Check %v", questions)
 }
 
-// configOf returns a config whose parts are all f.
+// configOf returns a Config in which f plays every part.
 func configOf(f *fake) Config {
 	return Config{
 		Recovery: f, Purges: f, Backup: backupOf(f), Authenticates: true, Work: fakeWork{fake: f},
@@ -162,15 +162,15 @@ func configOf(f *fake) Config {
 	}
 }
 
-// Each operation asks the catalog for what the request says, and refuses what cannot be read.
+// Each operation calls the catalog with the values in the request, and refuses malformed requests.
 func TestAccessOperations(t *testing.T) {
 	t.Parallel()
 	const etl, table = "/principals/key:etl", `{"warehouse":"w","namespace":["a"],"table":"t"}`
 	tests := []struct {
 		name, method, path, body string
 		status                   int
-		answer                   string // a part of it
-		call                     string // without the caller; empty: none
+		answer                   string // a part of the answer
+		call                     string // the call of the catalog, without the caller; empty if there is none
 	}{
 		{"page of principals", "GET", "/principals?pageSize=7", "", 200, `"name":"key:etl"`, "Principals { 7}"},
 		{"name that is escaped", "GET", "/principals/corp:a%2Fb", "", 200, `"name":"corp:a/b"`, "LoadPrincipal corp:a/b"},
@@ -240,7 +240,7 @@ func TestAccessOperations(t *testing.T) {
 	}
 }
 
-// A server that asks nobody who he is does not switch access on.
+// A server that does not authenticate its callers does not switch access control on.
 func TestEnableWithoutAuthentication(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -252,19 +252,20 @@ func TestEnableWithoutAuthentication(t *testing.T) {
 	}
 }
 
-// openAccess is a fakeAccess of a store in which access is not on.
+// openAccess is a fakeAccess for a store without access control.
 type openAccess struct{ *fakeAccess }
 
 func (f openAccess) IsOn(context.Context) (bool, error) { return false, f.note("IsOn") }
 
-// Over the network only an administrator that the server was started with switches access on, and
-// gets all that it has for that. Anybody else could make himself the administrator.
+// Over the network, only an administrator with whom the server was started can switch access
+// control on, and only with all of its privileges. Otherwise any caller could become the
+// administrator.
 func TestEnableTakesAnAdmin(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		caller moorage.Caller
 		status int
-		access string // what loadAccess answers
+		access string // answer of loadAccess
 	}{
 		"the administrator": {moorage.Caller{Name: "corp:root"}, 200,
 			`"caller":"corp:root","grantees":["corp:root","everyone"],"always-administrator":true}`},
@@ -294,7 +295,7 @@ func TestEnableTakesAnAdmin(t *testing.T) {
 	}
 }
 
-// Keys that are made and withdrawn are in the audit log, without their secrets.
+// The creation and withdrawal of keys is in the audit log, without secrets.
 func TestKeysAreNoted(t *testing.T) {
 	t.Parallel()
 	var lines []audit.Line
@@ -311,7 +312,8 @@ func TestKeysAreNoted(t *testing.T) {
 	}
 }
 
-// An export has all pages of the grants, also those of names that have no record, and owners.
+// An export contains all pages of grants, including grants to names without a record, and the
+// owners.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

@@ -15,23 +15,23 @@ import (
 	"moorage/management/client"
 )
 
-// Bounds of lists of what nodes remember.
+// Limits for the lists of refusals and denials that nodes remember.
 const (
 	rememberedDefault = 100
 	rememberedMax     = 1000
-	// busyTables is how many tables loadTop shows.
+	// busyTables is the number of tables that loadTop shows.
 	busyTables = 20
 )
 
-// PeerAnswer is the answer of another node to a request that this node got. Err is why there is no
-// answer.
+// PeerAnswer is the answer of another node to a request that this node received. If there is no
+// answer, Err says why.
 type PeerAnswer struct {
 	Node string
 	Body []byte
 	Err  error
 }
 
-// activityOperations returns the operations on what a node remembers.
+// activityOperations returns the operations that show what nodes remember.
 func (s *server) activityOperations() []operation {
 	return []operation{
 		{"loadTop", http.MethodGet, "/top", s.loadTop},
@@ -41,7 +41,7 @@ func (s *server) activityOperations() []operation {
 	}
 }
 
-// loadTop answers with what this node does.
+// loadTop answers with the present activity of this node.
 func (s *server) loadTop(w http.ResponseWriter, r *http.Request) error {
 	top := s.config.Activity.Top(s.config.Now(), busyTables)
 	answer := client.Top{
@@ -183,8 +183,9 @@ func (s *server) loadCluster(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, client.Cluster{Nodes: append([]client.NodeState{own}, others...)})
 }
 
-// askNodes sends a request to the other nodes too, unless another node sent it, and calls add with
-// each answer. add returns the nodes of that answer. The result is all nodes, this one first.
+// askNodes sends the request to the other nodes too, unless it came from another node, and calls
+// add with each answer. add returns the nodes in that answer. askNodes returns all nodes, this one
+// first.
 func (s *server) askNodes(r *http.Request, add func(body []byte) ([]client.NodeAsked, error)) []client.NodeAsked {
 	nodes := []client.NodeAsked{{Name: s.config.Node, Since: s.config.Activity.Since().UTC()}}
 	if _, isPeer := moorage.ArrivalOf(r.Context()); isPeer {

@@ -11,7 +11,7 @@ import (
 	"moorage/management/client"
 )
 
-// TestBackupRequest asks for backups from here and from elsewhere, in good and bad form.
+// TestBackupRequest requests backups from this machine and from others, in good and bad form.
 func TestBackupRequest(t *testing.T) {
 	t.Parallel()
 	const near = "127.0.0.1:4711"
@@ -21,7 +21,7 @@ func TestBackupRequest(t *testing.T) {
 		header       http.Header
 		body         string
 		status       int
-		answer       string // a part of it
+		answer       string // a part of the answer
 	}{
 		{"from here", near, nil, `{"name":"monday"}`, 200, `{"folder":"/backups/monday","records":7}`},
 		{"from here, IPv6", "[::1]:4711", nil, `{"name":"monday"}`, 200, `"records":7`},

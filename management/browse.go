@@ -40,10 +40,10 @@ func (s *server) browseOperations() []operation {
 	}
 }
 
-// browse returns the verbs for looking at objects, for the caller of r.
+// browse returns the verbs that show objects, for the caller of r.
 func (s *server) browse(r *http.Request) Browse { return s.config.Browse(web.CallerOf(r)) }
 
-// rowOf returns a row of a list.
+// rowOf converts a row of a list.
 func rowOf(row browse.Row) client.Row {
 	made := client.Row{
 		Kind: row.Kind.String(), Warehouse: row.Ident.Warehouse, Namespace: append([]string{}, row.Ident.Namespace...),
@@ -88,7 +88,7 @@ func summaryIn(summary *registry.Summary) *client.ObjectSummary {
 	return made
 }
 
-// levelsOf returns the levels in a parameter; none if it is missing or empty.
+// levelsOf returns the levels in a parameter. It returns none if the parameter is missing or empty.
 func levelsOf(q web.Query, name string) ([]string, error) {
 	text, _, err := q.Text(name)
 	if err != nil || text == "" {
@@ -97,7 +97,7 @@ func levelsOf(q web.Query, name string) ([]string, error) {
 	return strings.Split(text, moorage.LevelSeparator), nil
 }
 
-// flagOf returns the truth of a parameter; false if it is missing.
+// flagOf returns the value of a boolean parameter, or false if it is missing.
 func flagOf(q web.Query, name string) (bool, error) {
 	text, given, err := q.Text(name)
 	if err != nil || !given {
@@ -111,7 +111,7 @@ func flagOf(q web.Query, name string) (bool, error) {
 	return truth, nil
 }
 
-// kindsOf returns the kinds in the parameter kind, with commas between them.
+// kindsOf returns the kinds in the parameter kind, which are separated by commas.
 func kindsOf(q web.Query) (kinds []access.Kind, err error) {
 	text, given, err := q.Text("kind")
 	if err != nil || !given {
@@ -190,14 +190,15 @@ func (s *server) listObjects(w http.ResponseWriter, r *http.Request) error {
 		rows, next, err := s.browse(r).Objects(ctx, of, page)
 		return each(rows, rowOf), next, err
 	}
-	// The catalog binds a token to its container; the name of the list binds it to the rest.
+	// The catalog binds a token to one container. The name of the list binds it to the other
+	// parameters.
 	name := strings.Join([]string{"objects", of.Warehouse, strings.Join(of.Namespace, moorage.LevelSeparator)}, "\x00")
 	return list(s, name, pageSizes, find, func(found []client.Row, next *string) any {
 		return client.ObjectsPage{Objects: found, NextPage: client.NextPage{NextPageToken: next}}
 	})(w, r)
 }
 
-// Bounds of a search.
+// Limits of a search.
 const (
 	searchLimitDefault, searchLimitMax = 50, 200
 	searchBytesMax                     = 200

@@ -16,7 +16,7 @@ import (
 	"moorage/registry"
 )
 
-// fakeBrowse has the table w.a.t, and notes what it is asked for.
+// fakeBrowse has the table w.a.t, and records its calls.
 type fakeBrowse struct{ *fake }
 
 var fakeRow = browse.Row{
@@ -81,7 +81,7 @@ func (f fakeBrowse) Refusals(_ context.Context, kind access.Kind, ident moorage.
 	}}, f.call(fmt.Sprint("Refusals ", kind, " ", ident.Warehouse, " ", ident, " ", limit))
 }
 
-// Each remedy has a command that can be typed, with names that need quotes in quotes.
+// Each remedy has a command that can be typed. Names in it are quoted if necessary.
 func TestCommandsAgainstSymptoms(t *testing.T) {
 	t.Parallel()
 	plain := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a", "b"}, Name: "t"}
@@ -105,8 +105,8 @@ func TestCommandsAgainstSymptoms(t *testing.T) {
 	}
 }
 
-// The operations that show objects ask the catalog for what the request says, and refuse what
-// cannot be read.
+// The operations that show objects call the catalog with the values in the request, and refuse
+// malformed requests.
 func TestBrowseOperations(t *testing.T) {
 	t.Parallel()
 	const row = `{"kind":"table","warehouse":"w","namespace":["a"],"name":"t","id":"00000000000000000000000000000001","uuid":"u","creator":"key:etl","labelled":true`

@@ -15,10 +15,10 @@ import (
 	"moorage/management/client"
 )
 
-// sampleMax bounds the number of files that a plan names.
+// sampleMax is the maximum number of files that a plan names.
 const sampleMax = 1000
 
-// The settings of each kind of job that an operator begins.
+// settingsByHand has the valid settings of each kind of job that an operator can begin.
 var settingsByHand = map[string][]string{
 	jobs.KindSnapshots: {
 		"max-snapshot-age-seconds", "min-snapshots", "max-ref-age-seconds", "delay-seconds", "keep-files",
@@ -26,7 +26,7 @@ var settingsByHand = map[string][]string{
 	jobs.KindOrphans: {"older-than-seconds", "quarantine-seconds", "equal-authorities", "confirm", "unsafe", "adopt"},
 }
 
-// byHandIn reads a request about a job.
+// byHandIn parses a request about a job.
 func byHandIn(body []byte) (asked client.MaintenanceByHand, err error) {
 	f, err := web.ParseFields(body, "request")
 	if err != nil {
@@ -48,7 +48,7 @@ func byHandIn(body []byte) (asked client.MaintenanceByHand, err error) {
 	return asked, f.Failure
 }
 
-// settingsIn reads the settings for a kind of job, and refuses settings for the other kind.
+// settingsIn reads the settings for a kind of job, and refuses settings of other kinds.
 func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 	for other, names := range settingsByHand {
 		for _, name := range names {
@@ -117,8 +117,8 @@ func byHand(caller, kind string, sent *client.MaintenanceSettingsByHand) (asked 
 	return asked, nil
 }
 
-// runMaintenance begins a job on a table with the requested settings. Without settings it makes the
-// table due, so that the server applies the table's policies now.
+// runMaintenance begins a job on a table with the requested settings. Without settings, it makes
+// the table due, so that the server applies the table's policies now.
 func (s *server) runMaintenance(r *http.Request, body []byte) (any, error) {
 	asked, err := byHandIn(body)
 	if err != nil {
@@ -155,8 +155,8 @@ func (s *server) runMaintenance(r *http.Request, body []byte) (any, error) {
 	return begun, nil
 }
 
-// planMaintenance answers with the effects that a job on a table would have now. If the kind is
-// orphans and the object a warehouse, it answers with the files that are outside of all tables.
+// planMaintenance answers with the effects that a job on a table would have now. For kind orphans
+// and a warehouse, it answers with the files that belong to no table.
 func (s *server) planMaintenance(w http.ResponseWriter, r *http.Request) error {
 	body, err := s.ReadBody(w, r)
 	if err != nil {
@@ -212,7 +212,7 @@ func isWarehouse(ident moorage.Identifier) bool {
 	return ident.Warehouse != "" && len(ident.Namespace) == 0 && ident.Name == ""
 }
 
-// leftovers returns the files of a warehouse that are outside of all tables.
+// leftovers returns the files in a warehouse that belong to no table.
 func (s *server) leftovers(r *http.Request, asked client.MaintenanceByHand) (client.MaintenancePlan, error) {
 	settings := jobs.DefaultLeftovers()
 	if sent := asked.Settings; sent != nil {
@@ -270,7 +270,7 @@ func (s *server) listMaintenanceJobFiles(w http.ResponseWriter, r *http.Request)
 	})(w, r)
 }
 
-// adoptOrphans makes this store the only one that removes orphans in a warehouse.
+// adoptOrphans makes this store the only one that may remove orphans in a warehouse.
 func (s *server) adoptOrphans(r *http.Request, body []byte) (any, error) {
 	f, err := web.ParseFields(body, "request")
 	if err != nil {

@@ -22,7 +22,7 @@ type History interface {
 	Of(ctx context.Context, caller moorage.Caller, asked history.Asked) (history.History, error)
 }
 
-// noHistory is the History of a server that has none.
+// noHistory is the History of a server that has no feed of changes.
 type noHistory struct{}
 
 // Read implements History.
@@ -126,7 +126,7 @@ func (s *server) parseSince(text string) (time.Time, error) {
 	return s.config.Now().Add(-ago), nil
 }
 
-// wordsOf splits a list with commas.
+// wordsOf splits a list at commas.
 func wordsOf(text string) []string {
 	if text == "" {
 		return nil

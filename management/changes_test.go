@@ -12,7 +12,7 @@ import (
 	"moorage/registry"
 )
 
-// fakeHistory has one event. It notes the query in notes, if there are any.
+// fakeHistory has one event. It records the query in notes, unless notes is nil.
 type fakeHistory struct {
 	notes *[]history.Query
 	fail  error
@@ -38,8 +38,8 @@ func (f fakeHistory) Read(_ context.Context, _ moorage.Caller, q history.Query) 
 	}, f.fail
 }
 
-// Of returns a dropped table with a change and an older version. It answers each object but the
-// table "t" with an error.
+// Of returns a dropped table with a change and an older version. For any object other than the
+// table "t" it returns an error.
 func (f fakeHistory) Of(_ context.Context, _ moorage.Caller, asked history.Asked) (history.History, error) {
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	if asked.ID.IsZero() && asked.Ident.Name != "t" {

@@ -52,12 +52,12 @@ func (s *server) diagnose(w http.ResponseWriter, r *http.Request) error {
 		})(w, r)
 }
 
-// findingSource returns a page of findings. It may return more than limit. The next page begins
-// after next, which is empty on the last page.
+// findingSource returns a page of findings. It may return more than limit findings. To get the next
+// page, pass next as after. next is empty on the last page.
 type findingSource func(ctx context.Context, after string, limit int) (found []client.Finding, next string, err error)
 
-// findingsOf returns a page of the findings of all sources, one source after the other. A page
-// token has the index of a source and the token of a page of that source.
+// findingsOf returns a page of the findings of all sources, one source after another. A page token
+// has the index of a source and the token of a page of that source.
 func findingsOf(ctx context.Context, sources []findingSource, page moorage.Page) ([]client.Finding, string, error) {
 	at, after := 0, ""
 	if page.After != "" {
@@ -115,7 +115,7 @@ func (s *server) findWaitingPurges(ctx context.Context, after string, limit int)
 	return each(found, waitingFinding), next, err
 }
 
-// transactionFinding describes a transaction with work left to do.
+// transactionFinding describes a transaction that is not finished.
 func transactionFinding(u recovery.Unfinished) client.Finding {
 	id := u.ID.String()
 	if u.Unreadable != nil {
@@ -155,8 +155,7 @@ func transactionFinding(u recovery.Unfinished) client.Finding {
 	return finding
 }
 
-// blockedFinding describes a purge that the servers gave up, or a purge whose record cannot be
-// read.
+// blockedFinding describes a purge that the servers have given up, or whose record cannot be read.
 func blockedFinding(p purge.Blocked) client.Finding {
 	if p.Unreadable != nil {
 		return client.Finding{
@@ -253,7 +252,8 @@ func blockerFinding(blocker due.Blocker, job string) client.Finding {
 	return finding
 }
 
-// findProblems reads every record and every metadata file of the store.
+// findProblems reads every record and every metadata file of the store, and returns the problems as
+// findings.
 func (s *server) findProblems(ctx context.Context, _ string, _ int) ([]client.Finding, string, error) {
 	report, err := s.config.Check(ctx)
 	if err != nil {
@@ -278,8 +278,9 @@ func (s *server) findProblems(ctx context.Context, _ string, _ int) ([]client.Fi
 	)}), "", nil
 }
 
-// givenUp describes why the servers gave something up: after attempts failures, the last of them
-// last. If the record with this reason cannot be read, unreadable is the error.
+// givenUp describes why the servers gave something up. attempts is the number of failures, and last
+// is the text of the last one. If the record with this reason cannot be read, unreadable is the
+// error.
 func givenUp(attempts int, last string, unreadable error) string {
 	if unreadable != nil {
 		return fmt.Sprintf("given up; the record with the reason cannot be read: %s", unreadable)

@@ -23,7 +23,7 @@ import (
 	"moorage/txlog"
 )
 
-// The answers of the doctor, and what it asks for them.
+// The answers of the doctor's operations, and the calls that they make.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	const transaction = `{"id":"a1000000000000000000000000000000","level":"bad","what":"transaction in warehouse w",` +
@@ -64,7 +64,7 @@ func TestDoctor(t *testing.T) {
 	wantFailure(t, send(newServer(t, Config{Recovery: &fake{}, Purges: &fake{}}), "GET", base+"/doctor?deep=perhaps", ""), 400, "BadRequestException")
 }
 
-// The findings of all sources are on one list of pages. A token leads into the source in which the
+// The findings of all sources form one list of pages. A token continues in the source in which the
 // page ended.
 func TestPagesOfFindings(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestPagesOfFindings(t *testing.T) {
 		}
 		return ids, url.QueryEscape(answer.Next())
 	}
-	ids, token := page("pageToken=&pageSize=2") // the fake has a further transaction on every page
+	ids, token := page("pageToken=&pageSize=2") // the fake has another transaction on every page
 	if len(ids) != 2 || token == "" {
 		t.Fatalf("the first page has %q, and leads to %q", ids, token)
 	}
@@ -103,7 +103,7 @@ func TestPagesOfFindings(t *testing.T) {
 	wantFailure(t, send(h, "GET", base+"/roles?pageToken="+token, ""), http.StatusBadRequest, "BadRequestException")
 }
 
-// A page of findings has 100 by default, and 1,000 at most.
+// A page has 100 findings by default, and at most 1,000.
 func TestSizesOfPagesOfFindings(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]int{"": 100, "?pageSize=7": 7, "?pageSize=1000": 1000, "?pageSize=1001": 1000} {
@@ -115,7 +115,7 @@ func TestSizesOfPagesOfFindings(t *testing.T) {
 	}
 }
 
-// What each source has to say, with what is to be done.
+// The findings of each source, with the remedies.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -146,14 +146,14 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// sick is a store with a problem, and with a storage that could not be checked.
+// sick is a fake of a store with a problem, and with a storage that could not be checked.
 type sick struct{ fake }
 
 func (*sick) Check(context.Context) (check.Report, error) {
 	return check.Report{Problems: []string{"a record is missing"}, Unread: []string{"s3://b does not answer"}}, nil
 }
 
-// Problems, unchecked storages, and what the node reports of itself are findings.
+// Problems, unchecked storages, and the node's reports about itself become findings.
 func TestProblemsAreFindings(t *testing.T) {
 	t.Parallel()
 	config := configOf(&fake{})
@@ -173,7 +173,7 @@ func TestProblemsAreFindings(t *testing.T) {
 	}
 }
 
-// A damaged record of maintenance is a finding, and hides no other.
+// A damaged record of maintenance is a finding, and does not hide other findings.
 func TestDamagedMaintenance(t *testing.T) {
 	t.Parallel()
 	damaged := &fake{fail: moorage.Errorf(moorage.KindInternal, "decode due/x")}
@@ -187,7 +187,7 @@ func TestDamagedMaintenance(t *testing.T) {
 	}
 }
 
-// A job has no transaction's id, so that retry and abort find it by its own.
+// Retry and abort find a job by its id, if no transaction has that id.
 func TestJobsAreRetriedAndAborted(t *testing.T) {
 	t.Parallel()
 	id := registry.ID{0xb1}
@@ -212,7 +212,7 @@ func TestJobsAreRetriedAndAborted(t *testing.T) {
 	}
 }
 
-// withoutTransactions has nothing unfinished.
+// withoutTransactions is a fake without unfinished transactions.
 type withoutTransactions struct{ fake }
 
 var errNothing = moorage.Errorf(moorage.KindNotFound, "Nothing unfinished has this id")
@@ -225,7 +225,7 @@ func (*withoutTransactions) Abort(context.Context, string) (recovery.Aborted, er
 	return recovery.Aborted{}, errNothing
 }
 
-// oneJob has one job, which is blocked.
+// oneJob is a fake with one job, which is blocked.
 type oneJob struct {
 	fakeJobs
 	id registry.ID

@@ -58,7 +58,7 @@ func (s *server) listDropped(w http.ResponseWriter, r *http.Request) error {
 	})(w, r)
 }
 
-// droppedListingIn returns which dropped objects the parameters of a request select.
+// droppedListingIn returns the selection of dropped objects in the query parameters.
 func droppedListingIn(q web.Query) (of catalog.DroppedListing, err error) {
 	var given bool
 	if of.Warehouse, given, err = q.Text("warehouse"); err != nil {
@@ -87,7 +87,7 @@ func droppedListingIn(q web.Query) (of catalog.DroppedListing, err error) {
 	return of, err
 }
 
-// droppedOf returns a row of the list of dropped objects.
+// droppedOf converts a row of the list of dropped objects.
 func droppedOf(row catalog.DroppedRow) client.Dropped {
 	made := client.Dropped{
 		ID: row.ID.String(), Kind: row.Kind, Warehouse: row.Ident.Warehouse,
@@ -139,7 +139,7 @@ func (s *server) undrop(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// undropIn reads the body of an undrop.
+// undropIn parses the body of a request for an undrop.
 func undropIn(body []byte) (asked catalog.UndropRequest, err error) {
 	f, err := web.ParseFields(body, "undrop request")
 	if err != nil {
@@ -205,8 +205,9 @@ func (s *server) endDropped(end func(Dropped, context.Context, catalog.DroppedNa
 	}
 }
 
-// tellDropped adds to the error for a table or view that does not exist when it was dropped, and
-// how it comes back, if the caller may know that. r names the object by its parameters.
+// tellDropped extends the error for a table or view that does not exist. If the caller may know, it
+// adds when the object was dropped, and how it can come back. The query parameters of r name the
+// object.
 func (s *server) tellDropped(r *http.Request, failure error) error {
 	ident, kind, named := droppedNamed(web.QueryOf(r))
 	if failure == nil || !named || s.config.Dropped == nil {
@@ -214,7 +215,7 @@ func (s *server) tellDropped(r *http.Request, failure error) error {
 	}
 	switch missing := moorage.KindOf(failure); {
 	case missing == moorage.KindNoSuchTable, missing == moorage.KindNoSuchView:
-	case missing == moorage.KindNotFound && kind == "": // of an object of any kind
+	case missing == moorage.KindNotFound && kind == "": // the object may be of any kind
 	default:
 		return failure
 	}
@@ -233,8 +234,8 @@ func (s *server) tellDropped(r *http.Request, failure error) error {
 	return &moorage.Error{Kind: moorage.KindOf(failure), Message: text, Err: failure, Hidden: moorage.IsHidden(failure)}
 }
 
-// droppedNamed returns the table or view that parameters name: by a path, or by a namespace and a
-// name. A path names an object of any kind, so kind is then empty.
+// droppedNamed returns the table or view named in the query parameters: by a path, or by a
+// namespace and a name. kind is empty for a path, which can name an object of any kind.
 func droppedNamed(q web.Query) (ident moorage.Identifier, kind string, named bool) {
 	object, unnamed, err := objectNamed(q)
 	if unnamed == nil && err == nil && object.Table+object.View != "" {

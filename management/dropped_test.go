@@ -14,7 +14,7 @@ import (
 	"moorage/registry"
 )
 
-// fakeDropped notes what it is asked for. The table sales.orders is dropped.
+// fakeDropped records its calls. The table sales.orders is dropped.
 type fakeDropped struct {
 	*fake
 
@@ -60,8 +60,8 @@ func (f fakeDropped) Forget(_ context.Context, name catalog.DroppedName) error {
 	return f.call("Forget " + name.ID.String())
 }
 
-// The operations on dropped objects ask the catalog for what the request says, and refuse what
-// cannot be read.
+// The operations on dropped objects call the catalog with the values in the request, and refuse
+// malformed requests.
 func TestDroppedOperations(t *testing.T) {
 	t.Parallel()
 	const key, id = "0190f3a0-1234-7abc-8def-0123456789ab", "a1000000000000000000000000000000"
@@ -103,8 +103,7 @@ func TestDroppedOperations(t *testing.T) {
 	}
 }
 
-// A table that was dropped is named in the answer about a table that does not exist, with how it
-// comes back.
+// If a table does not exist because it was dropped, the answer says so, and how it can come back.
 func TestMissingTellsOfTheDrop(t *testing.T) {
 	t.Parallel()
 	const told, plain = "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop w/sales.orders", `"the words"`
@@ -119,7 +118,7 @@ func TestMissingTellsOfTheDrop(t *testing.T) {
 		{"/object?warehouse=w&path=sales", moorage.KindNotFound, plain},
 		// The dropped object is a table.
 		{"/protection?warehouse=w&namespace=sales&view=orders", moorage.KindNoSuchView, plain},
-		// Something else is missing, and the table is live.
+		// The labels are missing, and the table is live.
 		{"/labels?warehouse=w&namespace=sales&table=orders", moorage.KindNotFound, plain},
 	} {
 		path, want := c.path, c.want

@@ -10,7 +10,7 @@ import (
 	"moorage/catalog/gate"
 )
 
-// closedGate is a gate that refuses everybody. It notes who asked for what.
+// closedGate is a gate that refuses every request, and records them.
 type closedGate struct{ asked, audited []gate.Request }
 
 func (g *closedGate) Authorize(_ context.Context, request gate.Request) error {
@@ -22,8 +22,7 @@ func (g *closedGate) Audit(_ context.Context, request gate.Request, _ error) {
 	g.audited = append(g.audited, request)
 }
 
-// Every route reaches the gate, as the verb that the table has for its operation, and does nothing
-// if the gate refuses that.
+// Every route asks the gate about the verb of its operation, and does nothing if the gate refuses.
 func TestEveryRouteReachesTheGate(t *testing.T) {
 	t.Parallel()
 	for _, op := range (&server{}).operations() {

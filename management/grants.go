@@ -15,7 +15,7 @@ import (
 	"moorage/management/client"
 )
 
-// listGrants answers with the grants on the object, or to the grantee, that the request names.
+// listGrants answers with the grants on the object, or to the grantee, named in the request.
 func (s *server) listGrants(w http.ResponseWriter, r *http.Request) error {
 	q := web.QueryOf(r)
 	grantee, given, err := q.Text("grantee")
@@ -140,8 +140,8 @@ func (s *server) loadAccess(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// isAlwaysAdministrator reports whether the server was started with caller as an administrator, and
-// the request comes from the caller itself, with all its privileges.
+// isAlwaysAdministrator reports whether the server was started with caller as an administrator. The
+// request must also come from the caller itself, with all of the caller's privileges.
 func (s *server) isAlwaysAdministrator(caller moorage.Caller) bool {
 	return !caller.IsActing() && caller.Only == nil && slices.Contains(s.config.Admins, caller.Name)
 }

@@ -63,7 +63,7 @@ func partitionOf(p browse.PartitionShape) client.PartitionShape {
 	}
 }
 
-// commandFor returns what to type against a symptom of a table: a command, or SQL for Spark.
+// commandFor returns the remedy as text to type: a command, or SQL for Spark.
 func commandFor(remedy browse.Remedy, ident moorage.Identifier) string {
 	object := objectCalled(ident)
 	switch remedy {
@@ -84,7 +84,7 @@ func commandFor(remedy browse.Remedy, ident moorage.Identifier) string {
 	return ""
 }
 
-// maintainCommand returns the command that sets a kind of maintenance of a table.
+// maintainCommand returns the command that switches on a kind of maintenance for an object.
 func maintainCommand(object client.Object, kind string) string {
 	_, name, _ := strings.Cut(object.String(), " ")
 	return fmt.Sprintf("moorage maintain set table %s %s on", moorage.ShellWord(name), kind)

@@ -11,7 +11,7 @@ import (
 	"moorage/registry"
 )
 
-// historySizes bounds the pages of a history. Each version takes a read of the store.
+// historySizes are the page sizes of a history. The server reads the store once for each version.
 var historySizes = web.PageSizes{Default: history.PageMax, Max: history.PageMax, Always: true}
 
 // loadHistory answers with the history of an object.
@@ -36,7 +36,7 @@ func (s *server) loadHistory(w http.ResponseWriter, r *http.Request) error {
 	})(w, r)
 }
 
-// historyAsked returns the object that the parameters of a request name.
+// historyAsked returns the object named in the query parameters.
 func historyAsked(q web.Query) (asked history.Asked, err error) {
 	text, given, err := q.Text("id")
 	if err != nil {

@@ -32,7 +32,7 @@ func (s *server) labelOperations() []operation {
 	}
 }
 
-// labelledOf returns the table or view that the parameters of a request name.
+// labelledOf returns the table or view named in the query parameters.
 func labelledOf(r *http.Request) (grants.Object, error) {
 	object, err := objectOfQuery(r)
 	ref := refOf(object)
@@ -90,8 +90,8 @@ func (s *server) deleteLabels(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, client.Done{})
 }
 
-// replaceLabels replaces the labels of the object that a request names. The catalog keeps the
-// outcome of an Idempotency-Key, so every node answers a repeated request as the first.
+// replaceLabels replaces the labels of the object named in a request. The catalog keeps the outcome
+// for the Idempotency-Key, so every node answers a repeated request like the first one.
 func (s *server) replaceLabels(r *http.Request, body []byte, labels registry.Labels) (registry.ID, error) {
 	on, err := labelledOf(r)
 	if err != nil {
@@ -110,9 +110,9 @@ func (s *server) replaceLabels(r *http.Request, body []byte, labels registry.Lab
 	return put.Put(context.WithoutCancel(r.Context()), on.Kind, on.Ident, labels, match)
 }
 
-// matches reports whether one of the lines of If-Match names the present version, or there is no
-// line. The version is zero for labels that do not exist, which * does not match. Source: RFC 9110,
-// 13.1.1.
+// matches reports whether one of the lines of If-Match names the present version. It returns true
+// if there is no line. present is zero if there are no labels; then * does not match. Source: RFC
+// 9110, 13.1.1.
 func matches(lines []string, present registry.ID) bool {
 	for _, line := range lines {
 		for tag := range strings.SplitSeq(line, ",") {
@@ -125,8 +125,8 @@ func matches(lines []string, present registry.ID) bool {
 	return len(lines) == 0
 }
 
-// catalogKey returns the Idempotency-Key of a change that the catalog makes once. It is nil if the
-// request has none.
+// catalogKey returns the Idempotency-Key of a request, for a change that the catalog makes only
+// once for each key. It returns nil if the request has no key.
 func catalogKey(r *http.Request, warehouse string, body []byte) (*catalog.Key, error) {
 	id, err := web.IdempotencyKey(r)
 	if err != nil || id == "" {
@@ -139,7 +139,8 @@ func catalogKey(r *http.Request, warehouse string, body []byte) (*catalog.Key, e
 	}, nil
 }
 
-// labelsIn reads labels, in the form of the request and in the form of the catalog.
+// labelsIn parses labels. It returns them in the form of the request and in the form of the
+// catalog.
 func labelsIn(body []byte) (asked client.Labels, labels registry.Labels, err error) {
 	f, err := web.ParseFields(body, "labels")
 	if err != nil {

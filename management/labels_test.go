@@ -13,7 +13,7 @@ import (
 	"moorage/registry"
 )
 
-// fakeLabels notes what it is asked for. The object has the label team, in the version 07.
+// fakeLabels records its calls. The object has the label team, in the version 07.
 type fakeLabels struct {
 	*fake
 
@@ -42,8 +42,8 @@ func (f fakeLabels) Put(_ context.Context, kind access.Kind, ident moorage.Ident
 	return registry.ID{15: 8}, f.call(fmt.Sprint("Put ", kind, " ", ident, " ", labels.Object, labels.Fields, " key ", key))
 }
 
-// The operations on labels ask the catalog for what the request says, name versions in ETag and
-// If-Match, and refuse what cannot be read.
+// The operations on labels call the catalog with the values in the request, and refuse malformed
+// requests. Versions are in ETag and If-Match.
 func TestLabelOperations(t *testing.T) {
 	t.Parallel()
 	const table, view = "?warehouse=w&namespace=a%1Fb&table=t", "?warehouse=w&namespace=a&view=v"

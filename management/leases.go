@@ -28,7 +28,7 @@ type Leases interface {
 type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (
 	table leases.Table, uuid string, err error)
 
-// takeLease grants a lease on a table. Only the body names the table, so takeLease asks the gate
+// takeLease grants a lease on a table. Only the body names the table, so takeLease checks the gate
 // after it has read the body.
 func (s *server) takeLease(r *http.Request, body []byte) (answer any, err error) {
 	ident, request, unread := readLease(body)
@@ -54,7 +54,7 @@ func (s *server) takeLease(r *http.Request, body []byte) (answer any, err error)
 	return answer, err
 }
 
-// readLease reads a request for a lease.
+// readLease parses a request for a lease.
 func readLease(body []byte) (ident moorage.Identifier, request leases.Request, err error) {
 	f, err := web.ParseFields(body, "lease request")
 	if err != nil {
@@ -77,10 +77,11 @@ func readLease(body []byte) (ident moorage.Identifier, request leases.Request, e
 	return ident, request, ident.Validate()
 }
 
-// secondsMax keeps a client's duration from overflowing. Every allowed duration is shorter.
+// secondsMax prevents an overflow when a client's number of seconds becomes a duration. Every
+// allowed duration is shorter.
 const secondsMax = 1 << 30
 
-// secondsIn returns the member called name; zero if it is missing.
+// secondsIn returns the member called name, or 0 if it is missing.
 func secondsIn(f *web.Fields, name string) time.Duration {
 	text := f.Typed(name, jsontext.Number).Bytes()
 	if len(text) == 0 {
@@ -140,8 +141,8 @@ func (s *server) releaseLease(r *http.Request, _ []byte) (any, error) {
 	return client.Released{Released: 1}, err
 }
 
-// operates reports whether a caller may see and end other callers' leases: it needs the privilege
-// operate.
+// operates reports whether a caller may see and end other callers' leases, which takes the
+// privilege operate.
 func operates(ctx context.Context, authorizer gate.Authorizer, caller moorage.Caller) bool {
 	return authorizer.Authorize(ctx, gate.Request{Caller: caller, Verb: gate.ListLeases}) == nil
 }

@@ -19,7 +19,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// fakeLeases answers as fake does.
+// fakeLeases answers in the way of fake.
 type fakeLeases struct{ *fake }
 
 var granted = leases.Granted{ID: leases.ID{Pointer: leases.Table{1}, Token: 41}}
@@ -48,7 +48,7 @@ func (f fakeLeases) List(_ context.Context, _ leases.Filter, after string, limit
 	return []leases.Granted{granted}, f.next, f.call("List", moorage.Page{After: after, Limit: limit})
 }
 
-// leasing is a server with leases in memory, on the only table, main.a.t.
+// leasing returns a server that keeps leases in memory. Its only table is main.a.t.
 func leasing(t *testing.T, authorizer gate.Authorizer) http.Handler {
 	t.Helper()
 	store := memory.NewWithClock(rand.NewChaCha8([32]byte{1}), func() time.Time { return time.Unix(1_800_000_000, 0) })
@@ -66,7 +66,7 @@ const (
 	leasePath  = base + "/leases"
 )
 
-// A lease is taken, named to others, renewed and ended.
+// A lease is taken, listed, renewed and ended.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	h := leasing(t, nil)
@@ -103,7 +103,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// The gate of a lease hears on which table it is; that of one that cannot be read hears of none.
+// The gate is asked about the table in a request for a lease. For a malformed request it is asked
+// without a table.
 func TestLeaseGate(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{askedLease: "a.t", `{"name":"b"}`: ""} {
@@ -141,7 +142,7 @@ func TestLeasesRefuse(t *testing.T) {
 	}
 }
 
-// operatorsGate lets only "op" do what takes the privilege operate.
+// operatorsGate gives the privilege operate only to "op".
 type operatorsGate struct{ gate.Authorizer }
 
 func (operatorsGate) Authorize(_ context.Context, request gate.Request) error {
@@ -151,8 +152,8 @@ func (operatorsGate) Authorize(_ context.Context, request gate.Request) error {
 	return nil
 }
 
-// Who operates the server may end the leases of others, and sees those of a holder or a warehouse
-// alone.
+// An operator may end the leases of other callers, and can list only the leases of one holder or
+// warehouse.
 func TestOperatorsReleaseLeases(t *testing.T) {
 	t.Parallel()
 	store := memory.NewWithClock(rand.NewChaCha8([32]byte{1}), func() time.Time { return time.Unix(1_800_000_000, 0) })

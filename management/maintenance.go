@@ -90,7 +90,7 @@ func (s *server) maintenanceOperations() []operation {
 // scopes returns the scopes that the caller of r may see or change.
 func (s *server) scopes(r *http.Request) policy.Scopes { return s.config.Scopes(web.CallerOf(r)) }
 
-// objectOfQuery returns the object that the parameters of a request name.
+// objectOfQuery returns the object named in the query parameters.
 func objectOfQuery(r *http.Request) (client.Object, error) {
 	object, unnamed, err := objectNamed(web.QueryOf(r))
 	if unnamed != nil {
@@ -99,7 +99,8 @@ func objectOfQuery(r *http.Request) (client.Object, error) {
 	return object, err
 }
 
-// objectNamed returns the object that parameters name. unnamed is why they name no object.
+// objectNamed returns the object named in the query parameters. If they name no object, unnamed is
+// the reason.
 func objectNamed(q web.Query) (object client.Object, unnamed, err error) {
 	object, unnamed = client.ObjectOfQuery(func(name string) string {
 		value, _, broken := q.Text(name)
@@ -123,7 +124,7 @@ func objectCalled(ident moorage.Identifier) client.Object {
 	return client.Object{Warehouse: ident.Warehouse, Namespace: ident.Namespace, Table: ident.Name}
 }
 
-// policyIn returns the object and the type of a request about a policy.
+// policyIn returns the object and the type of policy in a request.
 func policyIn(r *http.Request) (ident moorage.Identifier, t policy.Type, err error) {
 	of, err := web.PathParam(r, "type")
 	if err != nil {
@@ -186,7 +187,7 @@ func (s *server) putMaintenancePolicy(r *http.Request, body []byte) (any, error)
 	return sent, s.config.Policies.Put(r.Context(), s.scopes(r), ident, asked)
 }
 
-// policyOfBody reads a policy for a type of job. It returns the policy in the form of the request,
+// policyOfBody parses a policy for a type of job. It returns the policy in the form of the request,
 // and in the stored form.
 func policyOfBody(r *http.Request, t policy.Type, body []byte) (sent client.MaintenancePolicy, asked policy.Asked,
 	err error) {
@@ -219,8 +220,8 @@ func (s *server) deleteMaintenancePolicy(r *http.Request, _ []byte) (any, error)
 		s.config.Policies.Delete(r.Context(), s.scopes(r), ident, t)
 }
 
-// previewSizes bound a page of a preview. For each table of a page the server reads as much as the
-// table's job would.
+// previewSizes are the page sizes of a preview. They are small, because for each table the server
+// reads as much as the table's job would.
 var previewSizes = web.PageSizes{Default: 10, Max: 100, Always: true}
 
 // previewMaintenancePolicy answers with the effects that putMaintenancePolicy with the same body
@@ -322,7 +323,7 @@ func (s *server) listMaintenanceJobs(w http.ResponseWriter, r *http.Request) err
 	})(w, r)
 }
 
-// maintenanceChange reads an operator's request about the maintenance of an object.
+// maintenanceChange parses an operator's request about the maintenance of an object.
 func maintenanceChange(body []byte) (change client.MaintenanceChange, ident moorage.Identifier, err error) {
 	f, err := web.ParseFields(body, "request")
 	if err != nil {
@@ -367,7 +368,7 @@ func jobCalled(id string) (job registry.ID, err error) {
 	return job, nil
 }
 
-// The changes of a job.
+// The changes that an operator can make to a job.
 const (
 	jobCancel     = "cancel"
 	jobRetry      = "retry"
@@ -376,8 +377,8 @@ const (
 	jobResume     = "resume"
 )
 
-// changeMaintenanceJob returns the handler of a change of the job whose id is in the path. The
-// response repeats the request.
+// changeMaintenanceJob returns the handler that makes a change to the job whose id is in the path.
+// The response repeats the request.
 func (s *server) changeMaintenanceJob(change string) func(r *http.Request, body []byte) (any, error) {
 	return func(r *http.Request, body []byte) (any, error) {
 		id, err := web.PathParam(r, "id")

@@ -19,7 +19,7 @@ import (
 	"moorage/registry"
 )
 
-// fakeCare answers as fake does. It notes what was asked for.
+// fakeCare answers in the way of fake, and records its calls.
 type fakeCare struct{ *fake }
 
 func (f fakeCare) Find(context.Context, gate.Verb, moorage.Identifier) (catalog.Scope, error) {
@@ -141,7 +141,7 @@ func (f fakeJobs) Quarantine(context.Context, registry.ID, string, string) error
 	return f.call("Quarantine")
 }
 
-// What cannot be a policy is refused, and changes nothing.
+// An invalid policy is refused, and changes nothing.
 func TestBadPolicies(t *testing.T) {
 	t.Parallel()
 	const path = "/management/v1/maintenance/policies/"
@@ -168,7 +168,7 @@ func TestBadPolicies(t *testing.T) {
 	}
 }
 
-// The status says each effective value with the level that it comes from.
+// The status contains each effective value, with the level that it comes from.
 func TestStatusSaysWhoSaysSo(t *testing.T) {
 	t.Parallel()
 	var status client.MaintenanceStatus
@@ -192,14 +192,14 @@ func TestStatusSaysWhoSaysSo(t *testing.T) {
 	}
 }
 
-// What somebody asks for by hand is read in full, and what cannot be asked for changes nothing.
+// All settings of a job that an operator begins are read, and an invalid request changes nothing.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	const object = `"object":{"warehouse":"w","namespace":["a"],"table":"t"}`
 	for name, tt := range map[string]struct {
 		path, body string
 		status     int
-		want       string // of the calls
+		want       string // the expected calls
 	}{
 		"a plan by the policies":   {"plan", `{` + object + `,"kind":"orphans","sample":7}`, 200, "Plan orphans false false 7,Plan"},
 		"a plan with settings":     {"plan", `{` + object + `,"kind":"snapshots","settings":{"delay-seconds":0}}`, 200, "Plan snapshots true false 0,Plan"},
@@ -234,7 +234,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// Files are paged by how many came before.
+// The token of a page of files is the number of files before it.
 func TestPagesOfFiles(t *testing.T) {
 	t.Parallel()
 	server := newServer(t, configOf(&fake{}))

@@ -6,7 +6,7 @@
 // the next page. A change accepts an Idempotency-Key. A failure has the form of the Iceberg
 // operations, and also contains the request's id and advice for the client.
 //
-// It must not know storage, or the content of tables.
+// The package must not import storage, or code that reads the content of tables.
 package management
 
 import (
@@ -29,10 +29,9 @@ import (
 	"moorage/management/client"
 )
 
-// Config has the parts of the API. The fields without a default are required.
+// Config has the parts of the server that the API uses. Fields without a default are required.
 type Config struct {
-	// Recovery and Purges have the transactions and purges that the servers do not end without an
-	// operator.
+	// Recovery and Purges give access to the transactions and purges that need an operator.
 	Recovery Recovery
 	Purges   Purges
 	// Check checks the whole store, as check.Checker does.
@@ -42,7 +41,7 @@ type Config struct {
 	// Backup copies the store to a new folder called name, in a folder that Backup chooses, and
 	// returns when the copy is durable. It checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (client.Backup, error)
-	// History has the feed of changes. Default: KindUnsupported.
+	// History is the feed of changes. Default: KindUnsupported.
 	History History
 	// Leases grants leases on the tables that FindTable finds.
 	Leases    Leases
@@ -55,16 +54,16 @@ type Config struct {
 	Access func(caller moorage.Caller) Access
 	// Warehouses returns the management of warehouses with the rights of a caller.
 	Warehouses func(caller moorage.Caller) Warehouses
-	// Browse returns the verbs for looking at objects with the rights of a caller.
+	// Browse returns the verbs that show objects, with the rights of a caller.
 	Browse func(caller moorage.Caller) Browse
-	// Labels returns the verbs on labels with the rights of a caller. key is the key of the
-	// caller's request, or nil.
+	// Labels returns the verbs on labels, with the rights of a caller. key is the idempotency key
+	// of the caller's request, or nil.
 	Labels func(caller moorage.Caller, key *catalog.Key) Labels
-	// Dropped returns the verbs on dropped objects in the same way.
+	// Dropped is like Labels, for the verbs on dropped objects.
 	Dropped func(caller moorage.Caller, key *catalog.Key) Dropped
-	// Protections returns the verbs on protection in the same way.
+	// Protections is like Labels, for the verbs on protection.
 	Protections func(caller moorage.Caller, key *catalog.Key) Protections
-	// Mirrors returns the verbs on mirrors in the same way.
+	// Mirrors is like Labels, for the verbs on mirrors.
 	Mirrors func(caller moorage.Caller, key *catalog.Key) Mirrors
 	// Health returns this node's view of the storage of a warehouse. Default: there is no view.
 	Health func(warehouse, location string) *client.StorageHealth
@@ -74,20 +73,21 @@ type Config struct {
 	// EndSessions ends the sessions of all people in browsers. Default: KindUnsupported.
 	EndSessions func(ctx context.Context) error
 	// Versions returns the versions of tables with the rights of a caller. Rollback makes its
-	// commit once for key and under lease, as catalog.For does.
+	// commit only once for key, and under lease, as catalog.For does.
 	Versions func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) Versions
-	// Scopes finds the objects of maintenance that a caller may see or change. Policies, Steering
-	// and Jobs are the maintenance of the store.
+	// Scopes returns access to the objects whose maintenance a caller may see or change. Policies,
+	// Steering and Jobs manage the maintenance of the whole store.
 	Scopes   func(caller moorage.Caller) policy.Scopes
 	Policies Policies
 	Steering Steering
 	Jobs     Jobs
-	// Begun is called after a job on a table began. Default: the workers of the node go on with it.
+	// Begun is called after a job on a table has begun. By default nothing is called, and the
+	// node's workers find the job by themselves.
 	Begun func(ctx context.Context, table moorage.Identifier, kind string)
 	// DrawKey draws a secret: for a new key if id is empty, otherwise a further secret for the key
 	// with that id. Default: KindUnsupported.
 	DrawKey func(id string) (Drawn, error)
-	// Authenticates reports that the server authenticates its callers.
+	// Authenticates is true if the server authenticates its callers.
 	Authenticates bool
 	// Admins are the principals that are always administrators. Only they may switch access control
 	// on over the network, because the store has no administrator until then.
@@ -99,15 +99,15 @@ type Config struct {
 	// LastDenials returns at most limit lines about denied requests, the newest first. Default:
 	// there is no log.
 	LastDenials func(limit int) []audit.Line
-	// Activity is what this node remembers. Default: an Activity of its own.
+	// Activity is this node's memory of recent commits and loads. Default: an Activity of its own.
 	Activity *activity.Activity
-	// Node is the name of this node, and Nodes returns how many nodes this one knows, with itself.
-	// Default: 1.
+	// Node is the name of this node. Nodes returns the number of nodes that this node knows,
+	// including itself. Default: 1.
 	Node  string
 	Nodes func() int
 	// State returns the state of this node, without its name. Default: nothing is known.
 	State func() client.NodeState
-	// AskPeers sends a request that reads to the other nodes, in the name of caller. Default: there
+	// AskPeers sends a read-only request to the other nodes, on behalf of caller. Default: there
 	// are no other nodes.
 	AskPeers func(r *http.Request, caller moorage.Caller) []PeerAnswer
 	// Stopping is closed when the server begins to stop. Then the server answers clients that wait
@@ -192,10 +192,10 @@ type server struct {
 	made   *otter.Cache[string, *made] // by Idempotency-Key
 }
 
-// base begins the paths of all operations.
+// base is the prefix of the paths of all operations.
 const base = "/management/v1"
 
-// Mount adds the API to on.
+// Mount adds the routes of the API to a server.
 func Mount(on *web.Server, config Config) {
 	s := &server{Server: on, config: config.withDefaults(), made: newMade()}
 	on.Explain(base + "/")
@@ -212,7 +212,7 @@ func (s *server) gated(op operation) web.Handler {
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		request := gate.Request{Caller: web.CallerOf(r), Verb: op.verb()}
-		// The audit names the table, also without access control.
+		// The audit log names the table even without access control.
 		if request.Verb == gate.ReadRows || request.Verb == gate.ListManifests {
 			if ident, err := tableOfQuery(web.QueryOf(r)); err == nil {
 				request.On = []moorage.Identifier{ident}
@@ -220,7 +220,7 @@ func (s *server) gated(op operation) web.Handler {
 		}
 		err := gate.Pass(r.Context(), s.config.Gate, request, func() error {
 			if row, _ := request.Verb.Row(); !row.Reads && request.Verb != gate.Backup {
-				return op.handle(w, r) // the code that makes a change checks the caller's rights again
+				return op.handle(w, r) // the code of a change checks the caller's rights again
 			}
 			return gate.Recheck(r.Context(), func(ctx context.Context) error {
 				return s.config.Gate.Authorize(ctx, request)
@@ -236,7 +236,7 @@ type operation struct {
 	handle           web.Handler
 }
 
-// verb returns the verb of op, which has a row in the table of verbs.
+// verb returns the verb of op, from the table of verbs.
 func (op operation) verb() gate.Verb {
 	if verbs := gate.OfManagement(op.id); len(verbs) > 0 {
 		return verbs[0]
@@ -292,9 +292,9 @@ func (s *server) backup(r *http.Request, body []byte) (any, error) {
 	return s.config.Backup(r.Context(), name)
 }
 
-// nearby lets h answer requests from this machine and refuses others. These operations use disk
-// space, and only a caller with an account on this machine can use the result. If a request has a
-// header that proxies add, h does not get it even if the proxy is on this machine.
+// nearby returns a handler that passes requests from this machine to h, and refuses others. These
+// operations use disk space, and only a caller with an account on this machine can use the result.
+// A request with a header that proxies add is refused, even if the proxy is on this machine.
 func nearby(h web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if !web.IsDirect(r) {
@@ -304,10 +304,10 @@ func nearby(h web.Handler) web.Handler {
 	}
 }
 
-// pageSizes bounds the pages of most lists.
+// pageSizes are the page sizes of most lists.
 var pageSizes = web.PageSizes{Default: 100, Max: client.PageMax, Always: true}
 
-// list returns the handler of a list. Name identifies the list: the token of a page is refused for
+// list returns the handler of a list. name identifies the list: the token of a page is refused for
 // another list.
 func list[T any](s *server, name string, sizes web.PageSizes,
 	find func(context.Context, moorage.Page) ([]T, string, error), answer func([]T, *string) any) web.Handler {
@@ -324,11 +324,11 @@ func list[T any](s *server, name string, sizes web.PageSizes,
 	}
 }
 
-// pagesOf returns find with each element converted to the type of the API.
-func pagesOf[T, U any](find func(context.Context, moorage.Page) ([]T, string, error), of func(T) U) func(
+// pagesOf wraps find in a function that converts each element to the type of the API.
+func pagesOf[T, U any](find func(context.Context, moorage.Page) ([]T, string, error), convert func(T) U) func(
 	context.Context, moorage.Page) ([]U, string, error) {
 	return func(ctx context.Context, page moorage.Page) ([]U, string, error) {
 		found, next, err := find(ctx, page)
-		return each(found, of), next, err
+		return each(found, convert), next, err
 	}
 }

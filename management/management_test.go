@@ -31,7 +31,8 @@ import (
 	"moorage/txlog"
 )
 
-// fake answers every call with fail, or with something of its own. It notes the calls.
+// fake answers every call with the error in fail, or with a fixed value if fail is nil. It records
+// the calls.
 type fake struct {
 	mu    sync.Mutex // guards calls and pages
 	calls []string
@@ -83,8 +84,7 @@ func (f *fake) Abort(_ context.Context, id string) (recovery.Aborted, error) {
 	return recovery.Aborted{Was: registry.StatePending, Forgotten: true, Left: []string{"f1"}}, f.call("Abort " + id)
 }
 
-// newServer returns a server that answers in the ways that openapi.yaml describes, which the test
-// checks.
+// newServer returns a server, and checks that every answer is as openapi.yaml describes it.
 func newServer(t *testing.T, config Config) http.Handler {
 	t.Helper()
 	server := web.New(web.Config{})
@@ -119,7 +119,8 @@ func newServer(t *testing.T, config Config) http.Handler {
 	return readDescription(t).Watch(t, server)
 }
 
-// send answers a request from this machine without a network. headers are name, value, name, value…
+// send sends h a request from this machine, without a network. headers are name, value, name,
+// value…
 func send(h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, newRequest(method, target, body, headers...))
@@ -136,7 +137,8 @@ func newRequest(method, target, body string, headers ...string) *http.Request {
 	return r
 }
 
-// wantFailure checks status and type of a failure. newServer has checked its shape.
+// wantFailure checks the status and the type of a failure. The server of newServer has already
+// checked its shape.
 func wantFailure(t *testing.T, w *httptest.ResponseRecorder, status int, kind string) {
 	t.Helper()
 	if w.Code != status || !strings.Contains(w.Body.String(), `"type":"`+kind+`"`) {
@@ -144,7 +146,7 @@ func wantFailure(t *testing.T, w *httptest.ResponseRecorder, status int, kind st
 	}
 }
 
-// description is openapi.yaml.
+// description is the content of openapi.yaml.
 type description struct {
 	*answers.Judge
 	file map[string]any
@@ -173,14 +175,14 @@ func (d description) target(path string) string {
 	})
 }
 
-// fault returns why the file does not describe an answer. It returns nil if the file does.
+// fault returns an error if an answer is not as the file describes it.
 func (d description) fault(r *http.Request, w *httptest.ResponseRecorder) error {
 	return d.Fault(answers.Answer{
 		Method: r.Method, Path: r.URL.EscapedPath(), Status: w.Code, Header: w.Header(), Body: w.Body.Bytes(),
 	})
 }
 
-// Every route is described, and every operation that is described has a route.
+// Every route is described, and every described operation has a route.
 func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := readDescription(t)
@@ -200,7 +202,8 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// Every operation answers the examples of the file, and every kind of failure.
+// Every operation can answer the example requests of the file, and can return every kind of
+// failure.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	d := readDescription(t)
@@ -261,20 +264,23 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// referencePage is the page that TestReference keeps as the file is.
+// referencePage is the page that TestReference compares with the file.
 const referencePage = "../docs/reference/management.md"
 
 var update = flag.Bool("update", false, "rewrite generated pages")
 
-// TestReference holds the page of the API against the file. -update rewrites the page.
+// TestReference compares the page of the API with the file. With -update, it rewrites the page.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	page := "# Management API\n\n<!-- Generated: go test ./management -run TestReference -update -->\n\n" +
-		"The operations for operators. Most commands use it: of a server with `--uri`, otherwise within their own process.\n" +
+		"The operations for operators. Most commands use this API: that of a server with `--uri`, or otherwise that of their\n" +
+		"own process.\n" +
 		"`GET /management/v1/openapi.yaml` describes requests and answers.\n\n" +
-		"* Lists are paged: 100 on a page, or `pageSize`, at most 1,000. `next-page-token` is the `pageToken` of the next page.\n" +
-		"* A change takes an `Idempotency-Key`. The node that made it answers a repeated request as before, for 30 minutes.\n" +
-		"* A failure looks as in [Errors](errors.md). It has `request-id`, which the server's log has too, and `help`.\n\n" +
+		"* Lists are paged, with 100 on a page, or `pageSize`, up to 1,000. `next-page-token` is the `pageToken` for the next\n" +
+		"  page.\n" +
+		"* A change accepts an `Idempotency-Key`. For 30 minutes, the node that made the change gives a repeated request the\n" +
+		"  same answer.\n" +
+		"* A failure has the form in [Errors](errors.md). It also has `request-id`, which is in the server's log, and `help`.\n\n" +
 		"| operation | what it does |\n|---|---|\n"
 	d := readDescription(t)
 	for _, op := range (&server{}).operations() {
@@ -310,7 +316,7 @@ func TestNoStrayMembers(t *testing.T) {
 			}
 		case map[string]any:
 			for name, item := range value {
-				if name != "example" { // which may have null as a value
+				if name != "example" { // an example may contain null
 					visit(at+"/"+name, item)
 				}
 			}
@@ -319,7 +325,7 @@ func TestNoStrayMembers(t *testing.T) {
 	visit("", readDescription(t).file)
 }
 
-// The server answers its description as it stands in the file.
+// The server answers with its description exactly as it is in the file.
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	w := send(newServer(t, Config{Recovery: &fake{}, Purges: &fake{}}), "GET", "/management/v1/openapi.yaml", "")

@@ -36,7 +36,7 @@ func (s *server) mirrorOperations() []operation {
 	}
 }
 
-// mirrorOf returns the table or view that the parameters of a request name.
+// mirrorOf returns the table or view named in the query parameters.
 func mirrorOf(r *http.Request) (access.Kind, moorage.Identifier, error) {
 	object, err := objectOfQuery(r)
 	ref := refOf(object)
@@ -58,7 +58,7 @@ func (s *server) loadMirror(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, client.Mirror{Source: source})
 }
 
-// mirrorChange is what a request asks of a mirror.
+// mirrorChange is a requested change of a mirror.
 type mirrorChange struct {
 	kind             access.Kind
 	ident            moorage.Identifier
@@ -83,7 +83,7 @@ func endMirror(ctx context.Context, verbs Mirrors, asked *mirrorChange) error {
 	return verbs.End(ctx, asked.kind, asked.ident, asked.location)
 }
 
-// sourceBytesMax bounds the name of a source, which is part of a record.
+// sourceBytesMax is the maximum length of the name of a source, which is part of a record.
 const sourceBytesMax = 1024
 
 // changeMirror returns the handler of a change of a mirror. The answer is the mirror.

@@ -12,7 +12,7 @@ import (
 	"moorage/catalog"
 )
 
-// fakeMirrors notes what it is asked for.
+// fakeMirrors records its calls.
 type fakeMirrors struct{ *fake }
 
 func (f fakeMirrors) Load(_ context.Context, kind access.Kind, ident moorage.Identifier) (string, error) {
@@ -39,7 +39,7 @@ func (f fakeMirrors) Files(_ context.Context, warehouse, folder, after string) (
 	return []catalog.MetadataFile{{Location: folder + "/v1.metadata.json"}}, "next", f.call(fmt.Sprintf("Files %s %s %q", warehouse, folder, after))
 }
 
-// The operations on mirrors ask the catalog for what the request says.
+// The operations on mirrors call the catalog with the values in the request.
 func TestMirrorOperations(t *testing.T) {
 	t.Parallel()
 	const table = "?warehouse=w&namespace=sales&table=t"

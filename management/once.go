@@ -18,13 +18,13 @@ type made struct {
 	answer  any
 }
 
-// nothing is the answer to a change whose response has no body: 204.
+// nothing is the result of a change whose response is 204, without a body.
 var nothing any = struct{ none bool }{true}
 
-// Bounds of the remembered changes.
+// Limits of the remembered changes.
 const (
 	madeMax      = 1000
-	madeLifetime = 30 * time.Minute // clients retry sooner
+	madeLifetime = 30 * time.Minute // clients retry within this time
 )
 
 func newMade() *otter.Cache[string, *made] {
@@ -44,8 +44,8 @@ func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.
 	})
 }
 
-// changeThatWaits is like change, for an operation that the client may let wait. The wait ends when
-// the client disconnects and when the server stops.
+// changeThatWaits is like change, for an operation that waits if the client requests it. The wait
+// ends when the client disconnects and when the server stops.
 func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, error)) web.Handler {
 	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -60,8 +60,8 @@ func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, err
 	})
 }
 
-// once is the common part of change and changeThatWaits. It runs a request with a key in the
-// context that lasting derives from the request's context.
+// once is the common part of change and changeThatWaits. lasting derives the context of a request
+// with a key from the request's own context.
 func (s *server) once(do func(r *http.Request, body []byte) (any, error),
 	lasting func(context.Context) (context.Context, context.CancelFunc)) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

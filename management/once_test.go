@@ -18,14 +18,14 @@ const (
 	otherKey = "7d444840-9dc0-41d1-b245-5ffdce74fad2"
 )
 
-// backupOf returns a Backup that fails as f does, and is noted there.
+// backupOf returns a Backup that fails like f, and records its calls in f.
 func backupOf(f *fake) func(context.Context, string) (client.Backup, error) {
 	return func(_ context.Context, name string) (client.Backup, error) {
 		return client.Backup{Folder: "/backups/" + name, Records: 7}, f.call("Backup " + name)
 	}
 }
 
-// A change that is sent again with its key happens once, and is answered as before.
+// A change that is sent again with the same key happens only once, and gets the first answer.
 func TestChangesHappenOnce(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -62,7 +62,7 @@ func TestChangesHappenOnce(t *testing.T) {
 	wantFailure(t, w, 403, "ForbiddenException")
 }
 
-// holdingCatalog aborts when something arrives on release.
+// holdingCatalog waits for a value from release before it aborts.
 type holdingCatalog struct {
 	fake
 	release chan struct{}
@@ -73,8 +73,8 @@ func (f *holdingCatalog) Abort(ctx context.Context, id string) (recovery.Aborted
 	return f.fake.Abort(ctx, id)
 }
 
-// A request that is sent again while the first is under way waits for it, also if the client of the
-// first has left.
+// A request that is repeated while the first is in progress waits for the first, even if the client
+// of the first has disconnected.
 func TestChangesAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	f := &holdingCatalog{}

@@ -9,8 +9,8 @@ import (
 	"moorage/management/client"
 )
 
-// A preview has what a policy would do to each table, page by page, and is refused what a policy
-// is.
+// A preview lists the effects of a policy on each table, page by page. It refuses the same bodies
+// as the request that sets a policy.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	const path = "/management/v1/maintenance/policies/icebergSnapshotManagement/preview?warehouse=w"

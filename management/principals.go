@@ -169,7 +169,7 @@ func (s *server) draw(principal, id string, spec client.KeySpec,
 	return client.MadeKey{Key: keyOf(stored), Principal: principal, Secret: drawn.Text}, nil
 }
 
-// noteKey notes the change of a key in the audit log if err is nil. It returns err.
+// noteKey returns err. If err is nil, it notes the change of a key in the audit log.
 func (s *server) noteKey(r *http.Request, event audit.Event, principal, id string, err error) error {
 	if err == nil {
 		caller := web.CallerOf(r)

@@ -26,7 +26,7 @@ func (s *server) protectionOperations() []operation {
 	}
 }
 
-// protectableOf returns the object that the parameters of a request name.
+// protectableOf returns the object named in the query parameters.
 func protectableOf(r *http.Request) (grants.Object, error) {
 	object, err := objectOfQuery(r)
 	ref := refOf(object)

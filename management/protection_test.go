@@ -11,7 +11,7 @@ import (
 	"moorage/catalog"
 )
 
-// fakeProtections notes what it is asked for. The namespace sales protects what is in it.
+// fakeProtections records its calls. The namespace sales protects its contents.
 type fakeProtections struct{ *fake }
 
 func (f fakeProtections) Load(_ context.Context, kind access.Kind, ident moorage.Identifier) (catalog.Protection, error) {
@@ -23,7 +23,7 @@ func (f fakeProtections) Set(_ context.Context, kind access.Kind, ident moorage.
 	return catalog.Protection{Protected: protected}, f.call(fmt.Sprint("Set ", kind, " ", ident, " ", protected))
 }
 
-// The operations on protection ask the catalog for what the request says.
+// The operations on protection call the catalog with the values in the request.
 func TestProtectionOperations(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

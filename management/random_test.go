@@ -49,14 +49,14 @@ var (
 	roundsFlag = flag.Int("rounds", 2, "on how many stores the random requests work, 500 requests each")
 )
 
-// requestsEach is how many requests a store gets.
+// requestsEach is the number of requests to each store.
 const requestsEach = 500
 
-// wholeServer is a server over a store and files in memory, with all that answers the API.
+// wholeServer is a server with a store and files in memory, and with every part of the API.
 type wholeServer struct {
 	http.Handler
 
-	failed bytes.Buffer // what it logged
+	failed bytes.Buffer // the errors that it logged
 }
 
 // newWholeServer makes a server whose store draws ids from random. corp:root is its administrator.
@@ -145,7 +145,7 @@ const oneColumn = `{"type":"struct","fields":[{"id":1,"name":"n","type":"long","
 
 var must = testkit.Must
 
-// ask sends a request in the name of caller.
+// ask sends a request on behalf of caller.
 func (w *wholeServer) ask(caller string, asked request) (*http.Request, *httptest.ResponseRecorder) {
 	r := httptest.NewRequest(asked.method, "/", strings.NewReader(asked.body))
 	path, query, _ := strings.Cut(asked.target, "?")
@@ -164,9 +164,9 @@ func (w *wholeServer) ask(caller string, asked request) (*http.Request, *httptes
 	return r, answer
 }
 
-// TestRandomRequests sends requests that are drawn from openapi.yaml, right ones and wrong ones, to
-// a whole server. None may be answered 5xx, and all must be answered as the file says. In the end
-// the store must be sound. -seed repeats a run, and -rounds makes it longer.
+// TestRandomRequests sends valid and invalid requests, drawn from openapi.yaml, to a whole server.
+// No answer may be 5xx, and every answer must be as the file describes it. At the end the store
+// must be sound. -seed repeats a run, and -rounds makes it longer.
 func TestRandomRequests(t *testing.T) {
 	t.Parallel()
 	seed := *seedFlag
@@ -182,7 +182,7 @@ func TestRandomRequests(t *testing.T) {
 		w := newWholeServer(t, rand.NewChaCha8(sha256.Sum256(fmt.Append(nil, seed, round))))
 		a := &asker{file: d.file, random: random, known: names()}
 		caller := "corp:root"
-		if round%2 == 1 { // in others a request may do so
+		if round%2 == 1 { // in other rounds, a request may do so
 			_, answer := w.ask(caller, request{method: "POST", target: base + "/access/enable"})
 			if answer.Code != 200 {
 				t.Fatalf("enable: %d %s", answer.Code, answer.Body)
@@ -230,10 +230,10 @@ func TestRandomRequests(t *testing.T) {
 	}
 }
 
-// number stands in log lines that are otherwise alike.
+// number matches the parts in which log lines of one kind differ.
 var number = regexp.MustCompile(`time=\S+|[A-Z]{10}-\d+|\d+|x{10,}`)
 
-// learn notes the ids in an answer, which later requests name.
+// learn remembers the ids in an answer, for use in later requests.
 func (a *asker) learn(body []byte) {
 	var answer struct {
 		Lease, Job string
@@ -252,7 +252,8 @@ func (a *asker) learn(body []byte) {
 	}
 }
 
-// Names in bodies and queries that no record can have are the caller's fault, not the server's.
+// If a body or query contains a name that no record can have, that is the caller's fault, not the
+// server's.
 func TestImpossibleNames(t *testing.T) {
 	t.Parallel()
 	w := newWholeServer(t, rand.NewChaCha8([32]byte{1}))
@@ -281,7 +282,7 @@ func TestImpossibleNames(t *testing.T) {
 	}
 }
 
-// A folder has no options of storage: neither a new warehouse nor a change stores one.
+// A warehouse in a folder has no storage options: neither a create nor a change stores one.
 func TestOptionsOfFolders(t *testing.T) {
 	t.Parallel()
 	w := newWholeServer(t, rand.NewChaCha8([32]byte{1}))
@@ -302,8 +303,8 @@ func TestOptionsOfFolders(t *testing.T) {
 	}
 }
 
-// A table that is made again gets another default folder than the one that was dropped, also
-// without access control.
+// A table that is created again after a drop gets a new default folder, even without access
+// control.
 func TestTableMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWholeServer(t, rand.NewChaCha8([32]byte{1}))

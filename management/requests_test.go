@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// asker draws requests from what openapi.yaml says of them.
+// asker draws random requests from their descriptions in openapi.yaml.
 type asker struct {
 	file   map[string]any
 	random *rand.Rand
-	wild   float64             // how often a value is not as the file says
+	wild   float64             // probability that a value breaks the description
 	known  map[string][]string // texts by the name of the member or parameter, or by operation.name
-	id     string              // of the operation that is asked for
+	id     string              // id of the requested operation
 }
 
 // request is a request that an asker drew.
 type request struct {
 	method, target, body string
-	headers              []string // names and values in turns
+	headers              []string // names and values, alternating
 }
 
-// names are values of members and parameters that are called so, with which requests can succeed.
+// names returns values of members and parameters, by name, with which requests can succeed.
 func names() map[string][]string {
 	return map[string][]string{
 		"warehouse": {"w", "w", "w", "lake"}, "namespace": {"a", "a", "a", "b"}, "table": {"t", "u"}, "view": {"v"},
@@ -43,7 +43,7 @@ func names() map[string][]string {
 	}
 }
 
-// oddTexts are texts at the edge of what is allowed, and beyond.
+// oddTexts returns texts that are barely valid, or invalid.
 func oddTexts() []string {
 	odd := []string{
 		"", " ", ".", "..", "a/b", "a.b", "a b", "%", "%2F", "%zz", "+", "\"", "\\", "\x00", "\x1f", "a\x1fb", "\n", "\u00fc", "e\u0301", "\u65e5\u672c",
@@ -62,7 +62,7 @@ func (a *asker) request(op operation, described map[string]any) request {
 	r := request{method: op.method}
 	path, query := base+op.path, url.Values{}
 	parameters, _ := described["parameters"].([]any)
-	whole := a.random.IntN(4) > 0 // an object of parameters has all levels, or some by chance
+	whole := a.random.IntN(4) > 0 // parameters for an object: all levels, or a random choice
 	for _, each := range parameters {
 		p := a.resolve(each)
 		name := p["name"].(string)
@@ -71,7 +71,7 @@ func (a *asker) request(op operation, described map[string]any) request {
 		case "path":
 			text := a.text(p["schema"], name)
 			if text == "" {
-				text = "x" // an empty segment is another route
+				text = "x" // an empty segment would match another route
 			}
 			path = strings.Replace(path, "{"+name+"}", url.PathEscape(text), 1)
 		case "query":
@@ -105,7 +105,7 @@ func (a *asker) request(op operation, described map[string]any) request {
 	return r
 }
 
-// visible leaves out of a header what none can have.
+// visible removes characters that a header cannot contain.
 func visible(c rune) rune {
 	if c < ' ' || c > '~' {
 		return -1
@@ -113,7 +113,8 @@ func visible(c rune) rune {
 	return c
 }
 
-// body draws the body of a request: mostly an object by its schema, else its example, or no object.
+// body draws the body of a request. It is usually an object from the schema, and sometimes the
+// example or something that is not an object.
 func (a *asker) body(content map[string]any, required bool) string {
 	if a.chance() > 0 || !required && a.random.IntN(2) == 0 {
 		return []string{"", "", "null", "[]", `"x"`, "1", "{", `{"a":}`, "{}", "{\"\xff\":1}", strings.Repeat("[", 20000), `{"object":{}}`}[a.random.IntN(12)]
@@ -128,13 +129,13 @@ func (a *asker) body(content map[string]any, required bool) string {
 	}
 	waits := bytes.Contains(text, []byte("wait-seconds"))
 	text = bytes.ReplaceAll(text, []byte(`"wait-seconds":30`), []byte(`"wait-seconds":0`)) // of an example
-	if a.chance() > 0 && len(text) > 2 && !waits {                                         // a byte that is not as it was
+	if a.chance() > 0 && len(text) > 2 && !waits {                                         // changes one byte
 		text[a.random.IntN(len(text))] = byte(a.random.UintN(256))
 	}
 	return string(text)
 }
 
-// chance returns 1 if the next thing is to be wrong, else 0.
+// chance returns 1 if the next value must be wrong, and 0 otherwise.
 func (a *asker) chance() int {
 	if a.random.Float64() < a.wild {
 		return 1
@@ -173,7 +174,7 @@ func (a *asker) text(schema any, name string) string {
 
 func pick[T any](a *asker, list []T) T { return list[a.random.IntN(len(list))] }
 
-// value draws a value by a schema. name is that of the member or parameter that it is of.
+// value draws a value from a schema. name is the name of the member or parameter.
 func (a *asker) value(schema any, name string, depth int) any {
 	s := a.resolve(schema)
 	if a.random.Float64() < a.wild/3 {

@@ -52,7 +52,7 @@ func (s *server) readRows(w http.ResponseWriter, r *http.Request) error {
 	}
 	if text := texts["columns"]; text != "" {
 		separator := ","
-		if strings.Contains(text, moorage.LevelSeparator) { // names can have commas
+		if strings.Contains(text, moorage.LevelSeparator) { // names can contain commas
 			separator = moorage.LevelSeparator
 		}
 		asked.Columns = strings.Split(text, separator)

@@ -9,10 +9,10 @@ import (
 	"moorage/management/client"
 )
 
-// statsAgeDefault is how old counts may be if a request does not say it.
+// statsAgeDefault is the maximum age of counts if a request does not set one.
 const statsAgeDefault = 5 * time.Minute
 
-// loadStats answers with counts of what is in a warehouse.
+// loadStats answers with counts of the contents of a warehouse.
 func (s *server) loadStats(w http.ResponseWriter, r *http.Request) error {
 	name, err := web.PathParam(r, "name")
 	if err != nil {

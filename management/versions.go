@@ -36,12 +36,12 @@ func (s *server) versionOperations() []operation {
 	}
 }
 
-// tableOfQuery returns the table that the parameters of a request name.
+// tableOfQuery returns the table named in the query parameters.
 func tableOfQuery(q web.Query) (ident moorage.Identifier, err error) {
 	return identOfQuery(q, client.KindTable)
 }
 
-// versionedOf returns the table or view that the parameters of a request name.
+// versionedOf returns the table or view named in the query parameters.
 func versionedOf(q web.Query) (ident moorage.Identifier, isView bool, err error) {
 	_, isTable, err := q.Text(client.KindTable)
 	if err != nil {
@@ -61,7 +61,8 @@ func versionedOf(q web.Query) (ident moorage.Identifier, isView bool, err error)
 	return ident, isView, err
 }
 
-// identOfQuery returns the object of a kind that the parameters of a request name.
+// identOfQuery returns the identifier in the query parameters. kind is the parameter that has the
+// last part: table or view.
 func identOfQuery(q web.Query, kind string) (ident moorage.Identifier, err error) {
 	var texts [3]string
 	for i, name := range []string{"warehouse", "namespace", kind} {
@@ -83,14 +84,14 @@ func identOfQuery(q web.Query, kind string) (ident moorage.Identifier, err error
 	return ident, ident.Validate()
 }
 
-// versionIn returns the version in a parameter, or the version called without if it is missing.
-func (s *server) versionIn(q web.Query, parameter, without string) (catalog.VersionName, error) {
+// versionIn returns the version in a query parameter, or fallback if there is none.
+func (s *server) versionIn(q web.Query, parameter, fallback string) (catalog.VersionName, error) {
 	text, given, err := q.Text(parameter)
 	if err != nil {
 		return catalog.VersionName{}, err
 	}
 	if !given {
-		text = without
+		text = fallback
 	}
 	return catalog.ParseVersion(text, s.config.Now())
 }
@@ -127,7 +128,7 @@ func (s *server) answerFile(w http.ResponseWriter, r *http.Request, location str
 	return s.AnswerText(w, r, content)
 }
 
-// diffVersions answers with what differs between two versions.
+// diffVersions answers with the differences between two versions.
 func (s *server) diffVersions(w http.ResponseWriter, r *http.Request) error {
 	q := web.QueryOf(r)
 	ident, isView, err := versionedOf(q)
@@ -161,8 +162,8 @@ func (s *server) diffVersions(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// difference is the answer of diffVersions for a table. In JSON it has the members of the embedded
-// value.
+// difference is the answer of diffVersions for a table. Its JSON has the members of the embedded
+// value at the top level.
 type difference struct {
 	From client.TableVersion `json:"from"`
 	To   client.TableVersion `json:"to"`
@@ -255,7 +256,7 @@ func (s *server) rollbackTable(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// leaseIn returns the lease that a request names, or nil if it names none.
+// leaseIn returns the lease named in a request, or nil if there is none.
 func leaseIn(r *http.Request) (*catalog.Lease, error) {
 	values := r.Header.Values("X-Moorage-Lease")
 	if len(values) == 0 {

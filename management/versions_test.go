@@ -20,7 +20,7 @@ const earlierTable = `{"format-version":2,"table-uuid":"9c12d441-03fe-4693-9a96-
 	`"properties":{"a":"1"},"current-snapshot-id":7,"snapshots":[{"snapshot-id":7,"sequence-number":1,"timestamp-ms":1500,"manifest-list":"s3://b/t/7.avro","summary":{"operation":"append","total-records":"5"}}],` +
 	`"refs":{"main":{"snapshot-id":7,"type":"branch"}}}`
 
-// laterTable differs from earlierTable in each part that a difference has.
+// laterTable differs from earlierTable in every part that a difference can report.
 var laterTable = strings.NewReplacer(
 	`"a":"1"`, `"b":"2"`, `"format-version":2`, `"format-version":3,"next-row-id":0`,
 	`"fields":[{"id":1,"name":"id","required":true,"type":"long"}]`, `"fields":[{"id":1,"name":"key","required":true,"type":"long"},{"id":2,"name":"x","required":false,"type":"string"}]`,
@@ -29,7 +29,7 @@ var laterTable = strings.NewReplacer(
 	`"refs":{`, `"refs":{"eod":{"snapshot-id":7,"type":"tag"},`,
 ).Replace(earlierTable)
 
-// fakeVersions answers as a catalog would with one table that has two versions.
+// fakeVersions answers like a catalog with one table, which has two versions.
 type fakeVersions struct{ *fake }
 
 func (f fakeVersions) version(text string) (catalog.TableVersion, error) {
@@ -73,7 +73,7 @@ const earlierView = `{"view-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","format
 	`"versions":[{"version-id":1,"schema-id":0,"timestamp-ms":1500,"summary":{},"default-namespace":["a"],"representations":[{"type":"sql","sql":"select 1","dialect":"spark"}]}],` +
 	`"version-log":[{"version-id":1,"timestamp-ms":1500}],"properties":{"a":"1"}}`
 
-// laterView differs from earlierView in each part that a difference has.
+// laterView differs from earlierView in every part that a difference can report.
 var laterView = strings.NewReplacer(
 	`"a":"1"`, `"b":"2"`, "s3://b/v", "s3://b/w", `"default-namespace":["a"]`, `"default-namespace":["b"],"default-catalog":"c"`,
 	`"fields":[`, `"fields":[{"id":2,"name":"x","required":false,"type":"string"},`, `"sql":"select 1","dialect":"spark"`, `"sql":"select 1","dialect":"trino"`,
@@ -125,8 +125,8 @@ func (f fakeVersions) Rows(_ context.Context, ident moorage.Identifier, asked ca
 	return read, f.call(fmt.Sprintf("Rows %s.%s %s limit %d %v", ident.Warehouse, ident, of, asked.Limit, asked.Columns))
 }
 
-// The operations on versions call the catalog with what the request names, and answer what the file
-// describes. A difference is answered with every part.
+// The operations on versions call the catalog with the values in the request, and answer as the
+// file describes. A difference contains every part.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	const of = "warehouse=w&namespace=a%1Fb&table=t"

@@ -12,7 +12,7 @@ import (
 	"moorage/management/client"
 )
 
-// Warehouses has the methods of warehouses.Warehouses: it manages warehouses for one caller.
+// Warehouses has the methods of warehouses.Warehouses, which manages warehouses for one caller.
 type Warehouses interface {
 	List(ctx context.Context, page moorage.Page) ([]warehouses.Warehouse, string, error)
 	Load(ctx context.Context, name string) (warehouses.Details, error)

@@ -15,7 +15,7 @@ import (
 	"moorage/registry"
 )
 
-// fakeWarehouses answers as a catalog would with one warehouse, and notes the calls in fake.
+// fakeWarehouses answers like a catalog with one warehouse, and records the calls in fake.
 type fakeWarehouses struct {
 	*fake
 	caller moorage.Caller
@@ -77,16 +77,16 @@ func (f fakeWarehouses) ClearTombstone(_ context.Context, name, location string)
 	return fakeTombstone(), f.note("ClearTombstone %s %s", name, location)
 }
 
-// Each operation asks the catalog for what the request says, and refuses what cannot be read. No
-// answer, refusals included, has anything of a secret.
+// Each operation calls the catalog with the values in the request, and refuses malformed requests.
+// No answer, not even a refusal, contains any part of a secret.
 func TestWarehouseOperations(t *testing.T) {
 	t.Parallel()
 	const lake, secret = "/warehouses/lake", `{"access-key-id":"AKIA","secret-access-key":"Zm9vYmFy"}`
 	tests := []struct {
 		name, method, path, body string
 		status                   int
-		answer                   string // a part of it
-		call                     string // without the caller; empty: none
+		answer                   string // a part of the answer
+		call                     string // the call of the catalog, without the caller; empty if there is none
 	}{
 		{"page", "GET", "/warehouses?pageSize=7", "", 200, `"name":"lake"`, `List "" 7`},
 		{"load", "GET", lake, "", 200, `"secret":{"kind":"access-key","set":"2026-11-25T10:00:00Z","by":"key:root"}`, "Load lake"},

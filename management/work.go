@@ -15,7 +15,8 @@ import (
 	"moorage/management/client"
 )
 
-// giveBackTimeout bounds how long the server tries to release the job of a disconnected program.
+// giveBackTimeout is the time for which the server tries to release the job of a disconnected
+// program.
 const giveBackTimeout = 5 * time.Second
 
 // Work has the methods of *leases.Work.
@@ -64,7 +65,7 @@ func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 	if !found {
 		return nothing, nil
 	}
-	if r.Context().Err() != nil { // the program disconnected, and does not know about its job
+	if r.Context().Err() != nil { // the program disconnected before it learned of its job
 		return nil, giveBack(r, s.config.Work, claimed.Job)
 	}
 	piece := client.Work{
@@ -143,7 +144,7 @@ func (s *server) finishWork(r *http.Request, body []byte) (any, error) {
 	return client.WorkEnd(ended), nil
 }
 
-// countIn returns the member called name; zero if it is missing.
+// countIn returns the member called name, or 0 if it is missing.
 func countIn(f *web.Fields, name string) int64 {
 	text := f.Typed(name, jsontext.Number).Bytes()
 	if len(text) == 0 {

@@ -12,7 +12,7 @@ import (
 	"moorage/maintenance/policy"
 )
 
-// fakeWork hands out one piece of work, or none.
+// fakeWork hands out one job, or none.
 type fakeWork struct {
 	*fake
 	none bool
@@ -74,8 +74,8 @@ func (f waitingWork) Assign(ctx context.Context, _ moorage.Caller, _ leases.Work
 	return leases.Assignment{}, false, nil
 }
 
-// TestWaitForWorkEnds: a claim with a key does not outlive its client, and a server that stops does
-// not wait for it.
+// TestWaitForWorkEnds checks that a claim with a key ends when its client disconnects, and that a
+// stopping server does not wait for it.
 func TestWaitForWorkEnds(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string][]string{"with a key": {"Idempotency-Key", someKey}, "without a key": nil} {

@@ -10,8 +10,9 @@ import (
 	memorystorage "moorage/storage/memory"
 )
 
-// A refusal for want of a right is not what a key stands for: the same request with the same key
-// happens once it may. What happened is answered to its repetition also when it may not any longer.
+// A refusal because of a missing privilege is not stored under the key: once the caller has the
+// privilege, the same request with the same key succeeds. If a request has succeeded, a repetition
+// gets the same answer even after the privilege is gone.
 func TestKeyedRequestsAndRights(t *testing.T) {
 	t.Parallel()
 	w := newGuardedWorld(t, memorystorage.New())
@@ -48,8 +49,8 @@ func TestKeyedRequestsAndRights(t *testing.T) {
 	}
 }
 
-// A caller without grants leaves nothing in the store, whatever it sends under keys. One that sees
-// the warehouse is bound by them.
+// A caller without grants leaves nothing in the store, whatever it sends with keys. For a caller
+// that sees the warehouse, outcomes are stored under its keys.
 func TestRefusalsOfStrangersAreNotStored(t *testing.T) {
 	t.Parallel()
 	w := newGuardedWorld(t, memorystorage.New())

@@ -14,14 +14,14 @@ import (
 	"moorage/testkit/scale"
 )
 
-// hiddenWord is in the names of all that is hidden from the callers of the tests below, and in
-// nothing else. absentWord is in no name.
+// hiddenWord occurs in the names of all objects that are hidden from the callers in the tests
+// below, and nowhere else. absentWord occurs in no name.
 const (
 	hiddenWord = "classified"
 	absentWord = "classyfied"
 )
 
-// request is a request of one of the matrices, without what it asks for.
+// request is a request from one of the matrices, without the expected privileges.
 type request struct{ method, path, body string }
 
 func (r request) isRead() bool { return r.method == "GET" || r.method == "HEAD" }
@@ -45,9 +45,9 @@ func (r request) about(namespace, table, view string) request {
 	return request{r.method, replace(r.path), replace(r.body)}
 }
 
-// hide makes the namespace w/classified. Tables and views of it are renamed to w/a and from there,
-// dropped and committed to, alone and together with w/a/t. The callers of the tests may see the
-// locations of what came to w/a, so these do not have the word.
+// hide makes the namespace w/classified. Tables and views in it are renamed to w/a and back,
+// dropped, and committed to, alone and together with w/a/t. The callers in the tests may see the
+// locations of objects that were moved to w/a, so these locations do not contain the word.
 func (l *lake) hide() (metadataLocation string) {
 	l.t.Helper()
 	const (
@@ -103,19 +103,19 @@ func (l *lake) hide() (metadataLocation string) {
 	l.must(root, "PUT", "/management/v1/maintenance/policies/icebergSnapshotManagement"+about, `{"status":"disabled"}`)
 	l.must(root, "POST", "/management/v1/grants", `{"changes":[{"change":"grant","grantee":"staff","privileges":["describe"],`+
 		`"object":{"warehouse":"w","namespace":["`+hiddenWord+`"],"table":"`+hiddenWord+`-t"}}]}`)
-	l.epoch += 100 // that counted it on
+	l.epoch += 100 // the calls above have raised the epoch
 	return metadataLocationOf(l.t, l.must(root, "GET", hidden+"/tables/"+hiddenWord+"-t", ""))
 }
 
-// requests returns the requests of both matrices, about the objects that they name and about those
-// that came out of hiding. It also returns lists and searches, and requests for the location and
-// the file of a hidden table. Those that read come first.
+// requests returns the requests of both matrices, about their usual objects and about the objects
+// that were once hidden. It also returns lists and searches, and requests for the location and the
+// file of a hidden table. Reads come first.
 func (l *lake) requests(metadataLocation string) (all []request) {
 	for _, c := range l.cells() {
 		all = append(all, request{c.method, c.path, c.body})
 	}
 	for _, c := range managementCells() {
-		for _, id := range l.droppedIDs() { // hidden ones too
+		for _, id := range l.droppedIDs() { // including hidden objects
 			r := request{c.method, "/management/v1" + strings.ReplaceAll(c.path, "{gone}", id), strings.ReplaceAll(c.body, "{gone}", id)}
 			if !slices.Contains(all, r) {
 				all = append(all, r)
@@ -172,7 +172,7 @@ func (l *lake) droppedIDs() (ids []string) {
 	return ids
 }
 
-// textOf returns an answer and its headers, and what may be encoded in their words.
+// textOf returns the text of an answer with its headers, and adds decoded forms of the words in it.
 func textOf(answer *httptest.ResponseRecorder) string {
 	text := answer.Body.String()
 	for name, values := range answer.Header() {
@@ -189,10 +189,10 @@ func textOf(answer *httptest.ResponseRecorder) string {
 
 var encodedWord = regexp.MustCompile(`[A-Za-z0-9_+/-]{12,}`)
 
-// TestHiddenNamesAreInNoAnswer: a caller that has privileges only on a namespace, or on tables in
-// it, is not told the name of another namespace, nor of what is in it, was in it or came out of it.
-// This holds for every operation. A request that names what is hidden is answered like one that
-// names nothing.
+// TestHiddenNamesAreInNoAnswer uses callers with privileges only on one namespace, or on tables in
+// it. No operation may reveal the name of another namespace, or of objects that are or were in it.
+// A request for a hidden object gets the same answer as a request for an object that does not
+// exist.
 func TestHiddenNamesAreInNoAnswer(t *testing.T) {
 	t.Parallel()
 	on := func(privileges access.Privileges, names ...string) func(map[string][]access.Object) []access.Grants {

@@ -22,7 +22,7 @@ var (
 	listsSeedFlag = flag.Uint64("listsseed", 0, "seed of the random worlds that are listed; 0: a new one each time")
 )
 
-// listed is what a list answers, of whatever kind.
+// listed is the answer of a list, of any kind.
 type listed struct {
 	Namespaces  [][]string              `json:"namespaces"`
 	Identifiers []struct{ Name string } `json:"identifiers"`
@@ -39,8 +39,8 @@ func (l listed) names() (names []string) {
 	return names
 }
 
-// Lists and their pages name what the caller sees, once each, and nothing else, whatever the sizes
-// of the pages. No token names what is hidden.
+// Whatever the page size, a list contains each object that the caller sees exactly once, and
+// nothing else. No token contains a hidden name.
 func TestListsHideWhatIsNotSeen(t *testing.T) {
 	t.Parallel()
 	seed := *listsSeedFlag
@@ -73,7 +73,7 @@ func TestListsHideWhatIsNotSeen(t *testing.T) {
 	}
 }
 
-// compareRandomLists lists every container for everybody, under random policies.
+// compareRandomLists lists every container for every caller, under random policies.
 func (w *guardedWorld) compareRandomLists(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	objects := w.objects()
@@ -156,8 +156,8 @@ func (w *guardedWorld) compareList(t *testing.T, random *rand.Rand, who *access.
 	}
 }
 
-// compareObjects lists the objects in one container by the management API, and searches for all
-// names.
+// compareObjects lists the objects in one container through the management API, and searches for
+// all names.
 func (w *guardedWorld) compareObjects(t *testing.T, random *rand.Rand, who *access.Who, caller, container string,
 	objects map[string][]access.Object) {
 	t.Helper()
@@ -201,8 +201,8 @@ func (w *guardedWorld) compareObjects(t *testing.T, random *rand.Rand, who *acce
 	}
 }
 
-// rows returns the names of all rows that the management API answers. Nothing in the answers may
-// name what is hidden, and only a caller with describe is told more than names.
+// rows returns the names of all rows in the answers of the management API. The answers must not
+// contain hidden names, and only a caller with describe gets more than names.
 func (w *guardedWorld) rows(t *testing.T, who *access.Who, caller, path string, objects map[string][]access.Object,
 	hidden []string) (names []string) {
 	t.Helper()
@@ -237,8 +237,8 @@ func (w *guardedWorld) rows(t *testing.T, who *access.Who, caller, path string, 
 	return nil
 }
 
-// pages returns all names of a list, in pages of size; 0: in one answer. ok is false if the list is
-// answered 404.
+// pages returns all names of a list, requested in pages of the given size. With size 0 it requests
+// a single answer. ok is false if the answer is 404.
 func (w *guardedWorld) pages(t *testing.T, caller, at string, size int, hidden []string) (names []string, ok bool) {
 	t.Helper()
 	token := ""

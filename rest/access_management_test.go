@@ -42,7 +42,8 @@ import (
 // etl is a principal with a record and an API key, whose id is "abc".
 const etl = "key:etl"
 
-// idle is an operator's work that is done at once. Only the gate before it is of interest.
+// idle is a fake of operators' work that does nothing. These tests are only about the gate before
+// it.
 type idle struct{}
 
 func (idle) Unfinished(context.Context, string, int) ([]recovery.Unfinished, string, error) {
@@ -105,7 +106,7 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 	})
 }
 
-// care is the maintenance of a world, without workers.
+// care is the maintenance of a guardedWorld, without workers.
 type care struct {
 	*due.Control
 
@@ -123,7 +124,7 @@ func careOf(store registry.Store, made *catalog.Catalog) care {
 	return care{&due.Control{Ledger: records, Policies: kept, Jobs: carried, Tables: tables}, kept}
 }
 
-// idleJobs has each job that it is asked for.
+// idleJobs finds every job, whatever the id.
 type idleJobs struct{ *jobs.Jobs }
 
 func (idleJobs) Cancel(context.Context, registry.ID, string) error             { return nil }
@@ -136,12 +137,12 @@ func (idleJobs) Files(context.Context, registry.ID, int, int) ([]jobs.Listed, er
 	return nil, nil
 }
 
-// newManagedLake makes a lake with access on, in which there are etl and the role "staff".
+// newManagedLake makes a lake with access control, with the principal etl and the role "staff".
 func newManagedLake(t testing.TB, without string) *lake {
 	t.Helper()
 	l := newLake(t, without)
 	l.setPolicy(grantsAt(nil, root, access.Admin))
-	admin := l.catalog.As(as(root)).Grants()
+	admin := l.catalog.As(callerNamed(root)).Grants()
 	_, err := admin.PutPrincipal(t.Context(), etl, grants.PrincipalSpec{})
 	if err == nil {
 		_, err = admin.CreateKey(t.Context(), etl, grants.KeySpec{ID: "abc", SHA256: [32]byte{1}, Ends: time.Now().Add(time.Hour)})
@@ -161,39 +162,39 @@ func newManagedLake(t testing.TB, without string) *lake {
 			t.Fatal(err)
 		}
 	}
-	l.epoch += 100 // that counted it on
+	l.epoch += 100 // the calls above have raised the epoch
 	return l
 }
 
-// managementCell is one request of the management API, and what it is about.
+// managementCell is one request to the management API, and its subjects.
 type managementCell struct {
 	operation          string
 	method, path, body string
-	object             string            // the name of the object that it asks about; empty: the server
-	about              string            // the principal that it is about
-	grants             access.Privileges // that it grants
-	spares             gate.When         // a condition that it does not meet
-	meets              gate.When         // a condition that only it meets
-	dropped, container string            // the name of the dropped object that it asks about, and of the namespace
-	answered           int               // the status of who is let in; 0: 200
+	object             string            // name of the object of the request; empty: the server
+	about              string            // the principal that the request is about
+	grants             access.Privileges // privileges that the request grants
+	spares             gate.When         // a condition that this request does not meet
+	meets              gate.When         // a condition that only this request meets
+	dropped, container string            // names of the dropped object of the request, and of its namespace
+	answered           int               // status for callers with the privileges; 0: 200
 }
 
 func (c managementCell) verb() gate.Verb { return gate.OfManagement(c.operation)[0] }
 
-// name returns what the cell is called in messages.
+// name returns the name of the cell in messages.
 func (c managementCell) name() string {
 	return c.operation + " " + c.method + " " + c.path + " " + c.body
 }
 
-// asked returns what the cell asks of caller about the server and about its object, by the table of
-// verbs. asks says whether it asks at all.
+// asked returns the privileges that the cell requires of caller on a subject: the server, or the
+// cell's object. They come from the table of verbs. asks is false if the cell requires none there.
 func (c managementCell) asked(caller string, of gate.Subject) (asked access.Privileges, asks bool) {
 	row, _ := c.verb().Row()
 	for _, ask := range row.Asks {
 		if ask.When == gate.Instead {
 			continue
 		}
-		switch { // conditions that no cell meets
+		switch { // these conditions are met by no cell
 		case ask.When == gate.IfMoving && c.meets != gate.IfMoving, ask.When == gate.IfReplacing, ask.When == gate.IfLocated && c.container != "":
 			continue
 		}
@@ -208,7 +209,7 @@ func (c managementCell) asked(caller string, of gate.Subject) (asked access.Priv
 	return asked, asks
 }
 
-// decide returns what who is to be answered about the object at path.
+// decide returns the expected decision about who and the object at path.
 func (c managementCell) decide(who *access.Who, path []access.Object, asked access.Privileges) access.Decision {
 	switch c.verb() {
 	case gate.ListGrants, gate.ChangeGrants, gate.SetManaged, gate.ShowWarehouse, gate.ChangeWarehouse,
@@ -216,7 +217,7 @@ func (c managementCell) decide(who *access.Who, path []access.Object, asked acce
 		return who.DecideGrant(path, asked&^access.Manage)
 	case gate.SetOwner:
 		return who.DecideTransfer(path)
-	case gate.Undrop: // it asks for drop before it knows whether the object moves
+	case gate.Undrop: // it requires drop before it knows whether the object moves
 		if d := who.Decide(path, asked&^access.Manage); d.Outcome != access.Allow {
 			return d
 		}
@@ -228,8 +229,8 @@ func (c managementCell) decide(who *access.Who, path []access.Object, asked acce
 	return who.Decide(path, asked)
 }
 
-// managementCells returns a request for each operation of the management API, on each kind of
-// object where that matters.
+// managementCells returns a request for each operation of the management API, and for each kind of
+// object if that makes a difference.
 func managementCells() []managementCell {
 	const (
 		person = "/principals/" + etl
@@ -408,7 +409,8 @@ func (l *lake) send(caller string, c managementCell) *httptest.ResponseRecorder 
 	return l.do(caller, c.method, "/management/v1"+named(c.path), named(c.body))
 }
 
-// goneID returns the id of the dropped table, or one that is nobody's if there is none.
+// goneID returns the id of the dropped table. If there is none, it returns an id that no object
+// has.
 func (l *lake) goneID() (id registry.ID) {
 	l.t.Helper()
 	id = registry.ID{15: 1}
@@ -425,8 +427,8 @@ func (l *lake) goneID() (id registry.ID) {
 	return id
 }
 
-// Everybody is answered by the management API what the table of verbs says: as in the matrix of the
-// specification. Who is not authenticated is answered 401.
+// The management API answers every caller as the table of verbs says, like the matrix of the
+// specification. A caller that is not authenticated gets 401.
 func TestManagementMatrix(t *testing.T) {
 	t.Parallel()
 	drawn := scale.Sample(t)
@@ -465,7 +467,7 @@ var ids = regexp.MustCompile(`id [0-9a-f]{32}`)
 // withoutID returns text without the ids of objects.
 func withoutID(text string) string { return ids.ReplaceAllString(text, "id x") }
 
-// checkManaged compares an answer with what the table of verbs says.
+// checkManaged compares an answer with the decision that the table of verbs requires.
 func (l *lake) checkManaged(t *testing.T, absent map[string]*lake, p principal, c managementCell, grants []access.Grants,
 	objects map[string][]access.Object, answer *httptest.ResponseRecorder) {
 	t.Helper()
@@ -510,7 +512,8 @@ func withoutRequest(answer *httptest.ResponseRecorder) string {
 
 var requestID = regexp.MustCompile(`"request-id":"[^"]+"`)
 
-// Each verb of the management API is called. It asks for exactly what the table of verbs says.
+// Each verb of the management API is called, and requires exactly the privileges in the table of
+// verbs.
 func TestManagementAsksWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	called := make(map[string]bool)
@@ -572,8 +575,9 @@ func TestManagementAsksWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// Who may say which maintenance an object gets: those with maintain or manage, and on the server
-// those with operate or manage. Nothing else lets, and only a policy asks for manage.
+// Maintenance of an object may be changed by callers with maintain or manage, and on the server by
+// callers with operate or manage. No other privilege is enough, and only a policy can require
+// manage.
 func TestWhoSaysWhatIsMaintained(t *testing.T) {
 	t.Parallel()
 	put := func(query string) managementCell {
@@ -582,7 +586,7 @@ func TestWhoSaysWhatIsMaintained(t *testing.T) {
 	pause := managementCell{method: "POST", path: "/maintenance/pause", body: `{"reason":"x","object":{"warehouse":"w"}}`}
 	for _, tt := range []struct {
 		cell managementCell
-		on   string // where the privilege stands; empty: the server
+		on   string // the object of the grant; empty: the server
 		let  access.Privileges
 	}{
 		{put("warehouse=w"), "w", access.Maintain | access.Manage},
@@ -610,8 +614,8 @@ func TestWhoSaysWhatIsMaintained(t *testing.T) {
 	}
 }
 
-// An undrop into a namespace that was made again, or that it makes, asks for manage on the object,
-// as one into a namespace with another name does.
+// An undrop into a namespace that was created again, or that the undrop itself creates, requires
+// manage on the object. So does an undrop into a namespace with another name.
 func TestUndropIntoANamespaceMadeAgain(t *testing.T) {
 	t.Parallel()
 	for _, makes := range []bool{false, true} {

@@ -20,20 +20,20 @@ import (
 	"moorage/testkit/scale"
 )
 
-// lake is a guarded world with the warehouse w, unless something of it is left out:
+// lake is a guarded world with these objects. One of them may be left out:
 //
 //	w/a    t, gone (dropped) and the view v of maker; u and the view v2 of other; the rest of root
 //	w/c    nothing
 //	w/e    nothing
-//	d/a    t of maker, whose files engines are given credentials and signatures for
+//	d/a    t of maker; engines get credentials and signatures for its files
 //
-// Two metadata files that no record knows lie in the warehouse too.
+// The warehouse also contains two metadata files that are in no record.
 type lake struct {
 	*guardedWorld
 	goneFile, newTable, newView string // metadata locations
 }
 
-// newLake makes a lake without the object called without, and what is in it.
+// newLake makes a lake, but leaves out the object called without, and everything in it.
 func newLake(t testing.TB, without string) *lake {
 	t.Helper()
 	files := memorystorage.New()
@@ -69,7 +69,7 @@ func newLake(t testing.TB, without string) *lake {
 	return l
 }
 
-// makeDelegating makes the warehouse d and what is in it.
+// makeDelegating makes the warehouse d and its contents.
 func (l *lake) makeDelegating(without string) {
 	l.t.Helper()
 	if without == "d" {
@@ -98,21 +98,22 @@ func strangers(t testing.TB, files *memorystorage.Store) (table, view string) {
 		metadataLocationOf(t, elsewhere.must(root, "GET", "/v1/w/namespaces/elsewhere/views/v", ""))
 }
 
-// cell is one request, and what it is about.
+// cell is one request, and its subjects.
 type cell struct {
 	operation          string
 	method, path, body string
 	verb               gate.Verb
-	on                 map[gate.Subject]string // the names of what it asks about, as lake.objects has them
-	when               []gate.When             // the conditions that it meets
-	updates            access.Privileges       // what its updates ask for
-	through            bool                    // it names a view, which counts if its caller is trusted
+	on                 map[gate.Subject]string // names of the objects of the request, as in lake.objects
+	when               []gate.When             // the conditions that the request meets
+	updates            access.Privileges       // privileges that its updates require
+	through            bool                    // the request names a view, which counts if the caller is trusted
 }
 
-// name returns what the cell is called in messages.
+// name returns the name of the cell in messages.
 func (c cell) name() string { return c.operation + " " + c.method + " " + c.path + " " + c.body }
 
-// asked returns what the cell asks about each subject, by the table of verbs, in its order.
+// asked returns the privileges that the cell requires on each subject, and the order of the
+// subjects, from the table of verbs.
 func (c cell) asked() (order []gate.Subject, asked map[gate.Subject]access.Privileges) {
 	row, _ := c.verb.Row()
 	asked = make(map[gate.Subject]access.Privileges)
@@ -251,18 +252,19 @@ func (l *lake) cells() []cell {
 	)
 }
 
-// principal is who sends a request of the matrix: by name, with what is granted to him.
+// principal is the sender of a request in the matrix: the name and its grants.
 type principal struct {
 	name   string
 	caller string
 	grants func(map[string][]access.Object) []access.Grants
-	// generations has for names how many had them who were deleted.
+	// generations is the number of deleted principals by name.
 	generations map[string]uint64
 }
 
-// principals returns everybody of the matrix: with nothing, with each privilege alone and with
-// describe too, the owners, and who has everything. A privilege stands on the warehouse, or on its
-// namespaces if it cannot stand there.
+// principals returns the principals of the matrix: one without grants, one with each privilege
+// alone, and one with that privilege and describe. The owners follow, and a principal with all
+// privileges. A privilege is granted on the warehouse or, if that is not possible, on its
+// namespaces.
 func principals() []principal {
 	everybody := []principal{{name: "nothing", caller: ann}}
 	grantTo := func(grantee string, set access.Privileges) func(map[string][]access.Object) []access.Grants {
@@ -303,7 +305,7 @@ func principals() []principal {
 		principal{"the name of a deleted owner", maker, grant(0), map[string]uint64{maker: 1}})
 }
 
-// missing answers requests of root in lakes that lack one thing.
+// missing has the answers to requests of root in lakes that lack one object.
 type missing struct {
 	mu    sync.Mutex // guards the field below
 	lakes map[string]*lake
@@ -325,8 +327,8 @@ func (m *missing) answer(t testing.TB, without string, c cell) *httptest.Respons
 	return answer
 }
 
-// Everybody is answered what the table of verbs says: with success, with 403 and the privileges
-// that are missing, or with the bytes that root is answered where the object does not exist.
+// Every caller gets the answer that the table of verbs requires: success, 403 with the missing
+// privileges, or exactly the answer that root gets if the object does not exist.
 func TestAccessMatrix(t *testing.T) {
 	t.Parallel()
 	drawn := scale.Sample(t)
@@ -356,8 +358,8 @@ func TestAccessMatrix(t *testing.T) {
 	}
 }
 
-// check compares an answer with what the table of verbs says. If several questions are answered no,
-// the request may be refused for any of them.
+// check compares an answer with the decision that the table of verbs requires. If privileges on
+// several subjects are missing, the request may be refused for any of them.
 func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants []access.Grants,
 	objects map[string][]access.Object, answer *httptest.ResponseRecorder) {
 	t.Helper()
@@ -372,7 +374,7 @@ func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants 
 		path := objects[c.on[subject]]
 		d := who.Decide(path, asked[subject])
 		if c.verb == gate.CreateNamespace && d.Outcome == access.Hidden && d.HiddenAt < len(path)-1 {
-			d = who.Decide(path[d.HiddenAt+1:], asked[subject]) // it is made where nothing seems to be
+			d = who.Decide(path[d.HiddenAt+1:], asked[subject]) // to this caller, nothing seems to exist there
 		}
 		switch d.Outcome {
 		case access.Forbid:
@@ -382,7 +384,7 @@ func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants 
 			wanted = append(wanted, fmt.Sprintf("403 Not allowed: %s", d.Missing))
 		case access.Hidden:
 			hidden := nameOf(objects, path[d.HiddenAt])
-			if subject == gate.OfView { // it is as if what is behind did not exist
+			if subject == gate.OfView { // as if the object that the view hides did not exist
 				hidden = c.on[gate.OfObject]
 			}
 			want := absent.answer(t, hidden, c)
@@ -397,7 +399,7 @@ func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants 
 	}
 }
 
-// isRefusal reports whether an answer says 403, and names some of the privileges that are missing.
+// isRefusal reports whether an answer is 403 and names some of the missing privileges.
 func isRefusal(answer *httptest.ResponseRecorder, method string, missing access.Privileges) bool {
 	if answer.Code != http.StatusForbidden {
 		return false
@@ -415,7 +417,7 @@ func isRefusal(answer *httptest.ResponseRecorder, method string, missing access.
 	return isRefusal && err == nil && named != 0 && missing.Has(named)
 }
 
-// nameOf returns what an object is called.
+// nameOf returns the name of an object.
 func nameOf(objects map[string][]access.Object, object access.Object) string {
 	for name, path := range objects {
 		if path[0].ID == object.ID {

@@ -7,8 +7,8 @@ import (
 	"moorage/catalog/gate"
 )
 
-// Each verb of the specification is called by the matrix. It asks for exactly what the table of
-// verbs says, about exactly what the table says.
+// The matrix calls each verb of the specification. Each verb requires exactly the privileges, on
+// exactly the subjects, in the table of verbs.
 func TestVerbsAskWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	called := make(map[gate.Verb]bool)
@@ -41,7 +41,8 @@ func TestVerbsAskWhatTheTableSays(t *testing.T) {
 		if c.through {
 			c.when = append(c.when, gate.IfThrough)
 		}
-		// Asked in any case; the matrix refuses nobody for it.
+		// These privileges are always checked, but no request in the matrix is refused for lack of
+		// them.
 		c.when = append(c.when, gate.ForProperties, gate.ForWriting)
 		_, asked := c.asked()
 		want := make(map[string]access.Privileges)

@@ -27,25 +27,25 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// The people of a guarded world.
+// The principals of a guarded world.
 const (
-	root  = "corp:root"  // made the warehouse and the namespaces
-	maker = "corp:maker" // made the table a.t, the view a.v and what was dropped
-	other = "corp:other" // made the table a.u
-	ann   = "corp:ann"   // made nothing
+	root  = "corp:root"  // created the warehouse and the namespaces
+	maker = "corp:maker" // created the table a.t, the view a.v and the dropped objects
+	other = "corp:other" // created the table a.u
+	ann   = "corp:ann"   // created nothing
 )
 
-// guardedWorld is a server over a catalog that asks a guard. Access is on from the first call of
-// setPolicy.
+// guardedWorld is a server with a catalog whose access a guard controls. Access control is on from
+// the first call of setPolicy.
 type guardedWorld struct {
 	http.Handler
 	t       testing.TB
-	store   registry.Store // as the catalog writes to it
+	store   registry.Store // the store to which the catalog writes
 	catalog *catalog.Catalog
 	guard   *gate.Guard
 	decided []gate.Decision
 	epoch   uint64
-	granted []registry.Key // the grants records that there are
+	granted []registry.Key // keys of the existing records of grants
 	// generations has for names of principals how many had them who were deleted.
 	generations map[string]uint64
 }
@@ -75,7 +75,7 @@ func newGuardedWorld(t testing.TB, files *memorystorage.Store) *guardedWorld {
 	return w
 }
 
-// trustingStages takes the location of a table that is about to be made for its token.
+// trustingStages uses the location of a staged table as its token.
 type trustingStages struct{}
 
 func (trustingStages) Token(_ context.Context, stage identity.Stage) (string, error) {
@@ -86,32 +86,32 @@ func (trustingStages) Location(_ context.Context, token, _ string, _ moorage.Ide
 	return token, nil
 }
 
-// as returns a caller who showed who he is.
-func as(name string) moorage.Caller { return moorage.Caller{Name: name} }
+// callerNamed returns an authenticated caller.
+func callerNamed(name string) moorage.Caller { return moorage.Caller{Name: name} }
 
-// warehouse makes a warehouse in the name of root.
+// warehouse creates a warehouse on behalf of root.
 func (w *guardedWorld) warehouse(name string, offers ...vending.Delegation) {
 	w.t.Helper()
 	spec := warehouses.Spec{Name: name, Location: "file:///lake/" + name, Delegation: offers}
-	if _, err := w.catalog.As(as(root)).Warehouses().Create(w.t.Context(), spec); err != nil {
+	if _, err := w.catalog.As(callerNamed(root)).Warehouses().Create(w.t.Context(), spec); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// do sends a request in somebody's name, with headers: names and values in turns.
+// do sends a request on behalf of caller. headers are alternating names and values.
 func (w *guardedWorld) do(caller, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "/", strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	r.URL, r.RemoteAddr = parseURL(w.t, path), "127.0.0.1:4711"
-	r = r.WithContext(moorage.WithArrival(r.Context(), moorage.Arrival{From: "test", Caller: as(caller)}))
+	r = r.WithContext(moorage.WithArrival(r.Context(), moorage.Arrival{From: "test", Caller: callerNamed(caller)}))
 	answer := httptest.NewRecorder()
 	w.ServeHTTP(answer, r)
 	return answer
 }
 
-// must is do for a request that must succeed.
+// must is like do, for a request that must succeed.
 func (w *guardedWorld) must(caller, method, path, body string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	answer := w.do(caller, method, path, body)
@@ -121,8 +121,8 @@ func (w *guardedWorld) must(caller, method, path, body string) *httptest.Respons
 	return answer
 }
 
-// objects returns the path of every warehouse, namespace, table and view, dropped ones too, by its
-// name: "w", "w/a", "w/a/b", "w/a/t".
+// objects returns the path of every warehouse, namespace, table and view, including dropped ones.
+// The keys are names: "w", "w/a", "w/a/b", "w/a/t".
 func (w *guardedWorld) objects() map[string][]access.Object {
 	w.t.Helper()
 	found := make(map[string][]access.Object)
@@ -132,7 +132,7 @@ func (w *guardedWorld) objects() map[string][]access.Object {
 		byID[value.ID] = record.Key.ID
 		found[record.Key.ID] = []access.Object{{ID: access.ID(value.ID), Kind: access.Warehouse, Creator: value.Creator}}
 	}
-	for range moorage.NamespaceLevelsMax { // parents may come behind their children
+	for range moorage.NamespaceLevelsMax { // parents may follow their children in the list
 		for _, record := range w.list(registry.TableNamespace) {
 			value := decode[registry.Namespace](w.t, record)
 			parent, name := parentOf(w.t, record.Key)
@@ -157,8 +157,8 @@ func (w *guardedWorld) objects() map[string][]access.Object {
 	return found
 }
 
-// shownTo returns objects as decisions about caller are made on them: who made something sees what
-// is above it.
+// shownTo returns objects in the form for decisions about caller: the creator of an object also
+// sees the containers above it.
 func shownTo(caller string, objects map[string][]access.Object) map[string][]access.Object {
 	above := make(map[access.ID]bool)
 	for _, path := range objects {
@@ -208,7 +208,7 @@ func parentOf(t testing.TB, key registry.Key) (parent registry.ID, name string) 
 	return parent, parts[2]
 }
 
-// setPolicy makes grants all that is granted. It switches access on.
+// setPolicy replaces all grants. It switches access control on.
 func (w *guardedWorld) setPolicy(grants ...access.Grants) {
 	w.t.Helper()
 	var batch registry.Batch
@@ -225,7 +225,7 @@ func (w *guardedWorld) setPolicy(grants ...access.Grants) {
 	}
 	w.epoch++
 	put(registry.EpochKey(), registry.Epoch{Number: w.epoch})
-	put(registry.RecentKey(), registry.Recent{}) // so all is loaded
+	put(registry.RecentKey(), registry.Recent{}) // so that the guard loads everything
 	for name, generation := range w.generations {
 		put(registry.PrincipalKey(name), registry.Principal{Generation: generation})
 	}
@@ -253,8 +253,8 @@ func (w *guardedWorld) setPolicy(grants ...access.Grants) {
 	}
 }
 
-// grantsAt returns the record of one grant on the object that path begins with; the empty path is
-// the server.
+// grantsAt returns the record of one grant on the first object of path. An empty path means the
+// server.
 func grantsAt(path []access.Object, grantee string, privileges access.Privileges) access.Grants {
 	record := access.Grants{Grants: []access.Grant{{Grantee: grantee, Privileges: privileges}}}
 	if len(path) > 0 {
@@ -266,5 +266,5 @@ func grantsAt(path []access.Object, grantee string, privileges access.Privileges
 	return record
 }
 
-// note notes a decision.
+// note records a decision.
 func (w *guardedWorld) note(_ context.Context, d gate.Decision) { w.decided = append(w.decided, d) }

@@ -23,7 +23,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// newLoadWorld returns a guarded world with the table a.t, in which nobody listens to decisions.
+// newLoadWorld returns a guarded world with the table a.t, in which decisions are not recorded.
 func newLoadWorld(b *testing.B, on bool) *guardedWorld {
 	b.Helper()
 	records, files := memoryregistry.New(rand.Reader), memorystorage.New()
@@ -43,7 +43,7 @@ func newLoadWorld(b *testing.B, on bool) *guardedWorld {
 	w.warehouse("w")
 	w.must(root, "POST", "/v1/w/namespaces", `{"namespace":["a"]}`)
 	w.must(root, "POST", "/v1/w/namespaces/a/tables", `{"name":"t","schema":`+schemaJSON+`}`)
-	if on { // granted to a role on the warehouse: everything between is looked at
+	if on { // a grant to a role on the warehouse, so that every object on the path is checked
 		path := w.objects()["w"]
 		w.setPolicy(access.Grants{ID: path[0].ID, Kind: access.Warehouse, Grants: []access.Grant{
 			{Grantee: "corp/engineers", Privileges: access.Read},
@@ -52,8 +52,8 @@ func newLoadWorld(b *testing.B, on bool) *guardedWorld {
 	return w
 }
 
-// BenchmarkLoadAccess loads a table in turns from a server where access is off and from one where
-// it is on. It reports the medians of both, and the share of the rate that is left.
+// BenchmarkLoadAccess loads a table alternately from a server without access control and from one
+// with it. It reports the medians of both, and the ratio of the rates.
 func BenchmarkLoadAccess(b *testing.B) {
 	caller := moorage.Caller{Name: ann, Roles: []string{"corp/engineers"}}
 	const path = "/v1/w/namespaces/a/tables/t"
@@ -78,7 +78,8 @@ func BenchmarkLoadAccess(b *testing.B) {
 	b.ReportMetric(100*off/on, "share-%")
 }
 
-// newRequester returns what loads over a connection of its own, and returns how long it took.
+// newRequester returns a function that sends a load over its own connection, and returns how long
+// the load took.
 func newRequester(b *testing.B, server *httptest.Server, path string, headers ...string) func() time.Duration {
 	b.Helper()
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())

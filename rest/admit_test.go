@@ -13,7 +13,7 @@ import (
 	memorystorage "moorage/storage/memory"
 )
 
-// counted is a body that counts what is read of it.
+// counted is a body that counts the bytes that are read from it.
 type counted struct {
 	io.Reader
 	read int
@@ -25,8 +25,9 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The large body of a caller that does not see the warehouse is not read. With a key it is: what
-// happened is answered to its repetition also when nothing is seen any longer.
+// If a caller does not see the warehouse, a large body from it is not read. With a key the body is
+// read, because a repetition must get the first answer even if the caller no longer sees the
+// warehouse.
 func TestLargeBodiesOfStrangersAreNotRead(t *testing.T) {
 	t.Parallel()
 	w := newGuardedWorld(t, memorystorage.New())
@@ -44,7 +45,7 @@ func TestLargeBodiesOfStrangersAreNotRead(t *testing.T) {
 		if key != "" {
 			r.Header.Set("Idempotency-Key", key)
 		}
-		r = r.WithContext(moorage.WithArrival(r.Context(), moorage.Arrival{From: "test", Caller: as(ann)}))
+		r = r.WithContext(moorage.WithArrival(r.Context(), moorage.Arrival{From: "test", Caller: callerNamed(ann)}))
 		answer := httptest.NewRecorder()
 		w.ServeHTTP(answer, r)
 		return answer, body.read

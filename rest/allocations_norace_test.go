@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// unread is an answer that nobody reads.
+// unread is an answer that is thrown away.
 type unread struct{ header http.Header }
 
 func (u unread) Header() http.Header            { return u.header }
 func (u unread) Write(part []byte) (int, error) { return len(part), nil }
 func (u unread) WriteHeader(int)                {}
 
-// TestLoadAllocations bounds what a load of a table that is in memory allocates, beside net/http.
-// The race detector lets pools forget what they hold.
+// TestLoadAllocations limits the allocations of a load of a table in memory, without the
+// allocations of net/http. It cannot run with the race detector, which makes pools drop their
+// contents.
 func TestLoadAllocations(t *testing.T) {
 	const allocationsMax = 28
 	w := newWorld(t)

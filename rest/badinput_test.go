@@ -12,16 +12,16 @@ import (
 	"moorage/testkit/scale"
 )
 
-// bad is a request that must be refused and change nothing.
+// bad is a request that must be refused, and must change nothing.
 type bad struct {
-	// fault says what is wrong. The same fault of several operations is told in the same words,
-	// so that it counts once.
+	// fault describes the fault. The same fault in several operations has the same text, so that it
+	// counts once.
 	fault              string
 	method, path, body string
 	status             int
 	kind               string
-	limited            bool   // sent to a server that takes no more than limitedBytes
-	names              string // what the message must name; may be empty
+	limited            bool   // sent to a server that accepts at most limitedBytes
+	names              string // text that the message must contain; may be empty
 }
 
 // badCategory is a group of rows about one kind of fault.
@@ -33,7 +33,7 @@ type badCategory struct {
 // limitedBytes is the longest body that a world's limited server reads.
 const limitedBytes = 8 << 20
 
-// answerBytesMax is more than any refusal needs, however long what it refuses.
+// answerBytesMax is more than any refusal needs, however long the refused value is.
 const answerBytesMax = 8 << 10
 
 // Types of failures.
@@ -54,7 +54,7 @@ const (
 	tooLarge      = "RequestTooLargeException"
 )
 
-// Paths of the operations that take a body.
+// Paths of operations with a body.
 const (
 	pathNamespaces   = "/v1/namespaces"
 	pathProperties   = "/v1/namespaces/ns/properties"
@@ -70,7 +70,7 @@ const (
 	pathRenameView   = "/v1/views/rename"
 )
 
-// pathsWithBody returns the paths of all operations that take a body.
+// pathsWithBody returns the paths of all operations with a body.
 func pathsWithBody() []string {
 	return []string{
 		pathNamespaces, pathProperties, pathTables, pathTable, pathRegister, pathRename, pathMetrics, pathTransact,
@@ -87,8 +87,8 @@ func parseURL(t testing.TB, path string) *url.URL {
 	return parsed
 }
 
-// faultsMin is how many different faults the table must hold; the same fault of another operation
-// does not count again.
+// faultsMin is the minimum number of different faults in the table. The same fault in another
+// operation does not count again.
 const faultsMin = 200
 
 // Each row is refused with its status and its type, and leaves no trace.
@@ -148,14 +148,14 @@ func TestBadInput(t *testing.T) {
 	}
 	wantSpecifiedStatuses(t, w)
 	wantSpecifiedStatuses(t, limited)
-	if got := len(answered(t, w)); all && got != 28-3 { // a HEAD has no body that could say what is wrong
+	if got := len(answered(t, w)); all && got != 28-3 { // the answer to HEAD has no body for a message
 		t.Errorf("%d operations were asked", got)
 	}
 	w.wantClean()
 }
 
-// wantManyFaults checks that no request stands in the table twice, and that the table is about
-// enough different faults.
+// wantManyFaults checks that no request is in the table twice, and that the table has enough
+// different faults.
 func wantManyFaults(t *testing.T, categories []badCategory) {
 	t.Helper()
 	faults, requests := make(map[string]bool), make(map[string]bool)
@@ -194,7 +194,7 @@ func wantRefused(t *testing.T, server http.Handler, row bad) {
 	}
 }
 
-// malformedRows: bodies that are no JSON object, for every operation that takes one.
+// malformedRows returns bodies that are not a JSON object, for every operation with a body.
 func malformedRows() (rows []bad) {
 	for _, body := range []struct{ fault, text string }{
 		{"empty", ""},
@@ -237,8 +237,8 @@ func malformedRows() (rows []bad) {
 	return rows
 }
 
-// duplicateRows: objects in which a name stands twice. Readers of a metadata file would disagree
-// which counts.
+// duplicateRows returns objects in which a name occurs twice. Readers of a metadata file would
+// disagree about which counts.
 func duplicateRows() (rows []bad) {
 	add := func(fault, path, body string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: path, body: body, status: 400, kind: badRequest})
@@ -286,7 +286,7 @@ func manyMembers(n int, value string) string {
 	return text.String()
 }
 
-// deepRows: nesting beyond what a reader of metadata can follow, or a stack can hold.
+// deepRows returns bodies that nest too deeply for a reader of metadata, or for a stack.
 func deepRows() (rows []bad) {
 	add := func(fault, path, body string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: path, body: body, status: 400, kind: badRequest})
@@ -325,8 +325,8 @@ func deepRows() (rows []bad) {
 	return rows
 }
 
-// largeRows: bodies of 20 MB, over the bound of one server and within that of another, which has to
-// read them.
+// largeRows returns bodies of 20 MB. They exceed the limit of one server but not that of another,
+// which must read them.
 func largeRows(uuid string) (rows []bad) {
 	const size = 20 << 20
 	for _, path := range pathsWithBody() {

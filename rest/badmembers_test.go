@@ -7,14 +7,13 @@ import (
 	"moorage/rest"
 )
 
-// bodyRow returns a row that is refused with 400 because of its body. What is wrong stands in the
-// body.
+// bodyRow returns a row that is refused with 400 because of its body. The fault is the body itself.
 func bodyRow(path, body string) bad {
 	operation := path[strings.LastIndexByte(path, '/')+1:]
 	return bad{fault: fmt.Sprintf("%s %.100s", operation, body), method: "POST", path: path, body: body, status: 400, kind: badRequest}
 }
 
-// missingMemberRows: members that must be there, and are missing, null, or spelled in another way.
+// missingMemberRows returns bodies in which a required member is missing, null, or misspelled.
 func missingMemberRows() (rows []bad) {
 	add := func(path string, bodies ...string) {
 		for _, body := range bodies {
@@ -47,12 +46,12 @@ func missingMemberRows() (rows []bad) {
 	return rows
 }
 
-// membersOf returns the text of the members of an object in which no value holds a comma.
+// membersOf returns the text of the members of an object. No value in it may contain a comma.
 func membersOf(object string) []string {
 	return strings.Split(object[1:len(object)-1], ",")
 }
 
-// wrongTypeRows: members of another type than theirs.
+// wrongTypeRows returns bodies with a member of the wrong type.
 func wrongTypeRows() (rows []bad) {
 	add := func(path string, bodies ...string) {
 		for _, body := range bodies {
@@ -106,7 +105,7 @@ func wrongTypeRows() (rows []bad) {
 	return rows
 }
 
-// outOfBoundsRows: members of the right type whose values cannot be.
+// outOfBoundsRows returns bodies with a member of the right type and an invalid value.
 func outOfBoundsRows() (rows []bad) {
 	rows = append(rows, bodyRow(pathRegister, `{"name":"new","metadata-location":""}`), bodyRow(pathRegisterView, `{"name":"new","metadata-location":""}`),
 		bodyRow(pathMetrics, `{"report-type":""}`), bodyRow(pathMetrics, `{"report-type":"other-report"}`), bodyRow(pathMetrics, `{"report-type":"SCAN-REPORT"}`))

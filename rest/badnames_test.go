@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// longName is a byte longer than names may be; deepNamespace a level deeper than namespaces may be.
+// longName is a byte too long for a name. deepNamespace is a level too deep for a namespace.
 var (
 	longName      = strings.Repeat("n", 1025)
 	deepNamespace = strings.Repeat("n%1F", 32) + "n"
 )
 
-// pathNameRows: names in paths that cannot be.
+// pathNameRows returns requests with invalid names in the path.
 func pathNameRows() (rows []bad) {
 	add := func(fault, method, path, body string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, body: body, status: 400, kind: badRequest})
@@ -61,7 +61,7 @@ func pathNameRows() (rows []bad) {
 	return rows
 }
 
-// bodyNameRows: names in bodies that cannot be.
+// bodyNameRows returns requests with invalid names in the body.
 func bodyNameRows() (rows []bad) {
 	for _, name := range []struct{ fault, quoted string }{
 		{"empty", `""`}, {"NUL", `"\u0000"`}, {"NUL in a name", `"a\u0000b"`}, {"separator", `"\u001f"`}, {"separator in a name", `"a\u001fb"`},
@@ -101,7 +101,8 @@ func bodyNameRows() (rows []bad) {
 	return rows
 }
 
-// absentRows: names that may be, and are not there. Several are near ns.t, which is.
+// absentRows returns requests for valid names that do not exist. Several are similar to ns.t, which
+// exists.
 func absentRows() (rows []bad) {
 	for _, name := range []struct{ fault, escaped string }{
 		{"plain", "missing"}, {"slash", "%2F"}, {"slash in a name", "a%2Fb"}, {"path below a table", "t%2Fmetadata"}, {"dot", "%2E"}, {"dot, bare", "."}, {"dots", "%2E%2E"}, {"dots, bare", ".."},
@@ -146,8 +147,8 @@ func absentRows() (rows []bad) {
 		{fault: "namespace of a table to register", method: "POST", path: "/v1/namespaces/missing/register", body: `{"name":"new","metadata-location":"file:///x.metadata.json"}`, status: 404, kind: noNamespace},
 		{fault: "namespace of a created commit", method: "POST", path: "/v1/namespaces/missing/tables/new", body: `{"requirements":[{"type":"assert-create"}],"updates":[]}`, status: 404, kind: noNamespace},
 		{fault: "namespace of a list", method: "GET", path: "/v1/namespaces/missing/tables", status: 404, kind: noNamespace},
-		// A client that looks for the metadata table ns.t.files asks for files in ns.t first, and
-		// goes on only after this type.
+		// A client that looks for the metadata table ns.t.files first requests the table files in
+		// ns.t, and continues only if the failure has this type.
 		{fault: "namespace of a metadata table", method: "GET", path: "/v1/namespaces/ns%1Ft/tables/files", status: 404, kind: noTable},
 		{fault: "no namespace before a table, for a metadata table", method: "GET", path: "/v1/namespaces//tables/ns", status: 404, kind: noTable},
 		{fault: "no namespace before a table, with prefix", method: "GET", path: "/v1/default/namespaces//tables/ns", status: 404, kind: noTable},
@@ -163,14 +164,15 @@ func absentRows() (rows []bad) {
 	}...)
 }
 
-// identifier and rename spell parts of rename requests.
+// identifier and rename return parts of rename requests.
 func identifier(ns, name string) string { return `{"namespace":["` + ns + `"],"name":"` + name + `"}` }
 
 func rename(source, destination string) string {
 	return `{"source":` + source + `,"destination":` + destination + `}`
 }
 
-// takenRows: names that are taken already. The location free is nobody's.
+// takenRows returns requests for names that are already taken. The location free belongs to no
+// table.
 func takenRows(free string) []bad {
 	return append(takenViewRows(free), []bad{
 		{fault: "namespace", method: "POST", path: pathNamespaces, body: `{"namespace":["ns"]}`, status: 409, kind: alreadyExists},
@@ -184,7 +186,7 @@ func takenRows(free string) []bad {
 	}...)
 }
 
-// routeRows: paths and methods that lead nowhere.
+// routeRows returns requests with paths and methods that have no route.
 func routeRows() (rows []bad) {
 	add := func(fault, method, path, body string, status int, kind string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, body: body, status: status, kind: kind})
@@ -212,7 +214,7 @@ func routeRows() (rows []bad) {
 	return rows
 }
 
-// parameterRows: query strings.
+// parameterRows returns requests with invalid query strings.
 func parameterRows() (rows []bad) {
 	add := func(fault, method, path string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, status: 400, kind: badRequest})
@@ -238,7 +240,7 @@ func parameterRows() (rows []bad) {
 	return rows
 }
 
-// tokenRows: page tokens that no answer gave, or that another list's did.
+// tokenRows returns requests with invalid page tokens, and with tokens of other lists.
 func (w *world) tokenRows() (rows []bad) {
 	w.t.Helper()
 	lists := []string{pathNamespaces + "?pageToken=", pathTables + "?pageToken=", pathViews + "?pageToken="}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// schemaRows: schemas, specs and orders of tables that cannot be.
+// schemaRows returns requests with invalid schemas, partition specs and sort orders.
 func schemaRows() (rows []bad) {
 	add := func(kind, fault, members string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: pathTables, body: `{"name":"new",` + members + `}`, status: 400, kind: kind})
@@ -62,15 +62,15 @@ func schemaRows() (rows []bad) {
 	return rows
 }
 
-// createUpdates are the updates of a commit that makes a table at location.
+// createUpdates returns the updates of a commit that creates a table at location.
 func createUpdates(location string) string {
 	return `{"action":"assign-uuid","uuid":"5c9f5b0a-54b5-4b4e-9f0f-6a0f6f0f6f0f"},{"action":"upgrade-format-version","format-version":2},` +
 		`{"action":"add-schema","schema":` + schemaJSON + `},{"action":"set-current-schema","schema-id":-1},{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},{"action":"set-default-spec","spec-id":-1},` +
 		`{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},{"action":"set-default-sort-order","sort-order-id":-1},{"action":"set-location","location":"` + location + `"}`
 }
 
-// locationRows: locations outside the warehouse, or inside another table; for each operation that
-// takes one.
+// locationRows returns requests with locations outside the warehouse, or inside another table, for
+// each operation with a location.
 func (w *world) locationRows(uuid string) (rows []bad) {
 	w.t.Helper()
 	outside := filepath.Dir(w.warehouse)
@@ -95,7 +95,7 @@ func (w *world) locationRows(uuid string) (rows []bad) {
 		add(place.fault, pathTable, `{"requirements":[{"type":"assert-table-uuid","uuid":"`+uuid+`"}],"updates":[{"action":"set-properties","updates":{"a":"b"}},{"action":"set-location","location":`+location+`}]}`, 400, badRequest)
 		add(place.fault, pathTables+"/new", `{"requirements":[{"type":"assert-create"}],"updates":[`+createUpdates(place.location)+`]}`, 400, badRequest)
 	}
-	// No folder has such a name, and trying again will not help.
+	// No folder can have such a name, so a retry would not help.
 	add("metadata folder with a name that none has", pathTables, `{"name":"new","schema":`+schemaJSON+`,"properties":{"write.metadata.path":"`+w.uri(strings.Repeat("n", 300))+`"}}`, 400, badRequest)
 	add("metadata codec that is not known", pathTables, `{"name":"new","schema":`+schemaJSON+`,"properties":{"write.metadata.compression-codec":"zstd"}}`, 400, illegal)
 	add("metadata folder outside", pathTables, `{"name":"new","schema":`+schemaJSON+`,"properties":{"write.metadata.path":"file:///etc"}}`, 400, badRequest)
@@ -110,7 +110,7 @@ func (w *world) locationRows(uuid string) (rows []bad) {
 	return rows
 }
 
-// commitRow returns a commit of ns.t with a change that would succeed, and behind it another.
+// commitRow returns a commit to ns.t with a change that would succeed, followed by the given ones.
 func commitRow(fault, kind string, status int, requirements, updates string) bad {
 	return bad{fault: fault, method: "POST", path: pathTable, status: status, kind: kind,
 		body: `{"requirements":[` + requirements + `],"updates":[{"action":"set-properties","updates":{"a":"b"}}` + updates + `]}`}
@@ -118,7 +118,7 @@ func commitRow(fault, kind string, status int, requirements, updates string) bad
 
 func assertUUID(uuid string) string { return `{"type":"assert-table-uuid","uuid":"` + uuid + `"}` }
 
-// unknownRows: updates and requirements that there are not, or not for tables.
+// unknownRows returns commits with updates and requirements that do not exist, or not for tables.
 func unknownRows(uuid string) (rows []bad) {
 	for _, text := range []string{
 		`{"action":"do-nothing"}`, `{"action":""}`, `{"action":"set_properties","updates":{"a":"b"}}`, `{"action":"set-properties ","updates":{"a":"b"}}`, `{"action":"enable-row-lineage"}`,
@@ -138,7 +138,7 @@ func unknownRows(uuid string) (rows []bad) {
 	return append(rows, missing)
 }
 
-// updateRows: updates that cannot be applied, behind one that can.
+// updateRows returns commits with an update that can be applied, followed by one that cannot.
 func updateRows(uuid string) (rows []bad) {
 	add := func(kind string, status int, texts ...string) {
 		for _, text := range texts {
@@ -187,7 +187,7 @@ func updateRows(uuid string) (rows []bad) {
 	return rows
 }
 
-// requirementRows: requirements that cannot be read, and some that do not hold.
+// requirementRows returns commits with malformed requirements, and with some that do not hold.
 func requirementRows(uuid string) (rows []bad) {
 	add := func(kind string, status int, texts ...string) {
 		for _, text := range texts {

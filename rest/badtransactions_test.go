@@ -7,11 +7,12 @@ import (
 	"moorage/catalog"
 )
 
-// goodChange is a change of ns.u that would succeed.
+// goodChange is a change to ns.u that would succeed.
 const goodChange = `{"identifier":{"namespace":["ns"],"name":"u"},"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`
 
-// transactionRows: what is wrong with the commit of one table, as the second change of a
-// transaction, which names the table; and what only a transaction can have wrong.
+// transactionRows returns transactions in which the second change has a fault that a commit to one
+// table can have. The message must name that table. It also returns faults that only a transaction
+// can have.
 func transactionRows(uuid string) (rows []bad) {
 	for _, row := range slices.Concat(unknownRows(uuid), updateRows(uuid), requirementRows(uuid)) {
 		name, ok := strings.CutPrefix(row.path, pathTables+"/")

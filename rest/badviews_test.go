@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// newVersion are updates that make another query the current one of a view.
+// newVersion has updates that give a view another query.
 const newVersion = `{"action":"add-view-version","view-version":{"version-id":2,"timestamp-ms":1700000000001,"schema-id":0,"summary":{},"default-namespace":["ns"],` +
 	`"representations":[{"type":"sql","sql":"select data, id from t","dialect":"spark"}]}},{"action":"set-current-view-version","view-version-id":-1}`
 
@@ -22,8 +22,8 @@ func manyQueries(n int, sql string) string {
 	return text.String()
 }
 
-// absentViewRows: views, and what they need, that are not there. A table is no view, and a view no
-// table.
+// absentViewRows returns requests for views, or for objects that views need, that do not exist. A
+// table is not found as a view, nor a view as a table.
 func absentViewRows() (rows []bad) {
 	add := func(fault, method, path, body, kind string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, body: body, status: 404, kind: kind})
@@ -62,7 +62,8 @@ func absentViewRows() (rows []bad) {
 	return rows
 }
 
-// takenViewRows: names that a table or a view has already. The location free is nobody's.
+// takenViewRows returns requests for names that a table or a view already has. The location free
+// belongs to no object.
 func takenViewRows(free string) (rows []bad) {
 	add := func(fault, path, body string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: path, body: body, status: 409, kind: alreadyExists})
@@ -87,8 +88,8 @@ func takenViewRows(free string) (rows []bad) {
 	return rows
 }
 
-// viewVersionRows: schemas, versions and properties that no view can have, in a create and in a
-// replace.
+// viewVersionRows returns creates and replaces with schemas, versions and properties that no view
+// can have.
 func viewVersionRows() (rows []bad) {
 	create := func(kind, fault, members string) {
 		rows = append(rows, bad{fault: fault, method: "POST", path: pathViews, body: `{"name":"new",` + members + `}`, status: 400, kind: kind})
@@ -140,8 +141,9 @@ func viewVersionRows() (rows []bad) {
 	return rows
 }
 
-// viewLocationRows: locations outside the warehouse, or inside a table or another view; for each
-// operation of views that takes one. The warehouse has the link that locationRows makes.
+// viewLocationRows returns requests with locations outside the warehouse, or inside a table or
+// another view, for each operation on views with a location. The rows use the link in the warehouse
+// that locationRows creates.
 func (w *world) viewLocationRows(uuid string) (rows []bad) {
 	w.t.Helper()
 	add := func(fault, path, body string, status int, kind string) {
@@ -179,7 +181,7 @@ func (w *world) viewLocationRows(uuid string) (rows []bad) {
 	return rows
 }
 
-// replaceRow returns a change of ns.view with a part that would succeed, and behind it another.
+// replaceRow returns a change to ns.view with a part that would succeed, followed by the given one.
 func replaceRow(fault, kind string, status int, requirements, updates string) bad {
 	return bad{fault: fault, method: "POST", path: pathView, status: status, kind: kind,
 		body: `{"requirements":[` + requirements + `],"updates":[{"action":"set-properties","updates":{"a":"b"}}` + updates + `]}`}
@@ -187,7 +189,8 @@ func replaceRow(fault, kind string, status int, requirements, updates string) ba
 
 func assertViewUUID(uuid string) string { return `{"type":"assert-view-uuid","uuid":"` + uuid + `"}` }
 
-// unknownViewRows: updates and requirements that there are not, or only for tables.
+// unknownViewRows returns changes with updates and requirements that do not exist, or only for
+// tables.
 func unknownViewRows(uuid string) (rows []bad) {
 	for _, text := range []string{
 		`{"action":"do-nothing"}`, `{"action":""}`, `{"action":"set_properties","updates":{"a":"b"}}`, `{"action":"add-snapshot","snapshot":{}}`, `{"action":"remove-schemas","schema-ids":[0]}`,
@@ -208,7 +211,7 @@ func unknownViewRows(uuid string) (rows []bad) {
 	return append(rows, missing)
 }
 
-// viewUpdateRows: updates that cannot be applied, behind one that can.
+// viewUpdateRows returns changes with an update that can be applied, followed by one that cannot.
 func viewUpdateRows(uuid string) (rows []bad) {
 	add := func(kind string, texts ...string) {
 		for _, text := range texts {
@@ -235,7 +238,7 @@ func viewUpdateRows(uuid string) (rows []bad) {
 	return rows
 }
 
-// viewRequirementRows: requirements that cannot be read, and some that do not hold.
+// viewRequirementRows returns changes with malformed requirements, and with some that do not hold.
 func viewRequirementRows() (rows []bad) {
 	add := func(kind string, status int, texts ...string) {
 		for _, text := range texts {

@@ -16,7 +16,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// benchmarkTable makes a table with that many snapshots and returns the path that loads it.
+// benchmarkTable creates a table with the given number of snapshots, and returns the path that
+// loads it.
 func benchmarkTable(b *testing.B, w *world, snapshots int) string {
 	b.Helper()
 	w.must("POST", pathNamespaces, `{"namespace":["ns"]}`)
@@ -40,7 +41,7 @@ func benchmarkTable(b *testing.B, w *world, snapshots int) string {
 	return pathTable
 }
 
-// static answers the same header and bytes again and again: the most that net/http can do.
+// static always answers with the same header and bytes, which is the fastest that net/http can be.
 type static struct {
 	header http.Header
 	body   []byte
@@ -55,8 +56,8 @@ func (s static) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(s.body)
 }
 
-// eachTime returns handler behind a compression of each answer by itself. It is what a server
-// without deflate.go would be.
+// eachTime wraps handler, and compresses each answer separately, as a server without deflate.go
+// would.
 func eachTime(handler http.Handler) http.Handler {
 	writers := sync.Pool{New: func() any {
 		writer, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
@@ -80,8 +81,8 @@ func eachTime(handler http.Handler) http.Handler {
 	})
 }
 
-// BenchmarkLoad compares loads of a hot table with a handler that has the answer ready, over
-// connections that are kept. Compare the lines that end alike.
+// BenchmarkLoad compares loads of a hot table with a handler that sends a prepared answer, over
+// connections that stay open. Compare the lines with the same ending.
 func BenchmarkLoad(b *testing.B) {
 	for _, snapshots := range []int{0, 1000} {
 		w := newWorld(b)
@@ -122,8 +123,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// benchmarkGet sends the same request again and again over raw connections: a real client would
-// cost more than the server.
+// benchmarkGet sends the same request repeatedly over raw connections. A real client would take
+// more time than the server.
 func benchmarkGet(b *testing.B, handler http.Handler, path, encoding string, bodyBytes int) {
 	server := httptest.NewServer(handler)
 	defer server.Close()
@@ -151,7 +152,7 @@ func benchmarkGet(b *testing.B, handler http.Handler, path, encoding string, bod
 	})
 }
 
-// readAnswer reads one answer whose body is known to have that many bytes.
+// readAnswer reads one answer, whose body must have the given number of bytes.
 func readAnswer(connection net.Conn, buffer []byte, bodyBytes int) error {
 	have, head := 0, -1
 	for head < 0 || have < head+bodyBytes {

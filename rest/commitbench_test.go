@@ -19,7 +19,7 @@ import (
 	filestorage "moorage/storage/file"
 )
 
-// newDiskWorld is newWorld with its records in the embedded store.
+// newDiskWorld is like newWorld, with the records in the embedded store.
 func newDiskWorld(b *testing.B) *world {
 	b.Helper()
 	folder := b.TempDir()
@@ -40,7 +40,7 @@ func newDiskWorld(b *testing.B) *world {
 	return w
 }
 
-// cpuTime is the processor time that this process has used.
+// cpuTime returns the processor time that this process has used.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -50,10 +50,10 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkCommit is a whole commit, from the request's bytes on a connection to the answer's, that
-// adds a snapshot to a table that has so many, over the embedded store and files. Compare
-// cpu-ns/op: the processor time of the whole process. The part of the client, raw reads and writes,
-// is little.
+// BenchmarkCommit measures a whole commit, from the request's bytes on a connection to the answer's
+// bytes. The commit adds a snapshot to a table with the given number of them, with the embedded
+// store and with files. Compare cpu-ns/op, the processor time of the whole process. The client only
+// reads and writes bytes, and has a small part of it.
 func BenchmarkCommit(b *testing.B) {
 	for _, encoding := range []string{"identity", "gzip"} {
 		for _, snapshots := range []int{10, 1000} {
@@ -77,7 +77,8 @@ func benchmarkCommit(b *testing.B, encoding string, snapshots int) {
 	b.ReportMetric(float64(cpuTime(b)-used)/float64(b.N), "cpu-ns/op")
 }
 
-// rawClient is one connection to a server. A client of net/http would cost more than the server.
+// rawClient is one connection to a server. A client of net/http would take more time than the
+// server.
 type rawClient struct {
 	net.Conn
 	b      *testing.B
@@ -110,8 +111,8 @@ func (c *rawClient) post(path, encoding, body string) {
 	}
 }
 
-// branchAndForget is a commit that adds the snapshot id on a branch of its own and removes the one
-// that the commit before it added, so that the table keeps its size.
+// branchAndForget returns a commit that adds the snapshot id on its own branch. It also removes the
+// snapshot that the previous commit added, so that the table keeps its size.
 func branchAndForget(w *world, id int) string {
 	return fmt.Sprintf(`{"requirements":[],"updates":[{"action":"remove-snapshot-ref","ref-name":"b%d"},{"action":"remove-snapshots","snapshot-ids":[%d]},`+
 		`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"sequence-number":%d,"timestamp-ms":%d,"manifest-list":"%s",`+
@@ -120,8 +121,8 @@ func branchAndForget(w *world, id int) string {
 		id-1, id-1, id, id, time.Now().UnixMilli(), w.uri("ns/t/metadata/snap.avro"), id, id)
 }
 
-// readWholeAnswer reads one answer with status 200, whose end its Content-Length or the last chunk
-// tells, or one with 204.
+// readWholeAnswer reads one answer with status 204, or with 200. An answer with 200 ends as its
+// Content-Length or its last chunk says.
 func readWholeAnswer(connection net.Conn, buffer []byte) error {
 	have := 0
 	for {

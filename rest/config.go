@@ -25,9 +25,9 @@ type configAnswer struct {
 const tokenExchange = "token-exchange-enabled"
 
 // getConfig answers with the configuration of a warehouse, which a client requests before anything
-// else. A client that names no warehouse uses the paths without a prefix. The warehouse's
-// properties are defaults. The answer lists only operations of the route table, because clients
-// call every operation that it lists.
+// else. A client that names no warehouse gets no prefix for its paths. The warehouse's properties
+// are defaults. The answer lists only operations of the route table, because clients call every
+// operation that it lists.
 func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	name, _, err := web.QueryOf(r).Text("warehouse")
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	}
 	defaults := orEmpty(warehouse.Properties)
 	if source := web.CallerOf(r).Source; source != "" && source != moorage.SourceToken {
-		// Only a token of this store can be exchanged for a new one. A Java client would try to
+		// Only a token of this store can be exchanged for a new one, but a Java client would try to
 		// exchange any token.
 		defaults[tokenExchange] = "false"
 	}
@@ -66,7 +66,7 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 // defaults: their own settings take precedence. If name is empty, it returns
 // moorage.DefaultWarehouse, if that exists.
 func (s *server) warehouseOf(r *http.Request, name string) (warehouses.Warehouse, error) {
-	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, moorage.DefaultWarehouse))
+	warehouse, err := s.catalogFor(r).LoadWarehouse(r.Context(), cmp.Or(name, moorage.DefaultWarehouse))
 	if name == "" && moorage.KindOf(err) == moorage.KindNoSuchWarehouse {
 		return warehouse, nil
 	}

@@ -22,7 +22,7 @@ import (
 const headerDelegation = "X-Iceberg-Access-Delegation"
 
 // Names of the settings for a client's access. Java clients up to 1.10 read the signing endpoint
-// from one name, and clients from 1.11 on from the other.
+// under one name, and clients from 1.11 under the other.
 const (
 	configSigning        = "s3.remote-signing-enabled"
 	configSignerEndpoint = "s3.signer.endpoint"
@@ -32,10 +32,10 @@ const (
 	configReason         = "moorage.delegation"
 )
 
-// headerPrivate keeps a response with credentials out of caches.
+// headerPrivate is the Cache-Control that keeps a response with credentials out of caches.
 var headerPrivate = []string{"private, no-store"}
 
-// asksFor returns the delegations that a request names.
+// asksFor returns the delegations named in a request.
 func asksFor(r *http.Request) (asked []vending.Delegation) {
 	for _, line := range r.Header[headerDelegation] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -49,7 +49,7 @@ func asksFor(r *http.Request) (asked []vending.Delegation) {
 }
 
 // withAccess returns config, a JSON object, with the settings that access adds. It leaves out the
-// parts of a credential, because they are secret. It may overwrite config's memory.
+// parts of a credential, because they are secret. It may overwrite the memory of config.
 func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []byte, access vending.Delegated) (
 	[]byte, error) {
 	query := queryOfViews(access.Through)
@@ -69,7 +69,7 @@ func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []
 		}
 	case vending.RemoteSigning:
 		endpoint := pathOfTable(r, ident) + "/sign" + query
-		// PyIceberg signs remotely only with this implementation.
+		// PyIceberg uses remote signing only if this FileIO is set.
 		for _, member := range [][2]string{
 			{configSigning, "true"}, {configSignerEndpoint, endpoint}, {configSignerNew, endpoint},
 			{configSigner, "S3V4RestSigner"}, {configFileIO, "pyiceberg.io.fsspec.FsspecFileIO"},
@@ -87,14 +87,15 @@ func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []
 // paramStaged is the query parameter with the token of a staged table.
 const paramStaged = "staged"
 
-// Stages issues tokens for staged tables, which clients are about to create; *identity.Stages does.
+// Stages issues tokens for staged tables, which clients are about to create. *identity.Stages
+// implements it.
 type Stages interface {
 	Token(ctx context.Context, stage identity.Stage) (string, error)
 	Location(ctx context.Context, token, caller string, table moorage.Identifier) (string, error)
 }
 
-// stagedAt returns the location of a staged table from the token in r. It is empty if there is no
-// token.
+// stagedAt returns the location of a staged table, from the token in r. It returns "" if there is
+// no token.
 func (s *server) stagedAt(r *http.Request, ident moorage.Identifier) (string, error) {
 	token, given, err := web.QueryOf(r).Text(paramStaged)
 	if err != nil || !given {
@@ -109,8 +110,8 @@ func withMember(object []byte, name, value string) []byte {
 	return append(jsontext.AppendQuoted(object, value), '}')
 }
 
-// pathOfTable returns the path of a table, relative to the catalog's address. So it is valid for
-// every client, even if clients use different addresses.
+// pathOfTable returns the path of a table, relative to the catalog's address. So the path is valid
+// for every client, even if clients use different addresses.
 func pathOfTable(r *http.Request, ident moorage.Identifier) string {
 	head, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/namespaces/")
 	namespace, _, _ := strings.Cut(rest, "/")
@@ -137,8 +138,8 @@ func appendOpen(dst, object []byte) []byte {
 	return append(dst, ',')
 }
 
-// appendCredential appends a list with the single credential of a response. Java and Trino refuse
-// two. Source: REST specification, StorageCredential.
+// appendCredential appends a list with the single credential of a response. Java and Trino refuse a
+// response with two. Source: REST specification, StorageCredential.
 func appendCredential(dst []byte, prefix string, config, credential []byte) []byte {
 	dst = jsontext.AppendQuoted(append(dst, `[{"prefix":`...), prefix)
 	return append(appendConfig(append(dst, `,"config":`...), config, credential), `}]`...)
@@ -163,7 +164,7 @@ func (s *server) loadCredentials(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	access, err := s.as(r).LoadCredentials(r.Context(), ident, staged, through...)
+	access, err := s.catalogFor(r).LoadCredentials(r.Context(), ident, staged, through...)
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ type signAnswer struct {
 	Headers map[string][]string `json:"headers"`
 }
 
-// signHeadersMax bounds the headers of a request to sign.
+// signHeadersMax is the maximum number of headers of a request to sign.
 const signHeadersMax = 200
 
 // signRequest signs one request of an engine to the storage of a table.
@@ -202,18 +203,18 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		// A caller without the privilege to sign must get this refusal before any other.
 		on := moorage.Identifier{Warehouse: ident.Warehouse}
-		return cmp.Or(s.as(r).Refuse(r.Context(), gate.Sign, on, err), err)
+		return cmp.Or(s.catalogFor(r).Refuse(r.Context(), gate.Sign, on, err), err)
 	}
 	staged, err := s.stagedAt(r, ident)
 	if err != nil {
 		return err
 	}
-	signature, err := s.as(r).Sign(r.Context(), ident, staged, request, through...)
+	signature, err := s.catalogFor(r).Sign(r.Context(), ident, staged, request, through...)
 	if err != nil {
 		return err
 	}
-	// Java clients cache a cacheable signature by method, region and URI, and then use it for all
-	// users of their process.
+	// If a signature is cacheable, Java clients cache it by method, region and URI, and use it for
+	// all users of their process.
 	w.Header()["Cache-Control"] = []string{"no-cache"}
 	return s.AnswerJSON(w, r, signAnswer{request.URI, signature.Headers})
 }

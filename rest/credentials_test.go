@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/answers"
 )
 
-// vendedAccess is what a client is given that gets credentials.
+// vendedAccess returns the access of a client that gets credentials.
 func vendedAccess(version string) vending.Delegated {
 	return vending.Delegated{
 		Delegation: vending.VendedCredentials, Prefix: "s3://lake/wh/a/t/", Version: version, Refresh: true,
@@ -35,7 +35,7 @@ type credentialedAnswer struct {
 	} `json:"storage-credentials"`
 }
 
-// TestLoadAnswersCredentials asks for credentials and looks at where they stand.
+// TestLoadAnswersCredentials requests credentials, and checks their place in the answer.
 func TestLoadAnswersCredentials(t *testing.T) {
 	t.Parallel()
 	table := sampleTable(t, 1)
@@ -73,7 +73,8 @@ func TestLoadAnswersCredentials(t *testing.T) {
 	}
 }
 
-// TestLoadTagOfCredentials: the tag stays as long as a credential is given again, and no longer.
+// TestLoadTagOfCredentials checks that the ETag stays the same exactly as long as the server
+// returns the same credential.
 func TestLoadTagOfCredentials(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{table: sampleTable(t, 1), access: vendedAccess("1")}
@@ -121,8 +122,7 @@ func TestLoadAnswersSigning(t *testing.T) {
 	}
 }
 
-// signingConfig returns the member of a load answer by which newer clients know that requests are
-// signed.
+// signingConfig returns the member of a load's answer that tells newer clients to use signing.
 func signingConfig(t *testing.T, body []byte) string {
 	t.Helper()
 	var answer struct {
@@ -196,8 +196,8 @@ func TestSignRequest(t *testing.T) {
 	}
 }
 
-// TestStagedAccess: a table that is not stored yet is asked for with a token, which is good for the
-// table and the caller that it was given to.
+// TestStagedAccess requests access to a staged table with a token. The token is valid only for that
+// table, and for the caller to which it was issued.
 func TestStagedAccess(t *testing.T) {
 	t.Parallel()
 	const location = "s3://lake/wh/a/t-12"
@@ -246,7 +246,7 @@ func TestStagedAccess(t *testing.T) {
 	}
 }
 
-// A credential is the first member of an answer that has no other settings.
+// In an answer without other settings, the credential is the first member.
 func TestAppendCredential(t *testing.T) {
 	t.Parallel()
 	credential := []byte(`"k":"v"`)

@@ -22,7 +22,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// vendingFiles is a storage that makes credentials of the size that Amazon's have, and signs.
+// vendingFiles is a storage that issues credentials of the same size as Amazon's, and signs
+// requests.
 type vendingFiles struct{ *memorystorage.Store }
 
 func (vendingFiles) Vend(context.Context, storage.Scope) (storage.Credential, error) {
@@ -40,8 +41,8 @@ func (vendingFiles) Sign(context.Context, storage.SignRequest) (storage.Signatur
 
 func (vendingFiles) ProbeSigning(context.Context) error { return nil }
 
-// BenchmarkLoadCredentials loads a table in turns without a credential and with one, which is in
-// memory after the first. It reports the medians of both, and how many times as long the second is.
+// BenchmarkLoadCredentials loads a table alternately without a credential and with one, which stays
+// in memory after the first load. It reports the medians of both, and their ratio.
 func BenchmarkLoadCredentials(b *testing.B) {
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{

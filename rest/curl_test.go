@@ -12,7 +12,7 @@ import (
 
 var curlServer = flag.String("curl-server", "", "address of an empty server; docs/guide/curl.md is then run against it")
 
-// step is a block of commands in docs/guide/curl.md and what stands below it as their output.
+// step is a block of commands in docs/guide/curl.md, and the output shown below it.
 type step struct{ commands, output string }
 
 var fence = regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```$")
@@ -36,7 +36,8 @@ func curlSteps(t *testing.T) (steps []step) {
 	return steps
 }
 
-// Every command of docs/guide/curl.md, in one shell from top to bottom, prints what the page says.
+// Every command in docs/guide/curl.md, run in one shell from top to bottom, prints the output on
+// the page.
 func TestCurlDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -50,8 +50,8 @@ func TestDecodeChanges(t *testing.T) {
 	}
 }
 
-// BenchmarkDecodeChanges reads the body of a transaction over ten tables. Each change of "small"
-// sets a property; each of "append" is what an engine sends when it has written data.
+// BenchmarkDecodeChanges decodes the body of a transaction over ten tables. Each change in "small"
+// sets a property. Each change in "append" is one that an engine sends after it has written data.
 func BenchmarkDecodeChanges(b *testing.B) {
 	for _, row := range []struct{ name, commit string }{
 		{"small", `"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"1"}}]`},

@@ -15,21 +15,21 @@ import (
 	"moorage/metadata"
 )
 
-// deflated is a text as DEFLATE blocks. They end at a byte boundary and refer only to data of the
-// text, so they can be in the middle of any gzip member. Every caller's response contains the same
-// document, between the head and tail of that response. The server compresses a document once,
-// which makes compressed loads cheap.
+// deflated is a text as DEFLATE blocks. They end at a byte boundary and refer only to data within
+// the text, so they can be part of any gzip member. All callers get the same document, each between
+// a different head and tail. So the server compresses a document only once, which makes compressed
+// loads cheap.
 //
 // A deflated is immutable.
 type deflated struct {
 	blocks []byte
 	size   int    // of the text
 	crc    uint32 // of the text
-	shift  uint32 // x^(8·size) modulo the CRC's polynomial: the effect of size bytes on the CRC before them
+	shift  uint32 // x^(8·size) modulo the CRC's polynomial: the effect of size further bytes on a CRC
 }
 
-// deflate compresses text at the fastest level: documents are large and repetitive, and change with
-// each commit.
+// deflate compresses text at the fastest level, because documents are large and repetitive, and
+// change with each commit.
 func (s *server) deflate(text []byte) (*deflated, error) {
 	writer := s.flateWriters.Get().(*flate.Writer)
 	defer s.flateWriters.Put(writer)
@@ -58,8 +58,8 @@ func newFlateWriter() any {
 	return writer
 }
 
-// gzip returns the bytes before and after d.blocks in a gzip member whose content is head, d's text
-// and tail. Source: RFC 1952, 2.3.
+// gzip returns the bytes before and after d.blocks in a gzip member with the content head, the text
+// of d, and tail. Source: RFC 1952, 2.3.
 func (d *deflated) gzip(head, tail []byte) (before, behind []byte) {
 	const headerBytes, trailerBytes = 10, 8
 	before = make([]byte, 0, headerBytes+storedBytesHead+len(head))
@@ -95,9 +95,9 @@ func appendStored(blocks, text []byte) []byte {
 	return blocks
 }
 
-// A CRC is a polynomial over GF(2), its coefficients in the bits from the highest (x^0) to the
-// lowest (x^31), modulo the polynomial crc32.IEEE. The CRC of a text followed by n bytes is the CRC
-// of the text times x^(8n), plus the CRC of the bytes.
+// A CRC is a polynomial over GF(2), modulo the polynomial crc32.IEEE. Its coefficients are the
+// bits, from the highest (x^0) to the lowest (x^31). The CRC of a text followed by n bytes is the
+// CRC of the text times x^(8n), plus the CRC of the bytes.
 
 // crcMultiply returns a·b.
 func crcMultiply(a, b uint32) (product uint32) {
@@ -127,16 +127,16 @@ func crcShift(size int) uint32 {
 }
 
 // compressedKey identifies the text of a table's or view's document without keeping the document in
-// memory. The location of the metadata file would not suffice: a file that is registered again may
-// have new content.
+// memory. The location of the metadata file is not enough, because a file that is registered again
+// may have new content.
 type compressedKey struct {
 	table weak.Pointer[metadata.Document]
 	refs  bool
 	view  weak.Pointer[metadata.ViewDocument]
 }
 
-// keyOf returns the key of the text of a table's answer in form. It is the zero key for a staged
-// table, which is not loaded again.
+// keyOf returns the key of the text of an answer about a table, in the given form. For a staged
+// table, which is not loaded again, it returns the zero key.
 func keyOf(table *catalog.Table, form answerForm) compressedKey {
 	if table.MetadataLocation == "" {
 		return compressedKey{}

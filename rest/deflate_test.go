@@ -82,8 +82,9 @@ func TestCompressedDocumentsAreBounded(t *testing.T) {
 	}
 }
 
-// A file that was registered, taken out, rewritten by its owner and registered again is another
-// document at the same location: neither tag nor compressed bytes are those of the first.
+// A file is registered, unregistered, rewritten by its owner, and registered again. It is now a
+// different document at the same location, so neither the ETag nor the compressed bytes may be the
+// same as for the first.
 func TestLocationWithAnotherDocument(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{table: sampleTable(t, 3)}

@@ -1,6 +1,7 @@
-// Package rest has the operations of the Iceberg REST specification. It makes no decisions about
-// tables or views. A handler decodes the request, makes one call of package catalog, encodes the
-// answer and returns an error or nil. Package internal/web has the server around the handlers.
+// Package rest implements the operations of the Iceberg REST specification. It makes no decisions
+// about tables or views. A handler decodes the request, makes one call to package catalog, encodes
+// the answer, and returns an error or nil. Package internal/web provides the server around the
+// handlers.
 //
 // # What it promises
 //
@@ -12,5 +13,6 @@
 //
 // # What it must not know
 //
-// It must not know stores, locks, storage, or the content of the metadata of a table or view.
+// The package must not use stores, locks, storage, or the content of the metadata of tables and
+// views.
 package rest

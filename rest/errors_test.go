@@ -33,7 +33,7 @@ func TestSamplesAreAllOperations(t *testing.T) {
 	}
 }
 
-// The message that a client gets is cut too.
+// Messages to clients are also cut.
 func TestLongMessage(t *testing.T) {
 	t.Parallel()
 	const messageBytesMax = 2 << 10
@@ -43,7 +43,7 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// Every kind of failure, met by every operation, is answered with the status and type of the table.
+// Every operation answers every kind of failure with the status and the type in the table.
 func TestEveryKindInEveryOperation(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
@@ -51,7 +51,7 @@ func TestEveryKindInEveryOperation(t *testing.T) {
 			t.Run(s.operation+"/"+kind.String(), func(t *testing.T) {
 				t.Parallel()
 				if s.operation == "reportMetrics" {
-					return // asks the catalog nothing; TestMetricsRoute
+					return // it does not call the catalog: see TestMetricsRoute
 				}
 				var logged bytes.Buffer
 				fake := &fakeCatalog{fail: moorage.Annotate("catalog.Op", "secret ident", moorage.Errorf(kind, "the words"))}
@@ -86,7 +86,7 @@ func TestEveryKindInEveryOperation(t *testing.T) {
 	}
 }
 
-// An error that was not made for clients is answered with its kind's own words.
+// If an error is not meant for clients, the answer has the fallback message of its kind.
 func TestCausesAreNotShown(t *testing.T) {
 	t.Parallel()
 	for _, kind := range moorage.Kinds() {
@@ -120,8 +120,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// A client that hung up gets no answer, above all none that looks like a success, and is no failure
-// of the server.
+// A client that has disconnected gets no answer, and above all none that looks like a success. It
+// does not count as a failure of the server.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
@@ -148,7 +148,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// A page from elsewhere may make a browser send a POST; no such request gets to the catalog.
+// A page from another origin can make a browser send a POST. No such request reaches the catalog.
 func TestForeignPagesChangeNothing(t *testing.T) {
 	t.Parallel()
 	for _, foreign := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://elsewhere.example"}, {"Origin", "null"}} {
@@ -156,7 +156,7 @@ func TestForeignPagesChangeNothing(t *testing.T) {
 			fake := &fakeCatalog{}
 			w := send(NewServer(TestConfig{Catalog: fake}), sample.method, sample.path, sample.body, append(foreign, "Content-Type", "text/plain")...)
 			if sample.method == "GET" || sample.method == "HEAD" {
-				continue // the browser keeps the answer from the page
+				continue // the browser hides the answer from the page
 			}
 			wantFailure(t, w, 403, "ForbiddenException")
 			if len(fake.calls) > 0 {

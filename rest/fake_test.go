@@ -16,8 +16,9 @@ import (
 	"moorage/catalog/warehouses"
 )
 
-// fakeCatalog answers every call with fail, or else calls do if it is set, or else answers
-// what an empty catalog would. It notes the calls.
+// fakeCatalog answers every call with the error in fail if that is set, and otherwise with the
+// result of do if that is set. If neither is set, it answers like an empty catalog. It records the
+// calls.
 type fakeCatalog struct {
 	leases        []catalog.Lease
 	catalog.Verbs // nil: a method that is not faked panics
@@ -27,13 +28,13 @@ type fakeCatalog struct {
 	view          *catalog.View
 	names         []string
 	next          string
-	rebases       []catalog.RebaseChoice // of commits
+	rebases       []catalog.RebaseChoice // the choices of commits
 	calls         []string
 	pages         []moorage.Page
 	idents        []moorage.Identifier
 	spaces        []moorage.Namespace
 	created       catalog.CreateTableRequest
-	// What views were asked for.
+	// The arguments of calls about views.
 	createdView  catalog.CreateViewRequest
 	replacedView catalog.ReplaceViewRequest
 	registered   string
@@ -41,7 +42,7 @@ type fakeCatalog struct {
 	access       vending.Delegated
 	delegation   []vending.Delegation
 	signed       vending.SignRequest
-	staged       []string // what LoadCredentials and Sign were told
+	staged       []string // the staged locations passed to LoadCredentials and Sign
 	through      []moorage.Identifier
 }
 
@@ -219,8 +220,8 @@ func (f *fakeCatalog) RegisterView(_ context.Context, ident moorage.Identifier, 
 	return f.answerView("RegisterView", ident)
 }
 
-// sample is a request that is good for its operation. The commit's lists are null, so that
-// nothing but package rest looks at it.
+// sample is a valid request for an operation. The lists of the commit are null, so that only
+// package rest examines them.
 type sample struct{ operation, method, path, body string }
 
 const signJSON = `{"region":"us-east-1","uri":"http://s3/b/k","method":"GET","headers":{}}`
@@ -258,7 +259,7 @@ func samples() []sample {
 	}
 }
 
-// send answers a request without a network. headers are name, value, name, value…
+// send sends a request to h without a network. headers are name, value, name, value…
 func send(h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	var reader io.Reader
 	if body != "" {

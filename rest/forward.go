@@ -10,8 +10,8 @@ import (
 )
 
 // forwarded lets another node answer a commit to the table or view in the path parameter param. If
-// this node must answer it, but the other node may already have made the commit, forwarded returns
-// the key of the request. With this key the commit is made once. The key is nil if the other node
+// this node must answer but the other node may already have made the commit, forwarded returns the
+// key of the request. With this key, the commit is made only once. The key is nil if the other node
 // did nothing.
 func (s *server) forwarded(w http.ResponseWriter, r *http.Request, param string, body []byte, key *catalog.Key) (
 	*catalog.Key, bool) {
@@ -43,7 +43,7 @@ func requestKey(r *http.Request, id string, body []byte) *catalog.Key {
 	return nil
 }
 
-// internalKey returns a key that a node drew.
+// internalKey returns the key of r if another node drew it when it forwarded r.
 func internalKey(r *http.Request, id string, body []byte) *catalog.Key {
 	key := bindKey(r, id, body)
 	key.Internal = true

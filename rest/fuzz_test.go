@@ -10,8 +10,8 @@ import (
 	"moorage/rest"
 )
 
-// FuzzBody: whatever a body holds, the answer is a success or a refusal, its errors come in the
-// wrapper, and the catalog stays sound.
+// FuzzBody checks that, whatever a body contains, the answer is a success or a refusal with the
+// usual error object, and the catalog stays sound.
 func FuzzBody(f *testing.F) {
 	paths := []string{pathNamespaces, pathProperties, pathTables, pathTable, pathRegister, pathRename, pathMetrics, pathViews, pathView, pathRegisterView, pathRenameView}
 	seeds := []string{

@@ -20,7 +20,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// closedGate is a gate that refuses everybody. It notes who asked for what.
+// closedGate is a gate that refuses every request, and records them.
 type closedGate struct {
 	mu      sync.Mutex // guards the fields below
 	asked   []gate.Request
@@ -42,9 +42,9 @@ func (g *closedGate) Audit(_ context.Context, request gate.Request, outcome erro
 	}
 }
 
-// Every route reaches the gate, as a verb that the table has for its operation. It does so before
-// it finds out whether there is what it asks for, also if the body cannot be read. What the gate
-// refuses is audited, with a key too.
+// Every route asks the gate about a verb that the table lists for its operation. It does so before
+// it checks whether the object exists, and even if the body is malformed. A refusal by the gate is
+// audited, with or without an idempotency key.
 func TestEveryRouteReachesTheGate(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
@@ -71,7 +71,7 @@ func TestEveryRouteReachesTheGate(t *testing.T) {
 				bodies = append(bodies, `{"namespace":7,"source":7,"requirements":7,"removals":7,"name":7}`)
 			}
 			nobody := moorage.Anonymous()
-			nobody.Client = "@192.0.2.1" // the address of requests of httptest
+			nobody.Client = "@192.0.2.1" // the peer address that httptest sets
 			for _, body := range bodies {
 				for _, header := range []string{"X-None", "Idempotency-Key"} {
 					closed.asked, closed.refused = nil, nil
@@ -94,7 +94,7 @@ func TestEveryRouteReachesTheGate(t *testing.T) {
 	}
 }
 
-// The table of verbs has each operation that is served, and says which take a key.
+// The table of verbs has each served operation, and says which operations accept a key.
 func TestVerbsOfOperations(t *testing.T) {
 	t.Parallel()
 	for _, op := range NewServer(TestConfig{Catalog: &fakeCatalog{}}).operations() {
@@ -110,7 +110,7 @@ func TestVerbsOfOperations(t *testing.T) {
 	}
 }
 
-// Nobody may do anything.
+// The gate refuses every caller.
 func TestNobodyIsRefused(t *testing.T) {
 	t.Parallel()
 	files := memorystorage.New()

@@ -11,8 +11,8 @@ import (
 	"moorage/rest"
 )
 
-// Whatever answers a long document or list takes room for it: there is none here. A change is
-// answered just as well.
+// Every answer with a long document or list needs room, and this server has none. The answer to a
+// change is sent nevertheless.
 func TestLongAnswersTakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -20,7 +20,7 @@ func TestLongAnswersTakeRoom(t *testing.T) {
 		const table = "/v1/namespaces/ns/tables/t"
 		w.must("POST", "/v1/namespaces", `{"namespace":["ns"]}`)
 		w.must("POST", "/v1/namespaces/ns/tables", `{"name":"t","schema":`+schemaJSON+`}`)
-		w.must("GET", table, "") // a short one needs none
+		w.must("GET", table, "") // a short answer needs no room
 		padding := strings.Repeat("x", 300<<10)
 		w.must("POST", table, fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"padding":%q}}]}`, padding))
 		w.must("POST", "/v1/namespaces", fmt.Sprintf(`{"namespace":["long"],"properties":{"padding":%q}}`, padding))

@@ -15,7 +15,7 @@ import (
 
 const someKey = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F"
 
-// keyedOperations take an Idempotency-Key.
+// keyedOperations returns the operations that accept an Idempotency-Key.
 func keyedOperations() []string {
 	return []string{
 		"createNamespace", "dropNamespace", "updateProperties", "createTable", "updateTable", "dropTable", "unregisterTable",
@@ -24,8 +24,8 @@ func keyedOperations() []string {
 	}
 }
 
-// Exactly the operations that change something take a key, also a malformed one. To the others it
-// is a header like any.
+// Exactly the operations that change something read the key, and refuse a malformed one. The others
+// ignore the header.
 func TestOperationsThatTakeKeys(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {
@@ -65,8 +65,8 @@ func TestOperationsThatTakeKeys(t *testing.T) {
 	}
 }
 
-// Which operations take a key is as in the specification, except createView, which it forgot: Java
-// clients send one.
+// The operations that accept a key are the ones in the specification, and createView, which the
+// specification has forgotten. Java clients send a key with it.
 func TestKeysAreTheSpecifications(t *testing.T) {
 	t.Parallel()
 	file := openAPI(t)
@@ -93,7 +93,7 @@ func TestKeyHeader(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		values []string
-		want   string // empty: refused, unless there are no values
+		want   string // the key; if empty, the request is refused unless there are no values
 	}{
 		{"none", nil, ""},
 		{"upper case", []string{someKey}, strings.ToLower(someKey)},
@@ -121,7 +121,7 @@ func TestKeyHeader(t *testing.T) {
 	}
 }
 
-// A key is bound to all that makes a request what it is.
+// A key is bound to everything that distinguishes a request.
 func TestWhatAKeyIsBoundTo(t *testing.T) {
 	t.Parallel()
 	base := sample{"", "DELETE", "/v1/w/namespaces/a/tables/t", "body"}

@@ -14,7 +14,7 @@ import (
 
 const labelsText = `{"object-labels":{"team":"billing"},"fields":[{"field-id":2,"labels":{"classification":"pii"}}]}`
 
-// labelledAnswer is an answer of a load, as iceberg-go reads it.
+// labelledAnswer is the answer to a load in the form that iceberg-go reads.
 type labelledAnswer struct {
 	Labels *iceberg.Labels `json:"labels"`
 }
@@ -28,8 +28,8 @@ func labelsOf(t *testing.T, w *httptest.ResponseRecorder) *iceberg.Labels {
 	return answer.Labels
 }
 
-// Loads of tables and views answer their labels, as clients read them and the specification spells
-// them. An object without labels has no such member.
+// Loads of tables and views return labels in the form of the specification, which clients read. For
+// an object without labels, the member is missing.
 func TestLoadAnswersLabels(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{table: sampleTable(t, 1), view: sampleView(t, 1)}
@@ -51,8 +51,8 @@ func TestLoadAnswersLabels(t *testing.T) {
 	}
 }
 
-// The tag of a table is another one with other labels. A commit answers the tag of a load of the
-// new version, and no labels.
+// The ETag of a table changes with its labels. A commit answers with the ETag of a load of the new
+// version, and without labels.
 func TestLabelsChangeTheTag(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{table: sampleTable(t, 1)}

@@ -7,7 +7,7 @@ import (
 	"moorage"
 )
 
-// Each change may name a lease, in one header. What is no lease is refused.
+// Each change may name a lease in one header. An invalid header is refused.
 func TestLeaseHeader(t *testing.T) {
 	t.Parallel()
 	const lease = "0123456789abcdef0123456789abcdef-41"

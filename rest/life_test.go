@@ -18,7 +18,7 @@ import (
 	"moorage/rest"
 )
 
-// get loads path, with the headers name, value, name, value…
+// get sends a GET for path. headers are name, value, name, value…
 func (w *world) get(path string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.URL = parseURL(w.t, path)
@@ -39,8 +39,8 @@ func tagOf(t *testing.T, answer *httptest.ResponseRecorder) string {
 	return tags[0]
 }
 
-// A tag stands for a version of a table: it changes with each commit, not with one that changes
-// nothing, and the one that a change answers is the next load's.
+// An ETag identifies a version of a table. It changes with each commit, except one that changes
+// nothing. The answer to a change has the ETag of the next load.
 func TestTagFollowsCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,8 +80,8 @@ func TestTagFollowsCommits(t *testing.T) {
 	w.wantClean()
 }
 
-// A file that its owner rewrites and registers again has another tag, though it says that it is
-// as old.
+// If a file is rewritten by its owner and registered again, the ETag changes, even if the timestamp
+// in the file stays the same.
 func TestTagFollowsRegisters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,7 +102,7 @@ func TestTagFollowsRegisters(t *testing.T) {
 	w.wantClean()
 }
 
-// What a load answers is what the metadata file holds, byte for byte, be the file compressed.
+// A load returns the content of the metadata file byte for byte, even if the file is compressed.
 func TestLoadIsTheFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,12 +163,13 @@ func (w *world) page(path string) (p page) {
 	return p
 }
 
-// A walk over pages meets every name that is there all the while, once, whatever comes and goes.
+// A walk over pages returns every name that exists all the time exactly once, whatever other names
+// come and go.
 func TestPagesUnderChanges(t *testing.T) {
 	t.Parallel()
 	w := newMemoryWorld(t)
 	w.must("POST", pathNamespaces, `{"namespace":["ns"]}`)
-	var want []string // behind their first letters
+	var want []string // without their first letters
 	for i := range 25 {
 		number := fmt.Sprintf("%02d", i)
 		w.must("POST", pathTables, `{"name":"t`+number+`","schema":`+schemaJSON+`}`)
@@ -191,8 +192,8 @@ func TestPagesUnderChanges(t *testing.T) {
 				if more = p.Next != nil; more {
 					token = *p.Next
 				}
-				// The names t00, t05…, v00… go and come back between pages; x00, x01…, y00… come
-				// behind or before the walk.
+				// The names t00, t05…, v00… disappear and return between pages. x00, x01…, y00…
+				// appear after or before the position of the walk.
 				gone := fmt.Sprintf("%02d", pages*5%25)
 				w.do("DELETE", pathTables+"/t"+gone, "")
 				w.do("DELETE", pathViews+"/v"+gone, "")
@@ -218,8 +219,8 @@ func TestPagesUnderChanges(t *testing.T) {
 	}
 }
 
-// Bodies over the bound are refused over the wire too, told by their length or not, without waiting
-// for the rest.
+// Bodies that are too long are also refused over the wire, with or without a declared length,
+// without waiting for the rest.
 func TestBodyBoundOverTheWire(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 1 << 20
@@ -238,7 +239,7 @@ func TestBodyBoundOverTheWire(t *testing.T) {
 			}
 			defer connection.Close()
 			fmt.Fprintf(connection, "POST /v1/namespaces HTTP/1.1\r\nHost: x\r\n%s%s", row.head, row.body)
-			// The answer comes although the rest of the body does not.
+			// The answer arrives although the rest of the body is never sent.
 			answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -255,7 +256,7 @@ func TestBodyBoundOverTheWire(t *testing.T) {
 	}
 }
 
-// A request that ends before its body does, or says that its body is compressed, changes nothing.
+// A request whose body is cut off, or is declared as compressed, changes nothing.
 func TestOddBodiesOverTheWire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -282,8 +283,8 @@ func TestOddBodiesOverTheWire(t *testing.T) {
 	}
 }
 
-// Dropping a namespace that is not empty marks it and puts it back, so its version changes, but
-// nothing that a client can see.
+// A refused drop of a namespace that is not empty marks the namespace and removes the mark again.
+// So its version changes, but nothing that a client can see.
 func TestDropNamespaceThatIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

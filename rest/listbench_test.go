@@ -22,9 +22,9 @@ import (
 
 var million = flag.Bool("million", false, "also list in a namespace of a million tables, which takes a minute to make")
 
-// A page of 1,000 names costs the same however many tables there are: at most 1.5 times that of
-// 1,000 tables. They are listed in turns, so that what else the machine does is in both. The test
-// measures times, so it is not parallel.
+// A page of 1,000 names takes about the same time however many tables there are: at most 1.5 times
+// as long as with 1,000 tables. The test lists both alternately, so that other work on the machine
+// affects both. It measures times, so it is not parallel.
 func TestListPageIsFlat(t *testing.T) {
 	tables := 50_000
 	if *million {
@@ -63,8 +63,8 @@ func listPage(t testing.TB, w *world) {
 	}
 }
 
-// BenchmarkListPage lists the first 1,000 tables of a namespace in an embedded store. That costs
-// the same however many there are.
+// BenchmarkListPage lists the first 1,000 tables of a namespace in an embedded store. The time does
+// not depend on the number of tables.
 func BenchmarkListPage(b *testing.B) {
 	rows := []struct {
 		name   string
@@ -93,8 +93,9 @@ func BenchmarkListPage(b *testing.B) {
 	}
 }
 
-// crowdedWorld returns a world over an embedded store, with that many names in the namespace ns.
-// All are of one table. The store was closed and opened again, so that all of it is in files.
+// crowdedWorld returns a world with an embedded store, and the given number of names in the
+// namespace ns. All names refer to one table. The store has been closed and opened again, so that
+// all of it is in files.
 func crowdedWorld(b testing.TB, names int) *world {
 	b.Helper()
 	folder, files := b.TempDir(), memorystorage.New()

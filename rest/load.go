@@ -15,16 +15,17 @@ import (
 	"moorage/internal/web"
 )
 
-// headerVaryLoad is the Vary of responses that also depend on the access that a client requests.
+// headerVaryLoad is the header Vary of responses that also depend on the access that a client
+// requests.
 var headerVaryLoad = []string{"Accept-Encoding, X-Iceberg-Access-Delegation"}
 
-// headerVaryCredential is the Vary of responses with a credential, which belongs to the caller.
+// headerVaryCredential is the header Vary of responses with a credential, which is for one caller.
 var headerVaryCredential = []string{"Accept-Encoding, X-Iceberg-Access-Delegation, Authorization"}
 
-// answerForm selects the parts of a table that a response has, and the kind of load for which its
-// ETag is valid.
+// answerForm selects the parts of a table in a response, and the kind of load for which the
+// response's ETag is valid.
 type answerForm struct {
-	refs   bool // only snapshots that a branch or tag names
+	refs   bool // only snapshots to which a branch or tag points
 	config bool // with the client's configuration
 	tag    bool // with an ETag
 }
@@ -55,20 +56,20 @@ func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	table, err := s.as(r).LoadTable(r.Context(), ident, through...)
+	table, err := s.catalogFor(r).LoadTable(r.Context(), ident, through...)
 	if err != nil {
 		return err
 	}
 	return s.answerTable(w, r, table, form)
 }
 
-// answerTable answers with one version of a table: the bytes of its document, with the location and
-// the caller's configuration around them.
+// answerTable answers with one version of a table. The response has the bytes of the document,
+// surrounded by the location and the caller's configuration.
 func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *catalog.Table, form answerForm) error {
 	var given vending.Delegated
 	if asked := asksFor(r); form.config && len(asked) > 0 {
 		var err error
-		if given, err = s.as(r).Delegate(r.Context(), table, asked); err != nil {
+		if given, err = s.catalogFor(r).Delegate(r.Context(), table, asked); err != nil {
 			return err
 		}
 	}
@@ -106,15 +107,15 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 		signs: form.config && given.Delegation == vending.RemoteSigning, tag: tag, key: keyOf(table, form)})
 }
 
-// document is the text of a metadata document, with the parts around it in a response.
+// document is the text of a metadata document, with the other parts of a response.
 type document struct {
 	location string // of the metadata file; empty if there is no file
 	text     []byte // not empty
 	beside   int64  // further bytes that stay in memory as long as text does
 	config   []byte // JSON; nil for none
 	labels   []byte // JSON; nil for none
-	// credential has the members of a JSON object. It is nil if there is no credential. It is
-	// secret. prefix is the location prefix for which the credential is valid.
+	// credential is a JSON object, or nil if there is no credential. It is secret. prefix is the
+	// location prefix for which the credential is valid.
 	credential []byte
 	prefix     string
 	signs      bool          // the client may have its requests to the storage signed
@@ -123,15 +124,15 @@ type document struct {
 }
 
 // envelope has the bytes before and after a document in one response. It is made for each response,
-// in reused memory, so no response contains another caller's data. A cache of complete responses
-// would need a bound, and would save little: head and tail are short.
+// in reused memory. So no response contains another caller's data. A cache of complete responses
+// would need a limit, and would save little, because head and tail are short.
 type envelope struct{ head, tail []byte }
 
-// envelopeBytesMax is the largest envelope whose memory is reused. Most envelopes have about 200
-// bytes.
+// envelopeBytesMax is the size up to which the memory of an envelope is reused. Most envelopes have
+// about 200 bytes.
 const envelopeBytesMax = 16 << 10
 
-// fill makes e the envelope of the document d.
+// fill sets e to the envelope of d.
 func (e *envelope) fill(d document) {
 	e.head, e.tail = append(e.head[:0], '{'), e.tail[:0]
 	if d.location != "" {
@@ -148,7 +149,7 @@ func (e *envelope) fill(d document) {
 	if d.credential != nil {
 		e.tail = appendCredential(append(e.tail, `,"storage-credentials":`...), d.prefix, d.config, d.credential)
 	}
-	if d.signs { // newer clients look for this member; it needs no properties and no headers
+	if d.signs { // newer clients look for this member; it may be empty
 		e.tail = append(e.tail, `,"remote-signing-config":{}`...)
 	}
 	e.tail = append(e.tail, '}')
@@ -163,7 +164,7 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 			s.envelopes.Put(e)
 		}
 	}()
-	// Responses to other requests may use the same bytes.
+	// Responses to other requests may share the same bytes.
 	if err := s.HoldAnswer(w, r, &d.text[0], int64(len(d.text))+d.beside); err != nil {
 		return err
 	}
@@ -204,11 +205,11 @@ func encodeConfig(config map[string]string) ([]byte, error) {
 	return encoded, moorage.E("rest.encodeConfig", "", moorage.KindInternal, err)
 }
 
-// loadTag returns the ETag of a load. It distinguishes everything that makes responses differ,
+// loadTag returns the ETag of a load. The ETag depends on everything that makes responses differ,
 // except their content coding. It is the same on every node and after a restart. The response to a
-// create, register or commit has the tag of a plain load of the new version. The location alone
-// does not identify a version: the owner of a registered file may rewrite the file without changing
-// its timestamp.
+// create, register or commit has the ETag of a plain load of the new version. The location alone
+// does not identify a version, because the owner of a registered file may rewrite the file without
+// changing its timestamp.
 func loadTag(r *http.Request, table *catalog.Table, config []byte, credential string, form answerForm) string {
 	text := make([]byte, 0, 512)
 	text = append(text, table.MetadataLocation...)
@@ -242,14 +243,14 @@ func loadTag(r *http.Request, table *catalog.Table, config []byte, credential st
 	return string(append(tag, '"'))
 }
 
-// matchesAny reports whether one of the tags in the lines of an If-None-Match header is tag,
-// compared weakly. A tag without quotes counts too: some clients strip them. Source: RFC 9110,
-// 13.1.2.
+// matchesAny reports whether one of the ETags in the lines of an If-None-Match header equals tag in
+// a weak comparison. An ETag without quotes counts too, because some clients strip them. Source:
+// RFC 9110, 13.1.2.
 func matchesAny(lines []string, tag string) bool {
 	for _, line := range lines {
 		for line != "" {
 			var candidate string
-			candidate, line, _ = strings.Cut(line, ",") // our own tags hold no comma
+			candidate, line, _ = strings.Cut(line, ",") // Moorage's own ETags contain no comma
 			candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
 			if candidate == "*" || candidate == tag || candidate == tag[1:len(tag)-1] {
 				return true

@@ -19,7 +19,8 @@ import (
 	"moorage/metadata"
 )
 
-// sampleMetadata returns the metadata of a table with that many snapshots. main names the last.
+// sampleMetadata returns the metadata of a table with the given number of snapshots. The branch
+// main points to the last.
 func sampleMetadata(snapshots int) []byte {
 	var list, log []string
 	for i := 1; i <= snapshots; i++ {
@@ -63,7 +64,7 @@ func sampleTable(t testing.TB, snapshots int) *catalog.Table {
 
 const tablePath = "/v1/w/namespaces/a/tables/t"
 
-// loaded is a load answer, taken apart.
+// loaded is the decoded answer to a load.
 type loaded struct {
 	Location *string           `json:"metadata-location"`
 	Metadata json.RawMessage   `json:"metadata"`
@@ -118,7 +119,7 @@ func TestLoadAnswersTheDocument(t *testing.T) {
 	}
 }
 
-// Java clients look the tag up as ETag in a map that knows case.
+// Java clients look up the header ETag in a case-sensitive map.
 func TestETagIsSpelledSo(t *testing.T) {
 	t.Parallel()
 	h := NewServer(TestConfig{Catalog: &fakeCatalog{table: sampleTable(t, 1), view: sampleView(t, 1)}})
@@ -142,7 +143,7 @@ func TestETagIsSpelledSo(t *testing.T) {
 	}
 }
 
-// The tag of a load tells apart whatever makes answers differ, and nothing else.
+// The ETag of a load depends on everything that makes answers differ, and on nothing else.
 func TestTagTellsLoadsApart(t *testing.T) {
 	t.Parallel()
 	type load struct {
@@ -183,7 +184,7 @@ func TestTagTellsLoadsApart(t *testing.T) {
 	}
 }
 
-// Creates, registers and commits answer the tag that the next plain load would have.
+// The answers to creates, registers and commits have the same ETag as the next plain load.
 func TestTagOfChangesIsThatOfTheLoad(t *testing.T) {
 	t.Parallel()
 	table := sampleTable(t, 1)
@@ -261,7 +262,7 @@ func TestStagedTable(t *testing.T) {
 	if answer := takeApart(t, w.Body.Bytes()); answer.Location != nil || !bytes.Equal(answer.Metadata, table.Document.Raw()) || answer.Config == nil {
 		t.Errorf("answer is %s", w.Body)
 	}
-	// Two staged tables have no location to be told apart by.
+	// Two staged tables have no metadata location that distinguishes them.
 	first := gunzip(t, send(h, "POST", "/v1/w/namespaces/a/tables", body, "Accept-Encoding", "gzip").Body)
 	fake.table = sampleTable(t, 30)
 	fake.table.MetadataLocation = ""
@@ -282,8 +283,8 @@ func TestLastVersion(t *testing.T) {
 	}
 }
 
-// A compressed load holds the same bytes as a plain one, for every client and whatever another
-// asked for before.
+// A compressed load has the same content as a plain one, for every client, whatever another client
+// has requested before.
 func TestCompressedLoad(t *testing.T) {
 	t.Parallel()
 	table := sampleTable(t, 50)
@@ -322,7 +323,8 @@ func TestSmallLoadIsPlain(t *testing.T) {
 	}
 }
 
-// Clients of other make than Go's read compressed answers too; Go's own asks for them by itself.
+// Clients other than Go's can read compressed answers too. Go's own client requests them by
+// default.
 func TestCompressedLoadOverTheWire(t *testing.T) {
 	t.Parallel()
 	table := sampleTable(t, 50)
@@ -339,8 +341,8 @@ func TestCompressedLoadOverTheWire(t *testing.T) {
 	}
 }
 
-// FuzzLoadHeaders: whatever stands in the headers that a load looks at, the answer is the table,
-// plain or compressed, or 304 to a client that named the table's tag or any.
+// FuzzLoadHeaders checks that, whatever the headers of a load contain, the answer is the table,
+// plain or compressed. It may also be 304 if If-None-Match has the table's ETag or *.
 func FuzzLoadHeaders(f *testing.F) {
 	table := sampleTable(f, 20)
 	h := NewServer(TestConfig{Catalog: &fakeCatalog{table: table}})

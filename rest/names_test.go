@@ -18,8 +18,8 @@ import (
 	"moorage/rest"
 )
 
-// oddNames are legal names that are easily taken for something else on their way from a body to a
-// path, a query, a folder, and back.
+// oddNames returns valid names that are easily misinterpreted on their way from a body to a path, a
+// query, a folder, and back.
 func oddNames() []string {
 	return []string{
 		"a/b", "/", "//", ".", "..", "../..", "./a", "a/../b", "%", "100%", "%2F", "%252F", "%00", "%1F", "+", "a+b", " ", "a b", " a ", "a\\b", "\\", "?", "a?b#c", "#", "a;b&c=d", "a,b", "a:b", "file:///etc",
@@ -28,24 +28,24 @@ func oddNames() []string {
 	}
 }
 
-// spellings are the ways in which clients put a name into a path: as Java and PyIceberg do, as Go
-// and browsers do, and with every byte escaped.
+// spellings returns the forms in which clients put a name into a path: that of Java and PyIceberg,
+// that of Go and browsers, and one with every byte escaped.
 func spellings(name string) []string {
 	var all strings.Builder
 	for i := range len(name) {
 		fmt.Fprintf(&all, "%%%02X", name[i])
 	}
-	// A plus in a path is a space here, so a client that leaves it bare means one.
+	// The server reads an unescaped plus sign in a path as a space, so a plus sign must be escaped.
 	return []string{url.QueryEscape(name), strings.ReplaceAll(url.PathEscape(name), "+", "%2B"), all.String()}
 }
 
-// wire sends requests over a connection, their paths as they are spelled.
+// wire sends requests over a connection, with paths exactly as given.
 type wire struct {
 	t      *testing.T
 	server *httptest.Server
 }
 
-// call returns the status of an answer and, if into is not nil, its body decoded.
+// call sends a request and returns the status. If into is not nil, call decodes the body into it.
 func (w wire) call(method, path, body string, into any) int {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), method, w.server.URL, strings.NewReader(body))
@@ -73,7 +73,7 @@ func (w wire) call(method, path, body string, into any) int {
 	return answer.StatusCode
 }
 
-// want is call for a request that must be answered with status.
+// want is like call, for a request that must get the given status.
 func (w wire) want(status int, method, path, body string, into any) {
 	w.t.Helper()
 	if got := w.call(method, path, body, into); got != status {
@@ -81,8 +81,9 @@ func (w wire) want(status int, method, path, body string, into any) {
 	}
 }
 
-// Odd names live like others: what is made in a body is listed as it is, loaded, changed, renamed,
-// registered and dropped by path, in every spelling, and its files stay inside the warehouse.
+// Odd names work like others. An object whose name is in a body is listed with that name. It can be
+// loaded, changed, renamed, registered and dropped by path, in every spelling. Its files stay
+// inside the warehouse.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +100,7 @@ func TestOddNames(t *testing.T) {
 	w.wantClean()
 }
 
-// loaded is what a test looks at in the answer to a load.
+// loaded has the parts of the answer to a load that the test checks.
 type loaded struct {
 	MetadataLocation string `json:"metadata-location"`
 	Metadata         struct {
@@ -122,7 +123,7 @@ func oddNameLife(t *testing.T, w wire, warehouse, name string) {
 		ns := pathNamespaces + "/" + escaped + "%1F" + escaped
 		path := ns + "/tables/" + escaped
 		var listed page
-		w.want(200, "GET", pathNamespaces+"?parent="+spelled[i/2*2], "", &listed) // an & that is not escaped ends a parameter
+		w.want(200, "GET", pathNamespaces+"?parent="+spelled[i/2*2], "", &listed) // an & that is not escaped would end the parameter
 		if len(listed.Namespaces) != 1 || !slices.Equal(listed.Namespaces[0], []string{name, name}) {
 			t.Errorf("children of %q are %q", escaped, listed.Namespaces)
 		}
@@ -151,7 +152,7 @@ func oddNameLife(t *testing.T, w wire, warehouse, name string) {
 		w.want(204, "POST", path+"/metrics", rest.CommitReportJSON, nil)
 	}
 
-	// To another name and back, out of the catalog and in again.
+	// Rename to another name and back, unregister, and register again.
 	path := ns + "/tables/" + spelled[0]
 	_, first := utf8.DecodeRuneInString(name)
 	otherName := "x" + name[first:]
@@ -172,7 +173,8 @@ func oddNameLife(t *testing.T, w wire, warehouse, name string) {
 	w.want(204, "DELETE", pathNamespaces+"/"+spelled[0], "", nil)
 }
 
-// oddViewLife is the life of a view called name in the namespace of levels with that name.
+// oddViewLife creates, changes and drops a view called name, in a namespace whose levels have the
+// same name.
 func oddViewLife(t *testing.T, w wire, warehouse, name string) {
 	levels, view := quote(t, []string{name, name}), quote(t, name)
 	ident := `{"namespace":` + levels + `,"name":` + view + `}`
@@ -212,7 +214,7 @@ func oddViewLife(t *testing.T, w wire, warehouse, name string) {
 	w.want(404, "DELETE", path, "", nil)
 }
 
-// wantInside checks that a table's or view's metadata file is a file below the warehouse.
+// wantInside checks that the metadata file of a table or view exists below the warehouse.
 func wantInside(t *testing.T, warehouse string, table loaded) {
 	t.Helper()
 	file, isFile := strings.CutPrefix(table.MetadataLocation, "file://")
@@ -225,7 +227,7 @@ func wantInside(t *testing.T, warehouse string, table loaded) {
 	}
 }
 
-// Odd names beside one another are different tables, or views, in different places.
+// Similar odd names in one namespace are different tables, or views, at different locations.
 func TestOddNamesTogether(t *testing.T) {
 	t.Parallel()
 	for list, members := range map[string]string{pathTables: "", pathViews: `,"view-version":` + versionJSON} {
@@ -260,7 +262,8 @@ func TestOddNamesTogether(t *testing.T) {
 	}
 }
 
-// The prefix of a warehouse with an odd name leads clients to it, as it is or escaped once more.
+// The prefix of a warehouse with an odd name leads clients to that warehouse, whether they use it
+// unchanged or escape it once more.
 func TestOddWarehouses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

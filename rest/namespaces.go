@@ -25,7 +25,8 @@ type propertiesAnswer struct {
 	Missing []string `json:"missing"`
 }
 
-// listNamespaces answers with the direct children of the parameter parent, or the top levels.
+// listNamespaces answers with the direct children of the namespace in the parameter parent, or with
+// the top-level namespaces.
 func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	children, next, err := s.as(r).ListNamespaces(r.Context(), warehouse, parent, pageOf(pages))
+	children, next, err := s.catalogFor(r).ListNamespaces(r.Context(), warehouse, parent, pageOf(pages))
 	if err != nil {
 		return err
 	}
@@ -71,13 +72,13 @@ func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
 	}, f.Failure
 }
 
-// loadNamespace answers with the properties of a namespace, or 204 to HEAD.
+// loadNamespace answers with the properties of a namespace, or with 204 to HEAD.
 func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
 		return err
 	}
-	properties, err := s.as(r).LoadNamespace(r.Context(), warehouse, ns)
+	properties, err := s.catalogFor(r).LoadNamespace(r.Context(), warehouse, ns)
 	switch {
 	case err != nil:
 		return err

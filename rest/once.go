@@ -14,11 +14,11 @@ import (
 	"moorage/internal/web"
 )
 
-// mutation reads a request for a change. It gets the whole body, and does not call the catalog.
+// mutation parses a request for a change. It gets the whole body, and does not call the catalog.
 type mutation func(r *http.Request, body []byte) (change, error)
 
-// change is a change that a mutation has read from a request. It makes the change, and returns the
-// handler that answers.
+// change is a function that makes the change in a parsed request. It returns the handler that
+// answers the request.
 type change func(ctx context.Context, c catalog.Verbs) (answer web.Handler, err error)
 
 // silently returns a change that calls apply and answers 204.
@@ -37,12 +37,12 @@ func (s *server) answeringTable(form answerForm,
 	}
 }
 
-// mutate returns the handler of a mutation, the operation called id. With an Idempotency-Key the
-// change is made once, and a retry gets the first answer, even if that refused a request that
-// cannot be read.
+// mutate returns the handler of a mutation, the operation called id. With an Idempotency-Key, the
+// change is made only once, and a retry gets the first answer. That also holds if the first answer
+// refused a malformed request.
 //
-// commits is the path parameter with the table or view that a commit changes; another node may
-// answer the commit. It is empty for all other mutations.
+// commits is the path parameter with the table or view that a commit changes. Another node may
+// answer the commit. For all other mutations, commits is empty.
 func (s *server) mutate(id, commits string, read mutation) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		keyID, err := web.IdempotencyKey(r)
@@ -78,9 +78,9 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 
 // admitting returns handle, the handler of the operation called id, for callers that see the
 // warehouse. Other callers are refused before a large body is read, because all requests share the
-// memory for large bodies. A request with an Idempotency-Key may repeat one that took effect while
-// its caller still saw the warehouse. Only the body shows that, so the server reads the bodies of
-// these requests. For these bodies, all callers that do not see the warehouse together get the
+// memory for large bodies. But a request with an Idempotency-Key may repeat one that took effect
+// while its caller still saw the warehouse. Only the body shows that, so the server reads the
+// bodies of such requests. For these bodies, all callers that do not see the warehouse share the
 // memory of one caller.
 func (s *server) admitting(id string, handle web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -94,13 +94,13 @@ func (s *server) admitting(id string, handle web.Handler) web.Handler {
 			return err
 		}
 		if keyID != "" {
-			sees, err := s.as(r).Sees(r.Context(), gate.OfIceberg(id)[0], warehouse)
+			sees, err := s.catalogFor(r).Sees(r.Context(), gate.OfIceberg(id)[0], warehouse)
 			if err == nil && !sees {
 				web.MarkStranger(w)
 			}
 			return handle(w, r)
 		}
-		if err := s.as(r).Admit(r.Context(), gate.OfIceberg(id)[0], warehouse); err != nil {
+		if err := s.catalogFor(r).Admit(r.Context(), gate.OfIceberg(id)[0], warehouse); err != nil {
 			s.HangUp(w)
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"moorage/rest"
 )
 
-// sendKeyed lets server answer a request with a key, which n tells from others.
+// sendKeyed sends server a request with the n-th idempotency key.
 func (w *world) sendKeyed(server http.Handler, n int, method, path, body string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	r := httptest.NewRequest(method, "/", strings.NewReader(body))
@@ -25,7 +25,7 @@ func (w *world) sendKeyed(server http.Handler, n int, method, path, body string)
 	return answer
 }
 
-// outcomes returns how many outcomes are stored.
+// outcomes returns the number of stored outcomes.
 func (w *world) outcomes() int {
 	w.t.Helper()
 	records, err := w.store.List(w.t.Context(), registry.TableIdempotency, "", "", registry.ListLimitMax)
@@ -35,7 +35,7 @@ func (w *world) outcomes() int {
 	return len(records)
 }
 
-// answerOf returns all of an answer but its date and request id.
+// answerOf returns an answer as text, without its date and request id.
 func answerOf(answer *httptest.ResponseRecorder) string {
 	header := answer.Header().Clone()
 	header.Del("X-Request-Id")
@@ -48,8 +48,8 @@ func transactionOf(key, value string) string {
 	return `{"table-changes":[` + fmt.Sprintf(change, "t", key, value) + "," + fmt.Sprintf(change, "s", key, value) + `]}`
 }
 
-// Every change, and every refusal, in the lives of a table and a view is sent twice with the same
-// key, the second time to a server that was just started, and nobody can tell the answers apart.
+// Every change to a table and a view, and every refusal, is sent twice with the same key, the
+// second time to a server that has just started. Both answers must be equal.
 func TestEveryChangeTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -132,7 +132,8 @@ func TestEveryChangeTwice(t *testing.T) {
 	w.wantClean()
 }
 
-// A table or view may be dropped and made again between two attempts: the second has no effect.
+// A table or view may be dropped and created again between two attempts. The second attempt must
+// have no effect.
 func TestReplaysHaveNoEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,8 +155,8 @@ func TestReplaysHaveNoEffect(t *testing.T) {
 	w.wantClean()
 }
 
-// The answer to a change of a view is the version that it made, also after later ones, and after
-// the view was dropped.
+// A repeated change of a view is answered with the version that the change made, even after later
+// versions, and after the view was dropped.
 func TestReplayOfAnEarlierViewVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,7 +181,8 @@ func TestReplayOfAnEarlierViewVersion(t *testing.T) {
 	w.wantClean()
 }
 
-// What is no request, or whose body was not read, leaves nothing behind, and the key may be used.
+// An invalid request, or one whose body was not read, stores nothing, so that its key can still be
+// used.
 func TestNothingIsStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *rest.TestConfig) { c.BodyBytesMax = 1000 })
@@ -211,8 +213,7 @@ func TestNothingIsStored(t *testing.T) {
 	}
 }
 
-// A key that was used for another request is refused, and the refusal leaves the first answer as it
-// was.
+// A key that was used for another request is refused. The refusal does not change the first answer.
 func TestKeyOfAnotherRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

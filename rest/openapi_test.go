@@ -16,12 +16,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fact is a line of testdata/openapi.tsv: what the specification's OpenAPI file says of an
-// operation.
+// fact is a line of testdata/openapi.tsv, which has the facts about an operation in the
+// specification's OpenAPI file.
 type fact struct {
 	operation, method, path string
 	statuses                []string // in byte order
-	schema                  string   // of the 200 answer, "-" if it has none
+	schema                  string   // schema of the 200 answer, or "-" if it has none
 }
 
 func facts(t *testing.T) []fact {
@@ -55,10 +55,10 @@ func factOf(t *testing.T, operation string) fact {
 	return fact{}
 }
 
-// operationCount is how many operations of the specification are served.
+// operationCount is the number of operations of the specification that are served.
 const operationCount = 28
 
-// The routes, and what the configuration advertises, are spelled as in the specification.
+// The routes, and the endpoints in the configuration, are spelled as in the specification.
 func TestRoutesAreTheSpecifications(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{}
@@ -86,7 +86,7 @@ func TestRoutesAreTheSpecifications(t *testing.T) {
 	if !slices.Equal(answer.Endpoints, want) {
 		t.Errorf("endpoints are %q, want %q", answer.Endpoints, want)
 	}
-	// A warehouse that offers something advertises the operations for it.
+	// If a warehouse offers a delegation, the configuration advertises the operations for it.
 	fake.delegation = vending.Delegations()
 	if err := json.Unmarshal(send(s, "GET", "/v1/config?warehouse=w", "").Body.Bytes(), &answer); err != nil {
 		t.Fatal(err)
@@ -117,8 +117,8 @@ func TestOtherOperationsAreNotRouted(t *testing.T) {
 	}
 }
 
-// openAPI returns the specification's OpenAPI file, or nil where it is not at hand, which is a
-// failure in CI.
+// openAPI returns the specification's OpenAPI file, or nil if that is not available. In CI, it
+// fails the test instead.
 func openAPI(t *testing.T) map[string]any {
 	t.Helper()
 	text := answers.File(t)
@@ -132,7 +132,7 @@ func openAPI(t *testing.T) map[string]any {
 	return file
 }
 
-// dig follows path through nested objects, and references on the way but not at its end.
+// dig follows path through nested objects. It resolves references on the way, but not at the end.
 func dig(file map[string]any, from any, path ...string) any {
 	for {
 		object, ok := from.(map[string]any)
@@ -154,7 +154,7 @@ func dig(file map[string]any, from any, path ...string) any {
 	}
 }
 
-// Our table of facts is what the OpenAPI file says.
+// The facts in testdata/openapi.tsv agree with the OpenAPI file.
 func TestFactsAreTheOpenAPIFiles(t *testing.T) {
 	t.Parallel()
 	file := openAPI(t)
@@ -196,7 +196,7 @@ func TestFactsAreTheOpenAPIFiles(t *testing.T) {
 	}
 }
 
-// stringKeys returns object with its keys as text; statuses are numbers in the file.
+// stringKeys returns object with its keys as strings, because statuses are numbers in the file.
 func stringKeys(object any) map[string]any {
 	switch object := object.(type) {
 	case map[string]any:
@@ -211,7 +211,7 @@ func stringKeys(object any) map[string]any {
 	return nil
 }
 
-// What operations answer has the status and the shape that the specification gives it.
+// The answers of operations have the statuses and the shapes in the specification.
 func TestAnswersAreTheSpecifications(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{table: sampleTable(t, 3), view: sampleView(t, 3), names: []string{"x", "y"}}

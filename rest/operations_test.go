@@ -15,7 +15,7 @@ import (
 	"moorage/rest"
 )
 
-// specifiedStatuses returns the statuses that the specification knows for each operation.
+// specifiedStatuses returns the statuses in the specification for each operation.
 func specifiedStatuses(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../testdata/openapi.tsv")
@@ -33,8 +33,7 @@ func specifiedStatuses(t *testing.T) map[string][]string {
 
 var requestCount = regexp.MustCompile(`(?m)^moorage_http_requests_total\{operation="(\w+)",status="(\d+)"\} \d+$`)
 
-// answered returns the statuses with which server has answered the operations of the specification
-// so far.
+// answered returns the statuses of the answers of server so far, by operation of the specification.
 func answered(t *testing.T, server http.Handler) map[string][]string {
 	t.Helper()
 	statuses := make(map[string][]string)
@@ -48,8 +47,8 @@ func answered(t *testing.T, server http.Handler) map[string][]string {
 	return statuses
 }
 
-// wantSpecifiedStatuses checks that server has answered with nothing that the specification does
-// not know for the operation, except what docs/divergences.md lists.
+// wantSpecifiedStatuses checks that server has answered only with statuses that the specification
+// has for the operation, or that docs/divergences.md lists.
 func wantSpecifiedStatuses(t *testing.T, server http.Handler) {
 	t.Helper()
 	specified := specifiedStatuses(t)
@@ -66,8 +65,8 @@ func wantSpecifiedStatuses(t *testing.T, server http.Handler) {
 	}
 }
 
-// All operations work with a prefix and without, where they mean the warehouse default, and answer
-// the success that the specification gives them.
+// All operations work with a prefix, and without one, which means the warehouse default. On success
+// they answer with the status in the specification.
 func TestOperationsWithAndWithoutPrefix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,8 +98,8 @@ func TestOperationsWithAndWithoutPrefix(t *testing.T) {
 	w.wantClean()
 }
 
-// lifeOfOperations calls every operation below base, once or more, and leaves nothing behind. What
-// it makes is not seen at elsewhere, a list of namespaces.
+// lifeOfOperations calls every operation below base at least once, and leaves nothing behind. The
+// objects that it creates must not appear at elsewhere, a list of namespaces.
 func (w *world) lifeOfOperations(base, elsewhere string) {
 	w.t.Helper()
 	ns, table := base+"/namespaces/ns", base+"/namespaces/ns/tables/t"
@@ -135,7 +134,7 @@ func (w *world) lifeOfOperations(base, elsewhere string) {
 	w.must("DELETE", ns, "")
 }
 
-// lifeOfViews calls every operation of views below base, in the namespace ns, and leaves nothing
+// lifeOfViews calls every operation on views below base, in the namespace ns, and leaves nothing
 // behind.
 func (w *world) lifeOfViews(base string) {
 	w.t.Helper()
@@ -160,7 +159,7 @@ func (w *world) lifeOfViews(base string) {
 	w.must("DELETE", view, "")
 }
 
-// Clients and their tests know these messages by heart.
+// Clients and their tests compare these messages.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -219,7 +218,7 @@ func TestMessages(t *testing.T) {
 		err := json.Unmarshal(answer.Body.Bytes(), &got)
 		message := got.Error.Message
 		if strings.HasPrefix(row.want, "Requirement failed: ") {
-			last := lastCommit.FindString(message) // behind the words that clients know
+			last := lastCommit.FindString(message) // after the words that clients compare
 			if message = strings.TrimSuffix(message, last); last == "" && row.want != "Requirement failed: table already exists" {
 				t.Errorf("%s: the last commit is not in %q", row.body, got.Error.Message)
 			}
@@ -233,8 +232,8 @@ func TestMessages(t *testing.T) {
 // lastCommit matches the end of the message of a requirement that does not hold.
 var lastCommit = regexp.MustCompile(`; the last commit was by anonymous at 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 
-// A table or view whose metadata file is gone cannot be loaded, also not by a client that has it,
-// and can be dropped.
+// A table or view whose metadata file is gone cannot be loaded, not even by a client that has the
+// current version. It can be dropped.
 func TestLoadWithoutItsFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -37,7 +37,8 @@ func getPage(t *testing.T, h http.Handler, path string) (answer pageAnswer) {
 	return answer
 }
 
-// What the parameters ask of the catalog, and whether a token is answered when there is more.
+// The parameters determine the page requested from the catalog, and whether the answer has a token
+// if there is more.
 func TestPageParameters(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -62,7 +63,7 @@ func TestPageParameters(t *testing.T) {
 	}
 }
 
-// A token leads behind the last name of the page that it came with.
+// The page for a token begins after the last name of the page that had the token.
 func TestPageTokenLeadsOn(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"x", "é😀", "a/b", " ", "\xf4\x8f\xbf\xbf", strings.Repeat("n", moorage.NameBytesMax)} {
@@ -82,7 +83,7 @@ func TestPageTokenLeadsOn(t *testing.T) {
 	}
 }
 
-// A token opens no other list than its own.
+// A token is valid only for its own list.
 func TestPageTokenIsBound(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{names: []string{"x"}, next: "x"}
@@ -107,7 +108,7 @@ func TestBadPages(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{names: []string{"x"}, next: "x"}
 	h := NewServer(TestConfig{Catalog: fake})
-	const tokenBytesHead = 1 + 8 // the version and which list
+	const tokenBytesHead = 1 + 8 // the version and the id of the list
 	token := *getPage(t, h, "/v1/namespaces?pageToken=").NextPageToken
 	content, _ := base64.RawURLEncoding.DecodeString(token)
 	sealed := func(change func(content []byte) []byte) string {
@@ -134,7 +135,7 @@ func TestBadPages(t *testing.T) {
 	}
 }
 
-// A list is what encoding/json would write, whatever the names are.
+// A list is the same as encoding/json would write, whatever the names are.
 func TestIdentifiersJSON(t *testing.T) {
 	t.Parallel()
 	token := `a"b`

@@ -13,7 +13,7 @@ import (
 // namespaceSeparator is the separator of namespace levels that GET /v1/config advertises.
 const namespaceSeparator = "%1F"
 
-// pathWarehouse returns the warehouse that the path names as its prefix.
+// pathWarehouse returns the warehouse named in the path, as its prefix.
 func pathWarehouse(r *http.Request) (string, error) {
 	prefix, err := web.PathParam(r, "prefix")
 	if err != nil {
@@ -25,7 +25,7 @@ func pathWarehouse(r *http.Request) (string, error) {
 	return prefix, moorage.ValidateName("prefix", prefix)
 }
 
-// pathNamespace returns the warehouse and the namespace that the path names.
+// pathNamespace returns the warehouse and the namespace named in the path.
 func pathNamespace(r *http.Request) (warehouse string, ns moorage.Namespace, err error) {
 	if warehouse, err = pathWarehouse(r); err != nil {
 		return "", nil, err
@@ -44,9 +44,9 @@ const (
 	paramView  = "view"
 )
 
-// pathIdentifier returns the table or view in the path parameter param. Without a namespace the
-// error is "not found". Java clients rely on this. If the table ns.files is not found, they request
-// the table ns, because ns.files could be its metadata table "files".
+// pathIdentifier returns the table or view in the path parameter param. If the path has no
+// namespace, the error is "not found". Java clients rely on this: if the table ns.files is not
+// found, they request the table ns, because ns.files could be its metadata table "files".
 func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
 	warehouse, ns, invalid := pathNamespace(r)
 	name, err := web.PathParam(r, param)
@@ -105,7 +105,7 @@ func identifierIn(f *web.Fields, member, warehouse string) moorage.Identifier {
 	return ident
 }
 
-// readNamed reads a body that names a table or view to create in the namespace of the path.
+// readNamed parses a body that names a table or view to create in the namespace of the path.
 func readNamed(r *http.Request, body []byte, what string) (ident moorage.Identifier, f *web.Fields, err error) {
 	if ident.Warehouse, ident.Namespace, err = pathNamespace(r); err != nil {
 		return ident, nil, err
@@ -117,7 +117,7 @@ func readNamed(r *http.Request, body []byte, what string) (ident moorage.Identif
 	return ident, f, nil
 }
 
-// readCommit reads a body that changes the table or view in the path parameter param. It fails if
+// readCommit parses a body that changes the table or view in the path parameter param. It fails if
 // the member "identifier" names another table or view.
 func readCommit(r *http.Request, body []byte, param, what string) (moorage.Identifier, *web.Fields, error) {
 	ident, err := pathIdentifier(r, param)
@@ -148,8 +148,9 @@ func metadataLocationIn(f *web.Fields) string {
 }
 
 // escapePrefix returns a warehouse's name in the form in which clients put it into paths. Clients
-// use the prefix of the configuration as it is, so escapePrefix escapes it for web.PathParam to
-// decode. Names that would have another meaning as a path segment are escaped further.
+// use the prefix in the configuration unchanged, so escapePrefix escapes it in the way that
+// web.PathParam decodes. Names that would have a special meaning as a path segment are escaped
+// further.
 func escapePrefix(warehouse string) string {
 	switch warehouse {
 	case "namespaces": // begins the paths without a prefix
@@ -160,10 +161,10 @@ func escapePrefix(warehouse string) string {
 	return strings.ReplaceAll(url.QueryEscape(warehouse), "+", "%20")
 }
 
-// pageSizes are the bounds of pages. Java clients always request pages, and follow the tokens.
+// pageSizes are the page sizes of lists. Java clients always request pages, and follow the tokens.
 var pageSizes = web.PageSizes{Default: 1000, Max: 10_000}
 
-// pageOf returns the page of the catalog's list for the position of pages.
+// pageOf converts the position of pages into a page of the catalog's list.
 func pageOf(pages web.Pager) moorage.Page {
 	return moorage.Page{After: pages.After, Limit: pages.Limit}
 }

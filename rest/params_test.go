@@ -12,11 +12,11 @@ import (
 	"moorage"
 )
 
-// Names are decoded once, from the path as the client spelled it.
+// Names are decoded once, from the path exactly as the client sent it.
 func TestNamesInPaths(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		path      string // behind /v1
+		path      string // after /v1
 		warehouse string
 		ns        []string
 		name      string
@@ -72,7 +72,7 @@ func TestNamesInPaths(t *testing.T) {
 	}
 }
 
-// The escapes of a path arrive unchanged through a real server too.
+// The escapes in a path also arrive unchanged through a real server.
 func TestNamesOverTheWire(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{}
@@ -101,7 +101,7 @@ func TestNamesOverTheWire(t *testing.T) {
 	}
 }
 
-// A warehouse's prefix, put into a path as it is, leads to the warehouse.
+// A warehouse's prefix, used unchanged in a path, leads to the warehouse.
 func TestPrefixLeadsToWarehouse(t *testing.T) {
 	t.Parallel()
 	for _, warehouse := range []string{"w", "default", "namespaces", "tables", "config", "a/b", "a b", "a+b", "100%", "%6Eamespaces", "é", ".."} {
@@ -178,8 +178,8 @@ func TestPurgeRequested(t *testing.T) {
 	}
 }
 
-// FuzzPath: whatever stands in a path, the answer is no failure of the server, and a name that
-// reaches the catalog is valid and leads back to itself.
+// FuzzPath checks that, whatever a path contains, the answer is not a failure of the server. A name
+// that reaches the catalog must be valid, and give the same name again if it is put into a path.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{
 		"/v1/w/namespaces/a%1Fb/tables/t", "/v1/namespaces/a+b", "/v1/%2F/namespaces/%00", "/v1/w/namespaces/a%zz/tables/%", "/v1/w/namespaces/%ff/tables/..",
@@ -191,7 +191,7 @@ func FuzzPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string) {
 		fake := &fakeCatalog{}
 		r := httptest.NewRequest("HEAD", "/", nil)
-		// Not what a client can make net/http accept, but what it could be made to hold.
+		// net/http would not accept some of these paths, but a URL can contain them.
 		r.URL = &url.URL{RawPath: path}
 		if decoded, err := url.PathUnescape(path); err == nil {
 			r.URL.Path = decoded
@@ -216,8 +216,8 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// FuzzQuery: whatever stands behind the question mark, the answer is a success or blames the
-// request, and what reaches the catalog is within its bounds.
+// FuzzQuery checks that, whatever a query string contains, the answer is a success or a client
+// error, and the values that reach the catalog are within their limits.
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{
 		"", "parent=a%1Fb&pageToken=&pageSize=7", "parent=%1F", "parent=a;b", "pageSize=0", "pageToken=x&pageToken=y", "snapshots=refs", "snapshots=all&x=%zz",

@@ -12,7 +12,7 @@ import (
 	"moorage/internal/web"
 )
 
-// Probes may ask with HEAD, which is answered as GET is, without a body.
+// Probes may use HEAD, which gets the same answer as GET, without a body.
 func TestProbesByHead(t *testing.T) {
 	t.Parallel()
 	for _, ready := range []error{nil, errors.New("the store is away")} {
@@ -43,7 +43,7 @@ func TestProbesByHead(t *testing.T) {
 	}
 }
 
-// On a connection that there is no room for, only probes are answered.
+// On a connection beyond the limit, only probes are answered.
 func TestProbesOnly(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(NewServer(TestConfig{Catalog: &fakeCatalog{}}))

@@ -9,7 +9,8 @@ import (
 	"moorage/internal/web"
 )
 
-// paramReferencedBy lists the views by which an engine reaches a table or view.
+// paramReferencedBy is the parameter with the views through which an engine reaches a table or
+// view.
 const paramReferencedBy = "referenced-by"
 
 // referencedBy returns the views in the parameter referenced-by, the outermost first, or nil if
@@ -19,9 +20,9 @@ const paramReferencedBy = "referenced-by"
 // REST specification, referenced-by.
 //
 // Some programs encode parameters themselves, and so encode the whole value twice. Such a value can
-// be recognised: after one decoding it has no separator, but each view must have one.
+// be recognised: after one decoding it contains no separator, but each view must contain one.
 //
-// Errors: KindBadRequest. The catalog bounds the number of views.
+// Errors: KindBadRequest. The catalog limits the number of views.
 func referencedBy(r *http.Request, warehouse string) (views []moorage.Identifier, err error) {
 	raw, given, err := web.RawText(r, paramReferencedBy)
 	if err != nil || !given {
@@ -41,7 +42,7 @@ func referencedBy(r *http.Request, warehouse string) (views []moorage.Identifier
 	return views, nil
 }
 
-// viewIn reads one view of referenced-by.
+// viewIn parses one view in referenced-by.
 func viewIn(item string) (view moorage.Identifier, err error) {
 	text, err := url.QueryUnescape(item)
 	if err != nil {
@@ -60,8 +61,8 @@ func viewIn(item string) (view moorage.Identifier, err error) {
 	return view, moorage.ValidateName("name", view.Name)
 }
 
-// queryOfViews returns the query of a next request through the same views. It is empty without
-// views.
+// queryOfViews returns the query for further requests through the same views. It returns "" if
+// there are no views.
 func queryOfViews(views []moorage.Identifier) string {
 	if len(views) == 0 {
 		return ""

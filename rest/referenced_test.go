@@ -11,7 +11,7 @@ import (
 	"moorage"
 )
 
-// Each value of referenced-by is read as the specification has it, or is 400.
+// Each value of referenced-by is either read as the specification requires, or refused with 400.
 func TestReferencedBy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -73,7 +73,7 @@ func spelled(views []moorage.Identifier) string {
 	return strings.Join(texts, ";")
 }
 
-// The next request of a client that came through views comes through the same ones.
+// If a client came through views, its next request names the same views.
 func TestQueryOfViews(t *testing.T) {
 	t.Parallel()
 	views := []moorage.Identifier{
@@ -98,8 +98,9 @@ func TestQueryOfViews(t *testing.T) {
 	}
 }
 
-// FuzzReferencedBy reads queries. Each is 400, or names views that can be; and a client that is
-// told these again comes through the same ones, also if it encodes the whole value once more.
+// FuzzReferencedBy reads queries. Each is either refused with 400, or names valid views. A query
+// made from these views must name the same views again, even if its whole value is encoded once
+// more.
 func FuzzReferencedBy(f *testing.F) {
 	read := func(query string) ([]moorage.Identifier, error) {
 		return referencedBy(&http.Request{URL: &url.URL{RawQuery: query}}, "lake")

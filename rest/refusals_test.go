@@ -11,8 +11,9 @@ import (
 	memorystorage "moorage/storage/memory"
 )
 
-// A commit whose requirement does not hold is told what is there, and who committed last. Callers
-// with describe on the table can list such refusals, and others learn nothing of them.
+// If a requirement of a commit does not hold, the message has the present state and the last
+// committer. Callers with describe on the table can list such refusals. Other callers learn nothing
+// about them.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	w := newGuardedWorld(t, memorystorage.New())

@@ -16,8 +16,8 @@ const (
 )
 
 // reportMetrics counts a client's report. It does not check whether the table exists, because
-// clients send reports after every scan and ignore the response. An invalid report is
-// KindBadRequest. Source: REST specification, ReportMetricsRequest.
+// clients send reports after every scan and ignore the response. If the report is invalid, the
+// error is KindBadRequest. Source: REST specification, ReportMetricsRequest.
 func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
 	if f.Failure != nil {
 		return f.Failure
 	}
-	if err := s.as(r).ReportMetrics(r.Context(), ident); err != nil {
+	if err := s.catalogFor(r).ReportMetrics(r.Context(), ident); err != nil {
 		return err
 	}
 	s.reports.WithLabelValues(kind).Inc()

@@ -14,7 +14,8 @@ const (
 	CommitReportJSON = `{"report-type":"commit-report","table-name":"ns.t","snapshot-id":1,"sequence-number":1,"operation":"append","metrics":{}}`
 )
 
-// Reports that Java clients wrote: iceberg-core 1.11.0, which Spark, Flink and Trino have too.
+// Reports that were written by Java clients with iceberg-core 1.11.0, which Spark, Flink and Trino
+// also use.
 func TestReportsOfClients(t *testing.T) {
 	t.Parallel()
 	h := NewServer(TestConfig{Catalog: &fakeCatalog{}})
@@ -33,7 +34,7 @@ func TestReportsOfClients(t *testing.T) {
 	}
 }
 
-// Members that may be there, may be absent or null, or may have several forms.
+// Members may be optional, may be null, or may have several forms.
 func TestReportsThatMayBe(t *testing.T) {
 	t.Parallel()
 	h := NewServer(TestConfig{Catalog: &fakeCatalog{}})

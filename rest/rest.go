@@ -18,20 +18,21 @@ import (
 // CompressedBytesMaxDefault is enough for the compressed documents of some thousand tables.
 const CompressedBytesMaxDefault = 64 << 20
 
-// Catalog has the operations that the handlers call; *catalog.Catalog implements it. All methods
+// Catalog has the operations that the handlers call. *catalog.Catalog implements it. All methods
 // are safe for concurrent use. Their errors have a moorage.Kind.
 type Catalog interface {
 	For(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) catalog.Verbs
 }
 
-// Config has the parts of the Iceberg operations. Only Catalog is required.
+// Config configures the Iceberg operations. Only Catalog is required.
 type Config struct {
 	Catalog Catalog
-	// IdempotencyLifetime is the advertised time in which clients may retry a request with the same
-	// Idempotency-Key. It must equal the catalog's lifetime of keys. The server always accepts
-	// keys, but clients send them only if it advertises the lifetime. Default: not advertised.
+	// IdempotencyLifetime is the time in which clients may retry a request with the same
+	// Idempotency-Key, as advertised to clients. It must equal the catalog's lifetime of keys. The
+	// server always accepts keys, but clients send them only if it advertises the lifetime.
+	// Default: not advertised.
 	IdempotencyLifetime time.Duration
-	// CompressedBytesMax bounds the memory of compressed documents. Default
+	// CompressedBytesMax is the maximum memory for compressed documents. Default
 	// CompressedBytesMaxDefault.
 	CompressedBytesMax int64
 	// Tokens answers requests for tokens. Default: all requests for tokens are refused.
@@ -42,7 +43,7 @@ type Config struct {
 	Router Router
 }
 
-// Router may forward a commit to another node, which answers it; *cluster.Router does.
+// Router may forward a commit to another node, which answers it. *cluster.Router implements it.
 type Router interface {
 	Forward(w http.ResponseWriter, r *http.Request, c cluster.Commit) (key string, answered bool)
 }
@@ -91,7 +92,7 @@ func mount(on *web.Server, config Config) *server {
 	return s
 }
 
-// as returns the catalog for the caller of r.
-func (s *server) as(r *http.Request) catalog.Verbs {
+// catalogFor returns the catalog's operations for the caller of r.
+func (s *server) catalogFor(r *http.Request) catalog.Verbs {
 	return s.config.Catalog.For(web.CallerOf(r), nil, nil)
 }

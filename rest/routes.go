@@ -9,8 +9,8 @@ import (
 	"moorage/internal/web"
 )
 
-// operation is one operation of the Iceberg REST specification. It has a handler, or a mutation if
-// it changes something. A mutation accepts an Idempotency-Key.
+// operation is one operation of the Iceberg REST specification. It has either a handler or, if it
+// changes something, a mutation. A mutation accepts an Idempotency-Key.
 type operation struct {
 	id     string // operationId
 	method string

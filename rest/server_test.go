@@ -10,7 +10,7 @@ import (
 	"moorage/internal/web"
 )
 
-// TestConfig is what tests make servers of: the members of web.Config and of Config.
+// TestConfig configures a server for tests. It has the members of web.Config and of Config.
 type TestConfig struct {
 	Catalog             Catalog
 	Logger              *slog.Logger
@@ -26,7 +26,7 @@ type TestConfig struct {
 	CompressedBytesMax  int64
 }
 
-// NewServer returns a server with the routes of this package and those of probes.
+// NewServer returns a server with the routes of this package and the routes of probes.
 func NewServer(c TestConfig) *server {
 	return mount(web.New(web.Config{
 		Logger: c.Logger, Now: c.Now, Registry: c.Registry, Ready: c.Ready, Refusal: c.Refusal, Hosts: c.Hosts,

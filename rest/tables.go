@@ -11,8 +11,8 @@ import (
 	"moorage/metadata"
 )
 
-// list answers with a page of the results of the function find in the namespace of the path. kind
-// identifies the list: a page token of one kind is not valid for another kind.
+// list returns a handler that answers with a page of the names that find returns for the namespace
+// in the path. kind identifies the list: a page token of one kind is not valid for another kind.
 func (s *server) list(kind string,
 	find func(c catalog.Verbs, ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) (
 		[]string, string, error)) web.Handler {
@@ -25,7 +25,7 @@ func (s *server) list(kind string,
 		if err != nil {
 			return err
 		}
-		names, next, err := find(s.as(r), r.Context(), warehouse, ns, pageOf(pages))
+		names, next, err := find(s.catalogFor(r), r.Context(), warehouse, ns, pageOf(pages))
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func identifiersJSON(ns moorage.Namespace, names []string, nextPageToken *string
 		token = jsontext.AppendQuoted(nil, *nextPageToken)
 	}
 	bytes := len(head) + len(tail) + len(token) + len(`}`)
-	for _, name := range names { // counts the length of the names without escapes
+	for _, name := range names { // add the lengths of the names, without escapes
 		bytes += len(before) + len(levels) + len(between) + len(name) + len(`""`) + len(after)
 	}
 	text := append(make([]byte, 0, bytes), head...)
@@ -88,7 +88,8 @@ func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// exists answers 204 if the function find finds the table or view in the path parameter param.
+// exists returns a handler that answers 204 if find returns no error for the table or view in the
+// path parameter param.
 func (s *server) exists(param string,
 	find func(c catalog.Verbs, ctx context.Context, ident moorage.Identifier) error) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -96,14 +97,14 @@ func (s *server) exists(param string,
 		if err != nil {
 			return err
 		}
-		if err := find(s.as(r), r.Context(), ident); err != nil {
+		if err := find(s.catalogFor(r), r.Context(), ident); err != nil {
 			return err
 		}
 		return web.AnswerNothing(w)
 	}
 }
 
-// commitTable changes one table: the operation updateTable.
+// commitTable changes one table. It is the operation updateTable.
 func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 	ident, f, err := readCommit(r, body, paramTable, "commit request")
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 	}), err
 }
 
-// rebaseChoice reads the header in which a client allows or forbids that its commit is rebased. An
+// rebaseChoice reads the header with which a client allows or forbids a rebase of its commit. An
 // empty or repeated header is an error.
 func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
 	values := r.Header.Values(catalog.RebaseHeader)
@@ -132,9 +133,9 @@ func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
 	return catalog.ParseRebaseChoice(catalog.RebaseHeader, values[0])
 }
 
-// decodeCommit reads a commit of a table. Both lists are required, though they may be empty or
-// null. If the name of a list is misspelled, the list must not count as empty, because it may have
-// conditions that the client relies on.
+// decodeCommit reads a commit to a table. Both lists are required, though they may be empty or
+// null. A list whose name is misspelled must not count as empty, because it may contain conditions
+// on which the client relies.
 func decodeCommit(f *web.Fields) (request catalog.CommitRequest, err error) {
 	for _, list := range []string{"requirements", "updates"} {
 		if !f.Has(list) {

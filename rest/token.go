@@ -11,18 +11,19 @@ import (
 	"moorage/internal/web"
 )
 
-// Tokens issues tokens; *identity.Authenticator does.
+// Tokens issues tokens. *identity.Authenticator implements it.
 type Tokens interface {
 	Token(r *http.Request, body []byte) (identity.TokenAnswer, error)
 }
 
-// tokenBodyBytesMax bounds the form of a request for a token, which may hold two tokens.
+// tokenBodyBytesMax is the maximum length of the form in a request for a token. The form may
+// contain two tokens.
 const tokenBodyBytesMax = 64 << 10
 
-// tokenRetryAfter is the Retry-After, in seconds, when the token endpoint cannot answer now.
+// tokenRetryAfter is the header Retry-After, in seconds, if the token endpoint cannot answer now.
 const tokenRetryAfter = "1"
 
-// tokenError is the body of an error of the token endpoint. Source: RFC 6749, 5.2.
+// tokenError is the body of an error response of the token endpoint. Source: RFC 6749, 5.2.
 type tokenError struct {
 	Code        string `json:"error"`
 	Description string `json:"error_description"`
@@ -39,7 +40,7 @@ func (noTokens) Token(*http.Request, []byte) (identity.TokenAnswer, error) {
 	}
 }
 
-// getToken issues a token. Its responses follow OAuth, unlike the other operations.
+// getToken issues a token. Its responses follow OAuth, unlike the responses of other operations.
 func (s *server) getToken(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, tokenBodyBytesMax)
 	body, err := s.ReadBody(w, r)
@@ -57,8 +58,8 @@ func (s *server) getToken(w http.ResponseWriter, r *http.Request) error {
 	return writeToken(w, http.StatusOK, text)
 }
 
-// answerTokenError answers with an error of the token endpoint. If the error is the server's own
-// fault, it returns the error.
+// answerTokenError answers with an error in the form of the token endpoint. If the error is the
+// server's own fault, answerTokenError returns it instead.
 func answerTokenError(w http.ResponseWriter, err error) error {
 	refused, ok := errors.AsType[*identity.OAuthError](err)
 	switch kind := moorage.KindOf(err); {

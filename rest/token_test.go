@@ -12,7 +12,7 @@ import (
 	"moorage/internal/web"
 )
 
-// givenTokens answers each request as it is told, and keeps its body.
+// givenTokens gives a fixed answer to each request, and keeps the body of the request.
 type givenTokens struct {
 	answer identity.TokenAnswer
 	err    error
@@ -24,7 +24,8 @@ func (g *givenTokens) Token(_ *http.Request, body []byte) (identity.TokenAnswer,
 	return g.answer, g.err
 }
 
-// askToken sends a form to the token endpoint of a server that lets nobody in elsewhere.
+// askToken sends a form to the token endpoint of a server that refuses all callers at its other
+// endpoints.
 func askToken(tokens Tokens, form string) *httptest.ResponseRecorder {
 	server := mount(web.New(web.Config{
 		Authenticate: func(*http.Request) (moorage.Caller, error) {
@@ -34,8 +35,8 @@ func askToken(tokens Tokens, form string) *httptest.ResponseRecorder {
 	return send(server, "POST", "/v1/oauth/tokens", form, "Content-Type", "application/x-www-form-urlencoded")
 }
 
-// wantToken fails unless an answer of the token endpoint has the status and the body, and nobody
-// may keep it.
+// wantToken fails unless an answer of the token endpoint has the status and the body, and must not
+// be cached.
 func wantToken(t *testing.T, w *httptest.ResponseRecorder, status int, body string) {
 	t.Helper()
 	if w.Code != status || w.Body.String() != body {
@@ -49,7 +50,7 @@ func wantToken(t *testing.T, w *httptest.ResponseRecorder, status int, body stri
 	}
 }
 
-// Nobody is asked who he is before he has a token.
+// A request for a token needs no authentication.
 func TestTokenAsksNobody(t *testing.T) {
 	t.Parallel()
 	tokens := &givenTokens{answer: identity.TokenAnswer{
@@ -103,7 +104,7 @@ func TestTokenFailures(t *testing.T) {
 	}
 }
 
-// A form beyond the bound reaches nobody.
+// A form that is too long does not reach Tokens.
 func TestTokenFormIsBounded(t *testing.T) {
 	t.Parallel()
 	tokens := &givenTokens{}
@@ -113,7 +114,7 @@ func TestTokenFormIsBounded(t *testing.T) {
 	}
 }
 
-// A server without keys says that it gives out no tokens, also where nobody is asked who he is.
+// A server without keys answers that it issues no tokens, even if callers need not authenticate.
 func TestNoTokens(t *testing.T) {
 	t.Parallel()
 	want := `{"error":"unsupported_grant_type","error_description":"This server issues no tokens: start it with --keys"}`

@@ -66,7 +66,7 @@ func decodeChange(f *web.Fields, warehouse string) (change catalog.TableChange, 
 		return change, f.Failure
 	}
 	if change.CommitRequest, err = decodeCommit(f); err != nil {
-		// The message names the table of the transaction.
+		// Add to the message which of the tables is meant.
 		message := moorage.MessageOf(err) + " (table " + change.Ident.String() + ")"
 		err = &moorage.Error{Kind: moorage.KindOf(err), Message: message, Err: err}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is wrong with one change of many is said with the table's name.
+// The message about a fault in one of several changes names the table.
 func TestTransactionNamesTheTable(t *testing.T) {
 	t.Parallel()
 	const good = `{"identifier":{"namespace":["a"],"name":"good"},"requirements":[],"updates":[]}`
@@ -26,7 +26,7 @@ func TestTransactionNamesTheTable(t *testing.T) {
 	}
 }
 
-// What cannot be read of an object within another one is said with its place.
+// The message about a fault in an inner object gives its place.
 func TestFailuresSayWhere(t *testing.T) {
 	t.Parallel()
 	const good = `{"identifier":{"namespace":["a"],"name":"good"},"requirements":[],"updates":[]}`

@@ -9,17 +9,21 @@ import (
 	"time"
 )
 
-// BenchmarkTransaction is a commit of one table, answered with gzip, as engines ask for it, and
-// plainly, and transactions of two and of ten tables. Each is as a client waits for it: from the
-// request's bytes on a connection to the answer's. Each sets a property of each table. The client
-// sends the next request at once, or pauses first, as one does that has something else to do than
-// to commit: then a processor that sleeps has to wake up for each request, of whatever kind. One
-// iteration sends some of each kind: so few that the machine is the same to all kinds. The first of
-// them are not counted, because what comes before makes them slow. Behind transactions of ten
-// tables a commit takes up to three times as long, and ten or twenty of them pass until it does not
-// any more. The metrics are the mean and the median of each kind, in microseconds, and how many
-// times as long as either commit ten tables take by them. On ext4 without a journal a run is slower
-// within six minutes of another, most of all for ten tables: docs/performance.md.
+// BenchmarkTransaction compares commits of one table with transactions of two and of ten tables.
+// The answer to a commit is compressed with gzip, as engines request it, or plain. The time is the
+// one that a client waits: from the request's bytes on a connection to the answer's bytes. Each
+// request sets a property of each table.
+//
+// The client sends the next request at once or after a pause, like a client that does other work in
+// between. After a pause, a sleeping processor must wake up first, for every kind of request. One
+// iteration sends a few requests of each kind, so that the state of the machine is the same for all
+// kinds. The first of them are not counted, because the preceding requests make them slow: after
+// transactions of ten tables, the next ten or twenty commits take up to three times as long.
+//
+// The metrics are the mean and the median of each kind, in microseconds. There is also the ratio of
+// ten tables to either kind of commit, for the mean and for the median. On ext4 without a journal,
+// a run is slower if it begins within six minutes of another, above all for ten tables: see
+// docs/performance.md.
 func BenchmarkTransaction(b *testing.B) {
 	stores := []struct {
 		name string
@@ -35,7 +39,7 @@ func BenchmarkTransaction(b *testing.B) {
 	}
 }
 
-// post is a kind of request that sets a property of some tables, with $n in the place of its value.
+// post is a kind of request that sets a property of some tables, with $n in place of the value.
 type post struct {
 	name, path, encoding, body string
 	times                      []time.Duration
@@ -45,7 +49,7 @@ func benchmarkTransaction(b *testing.B, w *world, pause time.Duration) {
 	const setProperty = `"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"$n"}}]`
 	tables := 0
 	w.must("POST", pathNamespaces, `{"namespace":["ns"]}`)
-	newTable := func() (name string) { // that nothing else changes
+	newTable := func() (name string) { // a table that no other request changes
 		tables++
 		name = fmt.Sprintf("t%d", tables)
 		w.must("POST", pathTables, fmt.Sprintf(`{"name":"%s","schema":%s,"properties":{"write.metadata.previous-versions-max":"10"}}`, name, schemaJSON))
@@ -79,7 +83,7 @@ func benchmarkTransaction(b *testing.B, w *world, pause time.Duration) {
 			}
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of one of each means nothing
+	b.ReportMetric(0, "ns/op") // the time of one iteration is meaningless
 	for _, sent := range posts {
 		b.ReportMetric(mean(sent.times), sent.name+"-mean-µs")
 		b.ReportMetric(median(sent.times), sent.name+"-p50-µs")

@@ -13,7 +13,7 @@ import (
 	"moorage/rest"
 )
 
-// viewAnswer is what a test looks at in an answer that holds a view.
+// viewAnswer has the parts of an answer with a view that the tests check.
 type viewAnswer struct {
 	MetadataLocation string `json:"metadata-location"`
 	Metadata         struct {
@@ -52,15 +52,16 @@ func (v viewAnswer) query() string {
 	return ""
 }
 
-// replaceWith is a change that makes sql the query of a view, as its version with that number.
+// replaceWith returns a change that makes sql the query of a view, in a version with the given
+// number.
 func replaceWith(number int, sql string) string {
 	return fmt.Sprintf(`{"updates":[{"action":"add-view-version","view-version":{"version-id":%d,"timestamp-ms":1700000000001,"schema-id":0,"summary":{},"default-namespace":["ns"],`+
 		`"representations":[{"type":"sql","sql":%q,"dialect":"spark"}]}},{"action":"set-current-view-version","view-version-id":-1}]}`, number, sql)
 }
 
-// What a change of a view answers is what the next load does, on this server, on another that has
-// loaded the view before, and on one that was just started. A change that changes nothing answers
-// the version that there is.
+// The answer to a change of a view equals that of the next load: on this server, on another that
+// has loaded the view before, and on one that has just started. A change without effect is answered
+// with the existing version.
 func TestChangesOfViewsAnswerTheNextLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +125,7 @@ func TestChangesOfViewsAnswerTheNextLoad(t *testing.T) {
 	w.wantClean()
 }
 
-// Replaces that race are all applied, each on top of another.
+// Concurrent replaces are all applied, one after another.
 func TestReplacesThatRace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -165,7 +166,7 @@ func TestReplacesThatRace(t *testing.T) {
 	w.wantClean()
 }
 
-// A name is one table's or one view's, whatever asks for it at the same time.
+// If several requests want a name at the same time, exactly one table or view gets it.
 func TestRaceForAName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -197,7 +198,7 @@ func TestRaceForAName(t *testing.T) {
 			}
 		}
 		w.wantClean()
-		switch won { // put back what the next round needs
+		switch won { // restore the state that the next round needs
 		case 2:
 			w.must("POST", pathRename, rename(identifier("ns", name), identifier("ns", "t")))
 		case 3:
@@ -208,7 +209,8 @@ func TestRaceForAName(t *testing.T) {
 	}
 }
 
-// A table does not exist as a view, nor the reverse, and neither is in the other's list.
+// A table is not found as a view, nor a view as a table, and neither appears in the list of the
+// other kind.
 func TestTablesAreNoViews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -223,8 +225,8 @@ func TestTablesAreNoViews(t *testing.T) {
 	if tables, views := w.page(pathTables).names(), w.page(pathViews).names(); !slices.Equal(tables, []string{"t", "u"}) || !slices.Equal(views, []string{"view", "view2"}) {
 		t.Errorf("listed are the tables %q and the views %q", tables, views)
 	}
-	// Once it is gone, its name is free for the other. Its place is not: it can come back, as what
-	// it was.
+	// Once an object is dropped, its name is free for the other kind. Its location is not, because
+	// the object can come back.
 	for i, row := range []struct{ path, list, create, back string }{
 		{pathView, pathTables, `{"name":"view","schema":` + schemaJSON + `}`, pathRegisterView},
 		{pathTables + "/u", pathViews, viewJSON("u"), pathRegister},

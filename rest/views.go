@@ -39,7 +39,7 @@ func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	view, err := s.as(r).LoadView(r.Context(), ident, through...)
+	view, err := s.catalogFor(r).LoadView(r.Context(), ident, through...)
 	if err != nil {
 		return err
 	}
@@ -89,9 +89,9 @@ func (s *server) answeringView(apply func(ctx context.Context, c catalog.Verbs) 
 	}
 }
 
-// answerView answers with one version of a view: the bytes of its document, with the location and
-// the caller's configuration around them. There is no ETag, because the specification has none for
-// views.
+// answerView answers with one version of a view. The response has the bytes of the document,
+// surrounded by the location and the caller's configuration. There is no ETag, because the
+// specification has none for views.
 func (s *server) answerView(w http.ResponseWriter, r *http.Request, view *catalog.View) error {
 	config, err := encodeConfig(view.Config)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 const viewPath = "/v1/w/namespaces/a/views/v"
 
-// sampleView returns a view with that many versions. The last is the current one.
+// sampleView returns a view with the given number of versions. The last is the current one.
 func sampleView(t testing.TB, versions int) *catalog.View {
 	t.Helper()
 	var list, log []string
@@ -39,7 +39,7 @@ func sampleView(t testing.TB, versions int) *catalog.View {
 	}
 }
 
-// answersView tells which operations answer a version of a view.
+// answersView reports whether an operation answers with a version of a view.
 func answersView(operation string) bool {
 	switch operation {
 	case "createView", "loadView", "replaceView", "registerView":
@@ -48,8 +48,8 @@ func answersView(operation string) bool {
 	return false
 }
 
-// Whatever answers a view answers the bytes of its document, with its location and the caller's
-// configuration, and without a tag.
+// Every operation that answers with a view sends the bytes of its document, with its location and
+// the caller's configuration, and without an ETag.
 func TestAnswersOfViews(t *testing.T) {
 	t.Parallel()
 	view := sampleView(t, 3)
@@ -79,8 +79,8 @@ func TestAnswersOfViews(t *testing.T) {
 	}
 }
 
-// A compressed answer holds the same bytes as a plain one, whatever was asked for before, a table
-// too.
+// A compressed answer has the same content as a plain one, whatever was requested before, even a
+// table.
 func TestCompressedView(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{view: sampleView(t, 20), table: sampleTable(t, 20)}
@@ -125,7 +125,7 @@ func TestCompressedViewsAreKept(t *testing.T) {
 	}
 }
 
-// What a request says is what the catalog is asked for.
+// The catalog is called with the values in the request.
 func TestRequestsOfViews(t *testing.T) {
 	t.Parallel()
 	fake := &fakeCatalog{view: sampleView(t, 1)}
@@ -169,7 +169,7 @@ func TestRequestsOfViews(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is said, and is not asked of the catalog.
+// A faulty request is refused with the fault, and does not reach the catalog.
 func TestRefusedRequestsOfViews(t *testing.T) {
 	t.Parallel()
 	const views, register, rename = "/v1/w/namespaces/a/views", "/v1/w/namespaces/a/register-view", "/v1/w/views/rename"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// dial opens a connection on which a test spells requests itself.
+// dial opens a connection on which a test writes raw requests.
 func dial(t *testing.T, server *httptest.Server) net.Conn {
 	t.Helper()
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())

@@ -34,7 +34,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// world is a server over a real catalog: its records are in memory, its files in a folder.
+// world is a server with a real catalog, whose records are in memory, and whose files are in a
+// folder.
 type world struct {
 	http.Handler
 	t         testing.TB
@@ -49,7 +50,8 @@ type world struct {
 // of the server's configuration.
 func newWorld(t testing.TB, change ...func(*rest.TestConfig)) *world {
 	t.Helper()
-	// Not TempDir, whose name holds the test's, and with it characters that a URI must escape.
+	// Not TempDir, whose name contains that of the test, which may have characters that a URI must
+	// escape.
 	folder, err := os.MkdirTemp("", "moorage-rest-")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func newWorld(t testing.TB, change ...func(*rest.TestConfig)) *world {
 	return w
 }
 
-// newMemoryWorld is newWorld without files: fast, and nothing to dump but records.
+// newMemoryWorld is like newWorld, with files in memory. It is faster, and dump has only records.
 func newMemoryWorld(t testing.TB, change ...func(*rest.TestConfig)) *world {
 	t.Helper()
 	w := &world{t: t, warehouse: "/warehouse"}
@@ -97,7 +99,7 @@ func (w *world) start(open func(storage.Place) (storage.Store, error), change []
 	}
 }
 
-// restarted returns another catalog over the same records and files.
+// restarted returns another catalog with the same records and files.
 func (w *world) restarted() *catalog.Catalog {
 	w.t.Helper()
 	c, err := catalog.New(w.config)
@@ -115,7 +117,7 @@ func (w *world) do(method, path, body string) *httptest.ResponseRecorder {
 	return sendTo(w.t, w, method, path, body)
 }
 
-// sendTo lets server answer a request.
+// sendTo sends server a request.
 func sendTo(t testing.TB, server http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	var reader io.Reader
 	if body != "" {
@@ -128,7 +130,7 @@ func sendTo(t testing.TB, server http.Handler, method, path, body string) *httpt
 	return answer
 }
 
-// must is do for a request that must succeed.
+// must is like do, for a request that must succeed.
 func (w *world) must(method, path, body string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	answer := w.do(method, path, body)
@@ -147,13 +149,13 @@ const (
 const versionJSON = `{"version-id":1,"timestamp-ms":1700000000000,"schema-id":0,"summary":{"engine-name":"test"},"default-namespace":["ns"],` +
 	`"representations":[{"type":"sql","sql":"select id, data from t","dialect":"spark"}]}`
 
-// viewJSON is a request for a view called name, which needs no escapes.
+// viewJSON returns a request that creates a view called name. The name must need no escapes.
 func viewJSON(name string) string {
 	return `{"name":"` + name + `","schema":` + schemaJSON + `,"view-version":` + versionJSON + `}`
 }
 
-// fill makes the namespaces ns, ns.child and empty, the tables ns.t, with one snapshot, and ns.u,
-// and the views ns.view and ns.view2. It returns the table-uuid of ns.t.
+// fill creates the namespaces ns, ns.child and empty. It also creates the tables ns.t, with one
+// snapshot, and ns.u, and the views ns.view and ns.view2. It returns the table-uuid of ns.t.
 func (w *world) fill() (uuid string) {
 	w.t.Helper()
 	for _, ns := range []string{`["ns"]`, `["ns","child"]`, `["empty"]`} {
@@ -194,7 +196,7 @@ func (w *world) viewUUID() string {
 }
 
 // dump returns everything that a request could have changed: all records, and all folders and files
-// in and around the warehouse, with what is in them.
+// in and around the warehouse, with their contents.
 func (w *world) dump() string {
 	w.t.Helper()
 	var text strings.Builder
@@ -228,12 +230,12 @@ func (w *world) dump() string {
 	return text.String()
 }
 
-// checker returns what checks the store of w.
+// checker returns the checker of the store of w.
 func (w *world) checker() *check.Checker {
 	return check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.config.Now}), Files: w.catalog.Documents()})
 }
 
-// mountManagement adds the operators' view of the store of w, without maintenance.
+// mountManagement adds the management API of w, without maintenance.
 func (w *world) mountManagement() {
 	w.t.Helper()
 	purges, err := purge.New(purge.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Tables: w.catalog.Documents()})
@@ -248,7 +250,7 @@ func (w *world) mountManagement() {
 	})
 }
 
-// wantClean checks that all records and files hold together.
+// wantClean checks that all records and files are consistent.
 func (w *world) wantClean() {
 	w.t.Helper()
 	report, err := w.checker().Check(w.t.Context())
@@ -268,13 +270,13 @@ type failure struct {
 
 var _ rest.Catalog = (*catalog.Catalog)(nil)
 
-// metadataLocation returns that of the table or view at path.
+// metadataLocation returns the metadata location of the table or view at path.
 func (w *world) metadataLocation(path string) string {
 	w.t.Helper()
 	return metadataLocationOf(w.t, w.must("GET", path, ""))
 }
 
-// metadataLocationOf returns that of the table or view in an answer.
+// metadataLocationOf returns the metadata location in an answer with a table or view.
 func metadataLocationOf(t testing.TB, answer *httptest.ResponseRecorder) string {
 	t.Helper()
 	var table struct {

@@ -17,20 +17,20 @@ import (
 	"moorage/management/client"
 )
 
-// principalPath returns the path of the principal that a command names, followed by the segments
-// below.
-func principalPath(c cli.Config, below ...string) string {
-	return client.Path(append([]string{"principals", c.Access.Principal}, below...)...)
+// principalPath returns the path of the principal named in a command, followed by the given
+// segments.
+func principalPath(c cli.Config, segments ...string) string {
+	return client.Path(append([]string{"principals", c.Access.Principal}, segments...)...)
 }
 
-// keyPath returns the path of the key that a command names, followed by the segments below.
-func keyPath(below ...string) path {
+// keyPath returns the path of the key named in a command, followed by the given segments.
+func keyPath(segments ...string) path {
 	return func(c cli.Config) (string, url.Values) {
-		return principalPath(c, append([]string{"keys", c.Access.Key}, below...)...), nil
+		return principalPath(c, append([]string{"keys", c.Access.Key}, segments...)...), nil
 	}
 }
 
-// withdrawWait is how long the withdrawal of a key may take that could not be printed.
+// withdrawWait is the timeout for withdrawing a key that could not be printed.
 const withdrawWait = 10 * time.Second
 
 func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
@@ -90,7 +90,7 @@ type listedKey struct {
 	disabled  bool
 }
 
-// keysOf returns all API keys, in the order in which they end.
+// keysOf returns all API keys, ordered by the time at which they end.
 func keysOf(ctx context.Context, server *client.Client) (keys []listedKey, err error) {
 	principals := client.Request{Method: http.MethodGet, Path: client.Path("principals")}
 	err = client.Pages(ctx, server, principals, func(page client.PrincipalsPage) bool {
@@ -162,7 +162,8 @@ func withdrawKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// printDescendants prints how to withdraw the keys that were created, directly or not, with a key.
+// printDescendants prints how to withdraw the keys that were created with a key, directly or
+// indirectly.
 func printDescendants(out io.Writer, keys []listedKey, id string) {
 	made := map[string]bool{id: true}
 	for again := true; again; {
@@ -185,10 +186,10 @@ func printDescendants(out io.Writer, keys []listedKey, id string) {
 	}
 }
 
-// rolePath returns the path of the role that a command names, followed by the segments below.
-func rolePath(below ...string) path {
+// rolePath returns the path of the role named in a command, followed by the given segments.
+func rolePath(segments ...string) path {
 	return func(c cli.Config) (string, url.Values) {
-		return client.Path(append([]string{"roles", c.Access.Role}, below...)...), nil
+		return client.Path(append([]string{"roles", c.Access.Role}, segments...)...), nil
 	}
 }
 
@@ -235,7 +236,7 @@ func removedMembers(c cli.Config) (any, error) {
 	return client.MembersChange{Remove: c.Access.Members}, nil
 }
 
-// grantBody returns the body of grant and of revoke.
+// grantBody returns a function for the request body of the commands grant and revoke.
 func grantBody(change string) func(cli.Config) (any, error) {
 	return func(c cli.Config) (any, error) {
 		return client.GrantChanges{Changes: []client.GrantChange{{
@@ -301,7 +302,7 @@ func printOwner(out io.Writer, c cli.Config, _ client.Owner) error {
 	return err
 }
 
-// question returns the body of explain.
+// question returns the request body of the command explain.
 func question(c cli.Config) (any, error) {
 	asked := client.Question{
 		Operation: c.Access.Operation, Privileges: c.Access.Privileges, Object: c.Access.Object,

@@ -9,11 +9,11 @@ import (
 	"moorage/testkit/servers"
 )
 
-// BenchmarkServerLoadAccess compares loads from a server with API keys and an audit log, both as by
-// default, with loads from a server without them. The clients show a key, or a token for one, and
-// hold their privilege on the warehouse. The servers are asked in turns, as in BenchmarkServerLoad.
-// It reports medians: requests a second, processor time a request, and the share of the rate that
-// is left.
+// BenchmarkServerLoadAccess compares loads from a server with API keys and an audit log, in their
+// default configuration, with loads from a server without them. The clients send a key, or a token
+// for a key, and have their privilege on the warehouse. The servers take turns, as in
+// BenchmarkServerLoad. The benchmark reports medians: requests a second, processor time for each
+// request, and the ratio of the two rates.
 func BenchmarkServerLoadAccess(b *testing.B) {
 	const tables = 300
 	binary := servers.Build(b)

@@ -124,8 +124,8 @@ func removeObject(ctx context.Context, p *person) error {
 	return nil
 }
 
-// unchanged returns a conflict if another object has the name of one that was found before the
-// question.
+// unchanged returns a conflict if shown, which was found before the question, has been replaced by
+// another object with the same name.
 func (p *person) unchanged(ctx context.Context, shown object) error {
 	if shown.row.ID == "" { // the caller may see no more than the name
 		return nil
@@ -138,8 +138,8 @@ func (p *person) unchanged(ctx context.Context, shown object) error {
 	return err
 }
 
-// rowOf returns what has the name of an object now. A table or view with the name of a namespace
-// wins over it.
+// rowOf returns the object that now has the name of o. A table or view takes precedence over a
+// namespace with the same name.
 func (p *person) rowOf(ctx context.Context, o object) (client.Row, error) {
 	var found client.ObjectDetails
 	query := url.Values{"warehouse": {o.warehouse}, "path": {client.JoinLevels(o.levels())}}
@@ -147,8 +147,8 @@ func (p *person) rowOf(ctx context.Context, o object) (client.Row, error) {
 	return found.Row, err
 }
 
-// below returns a namespace and all that is in it. What is in a namespace comes before it, and a
-// table or view before a namespace with its name.
+// below returns a namespace and everything in it. The contents of a namespace precede the
+// namespace, and a table or view precedes a namespace with the same name.
 func (p *person) below(ctx context.Context, of object) (all []object, err error) {
 	rows, err := p.objectsIn(ctx, of.warehouse, of.namespace, true)
 	for _, row := range rows {
@@ -158,12 +158,13 @@ func (p *person) below(ctx context.Context, of object) (all []object, err error)
 		}
 		all = append(all, o)
 	}
-	// In the list, what is in a namespace follows it, and tables and views follow namespaces.
+	// In the list, the contents of a namespace follow the namespace, and tables and views follow
+	// namespaces.
 	slices.Reverse(all)
 	return append(all, of), err
 }
 
-// costOf describes what a drop costs.
+// costOf describes what a drop would remove.
 func (p *person) costOf(found object, victims []object) string {
 	name := term.Clean(found.String())
 	if len(victims) > 1 {
@@ -220,7 +221,7 @@ func unsetOnObject(ctx context.Context, p *person) error {
 	return p.changeProperties(ctx, nil, p.Words)
 }
 
-// changeProperties sets and removes properties of an object, and prints what they were.
+// changeProperties sets and removes properties of an object, and prints their former values.
 func (p *person) changeProperties(ctx context.Context, set map[string]string, removed []string) error {
 	found, err := p.find(ctx, p.Name)
 	if err != nil {
@@ -262,7 +263,7 @@ func (p *person) changeProperties(ctx context.Context, set map[string]string, re
 	return nil
 }
 
-// wasOf returns what a property was.
+// wasOf returns the former value of a property in words.
 func wasOf(before map[string]string, name string) string {
 	value, ok := before[name]
 	if !ok {
@@ -289,8 +290,8 @@ func (p *person) propertiesOf(ctx context.Context, o object) (map[string]string,
 	return document.Properties, err
 }
 
-// commit returns the body of a commit to a table or view. It requires that the object is still the
-// one that was found.
+// commit returns the body of a commit to a table or view. The commit requires that the name still
+// refers to the same object.
 func (o object) commit(updates []map[string]any, more ...map[string]any) map[string]any {
 	var document struct {
 		Table string `json:"table-uuid"`
@@ -307,7 +308,7 @@ func (o object) commit(updates []map[string]any, more ...map[string]any) map[str
 	return map[string]any{"requirements": append(requirements, more...), "updates": updates}
 }
 
-// setTag is the command tag, and setBranch the command branch.
+// setTag is the command tag, and setBranch is the command branch.
 func setTag(ctx context.Context, p *person) error    { return p.setRef(ctx, "tag") }
 func setBranch(ctx context.Context, p *person) error { return p.setRef(ctx, "branch") }
 
@@ -376,8 +377,8 @@ func (p *person) setRef(ctx context.Context, kind string) error {
 	return nil
 }
 
-// snapshotCalled returns the snapshot that a word means: its id, a branch or a tag. An empty word
-// means main.
+// snapshotCalled returns the snapshot that word refers to: by its id, a branch or a tag. An empty
+// word means main.
 func (d tableDocument) snapshotCalled(word string) (int64, error) {
 	if word == "" {
 		word = metadata.MainBranch

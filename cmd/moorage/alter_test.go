@@ -13,7 +13,7 @@ import (
 	"moorage/internal/cli"
 )
 
-// A name that ends in a dot is a namespace: mv moves an object into it, and register refuses it.
+// A name that ends in a dot is a namespace. mv moves an object into it, and register refuses it.
 func TestTrailingDotIsANamespace(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
@@ -33,8 +33,8 @@ func TestTrailingDotIsANamespace(t *testing.T) {
 	}
 }
 
-// No command sends the control characters of a name to a terminal, and none prints such a name
-// among those for programs.
+// No command prints the control characters of a name to a terminal. Commands whose output is for
+// programs leave such a name out.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--store", "memory", "--data", t.TempDir())
@@ -63,7 +63,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// silent is a person who does something instead of an answer.
+// silent is an input from which a command reads no answer, but which calls a function when the
+// command reads.
 type silent struct {
 	do   func()
 	ends <-chan struct{}
@@ -90,7 +91,7 @@ func TestSignalAtAQuestion(t *testing.T) {
 	}
 }
 
-// A table that got the name after the question is not dropped.
+// If another table has got the name since the question, it is not dropped.
 func TestRemoveOnlyWhatWasShown(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
@@ -109,13 +110,13 @@ func TestRemoveOnlyWhatWasShown(t *testing.T) {
 	}
 }
 
-// An object that was made again after the question stays, and so does what was made in a namespace.
+// An object that was created again since the question stays, and so do new objects in a namespace.
 func TestRemoveBelowOnlyWhatWasShown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		again  []string // the commands that are typed while the question waits
+		again  []string // the commands that run while the question waits
 		stderr string
-		left   []string // what is there in the end
+		left   []string // the objects that remain
 	}{
 		{
 			[]string{"rm harbour.ships --yes", "mv harbour.ports harbour.ships"}, "it is another table since the question",
@@ -150,7 +151,7 @@ func TestRemoveBelowOnlyWhatWasShown(t *testing.T) {
 	}
 }
 
-// moorage api does not know what became of a change if a proxy lost the answer.
+// If a proxy loses the answer to a change, moorage api reports that the outcome is unknown.
 func TestAPIOfALostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

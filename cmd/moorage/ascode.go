@@ -17,12 +17,12 @@ import (
 	"moorage/internal/term"
 )
 
-// isCodeFile reports whether a file of a folder is read.
+// isCodeFile reports whether a file in a folder is one of the catalog's files, by its name.
 func isCodeFile(name string) bool {
 	return (strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")) && !strings.HasPrefix(name, ".")
 }
 
-// codeIn decodes the files of the command line, which can be folders.
+// codeIn decodes the files, and the files in the folders, on the command line.
 func (p *person) codeIn() (ascode.Catalog, error) {
 	var files []ascode.File
 	for _, word := range p.Code.Files {
@@ -52,9 +52,9 @@ func (p *person) codeIn() (ascode.Catalog, error) {
 	return ascode.Decode(files...)
 }
 
-// secretIn returns the secret in an environment variable. Its errors have no part of the secret.
+// secretIn returns the secret in an environment variable. Its errors contain no part of the secret.
 func (p *person) secretIn(name string) (secret map[string]string, err error) {
-	if strings.ContainsAny(name, "{}\"=: \t\n") { // perhaps the secret itself
+	if strings.ContainsAny(name, "{}\"=: \t\n") { // it may be the secret itself
 		return nil, errors.New("the key env of a secret takes the name of an environment variable, and no secret")
 	}
 	text, isSet := p.variable(name)
@@ -77,7 +77,7 @@ func (p *person) variable(name string) (value string, isSet bool) {
 	return value, isSet
 }
 
-// codePlan is the plan of a command line, and what it is for.
+// codePlan is a plan, with the context of the command.
 type codePlan struct {
 	ascode.Plan
 
@@ -86,7 +86,7 @@ type codePlan struct {
 	missing []string // secrets that are not set
 }
 
-// makeCodePlan reads the files and the server, and compares them.
+// makeCodePlan reads the files and the server's state, and compares them.
 func (p *person) makeCodePlan(ctx context.Context) (made codePlan, err error) {
 	if made.catalog, err = p.codeIn(); err != nil {
 		return made, err
@@ -146,7 +146,7 @@ type shownPlan struct {
 	Kept           int           `json:"kept"`
 }
 
-// shownStay is an object that a prune leaves.
+// shownStay is an object that --prune does not remove.
 type shownStay struct {
 	Object string `json:"object"`
 	Why    string `json:"why"`

@@ -17,7 +17,8 @@ import (
 
 var largeCode = flag.Bool("large", false, "describe 50 warehouses, 2,000 namespaces and 5,000 grants")
 
-// codeOf returns a catalog with so many warehouses, namespaces and grants, in a folder.
+// codeOf returns a catalog with the given numbers of warehouses, namespaces and grants, in a
+// folder.
 func codeOf(folder string, warehouses, namespaces, grants int) ascode.Catalog {
 	random := rand.New(rand.NewPCG(1, 2))
 	yes, no := true, false
@@ -65,7 +66,7 @@ func codeOf(folder string, warehouses, namespaces, grants int) ascode.Catalog {
 			}}
 		}
 		in.Namespaces[fmt.Sprintf("n.%d", i)] = made
-		if i%10 == 0 { // so that namespaces are a few levels deep at most
+		if i%10 == 0 { // so that namespaces are at most a few levels deep
 			all = append(all, &made.Container)
 		}
 		if i < grants%namespaces || grants >= namespaces {
@@ -95,7 +96,7 @@ func (r codeRun) run(t *testing.T, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// must runs a command that succeeds, and returns what it prints.
+// must runs a command, which must succeed, and returns its output.
 func (r codeRun) must(t *testing.T, args ...string) string {
 	t.Helper()
 	got := r.run(t, args...)
@@ -105,7 +106,7 @@ func (r codeRun) must(t *testing.T, args ...string) string {
 	return got.stdout
 }
 
-// newCodeRun starts a server that only has a warehouse and an administrator.
+// newCodeRun starts a server that has only a warehouse and an administrator.
 func newCodeRun(t *testing.T, folder string) codeRun {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
@@ -118,8 +119,8 @@ func newCodeRun(t *testing.T, folder string) codeRun {
 }
 
 // TestAsCodeOfALargeCatalog exports a catalog, applies the file to an empty server, and exports
-// that: both files are equal. Then each change by hand is exactly what a plan shows. make code runs
-// it with 50 warehouses, 2,000 namespaces and 5,000 grants.
+// that server. Both files must be equal. Then a plan must show exactly each change made by hand.
+// make code runs it with 50 warehouses, 2,000 namespaces and 5,000 grants.
 func TestAsCodeOfALargeCatalog(t *testing.T) {
 	t.Parallel()
 	warehouses, namespaces, grants := 3, 30, 70
@@ -191,8 +192,8 @@ func TestAsCodeOfALargeCatalog(t *testing.T) {
 	took("changes by hand")
 }
 
-// TestAsCode applies files to a server with access control: with what is refused, and in which
-// order.
+// TestAsCode applies files to a server with access control. It tests refusals, and the order of the
+// steps.
 func TestAsCode(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -205,22 +206,22 @@ func TestAsCode(t *testing.T) {
 			t.Errorf("moorage %v: exit %d, want %d\n%s%swant %s", args, got.code, want, got.stdout, got.stderr, text)
 		}
 	}
-	// The caller's right moves from a direct grant to a role: first the role has it.
+	// The caller's right moves from a direct grant to a role. The role must get it first.
 	moved := write("moved.yaml", "server: {grants: {admins: [admin, audit, manage, operate]}}\nroles: {admins: {members: ['key:root']}}\n")
 	exit(0, "1/3 create role admins\n2/3 grant on server\n3/3 revoke on server\n", "apply", "--prune", "--yes", moved)
-	// A plan that would take it is refused, until it is permitted.
+	// A plan that would take this right is refused, unless --give-up-admin permits it.
 	lost := write("lost.yaml", "server: {grants: {admins: [audit, manage, operate]}}\nroles: {admins: {members: ['key:root']}}\n")
 	exit(cli.ExitFailed, "your own right as an administrator", "plan", "--prune", lost)
 	exit(cli.ExitFailed, "--give-up-admin", "apply", "--prune", "--yes", lost)
 	exit(cli.ExitNo, "- grant admins admin", "plan", "--prune", "--give-up-admin", lost)
 	exit(0, "", "plan", "--prune", moved)
-	// What a caller may not read or change is refused by the server.
+	// The server refuses to let a caller read or change what it has no privilege for.
 	etl := newKey(t, "etl", "--uri", server.uri, "--token", server.key)
 	stranger := codeRun{server.served, etl}
 	if got := stranger.run(t, "plan", moved); got.code != cli.ExitFailed || !strings.Contains(got.stderr, "403") {
 		t.Errorf("a stranger: %+v", got)
 	}
-	// A namespace with a table stays, and so does what is protected.
+	// A namespace with a table stays, and so do protected objects.
 	server.must(t, "grant", "create", "on", "warehouse", "default", "to", "key:root")
 	server.must(t, "mk", "full")
 	server.must(t, "mk", "safe")
@@ -231,11 +232,11 @@ func TestAsCode(t *testing.T) {
 	bare := write("bare.yaml", "warehouses: {default: {allowed-locations: ['file://"+folder+"']}}\n")
 	exit(0, "namespace full stays: it has the table full.ships", "plan", "--prune", bare)
 	exit(0, "namespace safe stays: namespace safe is protected", "apply", "--prune", "--yes", bare)
-	// An owner that is the creator already is an owner from then on.
+	// An owner in the file that is already the creator becomes the owner.
 	owned := write("owned.yaml", "warehouses: {default: {namespaces: {full: {owner: 'key:root', tables: {ships: {owner: 'key:root'}}}}}}\n")
 	exit(0, "2/2 change the owner of table full.ships", "apply", "--yes", owned)
 	exit(0, "Nothing to change.", "plan", owned)
-	// What changes between the plan and the answer stays as it is.
+	// If something changes between the plan and the user's answer, apply leaves it alone.
 	changed := write("changed.yaml", "warehouses: {default: {namespaces: {full: {properties: {a: b}}}}}\n")
 	var stdout, stderr lockedBuffer
 	code := run(t.Context(), []string{"apply", changed}, cli.Environment{
@@ -248,12 +249,12 @@ func TestAsCode(t *testing.T) {
 		t.Errorf("exit %d\n%s%swant %s", code, stdout.String(), stderr.String(), want)
 	}
 	exit(cli.ExitNo, "~ property a c -> b", "plan", changed)
-	// A secret that is missing stops everything.
+	// A missing secret stops all steps.
 	secret := write("secret.yaml", "warehouses:\n  default: {properties: {a: b}}\n  lake: {location: 's3://lake/x', secret: {kind: access-key, env: LAKE_KEY}}\n")
 	exit(cli.ExitNo, "missing secret: the environment variable LAKE_KEY is not set", "plan", secret)
 	exit(cli.ExitFailed, "nothing is changed", "apply", "--yes", secret)
 	exit(0, "", "plan", bare)
-	// A secret in place of its variable is not printed.
+	// A secret in a file, in place of its variable, is not printed.
 	pasted := write("pasted.yaml", `warehouses: {default: {secret: {kind: access-key, env: '{"secret-access-key": "hidden"}'}}}`)
 	if got := server.run(t, "plan", pasted); got.code != cli.ExitNo || !strings.Contains(got.stdout, "missing secret: the key env") ||
 		strings.Contains(got.stdout+got.stderr, "hidden") {

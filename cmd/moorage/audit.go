@@ -24,7 +24,7 @@ import (
 	"moorage/storage/file"
 )
 
-// openAudit opens the audit log of the settings, and does not start it.
+// openAudit opens the audit log that the settings name. It does not start it.
 func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) (*audit.Log, error) {
 	config := audit.Config{
 		Reads: c.AuditReads, Strict: c.AuditStrict, Now: time.Now, Jitter: newJitter(), Logger: logger,
@@ -56,15 +56,15 @@ type auditFile struct {
 	claim io.Closer
 }
 
-// Close closes the file, and lets another process open it.
+// Close closes the file, so that another process can open it.
 func (f auditFile) Close() error { return errors.Join(f.File.Close(), f.claim.Close()) }
 
-// auditNodesMax bounds how many nodes on one machine can share a data folder.
+// auditNodesMax is the maximum number of nodes on one machine that can share a data folder.
 const auditNodesMax = 64
 
 // openAuditFile opens the audit log and returns its path. Nodes with one database may share their
-// data folder. So without --audit the name of the file contains the machine's name. Further nodes
-// on the machine add a number to it.
+// data folder. So without --audit, the file name contains the machine's name. Further nodes on the
+// machine add a number.
 func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
 	names := []string{to}
 	if c.Audit == "" && c.InDatabase() {
@@ -80,7 +80,7 @@ func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
 	var refused error
 	for _, name := range names {
 		claim := io.Closer(io.NopCloser(nil))
-		if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() { // not a pipe or a device
+		if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() { // excludes pipes and devices
 			if claim, refused = audit.Claim(name); errors.Is(refused, audit.ErrClaimed) {
 				continue
 			} else if refused != nil {
@@ -114,8 +114,8 @@ func auditNotice(log *audit.Log) map[string]string {
 	return nil
 }
 
-// withAudit returns a check that calls ready. It also fails while a strict audit log cannot be
-// written, because the server then refuses every request.
+// withAudit returns a readiness check that calls ready. The check also fails while a strict audit
+// log cannot be written, because the server then refuses every request.
 func withAudit(ready func(context.Context) error, log *audit.Log) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if why := log.Trouble(); why != "" && log.Strict() {
@@ -125,8 +125,8 @@ func withAudit(ready func(context.Context) error, log *audit.Log) func(context.C
 	}
 }
 
-// audited is an authorizer that asks another authorizer, and records the decisions of both. It is
-// safe for concurrent use.
+// audited is an authorizer that wraps another one, and records all decisions. It is safe for
+// concurrent use.
 type audited struct {
 	gate.Authorizer
 	log *audit.Log
@@ -143,8 +143,8 @@ type request struct {
 	verb       gate.Verb
 }
 
-// requestsMax bounds the requests in progress whose decisions are kept. For further requests,
-// audited writes the lines before the requests end.
+// requestsMax is the maximum number of requests in progress whose decisions are kept. For further
+// requests, audited writes the lines before the requests end.
 const requestsMax = 10_000
 
 // newAudited returns an authorizer that refuses nothing until its Authorizer is replaced.
@@ -183,7 +183,8 @@ func (a *audited) Decided(ctx context.Context, decision gate.Decision) {
 	}
 }
 
-// isSame reports whether two decisions of a request are about one object and the same privileges.
+// isSame reports whether two decisions of a request are about the same object and the same
+// privileges.
 func isSame(d, other gate.Decision) bool {
 	return d.Asked == other.Asked && d.Object.Kind() == other.Object.Kind() &&
 		(len(d.Object.Path) == 0 || d.Object.Path[0].ID == other.Object.Path[0].ID)
@@ -245,7 +246,8 @@ func (a *audited) Audit(ctx context.Context, asked gate.Request, outcome error) 
 	}
 }
 
-// isCounted reports whether the log counts a read together with earlier ones, without a line.
+// isCounted reports whether the log only counts a read, together with earlier ones, and writes no
+// line for it.
 func (a *audited) isCounted(d gate.Decision) bool {
 	if d.Outcome != access.Allow || len(d.Object.Path) == 0 {
 		return false
@@ -255,7 +257,7 @@ func (a *audited) isCounted(d gate.Decision) bool {
 	return a.log.AddRead(read)
 }
 
-// decisionOf returns the decision about a request that ended with outcome.
+// decisionOf returns the decision, allowed or denied, about a request that ended with outcome.
 func decisionOf(outcome error) string {
 	switch kind := moorage.KindOf(outcome); {
 	case outcome == nil:

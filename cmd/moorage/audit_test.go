@@ -19,7 +19,7 @@ import (
 	"moorage/internal/cli"
 )
 
-// A server writes its audit log to a file, which SIGHUP has opened again.
+// A server writes its audit log to a file. On SIGHUP it opens the file again.
 func TestServeAudits(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -44,7 +44,7 @@ func TestServeAudits(t *testing.T) {
 	}
 }
 
-// A node closes its audit log when nothing else can note a line any more.
+// A node closes its audit log only when no other part can write a line any more.
 func TestAuditLogClosesLast(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder
@@ -130,7 +130,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// awaitFile waits until a file holds part.
+// awaitFile waits until a file contains part.
 func awaitFile(t *testing.T, path, part string) {
 	t.Helper()
 	eventually(t, path+" to hold "+part, func() bool {
@@ -144,8 +144,8 @@ type brokenOut struct{ audit.Out }
 
 func (brokenOut) Write([]byte) (int, error) { return 0, errors.New("the disk is gone") }
 
-// A strict log that cannot be written has every request refused before it does anything. Reads that
-// are summed up take no line each, so these are changes.
+// If a strict log cannot be written, every request is refused before it does anything. The test
+// uses changes, because summed reads do not get a line each.
 func TestStrictAuditRefuses(t *testing.T) {
 	t.Parallel()
 	log := audit.New(audit.Config{Out: brokenOut{audit.Stream(nil)}, Strict: true, LinesMax: 2, Jitter: newJitter()})
@@ -169,7 +169,7 @@ func TestStrictAuditRefuses(t *testing.T) {
 	}
 }
 
-// The lines of changes name what was made, what it is called now, the snapshot, the outcome and the
+// The lines of changes contain the created object, a new name, the snapshot, the outcome and the
 // node.
 func TestAuditNamesEffects(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 
 const waitingLine = "waiting for the database, which does not answer"
 
-// TestStoreWait starts a server while its database is down. The server says so, listens only when
-// the database is there, and then serves.
+// TestStoreWait starts a server while its database is down. The server logs that, listens only when
+// the database is available, and then serves requests.
 func TestStoreWait(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -49,8 +49,8 @@ func TestStoreWait(t *testing.T) {
 	}
 }
 
-// TestStoreWaitEnds: a database that does not come is one sentence in the end. A database that
-// refuses the server is one sentence at once.
+// TestStoreWaitEnds checks that a start fails with one sentence: at the end of the wait if the
+// database stays away, and at once if the database refuses the server.
 func TestStoreWaitEnds(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)

@@ -62,7 +62,7 @@ func TestDefaultWarehouseInAzure(t *testing.T) {
 	}
 }
 
-// TestWarehouseCreateInAzure makes warehouses in containers that are there and that are not.
+// TestWarehouseCreateInAzure makes warehouses in containers that exist and in one that does not.
 func TestWarehouseCreateInAzure(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartAzure(t)
@@ -98,7 +98,8 @@ func TestWarehouseCreateInAzure(t *testing.T) {
 	if found := server.Names(t, container); len(found) > 0 {
 		t.Errorf("the probe left %q", found)
 	}
-	// The endpoint is kept with the warehouse, the key is not. Clients are answered their spelling.
+	// The warehouse's record has the endpoint, but not the key. Clients get locations in their own
+	// spelling.
 	s := startServe(t, "--data", data)
 	if code, body := s.request(t, "POST", "/v1/lake/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
 		t.Fatalf("create a namespace: %d %s", code, body)
@@ -127,7 +128,8 @@ func TestAzureFaults(t *testing.T) {
 	}
 }
 
-// TestOptionsOf: a place in several kinds of storage has options for each, and none is lost.
+// TestOptionsOf checks that a place in several kinds of storage has options for each, and that no
+// option is lost.
 func TestOptionsOf(t *testing.T) {
 	t.Parallel()
 	options := map[string]string{s3.OptionRegion: "r", adls.OptionHierarchical: "true", "other.x": "y"}

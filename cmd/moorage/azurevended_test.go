@@ -16,9 +16,9 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestVendedInAzure serves a warehouse of a hierarchical account by an identity, and uses the
-// credentials of one table: on its own files, and on those of another. The server is a process of
-// its own, whose environment has the identity.
+// TestVendedInAzure serves a warehouse in a hierarchical account with an identity. It tries the
+// credentials for one table on the table's own files and on another table's files. The server is a
+// separate process, whose environment has the identity.
 func TestVendedInAzure(t *testing.T) {
 	t.Parallel()
 	lake := fakecloud.StartLake(t)
@@ -75,13 +75,13 @@ func TestVendedInAzure(t *testing.T) {
 	}
 }
 
-// vended is what a load of a table answers.
+// vended is the answer to a load of a table.
 type vended struct {
 	Metadata string            `json:"metadata-location"`
 	Config   map[string]string `json:"config"`
 }
 
-// vendedTable makes a table in the namespace harbour of the warehouse lake, and loads it with
+// vendedTable creates a table in the namespace harbour of the warehouse lake, and loads it with
 // credentials.
 func (s *served) vendedTable(t *testing.T, name string) vended {
 	t.Helper()

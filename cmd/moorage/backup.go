@@ -26,8 +26,8 @@ type backuper interface {
 		prepare func(context.Context, registry.Store) error) (records int, err error)
 }
 
-// keepFiles makes sure that a server on the backup copied does not delete files of the original
-// store.
+// keepFiles makes sure that a server that runs on copied, a backup, deletes no files of the
+// original store.
 func keepFiles(ctx context.Context, copied registry.Store) error {
 	_, err := cancelDeletions(ctx, copied)
 	return err
@@ -52,8 +52,8 @@ var (
 		"The store is a PostgreSQL database: back it up with its own tools, pg_dump or pg_basebackup")
 )
 
-// newBackups returns the function with which a server makes a backup of store. The function creates
-// backups only in the folder of --backups.
+// newBackups returns a function that makes a backup of store for the server. It creates backups
+// only in the folder given by --backups.
 func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, name string) (client.Backup, error) {
 	return func(ctx context.Context, name string) (client.Backup, error) {
 		if err := cli.CheckBackupName(name); err != nil {

@@ -14,23 +14,23 @@ import (
 	"moorage/internal/cli"
 )
 
-// Sizes of the load under which backups are taken.
+// Sizes of the load during which backups are taken.
 const (
 	backupWriters = 4
 	backupsTaken  = 4
 )
 
-// backupLoad is what clients of a server have done. It is safe for concurrent use.
+// backupLoad counts the changes that clients of a server have made. It is safe for concurrent use.
 type backupLoad struct {
-	commits [backupWriters]atomic.Int64 // per writer, on a table of its own: how many were acknowledged
-	creates [backupWriters]atomic.Int64 // likewise, tables made
+	commits [backupWriters]atomic.Int64 // acknowledged commits of each writer, to a table of its own
+	creates [backupWriters]atomic.Int64 // acknowledged creates of each writer
 }
 
 func loadTable(writer int) string {
 	return fmt.Sprintf("/v1/namespaces/harbour/tables/writer%d", writer)
 }
 
-// run commits and creates, one after the other, until done is closed.
+// run commits and creates tables, alternating, until done is closed.
 func (l *backupLoad) run(t *testing.T, server *served, writer int, done <-chan struct{}) {
 	for n := int64(1); ; n++ {
 		select {
@@ -53,7 +53,7 @@ func (l *backupLoad) run(t *testing.T, server *served, writer int, done <-chan s
 	}
 }
 
-// acknowledged is how far the writers were at some moment.
+// acknowledged has the counts of a backupLoad at some moment.
 type acknowledged struct{ commits, creates [backupWriters]int64 }
 
 func (l *backupLoad) acknowledged() (a acknowledged) {
@@ -63,8 +63,9 @@ func (l *backupLoad) acknowledged() (a acknowledged) {
 	return a
 }
 
-// TestBackupAndRestore takes backups while clients commit and create, and serves each. It finds
-// everything that was acknowledged before the backup began, and nothing by halves.
+// TestBackupAndRestore takes backups while clients commit and create tables, and serves each
+// backup. The backup must contain everything that was acknowledged before it began, and no change
+// in part.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -105,7 +106,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// check serves a backup and looks for what it must hold.
+// check serves a backup, and checks that it contains everything it must contain.
 func (a acknowledged) check(t *testing.T, backup string) {
 	t.Helper()
 	server := startServe(t, "--data", backup)
@@ -134,8 +135,8 @@ func (a acknowledged) check(t *testing.T, backup string) {
 	}
 }
 
-// TestBackupOfAStoppedStore copies the folder itself, restores it in place, and asks for what
-// cannot be done.
+// TestBackupOfAStoppedStore copies the store itself, and restores the copy in place. It also tries
+// invalid commands.
 func TestBackupOfAStoppedStore(t *testing.T) {
 	t.Parallel()
 	data, elsewhere := t.TempDir(), t.TempDir()
@@ -182,7 +183,7 @@ func TestBackupOfAStoppedStore(t *testing.T) {
 	}
 }
 
-// TestBackupNames asks a server for backups by names that lead elsewhere or are taken.
+// TestBackupNames requests backups with names that lead to another folder or are taken.
 func TestBackupNames(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), filepath.Join(t.TempDir(), "copies")
@@ -212,7 +213,7 @@ func TestBackupNames(t *testing.T) {
 	}
 }
 
-// TestNoBackup asks for backups of stores that have none.
+// TestNoBackup requests backups of stores that do not support them.
 func TestNoBackup(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

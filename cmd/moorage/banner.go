@@ -36,9 +36,8 @@ func printedURI(c cli.Config, addr net.Addr, encrypted bool) string {
 	return scheme + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
-// writeBanner prints how each client connects to the server. The last line has the address of the
-// ready server, so that it stays visible. config has the settings with which clients access the
-// warehouse's files.
+// writeBanner prints how each client connects to the server. The last line contains the address, so
+// that it stays visible. config has the settings with which clients access the warehouse's files.
 func writeBanner(out io.Writer, uri string, warehouse warehouses.Warehouse, config map[string]string, who shown) {
 	to := connection{
 		uri: uri, warehouse: warehouse.Name, as: catalogName, scheme: schemeOf(warehouse.Location), config: config,

@@ -13,9 +13,9 @@ import (
 	"moorage/internal/cli"
 )
 
-// openBrowser opens a page in the browser of the person at this machine. It does nothing if there
-// is no such person: if the standard output is no terminal, in a session over SSH, and in CI. A
-// browser that does not start is no error, because the address is printed too.
+// openBrowser opens a page in a browser for the person at this machine. It does nothing if there is
+// no such person: if standard output is not a terminal, over SSH, and in CI. It is not an error if
+// the browser does not start, because the address is also printed.
 func openBrowser(ctx context.Context, env cli.Environment, page string) {
 	file, ok := env.Stdout.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -26,8 +26,8 @@ func openBrowser(ctx context.Context, env cli.Environment, page string) {
 	}
 }
 
-// browserCommand returns the command of an operating system that opens an address, or nil if no
-// person would see it. environ has the variables of the process.
+// browserCommand returns the command with which an operating system opens an address. It returns
+// nil if no person would see the page. environ is the environment of the process.
 func browserCommand(system string, environ []string) []string {
 	isSet := func(names ...string) bool {
 		return slices.ContainsFunc(environ, func(variable string) bool {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A browser opens only where a person sees it.
+// A browser opens only if a person would see it.
 func TestBrowserCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

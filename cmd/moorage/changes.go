@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// changesWait is how long one request waits for an event.
+	// changesWait is the time for which one request waits for an event.
 	changesWait = 55 * time.Second
-	// changesRest is the pause after a request that failed, when the command follows.
+	// changesRest is the pause after a failed request with --follow.
 	changesRest = 2 * time.Second
 )
 
@@ -42,7 +42,7 @@ func changes(ctx context.Context, p *person) error {
 		err := p.server.Do(ctx, asked, &page)
 		switch {
 		case ctx.Err() != nil && p.Follow:
-			return nil // the signal is how a command that follows ends
+			return nil // with --follow, a signal is the normal end
 		case err != nil && p.Follow && isPassing(err):
 			fmt.Fprintln(p.env.Stderr, term.Clean(err.Error()))
 			worker.Sleep(ctx, changesRest)
@@ -72,7 +72,7 @@ func changes(ctx context.Context, p *person) error {
 	}
 }
 
-// isPassing reports whether a request may succeed later without a change of the command.
+// isPassing reports whether err is temporary, so that the same request may succeed later.
 func isPassing(err error) bool {
 	answered, ok := errors.AsType[*client.Error](err)
 	return !ok || answered.Code == http.StatusTooManyRequests || answered.Code >= http.StatusInternalServerError
@@ -119,7 +119,7 @@ func (p *person) changesQuery() (url.Values, error) {
 	return query, nil
 }
 
-// keepPosition replaces the content of a file by a position, all at once.
+// keepPosition atomically replaces the content of a file with a position.
 func keepPosition(file, position string) error {
 	next, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *person) printEvents(events []client.Event) error {
 	return p.rows(nil, rows)
 }
 
-// nameOfEvent returns the name of the object, as people write it.
+// nameOfEvent returns the name of the object in the form of the command line.
 func (p *person) nameOfEvent(e client.Event) string {
 	if e.Warehouse == "" {
 		return cmp.Or(e.Name, "server")
@@ -167,7 +167,8 @@ func (p *person) nameOfEvent(e client.Event) string {
 	return name.String()
 }
 
-// noteOf returns what else is worth a look: the former name, or the kind of the last snapshot.
+// noteOf returns a further detail of an event: the former name, or the operation of the last
+// snapshot.
 func noteOf(e client.Event) string {
 	var notes []string
 	if e.Previous != nil {

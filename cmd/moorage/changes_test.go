@@ -19,8 +19,8 @@ import (
 	"moorage/management/client"
 )
 
-// TestChangesCommand prints the last events, the events of an object, and what came since a
-// position that a file keeps.
+// TestChangesCommand prints the last events, the events of an object, and the events since the
+// position in a file.
 func TestChangesCommand(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--data", t.TempDir())
@@ -86,7 +86,8 @@ func TestChangesCommand(t *testing.T) {
 	}
 }
 
-// changes --follow prints nothing for a wait without an event, and each page as of its own time.
+// changes --follow prints nothing if no event arrives during a wait, and prints the ages in each
+// page as of the time of printing.
 func TestFollowPrintsPagesAsOfTheirTime(t *testing.T) {
 	t.Parallel()
 	begun := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
@@ -121,7 +122,7 @@ func TestFollowPrintsPagesAsOfTheirTime(t *testing.T) {
 	}
 }
 
-// runWith runs a command that a signal ends.
+// runWith runs a command until ctx ends, as with a signal.
 func runWith(ctx context.Context, args []string, out io.Writer) int {
 	return run(ctx, args, cli.Environment{Stdout: out, Stderr: io.Discard})
 }
@@ -130,7 +131,7 @@ func runWith(ctx context.Context, args []string, out io.Writer) int {
 var guideShell = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
 // TestChangesGuide runs the recipes of docs/guide/changes.md, with stand-ins for kcat and nats that
-// write what they get to a file.
+// write their input to a file.
 func TestChangesGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/guide/changes.md")
@@ -157,7 +158,8 @@ func TestChangesGuide(t *testing.T) {
 	for i, file := range []string{"", "events.jsonl", "kafka.got", "nats.got"} {
 		block := strings.ReplaceAll(blocks[i][1], "sales", "harbour")
 		block = strings.ReplaceAll(block, "orders", "ships")
-		// The loop ends when the position does not move, and the commands without --follow.
+		// For the test, the loop ends when the position does not move, and the commands run without
+		// --follow.
 		block = strings.ReplaceAll(block, `echo "$after" > position`, `[ "$after" = "$(cat position)" ] && exit; echo "$after" > position`)
 		shell := exec.CommandContext(t.Context(), "bash", "-c", block)
 		shell.Dir = folder

@@ -9,7 +9,7 @@ import (
 )
 
 // TestCheckUnreadable checks a store in which the record of a table and a metadata file are
-// damaged: through a server, and without one.
+// damaged. It does so through a server, and without one.
 func TestCheckUnreadable(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -21,8 +21,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestStorageSaysTheTime: a store whose clock is three hours behind is in doubt, because an S3
-// server says so with the Date of its answers. One whose clock is right is in none.
+// TestStorageSaysTheTime checks that a clock three hours behind is in doubt, because the Date in
+// the answers of an S3 server shows the difference. A correct clock is not in doubt.
 func TestStorageSaysTheTime(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
@@ -68,8 +68,8 @@ func TestStorageSaysTheTime(t *testing.T) {
 	}
 }
 
-// TestResumeEndsDoubt: while the clock is in doubt, /readyz?verbose names it, and a command of the
-// operator ends the doubt. The server uses a local disk only, so no storage can end it.
+// TestResumeEndsDoubt checks that /readyz?verbose reports a clock in doubt, and that a command of
+// the operator ends the doubt. The server uses only a local disk, so no storage can end the doubt.
 func TestResumeEndsDoubt(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -29,8 +29,8 @@ import (
 	"moorage/rest"
 )
 
-// peers connects a node with the other nodes, in both directions. A nil *peers belongs to a node
-// that has no connections to others.
+// peers connects a node with the other nodes, in both directions. It is nil on a node that has no
+// connections to others.
 type peers struct {
 	listener   net.Listener
 	serving    chan error // the error that ended the server; nil until start
@@ -179,7 +179,7 @@ func (p *peers) restRouter() rest.Router {
 	return p.router
 }
 
-// count returns how many nodes this one knows, with itself.
+// count returns the number of nodes that this node knows, including itself.
 func (p *peers) count() int {
 	if p == nil {
 		return 1
@@ -187,7 +187,7 @@ func (p *peers) count() int {
 	return max(len(p.membership.View().Members), 1)
 }
 
-// versions returns the version of each node that this one knows, with its own.
+// versions returns the version of each node that this node knows, including its own.
 func (p *peers) versions() []string {
 	if p == nil || len(p.membership.View().Members) == 0 {
 		return []string{version()}
@@ -199,7 +199,7 @@ func (p *peers) versions() []string {
 	return all
 }
 
-// ask sends a request that reads to the other nodes, in the name of caller.
+// ask sends a read-only request to the other nodes, on behalf of caller.
 func (p *peers) ask(request *http.Request, caller moorage.Caller) (answers []management.PeerAnswer) {
 	if p == nil {
 		return nil
@@ -210,7 +210,7 @@ func (p *peers) ask(request *http.Request, caller moorage.Caller) (answers []man
 	return answers
 }
 
-// raceLost returns the function that the catalog must call when a commit lost a race.
+// raceLost returns the function that the catalog must call when a commit has lost a race.
 func (p *peers) raceLost(metrics prometheus.Registerer) func(registry.ID) {
 	lost := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "moorage_commit_races_lost_total",
@@ -225,7 +225,7 @@ func (p *peers) raceLost(metrics prometheus.Registerer) func(registry.ID) {
 	}
 }
 
-// start begins to answer other nodes, and joins the cluster.
+// start starts to answer other nodes, and joins the cluster.
 func (p *peers) start() {
 	if p == nil {
 		return
@@ -236,7 +236,7 @@ func (p *peers) start() {
 	p.membership.Start()
 }
 
-// leave takes the node out of the cluster: other nodes send it no more requests.
+// leave takes the node out of the cluster, so that other nodes stop sending it requests.
 func (p *peers) leave() {
 	if p == nil {
 		return
@@ -248,8 +248,8 @@ func (p *peers) leave() {
 	}
 }
 
-// close waits until the requests of other nodes end, for at most timeout. The node must have left
-// the cluster.
+// close waits for the requests of other nodes to end, but at most for timeout. The node must have
+// left the cluster before.
 func (p *peers) close(timeout time.Duration) error {
 	if p == nil {
 		return nil
@@ -276,7 +276,8 @@ func (p *peers) abandon() error {
 	return nil
 }
 
-// meterForwards returns a function that counts requests that this node tried to forward, by result.
+// meterForwards returns a function that counts, by result, the requests that this node tried to
+// forward.
 func meterForwards(metrics prometheus.Registerer) func(cluster.Result) {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_forwarded_total",
@@ -304,15 +305,15 @@ func meterMembers(metrics prometheus.Registerer, membership *cluster.Membership)
 	)
 }
 
-// nodeLocks has the locks of a node. They order its operations, and also the operations of other
-// nodes if there can be other nodes.
+// nodeLocks holds the locks of a node. They order the node's operations, and with a shared store
+// also the operations of other nodes.
 type nodeLocks struct {
 	locks.Manager
-	// announce informs the other nodes that this one listens on an address, and ends the session of
-	// the process that listened there before.
+	// announce informs the other nodes that this node listens on an address. It also ends the
+	// session of the process that listened there before.
 	announce func(address net.Addr)
-	// withdraw revokes the announcement before the node stops listening, so that the next process
-	// on the address does not end this process's locks.
+	// withdraw revokes the announcement. The node calls it before it stops listening, so that the
+	// next process on the address does not end this process's locks.
 	withdraw func()
 	close    func() error
 	// members is the node's view of the sessions of all nodes, and session returns its own session.
@@ -321,8 +322,8 @@ type nodeLocks struct {
 	session func() string
 }
 
-// openLocks returns the locks for a store. For a database the nodes share the locks; for other
-// stores the locks are local to the process. It measures them in metrics.
+// openLocks returns the locks for a store. For a database, all nodes share the locks. For other
+// stores, the locks are local to the process. The locks report to metrics.
 func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer, logger *slog.Logger,
 ) (nodeLocks, error) {
 	observer := newLockMetrics(metrics)
@@ -350,12 +351,11 @@ func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer,
 	}, nil
 }
 
-// leavePatience is how long a node that ends waits until the database has recorded that it
-// withdraws and releases its locks. If the database hangs, the other nodes learn it when the
-// session ends.
+// leavePatience is how long a stopping node waits for the database to record that it has withdrawn
+// and released its locks. If the database hangs, other nodes find out when the session ends.
 const leavePatience = 2 * time.Second
 
-// withdraw revokes what manager has announced.
+// withdraw revokes the announcement made by manager.
 func withdraw(manager *locks.Coalesced, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
 	defer cancel()
@@ -385,21 +385,21 @@ func closeShared(leave func(), shut func() error) error {
 	return err
 }
 
-// nodeName returns the name that the store records for a process that has a lock.
+// nodeName returns the name under which the store records the locks of this process.
 func nodeName() string {
 	return fmt.Sprintf("%s:%d", hostName(), os.Getpid())
 }
 
-// nodeAddress returns the address that the store records for a process that listens. It contains
-// the machine's name, because the address alone may mean all addresses, or may exist on other
-// machines too.
+// nodeAddress returns the address under which the store records a listening process. It contains
+// the machine's name, because the address alone may mean all addresses, or may also exist on other
+// machines.
 func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
 
 // hostIdentity returns a value that identifies one boot of one machine, and one network namespace
-// in it. It has the kernel's id of the boot, and the id of the network namespace. Containers on one
-// machine differ in the network namespace, and machines with the same name differ in the boot. So
-// two processes with the same value cannot listen on one address at the same time. If the system
-// does not provide these ids, the value is empty, and nothing is certain.
+// in it. It consists of the kernel's id of the boot and the id of the network namespace. Containers
+// on one machine have different network namespaces, and machines with the same name have different
+// boots. So two processes with the same value cannot listen on one address at the same time. If the
+// system does not provide these ids, the value is "", and allows no such conclusion.
 func hostIdentity() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil || strings.TrimSpace(string(boot)) == "" {
@@ -412,7 +412,7 @@ func hostIdentity() string {
 	return strings.TrimSpace(string(boot)) + " " + network
 }
 
-// hostName returns the name of the machine or container, for people.
+// hostName returns the name of the machine or container, for human readers.
 func hostName() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -112,22 +112,22 @@ func commands() map[string]cli.Action {
 	}
 }
 
-// path returns the path of a command's request, and its parameters.
+// path returns the path and the query parameters of a command's request.
 type path func(c cli.Config) (path string, query url.Values)
 
-// at returns a path with the given segments. It does not depend on the command's words.
+// at returns a path function for fixed segments, whatever the command's operands are.
 func at(segments ...string) path {
 	return func(cli.Config) (string, url.Values) { return client.Path(segments...), nil }
 }
 
-// call returns the command that sends one request, and prints the answer. The function body returns
-// the body of the request; it is nil for a request without a body.
+// call returns a command that sends one request and prints the answer. body returns the body of the
+// request; body itself is nil if the request has none.
 func call[A any](method string, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
 	return sent(client.Request{Method: method}, to, body, print)
 }
 
-// waiting returns a command that shows on the standard error how long it has run.
+// waiting wraps run in a command that shows on standard error how long it has run.
 func waiting(what string, run cli.Action) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
 		bar := term.StartProgress(env.Stderr, env.Environ, what, 0)
@@ -137,13 +137,13 @@ func waiting(what string, run cli.Action) cli.Action {
 	}
 }
 
-// readBy is like call, for a request that changes nothing although its method is not GET.
+// readBy is like call, for a read whose method is not GET.
 func readBy[A any](method string, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
 	return sent(client.Request{Method: method, Reads: true}, to, body, print)
 }
 
-// sent returns the command that sends asked with the path and the body of its words.
+// sent returns a command that sends asked, with the path and the body that its operands require.
 func sent[A any](asked client.Request, to path, body func(c cli.Config) (any, error),
 	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
@@ -165,7 +165,7 @@ func sent[A any](asked client.Request, to path, body func(c cli.Config) (any, er
 	}
 }
 
-// list returns the command that prints all pages of a list.
+// list returns a command that prints all pages of a list.
 func list[P interface{ Next() string }](to path, print func(out io.Writer, page P)) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
 		asked := client.Request{Method: http.MethodGet}

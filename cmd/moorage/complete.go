@@ -15,11 +15,11 @@ import (
 	"moorage/management/client"
 )
 
-// versionsOffered is how many versions of the form now~N are offered.
+// versionsOffered is the number of versions of the form now~N that completion offers.
 const versionsOffered = 5
 
-// completeOperand returns words for an operand of a command for people. It asks only a server: to
-// open a store would take too long.
+// completeOperand returns completions for an operand of a command for people. It only calls a
+// server, because opening a store would take too long.
 func completeOperand(ctx context.Context, c cli.Config, kind cli.Operand, before []string, typed string) []string {
 	if kind == cli.OperandEngine {
 		var names []string
@@ -59,8 +59,8 @@ func completeOperand(ctx context.Context, c cli.Config, kind cli.Operand, before
 	return words
 }
 
-// namesFor returns the names that may complete typed: what is in the namespace that typed names so
-// far. A namespace ends in a dot, because its user may go on.
+// namesFor returns the names that may complete typed: the contents of the namespace that typed
+// names so far. A namespace gets a trailing dot, because the user may continue after it.
 func (p *person) namesFor(ctx context.Context, typed string) (names []string) {
 	cut := strings.LastIndexAny(typed, "./") + 1
 	before := typed[:cut]

@@ -60,7 +60,7 @@ func connectEngine(ctx context.Context, c cli.Config, env cli.Environment) error
 			fmt.Fprintf(&text, "# %s\n", each.title(to))
 		}
 		for _, line := range each.lines(to) {
-			fmt.Fprintln(&text, term.Clean(line)) // a name must not begin a line of its own
+			fmt.Fprintln(&text, term.Clean(line)) // a name must not start a new line
 		}
 	}
 	if p.File == "" {
@@ -70,7 +70,7 @@ func connectEngine(ctx context.Context, c cli.Config, env cli.Environment) error
 	return createFile(p.File, text.String())
 }
 
-// credentialOf returns the kind of credential that a caller has.
+// credentialOf returns the kind of a caller's credential.
 func credentialOf(token string) shown {
 	switch {
 	case token == "":
@@ -81,8 +81,8 @@ func credentialOf(token string) shown {
 	return shownToken
 }
 
-// readWarehouse sets what the templates need to know of a warehouse. The options of its storage are
-// only for callers that may see them.
+// readWarehouse sets the facts about a warehouse that the templates need. The options of its
+// storage are left out if the caller may not see them.
 func (p *person) readWarehouse(ctx context.Context, to *connection) error {
 	var all []string
 	asked := client.Request{Method: http.MethodGet, Path: client.Path("warehouses")}
@@ -108,7 +108,7 @@ func (p *person) readWarehouse(ctx context.Context, to *connection) error {
 	return nil
 }
 
-// createFile writes a file that must not exist.
+// createFile creates a file with text. It fails if the file exists.
 func createFile(name, text string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {

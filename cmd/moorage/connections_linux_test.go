@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// dialFrom is dial from an address of this machine.
+// dialFrom is like dial, from the given address of this machine.
 func (s *served) dialFrom(t *testing.T, from, send string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -31,19 +31,21 @@ func (s *served) dialFrom(t *testing.T, from, send string) net.Conn {
 
 const asksConfig = "GET /v1/config HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-// statusOf reads one answer of conn, and returns its status; 0: the connection has ended.
+// statusOf reads one answer from conn, and returns its status. It returns 0 if the connection has
+// ended.
 func statusOf(conn net.Conn) int {
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, answer.Body) // what was read of it decides nothing
+	_, _ = io.Copy(io.Discard, answer.Body) // the rest of the answer does not matter
 	return answer.StatusCode
 }
 
-// TestConnectionsOfOneAddress: connections of one address never keep others out, whether they are
-// idle, have sent nothing, or a part of a request. Its idle ones go first.
+// TestConnectionsOfOneAddress checks that connections from one address never keep others out,
+// whether they are idle, have sent nothing, or have sent a part of a request. Idle connections of
+// the address are closed first.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	t.Parallel()
 	const limit = 64
@@ -68,8 +70,8 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsOfManyAddresses: where many addresses fill the limit, the longest idle
-// connection goes for a new one.
+// TestIdleConnectionsOfManyAddresses fills the limit from many addresses. A new connection must
+// then replace the connection that has been idle longest.
 func TestIdleConnectionsOfManyAddresses(t *testing.T) {
 	t.Parallel()
 	const limit = 64
@@ -81,7 +83,7 @@ func TestIdleConnectionsOfManyAddresses(t *testing.T) {
 			t.Fatalf("connection %d: %d", i, status)
 		}
 	}
-	for i, conn := range conns[1:] { // so that the first has certainly been idle for longest
+	for i, conn := range conns[1:] { // so that the first has certainly been idle longest
 		_, _ = io.WriteString(conn, asksConfig)
 		if status := statusOf(conn); status != http.StatusOK {
 			t.Fatalf("connection %d, again: %d", i+1, status)
@@ -91,14 +93,15 @@ func TestIdleConnectionsOfManyAddresses(t *testing.T) {
 		t.Errorf("one more: %d", status)
 	}
 	for i, want := range map[int]int{0: 0, 1: http.StatusOK, limit - 1: http.StatusOK} {
-		_, _ = io.WriteString(conns[i], asksConfig) // the answer tells
+		_, _ = io.WriteString(conns[i], asksConfig) // the answer shows whether it is still open
 		if status := statusOf(conns[i]); status != want {
 			t.Errorf("connection %d is answered %d afterwards, want %d", i, status, want)
 		}
 	}
 }
 
-// TestConnectionsOfOneProxy: 2,000 connections from one proxy are all served, idle ones too.
+// TestConnectionsOfOneProxy checks that 2,000 connections from one proxy are all served, including
+// idle ones.
 func TestConnectionsOfOneProxy(t *testing.T) {
 	t.Parallel()
 	server, _ := startProcess(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "2048",

@@ -21,7 +21,7 @@ import (
 	"moorage/testkit/scale"
 )
 
-// dial opens a connection, and sends what is given.
+// dial opens a connection and sends the text in send.
 func (s *served) dial(t *testing.T, send string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.uri, "http://"))
@@ -38,7 +38,7 @@ func (s *served) dial(t *testing.T, send string) net.Conn {
 	return conn
 }
 
-// ask is dial with a whole request; it reads the answer. The connection stays open.
+// ask opens a connection, sends a whole request, and reads the answer. The connection stays open.
 func (s *served) ask(t *testing.T, method, path string) (net.Conn, *http.Response) {
 	t.Helper()
 	conn := s.dial(t, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\n\r\n", method, path))
@@ -53,11 +53,12 @@ func (s *served) ask(t *testing.T, method, path string) (net.Conn, *http.Respons
 	return conn, response
 }
 
-// busy is the beginning of a request whose body does not come.
+// busy is the beginning of a request whose body does not arrive.
 const busy = "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n" +
 	"Expect: 100-continue\r\n\r\n"
 
-// A connection beyond the limit is told to come back, and may ask for health.
+// A request on a connection beyond the limit is refused with the advice to retry, unless it is a
+// health check.
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "2")
@@ -93,7 +94,7 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// A connection that finds no place in the reserve either waits for one.
+// If the reserve is full too, a connection waits for a place.
 func TestConnectionsBeyondTheReserve(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "1")
@@ -110,14 +111,14 @@ func TestConnectionsBeyondTheReserve(t *testing.T) {
 	}
 }
 
-// A listener that has no place left for a connection can be closed.
+// A listener without any free place can be closed.
 func TestFullListenerCloses(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded := boundListener(listener, 1, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}) // so none has a share
+	bounded := boundListener(listener, 1, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}) // no address has a share
 	server := served{uri: "http://" + listener.Addr().String()}
 	for range 1 + connectionsReserve {
 		server.dial(t, "")
@@ -141,7 +142,7 @@ func TestFullListenerCloses(t *testing.T) {
 	}
 }
 
-// residentBytes returns how much memory a process holds.
+// residentBytes returns the resident memory of a process.
 func residentBytes(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -157,11 +158,11 @@ func residentBytes(t *testing.T, pid int) int64 {
 	return kib << 10
 }
 
-// connectionsBytesMax is what 2,000 connections that do nothing, or little, may cost.
+// connectionsBytesMax is the maximum memory for 2,000 connections that do nothing, or little.
 const connectionsBytesMax = 100 << 20
 
-// TestIdleConnectionsCostLittle opens 2,000 connections to a process: idle ones, some that sent a
-// part of a header, and some whose bodies do not come.
+// TestIdleConnectionsCostLittle opens 2,000 connections to a process. Some are idle, some have sent
+// a part of a header, and on some the body does not arrive.
 func TestIdleConnectionsCostLittle(t *testing.T) {
 	t.Parallel()
 	server, process := startProcess(t, "--store", "memory", "--data", t.TempDir())
@@ -175,7 +176,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 		server.dial(t, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 67108864\r\n\r\n"+strings.Repeat(" ", 8<<10))
 	}
 	for wanted := fmt.Sprintf("moorage_http_requests_in_flight %d", 2*each+1); !strings.Contains(metricsOf(t, server), wanted); {
-		continue // until the bodies are waited for
+		continue // until the server waits for the bodies
 	}
 	cost := residentBytes(t, process.Process.Pid) - before
 	t.Logf("%d connections: %d MiB", 4*each, cost>>20)
@@ -185,7 +186,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	}
 }
 
-// countedKeys has one API key, and counts how often it is looked up.
+// countedKeys has one API key, and counts its lookups.
 type countedKeys struct {
 	identity.Records
 	key     identity.APIKey
@@ -199,7 +200,7 @@ func (c *countedKeys) APIKey(context.Context, string) (identity.APIKey, bool, er
 	return c.key, true, nil
 }
 
-// The requests of one connection share the check of their key.
+// The requests on one connection share one check of their key.
 func TestConnectionKeepsItsKey(t *testing.T) {
 	t.Parallel()
 	drawn, err := identity.NewAPIKey(rand.Reader, "")

@@ -22,11 +22,12 @@ import (
 	"moorage/secrets"
 )
 
-// hasConsole reports whether the server has the console. A server that only does maintenance has
-// none, because it lacks the operations on tables.
+// hasConsole reports whether the server has the console. A server that only does maintenance has no
+// console, because it lacks the operations on tables.
 func hasConsole(c cli.Config) bool { return c.Console && c.Maintenance != cli.MaintenanceOnly }
 
-// homePath returns where a browser at the root goes: to the console, if there is one.
+// homePath returns the path to which a browser at the root is sent: that of the console, or ""
+// without a console.
 func homePath(c cli.Config) string {
 	if hasConsole(c) {
 		return console.Root
@@ -34,7 +35,7 @@ func homePath(c cli.Config) string {
 	return ""
 }
 
-// consoleConfig returns what the console needs.
+// consoleConfig returns the configuration of the console.
 func (n *node) consoleConfig() console.Config {
 	keys := &sessionKeys{access: n.catalog.As(moorage.System(whoAuthenticates)).Grants(), sealer: n.sealer}
 	made := console.Config{
@@ -48,7 +49,7 @@ func (n *node) consoleConfig() console.Config {
 	return made
 }
 
-// providers signs visitors of the console in at the issuers of an authenticator.
+// providers implements the sign-in of console visitors at the issuers of an authenticator.
 type providers struct{ who *identity.Authenticator }
 
 // Names returns the aliases of the issuers at which visitors can sign in.
@@ -60,20 +61,19 @@ func (p providers) Begin(ctx context.Context, provider, redirect string) (consol
 	return console.SignIn(begun), address, err
 }
 
-// Finish returns the token of a visitor.
+// Finish ends a sign-in and returns the visitor's token.
 func (p providers) Finish(ctx context.Context, begun console.SignIn, returned url.Values) (string, error) {
 	return p.who.FinishSignIn(ctx, identity.SignIn(begun), returned)
 }
 
-// endSessions draws the key of sessions again, so that all sessions end.
+// endSessions replaces the key of sessions, which ends all sessions.
 func (n *node) endSessions(ctx context.Context) error {
 	access := n.catalog.As(moorage.System(whoAuthenticates)).Grants()
 	return access.RedrawConsoleKey(ctx, drawSessionKey(n.sealer))
 }
 
-// recipes returns the lines with which each engine reads a table. There are none for an address
-// that a shell does not take literally: a link can lead a browser to a host whose name is a
-// command.
+// recipes returns the lines with which each engine reads a table. It returns none if a shell could
+// interpret the address, because a link can lead a browser to a host whose name is a command.
 func (n *node) recipes(reach console.Reach) (made []console.Recipe) {
 	if moorage.ShellWord(reach.URI) != reach.URI {
 		return nil
@@ -94,7 +94,7 @@ func isEncrypted(r *http.Request, trusted []netip.Prefix) bool {
 	return r.Header.Get("X-Forwarded-Proto") == "https" && isFromProxy(r, trusted)
 }
 
-// isFromProxy reports whether the peer of a request is one of the trusted proxies.
+// isFromProxy reports whether a request came directly from one of the trusted proxies.
 func isFromProxy(r *http.Request, trusted []netip.Prefix) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && slices.ContainsFunc(trusted, func(p netip.Prefix) bool {
@@ -105,27 +105,27 @@ func isFromProxy(r *http.Request, trusted []netip.Prefix) bool {
 // sessionKeyBytes is the length of the key of sessions, for AES-256.
 const sessionKeyBytes = 32
 
-// sessionKeyOwner is the owner of the sealed key of sessions. The record has no id of its own, and
-// no record of a secret has the ids zero.
+// sessionKeyOwner is the owner of the sealed key of sessions. The ids in it are zero, which no
+// other owner of a secret has.
 func sessionKeyOwner() secrets.Owner {
 	none := registry.ID{}.String()
 	return secrets.Owner{Store: none, Secret: none, Warehouse: none}
 }
 
-// sessionKeys has the key with which all nodes encrypt the console's sessions. The store keeps the
-// key, sealed if the server has a key for secrets. It is safe for concurrent use.
+// sessionKeys provides the key with which all nodes encrypt the console's sessions. The store keeps
+// the key, sealed if the server has a key for secrets. It is safe for concurrent use.
 type sessionKeys struct {
 	access *grants.Grants
 	sealer secrets.Sealer // nil if there are no keys
 
-	mu sync.Mutex // guards the fields below; leaf, never held over I/O
-	// opened is the key that sealed was opened to.
+	mu sync.Mutex // guards the fields below; leaf, never held during I/O
+	// opened is the decrypted content of sealed.
 	sealed string
 	opened []byte
 }
 
-// key returns the key. The first call draws it. A key that this server's keys for secrets do not
-// open is drawn again, which ends all sessions: no visitor could sign in otherwise.
+// key returns the key, which the first call draws. If this server's keys for secrets cannot open
+// the stored key, it is drawn again, which ends all sessions. Otherwise no visitor could sign in.
 func (k *sessionKeys) key(ctx context.Context) ([]byte, error) {
 	draw := drawSessionKey(k.sealer)
 	found, err := k.access.ConsoleKey(ctx, "", draw)
@@ -141,7 +141,7 @@ func (k *sessionKeys) key(ctx context.Context) ([]byte, error) {
 	return opened, err
 }
 
-// open returns the key that a record has.
+// open returns the decrypted key in a record.
 func (k *sessionKeys) open(found registry.ConsoleKey) ([]byte, error) {
 	kept, err := base64.RawURLEncoding.DecodeString(found.Key)
 	if err != nil || !found.Seal {
@@ -167,8 +167,8 @@ func (k *sessionKeys) open(found registry.ConsoleKey) ([]byte, error) {
 	return opened, nil
 }
 
-// drawSessionKey returns a function that draws a key of sessions, as the store keeps it. sealer is
-// nil if the server has no key for secrets.
+// drawSessionKey returns a function that draws a key of sessions, in the form that is stored.
+// sealer is nil if the server has no key for secrets.
 func drawSessionKey(sealer secrets.Sealer) func() (registry.ConsoleKey, error) {
 	return func() (made registry.ConsoleKey, err error) {
 		drawn := make([]byte, sessionKeyBytes)

@@ -14,7 +14,8 @@ import (
 	"moorage/internal/web"
 )
 
-// debugConnectionsMax bounds the connections of --debug-listen, which has few clients.
+// debugConnectionsMax is the maximum number of connections to --debug-listen, which has few
+// clients.
 const debugConnectionsMax = 64
 
 // serveDebug answers probes and profiles on the port of --debug-listen, if there is one, until stop
@@ -43,12 +44,12 @@ func serveDebug(ctx context.Context, c cli.Config, probes http.Handler, logger *
 	}, nil
 }
 
-// profilesPath is the path of profiles, which go tool pprof knows.
+// profilesPath is the path of profiles that go tool pprof expects.
 const profilesPath = "/debug/pprof/"
 
 // withProfiles adds the profiles of net/http/pprof to probes. Only clients on this machine get
-// them: a profile names what the server does, and taking one costs processor time. The page with
-// the command line is left out, because a flag can have the password of a database.
+// them, because a profile shows what the server does, and takes processor time. The page with the
+// command line is left out, because a flag can contain the password of a database.
 func withProfiles(probes http.Handler) http.Handler {
 	profiles := http.NewServeMux()
 	profiles.HandleFunc(profilesPath, pprof.Index)
@@ -61,7 +62,7 @@ func withProfiles(probes http.Handler) http.Handler {
 			http.NotFound(w, r)
 			return
 		}
-		// A profile may take longer than a request may take to arrive.
+		// Taking a profile may exceed the deadline for the arrival of a request.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		profiles.ServeHTTP(w, r)
 	})
@@ -69,8 +70,8 @@ func withProfiles(probes http.Handler) http.Handler {
 }
 
 // isOfThisMachine reports whether the sender of a request is a program on this machine. The host in
-// the request must be a loopback address too. Otherwise the author of a page in a browser could
-// point a domain name at this address, and read the answer.
+// the request must be a loopback address too. Otherwise the author of a web page could point a
+// domain name at this address, and read the answer.
 func isOfThisMachine(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && peer.Addr().Unmap().IsLoopback() && web.IsLoopback(r.Host)

@@ -10,12 +10,12 @@ import (
 
 var debugLine = regexp.MustCompile(`--debug-listen" uri=(\S+)`)
 
-// Metrics say what all clients do. They are for callers who may audit or operate the server, and
-// for those who reach the port that asks for no key.
+// Metrics reveal the activity of all clients. They are only for callers that may audit or operate
+// the server, and for clients that can reach the port without authentication.
 func TestMetricsNeedAPrivilege(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	startServe(t, "--data", data).stop() // makes the store
+	startServe(t, "--data", data).stop() // creates the store
 	keys := map[string]string{"root": newKey(t, "root", "--admin", "--data", data)}
 	for _, name := range []string{"auditor", "operator", "reader"} {
 		keys[name] = newKey(t, name, "--data", data)
@@ -38,7 +38,7 @@ func TestMetricsNeedAPrivilege(t *testing.T) {
 		}
 	}
 
-	const verbose = "/readyz?verbose" // names folders and warehouses for the same callers
+	const verbose = "/readyz?verbose" // shows folders and warehouses to the same callers
 	for name, want := range map[string]bool{"root": true, "auditor": true, "reader": false, "stranger": false} {
 		status, body := server.request(t, "GET", verbose, "", "Authorization", "Bearer "+keys[name])
 		if status != http.StatusOK || strings.Contains(body, "free on the disk of "+data) != want ||
@@ -63,7 +63,7 @@ func TestMetricsNeedAPrivilege(t *testing.T) {
 	}
 }
 
-// Profiles are for programs on this machine, on the port of --debug-listen only.
+// Profiles are only for programs on this machine, and only on the port of --debug-listen.
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--debug-listen", "0")

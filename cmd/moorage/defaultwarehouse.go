@@ -18,28 +18,30 @@ import (
 )
 
 const (
-	// firstTryMax bounds how long the start waits for the storage of the warehouse default.
+	// firstTryMax is the maximum time for which the start waits for the storage of the warehouse
+	// default.
 	firstTryMax = 15 * time.Second
 	// firstTryInterval is the mean pause between two attempts to create the warehouse.
 	firstTryInterval = 5 * time.Second
-	// firstTriesLogged is how many attempts share one log line: about one line in ten minutes.
+	// firstTriesLogged is the number of attempts that share one log line. That is about one line in
+	// ten minutes.
 	firstTriesLogged = 120
 )
 
 // firstWarehouse creates the warehouse default if it does not exist: at --default-location, or in
 // the folder warehouse in the data folder. The locations of --allow-location become allowed
 // locations in the warehouse's record. Later starts do not change the record. If the storage fails,
-// the server does its other work. The warehouse is created as soon as the storage answers. It is
-// safe for concurrent use.
+// the server does its other work, and creates the warehouse as soon as the storage answers. A
+// firstWarehouse is safe for concurrent use.
 type firstWarehouse struct {
 	catalog  *catalog.Catalog
-	location string            // if it is empty, ensure sets the folder in the data folder
+	location string            // if empty, ensure sets it to the folder in the data folder
 	options  map[string]string // options of its storage
 	allowed  []string          // the values of --allow-location, for the record
 	data     string
 	logger   *slog.Logger
 
-	fails atomic.Bool // the storage failed, and there is no such warehouse yet
+	fails atomic.Bool // the storage failed, and the warehouse does not exist yet
 	tries int         // failed attempts; used by one goroutine only
 }
 
@@ -52,8 +54,8 @@ func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger)
 }
 
 // seededLocations returns the values of --allow-location for the record of the warehouse default.
-// It leaves out a folder that is one of the server's own folders, or inside one. A folder above
-// them is the operator's choice.
+// It leaves out the server's own folders and folders within them. It accepts a folder that contains
+// them, because that is the operator's choice.
 func seededLocations(c cli.Config, logger *slog.Logger) (allowed []string) {
 	folders := newLocalFolders(c)
 	for _, location := range c.AllowLocations {
@@ -68,8 +70,8 @@ func seededLocations(c cli.Config, logger *slog.Logger) (allowed []string) {
 	return allowed
 }
 
-// ensure returns the warehouse default, and creates it if there is none. It returns nil if the
-// storage fails. The error comes from the store.
+// ensure returns the warehouse default, and creates it if it does not exist. It returns nil if the
+// storage fails. The error is one of the store.
 func (f *firstWarehouse) ensure(ctx context.Context) (*warehouses.Warehouse, error) {
 	if f.location == "" {
 		location, err := folderLocation(filepath.Join(f.data, "warehouse"))
@@ -118,7 +120,7 @@ func (f *firstWarehouse) try(ctx context.Context) *warehouses.Warehouse {
 		})
 		found = &made.Warehouse
 	}
-	if moorage.KindOf(err) == moorage.KindAlreadyExists { // another node created it just now
+	if moorage.KindOf(err) == moorage.KindAlreadyExists { // another node has just created it
 		found, err = f.find(ctx)
 	}
 	if err == nil {
@@ -138,8 +140,8 @@ func (f *firstWarehouse) try(ctx context.Context) *warehouses.Warehouse {
 	return nil
 }
 
-// again repeats try in the background until the warehouse exists, or until stop is called.
-func (f *firstWarehouse) again() (stop func()) {
+// keepTrying repeats try in the background until the warehouse exists, or until stop is called.
+func (f *firstWarehouse) keepTrying() (stop func()) {
 	if !f.fails.Load() {
 		return func() {}
 	}
@@ -159,9 +161,9 @@ func (f *firstWarehouse) again() (stop func()) {
 	return trying.Stop
 }
 
-// with adds a notice for /readyz to notices if there is no warehouse default because its storage
-// fails. The reason is only in the log, because every caller may read /readyz.
-func (f *firstWarehouse) with(notices map[string]string) map[string]string {
+// addNotice adds a notice for /readyz to notices if there is no warehouse default because its
+// storage fails. The reason is only in the log, because every caller may read /readyz.
+func (f *firstWarehouse) addNotice(notices map[string]string) map[string]string {
 	if !f.fails.Load() {
 		return notices
 	}

@@ -12,12 +12,12 @@ import (
 
 const noFirstWarehouse = "the warehouse default cannot be made"
 
-// TestFirstWarehouseWaits: a server starts although the storage of the warehouse default fails. It
-// says so, and makes that warehouse when its storage answers.
+// TestFirstWarehouseWaits checks that a server starts although the storage of the warehouse default
+// fails. The server reports the failure, and creates the warehouse when the storage answers.
 func TestFirstWarehouseWaits(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "lake")
-	if err := os.WriteFile(folder, nil, 0o600); err != nil { // where a folder has to be
+	if err := os.WriteFile(folder, nil, 0o600); err != nil { // a file in place of the folder
 		t.Fatal(err)
 	}
 	s := startServe(t, "--data", t.TempDir(), "--default-location", "file://"+folder)
@@ -40,8 +40,8 @@ func TestFirstWarehouseWaits(t *testing.T) {
 	}
 }
 
-// TestFirstWarehouseByOperator: where there is no bucket the operator makes the warehouse default
-// in another one, and the server lets it be.
+// TestFirstWarehouseByOperator checks that, if the bucket does not exist, the operator can create
+// the warehouse default in another bucket, and the server leaves that alone.
 func TestFirstWarehouseByOperator(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
@@ -57,8 +57,8 @@ func TestFirstWarehouseByOperator(t *testing.T) {
 	s.awaitLog(t, `there is a warehouse default now" location=`+location)
 }
 
-// TestFirstWarehouseCannotBeOpened: a server starts although the storage of a warehouse default
-// that it made before cannot be opened.
+// TestFirstWarehouseCannotBeOpened checks that a server starts although the storage of its existing
+// warehouse default cannot be opened.
 func TestFirstWarehouseCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), filepath.Join(t.TempDir(), "lake")

@@ -22,7 +22,7 @@ import (
 // whoFills is the caller that makes the sample tables of the demo.
 const whoFills = "demo"
 
-// demoPorts is how many ports moorage demo tries if other processes use the first ones.
+// demoPorts is the number of ports that moorage demo tries before it gives up.
 const demoPorts = 10
 
 // runDemo runs a catalog with sample tables until ctx ends.
@@ -79,11 +79,11 @@ func freeAddress(ctx context.Context, address string) (string, error) {
 		first, first+demoPorts-1)
 }
 
-// demoMark is the file that marks the data folder of a demo. It is there before anything else.
+// demoMark is the file that marks the data folder of a demo. It is the first file in the folder.
 const demoMark = "moorage-demo.txt"
 
-// claimDemoFolder makes the data folder of the demo. It refuses a folder with other content, and
-// changes nothing in it.
+// claimDemoFolder makes the data folder of the demo. It refuses a folder with other content,
+// without changing it.
 func claimDemoFolder(folder string) error {
 	mark := filepath.Join(folder, demoMark)
 	if _, err := os.Stat(mark); err == nil {
@@ -151,10 +151,10 @@ func greetDemo(_ context.Context, env cli.Environment, n *node, warehouse *wareh
 	say("More", "moorage connect "+strings.Join(others, " | "))
 }
 
-// wrappedColumns is the width of the lines of the demo without their titles.
+// wrappedColumns is the width of the demo's lines, without the titles before them.
 const wrappedColumns = 71
 
-// wrapped returns a statement as lines. Those after the first are indented.
+// wrapped breaks a statement into lines, and indents all lines after the first.
 func wrapped(statement string) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(statement) {

@@ -53,8 +53,8 @@ func startDemo(t *testing.T, args ...string) *served {
 
 var demoLine = regexp.MustCompile(`(?m)^Moorage demo at (http://\S+), data in `)
 
-// TestDemo: the sample tables are there when the demo says so, and are still there at the next
-// start, with what was changed in between. What it prints fits a terminal, and the log is quiet.
+// TestDemo checks that the sample tables exist when the demo says so. They must still exist at the
+// next start, with all changes in between. The output fits a terminal, and nothing is logged.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "demo")
@@ -89,7 +89,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoFolder: a folder with other content is refused, and nothing in it changes.
+// TestDemoFolder checks that a folder with other content is refused, and does not change.
 func TestDemoFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -108,8 +108,8 @@ func TestDemoFolder(t *testing.T) {
 	}
 }
 
-// TestDemoPort: if the port is in use, the next one of ten is taken, but no other than one that was
-// named.
+// TestDemoPort checks that, if the default port is in use, the demo takes the next of ten ports. A
+// port that the user has named is never replaced.
 func TestDemoPort(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
@@ -141,7 +141,7 @@ func TestDemoPort(t *testing.T) {
 	}
 }
 
-// TestDemoIsNotReadyBefore: /readyz is 503 until the sample tables are there.
+// TestDemoIsNotReadyBefore checks that /readyz answers 503 until the sample tables exist.
 func TestDemoIsNotReadyBefore(t *testing.T) {
 	t.Parallel()
 	n := new(node)

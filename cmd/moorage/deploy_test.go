@@ -45,8 +45,8 @@ func settingsOf(t *testing.T, args []string, environment map[string]string) (set
 	return settings
 }
 
-// TestCompose: the file starts the server with settings that exist, over the other services, on a
-// port of this machine only. Engines get what moorage connect prints.
+// TestCompose checks that the file starts the server with valid settings, with the other services,
+// and on a port that only this machine reaches. Engines use the lines that moorage connect prints.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/compose/compose.yaml")
@@ -124,7 +124,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// manifest is the part of a manifest of Kubernetes that these tests look at.
+// manifest has the parts of a Kubernetes manifest that these tests check.
 type manifest struct {
 	Kind string
 	Data map[string]string
@@ -163,8 +163,9 @@ type container struct {
 	} `yaml:"securityContext"`
 }
 
-// TestChart: what the chart makes of each file of values starts a server with settings that are
-// valid, and fit what else the chart makes. interop/box/chart.py compares these files with Helm.
+// TestChart checks the output of the chart for each file of values. It must start a server with
+// valid settings that fit the other objects of the chart. interop/box/chart.py compares these files
+// with Helm.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../deploy/helm/golden/*.yaml")
@@ -207,7 +208,7 @@ func TestChart(t *testing.T) {
 			environment := make(map[string]string)
 			for _, variable := range server.Env {
 				if environment[variable.Name] = variable.Value; variable.Name == "MOORAGE_STORE" {
-					environment[variable.Name] = "postgres://moorage@database/moorage" // of a secret
+					environment[variable.Name] = "postgres://moorage@database/moorage" // from a secret
 				}
 			}
 			args := slices.Clone(server.Args)
@@ -234,7 +235,8 @@ func TestChart(t *testing.T) {
 				t.Errorf("the container may do more than it needs")
 			}
 			for _, volume := range pod.Volumes {
-				// The server refuses a key that all users can read. Its group can read these files.
+				// The server refuses a key file that all users can read. The server's group must be
+				// able to read these files.
 				if secret := volume.Secret; secret != nil && secret.DefaultMode != 0o440 {
 					t.Errorf("files of %s have the mode %o", volume.Name, secret.DefaultMode)
 				}
@@ -246,7 +248,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestUnit: the settings of the packages are valid, and fit the unit.
+// TestUnit checks that the settings in the packages are valid, and fit the unit.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	unit, err := os.ReadFile("../../deploy/systemd/moorage.service")

@@ -17,8 +17,8 @@ import (
 	"moorage/registry/pebble"
 )
 
-// examine calls visit with each finding: first with that about the clock of this machine. It
-// requests a deep examination if deep is true.
+// examine calls visit for each finding, and first for the one about the clock of this machine. If
+// deep is true, it requests a deep examination.
 func examine(ctx context.Context, server *client.Client, deep bool, visit func(client.Finding)) error {
 	var answered time.Time
 	asked := client.Request{
@@ -38,7 +38,7 @@ func examine(ctx context.Context, server *client.Client, deep bool, visit func(c
 	})
 }
 
-// diagnose prints all findings. The answer is no if a finding is bad.
+// diagnose prints all findings. The exit code is cli.ExitNo if a finding is bad.
 func diagnose(ctx context.Context, c cli.Config, env cli.Environment) error {
 	bad := 0
 	bar := term.StartProgress(env.Stderr, env.Environ, "doctor", 0)
@@ -63,8 +63,8 @@ func diagnose(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return nil
 }
 
-// clientClock returns the finding about the clock of this machine, which is ahead of the server's.
-// The server answers with whole seconds.
+// clientClock returns the finding about the clock of this machine. ahead is its lead over the
+// server's clock. The server's answer is in whole seconds.
 func clientClock(ahead time.Duration) client.Finding {
 	finding := client.Finding{
 		Level: client.LevelOK, What: "clock here", Fact: fmt.Sprintf("within %s of the server's",
@@ -91,13 +91,13 @@ func printFinding(out io.Writer, found client.Finding) {
 	}
 }
 
-// doctorPath returns the path of an action on the transaction, purge or job that a command names.
+// doctorPath returns the path of an action on the transaction, purge or job named in a command.
 func doctorPath(action string) path {
 	return func(c cli.Config) (string, url.Values) { return client.Path("doctor", c.Operand, action), nil }
 }
 
-// retry retries one transaction, purge or job, or every one that is bad. A failed retry does not
-// stop the others.
+// retry retries one transaction, purge or job, or all that are bad. A failed retry does not stop
+// the others.
 func retry(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return withServer(ctx, c, env, func(server *client.Client) error {
 		if c.Operand != cli.Everything {
@@ -162,8 +162,8 @@ func printAborted(out io.Writer, _ cli.Config, a client.Aborted) error {
 	return nil
 }
 
-// forget makes the store forget all files that it planned to delete. It changes the store directly:
-// no server may run on the store, and a catalog might refuse the store's records.
+// forget makes the store forget all files that it planned to delete. It changes the store directly,
+// not through a catalog, which might refuse the store's records. No server may run on the store.
 func forget(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	store, err := openStoppedStore(ctx, c, stoppedLogger(env))
 	if errors.Is(err, pebble.ErrLocked) {

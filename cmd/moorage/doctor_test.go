@@ -22,14 +22,14 @@ import (
 	"moorage/txlog"
 )
 
-// leftover is a transaction that a coordinator left in the store of a server that is stopped.
+// leftover is a transaction that a coordinator left in the store of a stopped server.
 type leftover struct {
 	id      string
-	written string // the path of the only file of it that is there
+	written string // the path of its only existing file
 }
 
-// mustOpenStore opens the store of a server that is stopped. The caller closes it before the next
-// one starts.
+// mustOpenStore opens the store of a stopped server. The caller must close the store before the
+// next server starts.
 func mustOpenStore(t *testing.T, data string) (store *pebble.Store, closeStore func()) {
 	t.Helper()
 	store, err := pebble.Open(filepath.Join(data, cli.StoreFolder), pebble.Options{Random: rand.Reader})
@@ -43,7 +43,7 @@ func mustOpenStore(t *testing.T, data string) (store *pebble.Store, closeStore f
 	}
 }
 
-// leave makes some that were given up, and one whose coordinator had another hour.
+// leave makes three transactions that were given up, and one whose coordinator has another hour.
 func leave(t *testing.T, data string) (mended, broken, pending, again leftover) {
 	t.Helper()
 	store, closeStore := mustOpenStore(t, data)
@@ -86,8 +86,8 @@ func leave(t *testing.T, data string) (mended, broken, pending, again leftover) 
 	return begin(true), begin(true), begin(false), begin(true)
 }
 
-// TestDoctor lists, retries and aborts what is left in the store of a stopped server, and then
-// through one that runs.
+// TestDoctor lists, retries and aborts transactions in the store of a stopped server, and then
+// through a running server.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -158,10 +158,11 @@ func TestDoctor(t *testing.T) {
 	wantSaid([]string{"abort"}, cli.ExitUsage, nil, "ID")
 }
 
-// What is no id is refused before anything is opened or asked, with what may stand there.
+// A word that is not an id is refused before a store is opened or a server is called. The message
+// says which words are valid.
 func TestDoctorWithoutAnID(t *testing.T) {
 	t.Parallel()
-	const address = "http://127.0.0.1:1" // nobody listens there
+	const address = "http://127.0.0.1:1" // no server listens there
 	zero := registry.ID{}.String()
 	for _, row := range []struct{ command, id, want string }{
 		{"retry", "foo", `"foo" is neither an id, 32 hexadecimal digits that doctor shows, nor all`},
@@ -185,8 +186,8 @@ func TestDoctorWithoutAnID(t *testing.T) {
 	}
 }
 
-// TestDoctorOfAnUnreadableTransaction shows a transaction whose record cannot be read, and has it
-// forgotten.
+// TestDoctorOfAnUnreadableTransaction shows a transaction whose record cannot be read, and forgets
+// it.
 func TestDoctorOfAnUnreadableTransaction(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -229,8 +230,8 @@ func TestDoctorOfAnUnreadableTransaction(t *testing.T) {
 	wantSaid(cli.ExitDone, "no problems", "doctor", "--deep")
 }
 
-// TestDoctorOfUnreadableTasks shows the tasks of dropped tables that cannot be read. No verb takes
-// one of them; doctor forget removes both.
+// TestDoctorOfUnreadableTasks shows tasks of dropped tables that cannot be read. Neither retry nor
+// abort accepts them; doctor forget removes them.
 func TestDoctorOfUnreadableTasks(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -278,7 +279,7 @@ func TestDoctorOfUnreadableTasks(t *testing.T) {
 }
 
 // dropWithoutReading drops tables of the namespace harbour with a purge, in the store of a stopped
-// server. It damages the tasks and returns their ids.
+// server. It damages the records of the purges and returns their ids.
 func dropWithoutReading(t *testing.T, data string, names ...string) (ids []string) {
 	t.Helper()
 	store, closeStore := mustOpenStore(t, data)
@@ -316,8 +317,8 @@ func dropWithoutReading(t *testing.T, data string, names ...string) (ids []strin
 	return ids
 }
 
-// findings answers as a server does that has seven findings, one to a page. The second transaction
-// cannot be retried, and an operator quarantined the job.
+// findings answers like a server with seven findings, one on each page. The second transaction
+// cannot be retried, and an operator has quarantined the job.
 type findings struct{ retried []string }
 
 func (f *findings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -355,8 +356,7 @@ func (f *findings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// The pages of findings are followed to their end, and one thing that cannot be retried keeps no
-// other from it.
+// The commands read all pages of findings. A failed retry does not prevent the others.
 func TestPagesOfFindings(t *testing.T) {
 	t.Parallel()
 	f := &findings{}

@@ -13,11 +13,11 @@ import (
 	"moorage/storage/s3"
 )
 
-// sparkRuntime is the Maven coordinate that the printed Spark line uses.
+// sparkRuntime is the Maven coordinate in the printed line for Spark.
 const sparkRuntime = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
-// Spark needs the coordinate sparkAWS in addition for warehouses in S3, and sparkGCP for warehouses
-// in Google Cloud Storage.
+// Spark also needs the coordinate sparkAWS for warehouses in S3, and sparkGCP for warehouses in
+// Google Cloud Storage.
 const (
 	sparkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 	sparkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.12.0"
@@ -28,8 +28,8 @@ const (
 // flinkJars are the Maven coordinates in the printed lines for Flink.
 const flinkJars = "org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0, org.apache.hadoop:hadoop-client-runtime:3.4.3"
 
-// Flink needs the coordinate flinkAWS in addition for warehouses in S3, and flinkGCP for warehouses
-// in Google Cloud Storage.
+// Flink also needs the coordinate flinkAWS for warehouses in S3, and flinkGCP for warehouses in
+// Google Cloud Storage.
 const (
 	flinkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.11.0"
 	flinkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.11.0"
@@ -37,7 +37,7 @@ const (
 	flinkAzure = "org.apache.iceberg:iceberg-azure-bundle:1.11.0"
 )
 
-// shown is the kind of credential that clients send: the placeholder for it in printed lines.
+// shown is the kind of credential that clients send. Its value is the placeholder in printed lines.
 type shown string
 
 const (
@@ -46,7 +46,8 @@ const (
 	shownToken   shown = "TOKEN" // a token of an external issuer
 )
 
-// shownTo returns the kind of credential that all clients of a server can send, if there is one.
+// shownTo returns the kind of credential that all clients of a server can send. It returns "" if
+// there is no such kind.
 func shownTo(c cli.Config) shown {
 	switch {
 	case c.APIKeys:
@@ -65,27 +66,29 @@ func (s shown) property() string {
 	return "token"
 }
 
-// connection is what the templates of engines need: the catalog, and how an engine reaches it.
+// connection has the facts that the templates of engines need: the catalog, and how an engine
+// reaches it.
 type connection struct {
 	uri, warehouse string
 	as             string // the name of the catalog in the engine
 	scheme         string // of the location of the warehouse
 	config         map[string]string
 	who            shown
-	// table are the levels and the name of a table to read. Nil: the lines end with the connection.
+	// table is the levels and the name of a table to read. If it is nil, the lines end with the
+	// connection.
 	table []string
 }
 
-// catalogName is the name that printed lines give to the catalog, except in the demo.
+// catalogName is the name of the catalog in printed lines, except in the lines of the demo.
 const catalogName = "moorage"
 
-// template has the lines with which an engine connects. It is the only source of what the banner of
-// serve, the demo, moorage connect and docs/guide/engines.md tell users to type.
+// template has the lines with which an engine connects. It is the only source of such lines: the
+// banner of serve, the demo, moorage connect and docs/guide/engines.md all use it.
 type template struct {
-	name     string // as moorage connect takes it
+	name     string // operand of moorage connect
 	title    func(c connection) string
 	lines    func(c connection) []string
-	isBanner bool // serve prints it at its start
+	isBanner bool // printed by serve when it starts
 }
 
 // engines returns the template of every engine, in the order of the banner.
@@ -152,7 +155,8 @@ func (c connection) polars() []string {
 	return lines
 }
 
-// pythonName returns a table as PyIceberg takes it: a string, or a tuple if a level has a dot.
+// pythonName returns the name of a table in the form for PyIceberg: a string, or a tuple if a level
+// contains a dot.
 func pythonName(levels []string) string {
 	quoted := make([]string, len(levels))
 	isPlain := true
@@ -166,7 +170,7 @@ func pythonName(levels []string) string {
 	return "(" + strings.Join(quoted, ", ") + ")"
 }
 
-// spark returns one command line: the lines are broken where a shell allows it.
+// spark returns one command line, broken into several lines where a shell allows it.
 func (c connection) spark() []string {
 	prefix := "--conf spark.sql.catalog." + c.as
 	options := []string{
@@ -245,7 +249,7 @@ func (c connection) trino() []string {
 	return properties
 }
 
-// flinkNeeds names the jars that Flink needs.
+// flinkNeeds returns the coordinates of the jars that Flink needs.
 func flinkNeeds(scheme string) string {
 	switch scheme {
 	case storage.SchemeS3:
@@ -279,7 +283,7 @@ func (c connection) flink() []string {
 	return lines
 }
 
-// duckDB returns the lines for DuckDB 1.5.5, which takes the address as ENDPOINT.
+// duckDB returns the lines for DuckDB 1.5.5, where the option for the address is ENDPOINT.
 func (c connection) duckDB() []string {
 	lines := []string{"INSTALL iceberg; LOAD iceberg;"}
 	options := "AUTHORIZATION_TYPE 'none'"
@@ -300,12 +304,12 @@ func (c connection) duckDB() []string {
 	return lines
 }
 
-// plainName matches the names that SQL takes without quotes.
+// plainName matches names that need no quotes in SQL.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// sqlName returns the table as SQL has it: the catalog, the namespace and the name. quote is the
-// quote of the engine. The levels of a namespace are names of their own if isNested is true. In
-// other engines they are one name with dots.
+// sqlName returns the table's name in SQL: the catalog, the namespace and the name. quote is the
+// engine's quotation mark. If isNested is true, each level of the namespace is a separate name. In
+// other engines, the levels are one name with dots.
 func (c connection) sqlName(quote string, isNested bool) string {
 	last := len(c.table) - 1
 	parts := append([]string{c.as}, c.table...)
@@ -320,10 +324,10 @@ func (c connection) sqlName(quote string, isNested bool) string {
 	return strings.Join(parts, ".")
 }
 
-// sqlText returns a text as it stands between the quotes of a literal of SQL.
+// sqlText escapes a text for use between the quotes of an SQL literal.
 func sqlText(text string) string { return strings.ReplaceAll(text, "'", "''") }
 
-// propertyText returns the value of a property as it stands in a file of Java properties.
+// propertyText escapes the value of a property for a Java properties file.
 func propertyText(value string) string { return strings.ReplaceAll(value, `\`, `\\`) }
 
 // tokenEndpoint is the URL where clients get a token for a key.

@@ -8,15 +8,15 @@ import (
 	"moorage/storage"
 )
 
-// TestEnginesPage holds the lines of docs/guide/engines.md against those that serve prints, which
-// the tests in interop run.
+// TestEnginesPage compares the lines in docs/guide/engines.md with the lines that serve prints. The
+// tests in interop run those lines.
 func TestEnginesPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/guide/engines.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Lines are broken elsewhere on the page.
+	// The page breaks lines at other places.
 	page := strings.Join(strings.Fields(string(text)), " ")
 	plain := connection{uri: "$MOORAGE_URI", warehouse: "lake", as: catalogName, scheme: storage.SchemeS3}
 	keyed, trino := plain, plain
@@ -39,7 +39,7 @@ func TestEnginesPage(t *testing.T) {
 	}
 }
 
-// A name cannot end the quotes that it stands in, whatever its characters are.
+// A name cannot end the quotes around it, whatever its characters are.
 func TestHostileNamesInLines(t *testing.T) {
 	t.Parallel()
 	c := connection{

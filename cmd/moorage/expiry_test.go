@@ -14,8 +14,8 @@ import (
 	"moorage/testkit/loopback"
 )
 
-// TestExpiries: the log tells of keys 14 days before they end, and of certificates 30 days; so does
-// /readyz of certificates.
+// TestExpiries checks that the log warns of keys 14 days before they end, and of certificates 30
+// days before. For certificates /readyz warns too.
 func TestExpiries(t *testing.T) {
 	t.Parallel()
 	certificate, _ := loopback.NewAuthority(t).Sign(t)
@@ -53,23 +53,23 @@ func TestExpiries(t *testing.T) {
 		}
 	}
 	tell("key=id1", "key=id2")
-	if got := e.with(map[string]string{"audit": "x"}); len(got) != 1 {
+	if got := e.addNotices(map[string]string{"audit": "x"}); len(got) != 1 {
 		t.Errorf("/readyz says %v", got)
 	}
 	now = now.Add(61 * 24 * time.Hour)
 	tell("key=id1", "key=id2", "setting=--tls-cert")
-	if got := e.with(nil)["certificate of --tls-cert"]; !strings.HasPrefix(got, "ends ") {
+	if got := e.addNotices(nil)["certificate of --tls-cert"]; !strings.HasPrefix(got, "ends ") {
 		t.Errorf("/readyz says %q", got)
 	}
 	now = now.Add(30 * 24 * time.Hour)
-	if got := e.with(nil)["certificate of --tls-cert"]; !strings.HasPrefix(got, "ended ") {
+	if got := e.addNotices(nil)["certificate of --tls-cert"]; !strings.HasPrefix(got, "ended ") {
 		t.Errorf("/readyz says %q", got)
 	}
 }
 
-// TestKeysOfKeys: key list has those first that end first and marks them, the withdrawal of a key
-// offers to end those that were made with it, and a withdrawn key is refused at the next request on
-// an open connection.
+// TestKeysOfKeys checks that key list puts the keys that end first at the top, with a mark. When a
+// key is withdrawn, the output says how to withdraw the keys that were made with it. A withdrawn
+// key is refused at the next request, even on an open connection.
 func TestKeysOfKeys(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -113,7 +113,7 @@ func TestKeysOfKeys(t *testing.T) {
 	if strings.Contains(got, id(root)) {
 		t.Errorf("the key of root is offered: %s", got)
 	}
-	if status := ask(admin); status != 401 { // the same connection: the client keeps it
+	if status := ask(admin); status != 401 { // on the same connection, which the client keeps
 		t.Errorf("after: %d", status)
 	}
 	if status := ask(child); status != 200 {
@@ -121,7 +121,7 @@ func TestKeysOfKeys(t *testing.T) {
 	}
 }
 
-// TestPeersAreNotClients: nodes and clients have no authority in common.
+// TestPeersAreNotClients checks that nodes and clients must not share a certificate authority.
 func TestPeersAreNotClients(t *testing.T) {
 	t.Parallel()
 	one, other := loopback.NewAuthority(t), loopback.NewAuthority(t)

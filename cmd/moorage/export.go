@@ -17,8 +17,7 @@ import (
 	"moorage/transfer"
 )
 
-// exported returns the selected objects of the warehouse of the command, in the order of their
-// names.
+// exported returns the selected objects of the command's warehouse, sorted by name.
 func (p *person) exported(ctx context.Context) (*transfer.REST, []transfer.Planned, error) {
 	own, err := p.ownCatalog(ctx)
 	if err != nil {
@@ -32,7 +31,7 @@ func (p *person) exported(ctx context.Context) (*transfer.REST, []transfer.Plann
 	return own, plan, err
 }
 
-// present is the catalog as a target of its own: each object is there.
+// present is the exported catalog in the role of a target, in which every object already exists.
 type present struct{ *transfer.REST }
 
 // Check implements transfer.Target.
@@ -50,7 +49,7 @@ func unexported(plan []transfer.Planned) error {
 	return nil
 }
 
-// listedObject is a line of a list.
+// listedObject is a line of the exported list.
 type listedObject struct {
 	Namespace        []string `json:"namespace"`
 	Name             string   `json:"name"`
@@ -126,7 +125,7 @@ func exportREST(ctx context.Context, p *person) (err error) {
 	return p.finish(ctx, run, plan, target.Properties)
 }
 
-// exportMark is a file in each folder that export dir made.
+// exportMark is the file that marks a folder as made by export dir.
 const exportMark = "moorage-export.json"
 
 // exportDir is the command export dir.
@@ -170,8 +169,8 @@ func foldersOf(levels []string) []string {
 	return folders
 }
 
-// fileNameOf returns a name of a file or folder for a name of an object. Different names have
-// different ones, also on disks that do not distinguish capital letters.
+// fileNameOf returns a file or folder name for an object's name. Different objects get different
+// file names, even on disks that ignore case.
 func fileNameOf(name string) string {
 	var text strings.Builder
 	for _, b := range []byte(name) {
@@ -185,8 +184,8 @@ func fileNameOf(name string) string {
 	return text.String()
 }
 
-// writeExport makes folder have the files of an export, and no others but those whose names begin
-// with a dot.
+// writeExport writes the files of an export to folder, and removes all other files except those
+// whose names begin with a dot.
 func writeExport(folder string, files map[string]any) error {
 	present, err := os.ReadDir(folder)
 	switch {

@@ -18,35 +18,35 @@ import (
 
 // Limits of the findings about a node. Beyond them a finding is a warning.
 const (
-	// storeSlow is how long a read or a write of the store may take. An embedded store takes
-	// microseconds for a read and a sync of its disk for a write. A database in the same building
-	// takes milliseconds.
+	// storeSlow is the longest time that a read or a write of the store may take. An embedded store
+	// takes microseconds for a read and a sync of its disk for a write. A database in the same
+	// building takes milliseconds.
 	storeSlow = 100 * time.Millisecond
-	// clocksApart is how far the clock of the node may be from that of the store. Times in records
-	// are the nodes' own.
+	// clocksApart is the maximum difference between the node's clock and the store's. Nodes use
+	// their own clocks for times in records.
 	clocksApart = 10 * time.Second
-	// logSlack is how much older than --change-retention the oldest change may be: changes are
+	// logSlack is how much older than --change-retention the oldest change may be. Changes are
 	// removed once a day, and only while a node runs.
 	logSlack = 3 * 24 * time.Hour
-	// credentialWarn is how long before the end of its key a caller is warned.
+	// credentialWarn is how long before the end of its key a caller gets a warning.
 	credentialWarn = 7 * 24 * time.Hour
 )
 
-// nodeFacts are what the findings about a node and its store are made of.
+// nodeFacts has the facts from which the findings about a node and its store are made.
 type nodeFacts struct {
-	versions  []string      // of all nodes that this one knows; one for each node
+	versions  []string      // the version of each node that this node knows
 	read      time.Duration // how long a read of the store took
 	write     time.Duration // how long the last write of the node took; zero before the first one
 	unread    error         // why the store cannot be read, or nil
-	unwritten error         // why the store takes no writes, or nil
-	apart     time.Duration // from the node's clock to the store's; zero if the store has none
+	unwritten error         // why the store accepts no writes, or nil
+	apart     time.Duration // the node's clock minus the store's; zero if the store has none
 	logAge    time.Duration // age of the oldest change; zero if there is none
 	retention time.Duration // how long changes are kept
 	config    cli.Config
 }
 
-// lookAtNode reads the facts about a node. It changes nothing: the time of a write is that of the
-// last one that the node made for a client or for its own work.
+// lookAtNode reads the facts about a node. It changes nothing. So the time of a write is that of
+// the node's last write for a client or for its own work.
 func (n *node) lookAtNode(ctx context.Context) nodeFacts {
 	f := nodeFacts{
 		versions: n.peers.versions(), config: n.config,
@@ -72,7 +72,7 @@ func (n *node) lookAtNode(ctx context.Context) nodeFacts {
 	return f
 }
 
-// findings returns what the facts mean.
+// findings returns the findings that follow from the facts.
 func (f nodeFacts) findings() []client.Finding {
 	return append([]client.Finding{f.server(), f.stored(), f.clock(), f.log()}, f.settings()...)
 }
@@ -159,7 +159,7 @@ func lengthOf(span time.Duration) string {
 	return moorage.Counted(int(span/(24*time.Hour)), "day")
 }
 
-// settings returns a warning for each setting that costs much.
+// settings returns a warning for each expensive setting.
 func (f nodeFacts) settings() (found []client.Finding) {
 	warn := func(setting, fact, remedy string) {
 		found = append(found, client.Finding{
@@ -182,8 +182,8 @@ func (f nodeFacts) settings() (found []client.Finding) {
 	return found
 }
 
-// callerFinding describes the caller of doctor, and the end of its credential. Only a key needs an
-// operator to live longer: clients renew tokens.
+// callerFinding describes the caller of doctor, and the end of its credential. It warns only about
+// keys: clients renew tokens by themselves, but an operator must renew a key.
 func callerFinding(caller moorage.Caller, now time.Time) client.Finding {
 	finding := client.Finding{Level: client.LevelOK, What: "caller", Fact: moorage.NameOf(caller.Name)}
 	if caller.Ends.IsZero() {

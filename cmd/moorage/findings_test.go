@@ -17,7 +17,7 @@ import (
 	"moorage/management/client"
 )
 
-// Each finding about a node and its store is produced on purpose, and is ok without its cause.
+// The test provokes each finding about a node and its store. Without its cause, the finding is ok.
 func TestFindingsOfNodes(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -62,7 +62,7 @@ func TestFindingsOfNodes(t *testing.T) {
 	}
 }
 
-// A caller whose key ends soon is told how to renew it.
+// If the caller's key ends soon, the finding says how to renew it.
 func TestCallerFinding(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
@@ -79,7 +79,8 @@ func TestCallerFinding(t *testing.T) {
 	}
 }
 
-// The clock of the client is compared with the server's, which answers with whole seconds.
+// The clock of the client is compared with the server's clock, which the answer gives in whole
+// seconds.
 func TestClientClock(t *testing.T) {
 	t.Parallel()
 	const remedy = "Synchronise both clocks, as with NTP: storages refuse requests that are signed minutes off"
@@ -93,7 +94,7 @@ func TestClientClock(t *testing.T) {
 			t.Errorf("%s ahead: %+v, want %+v", ahead, got, want)
 		}
 	}
-	// A server whose clock is behind answers.
+	// The server's clock is behind.
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
 		w.Header().Set("Content-Type", "application/json")
@@ -106,7 +107,7 @@ func TestClientClock(t *testing.T) {
 	}
 }
 
-// A server says how it is, with its caller and the way to its store.
+// A server reports findings about its own state, its caller, and its connection to the store.
 func TestFindingsOfServer(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--store", "memory", "--data", t.TempDir())

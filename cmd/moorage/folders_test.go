@@ -10,8 +10,8 @@ import (
 	"moorage/internal/cli"
 )
 
-// TestLocalFolders: what is below a folder that the settings name, or in the folder warehouse, may
-// be a warehouse; what is at, above or below the server's own may not, through links neither.
+// TestLocalFolders checks that a warehouse may be below a folder in the settings, or in the folder
+// warehouse. It may not be at, above or below the server's own folders, not even through links.
 func TestLocalFolders(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -49,9 +49,9 @@ func TestLocalFolders(t *testing.T) {
 	}
 }
 
-// TestWarehousesOverTheNetwork: over the network a warehouse can be made, changed and validated
-// only in folders that the server was started for. One that was made on the stopped store is served
-// also without that.
+// TestWarehousesOverTheNetwork checks that, over the network, a warehouse can be created, changed
+// and validated only in allowed folders. A warehouse that was created on the stopped store is
+// served in any folder.
 func TestWarehousesOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	data, lake, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
@@ -112,9 +112,9 @@ func TestWarehousesOverTheNetwork(t *testing.T) {
 	}
 }
 
-// TestStartWithoutAllowLocation: what --allow-location allowed when the first start made the
-// warehouse default is in its record. So a start without the flag loads and commits tables there.
-// It only allows no further folders.
+// TestStartWithoutAllowLocation starts a server without --allow-location. The first start put the
+// locations of that flag into the record of the warehouse default. So tables there can still be
+// loaded and changed, but no further folders are allowed.
 func TestStartWithoutAllowLocation(t *testing.T) {
 	t.Parallel()
 	data, lake, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()

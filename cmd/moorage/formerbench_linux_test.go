@@ -18,20 +18,21 @@ import (
 	"moorage/testkit/servers"
 )
 
-// workload is what clients ask of a server, over a connection each.
+// workload is a kind of request that clients send to a server, each client over its own connection.
 type workload struct {
 	name    string
 	clients int
-	// tables is how many there are before the clients begin.
+	// tables is the number of tables before the clients begin.
 	tables int
-	// request returns the request that is the serial-th of the server, from 1, and of the client.
+	// request returns a request of a client. serial is the number of the request at the server,
+	// from 1.
 	request func(client, serial int) []byte
 }
 
-// transactionTables is how many tables a transaction of the workloads commits to.
+// transactionTables is the number of tables in a transaction of the workloads.
 const transactionTables = 10
 
-// workloads returns what BenchmarkServerFormer compares. Tables are called ships0, ships1, …
+// workloads returns the workloads of BenchmarkServerFormer. Tables are called ships0, ships1, …
 func workloads() []workload {
 	return []workload{
 		{"create", 8, 0, func(_, serial int) []byte {
@@ -59,7 +60,8 @@ func newProperty(serial int) string {
 	return fmt.Sprintf(`[{"action":"set-properties","updates":{"at":"%d"}}]`, serial)
 }
 
-// tableBody returns the body that creates a table. Its metadata does not grow with its commits.
+// tableBody returns the request body that creates a table whose metadata does not grow with
+// commits.
 func tableBody(name string) string {
 	return strings.TrimSuffix(strings.Replace(createTable, `"ships"`, strconv.Quote(name), 1), "}") +
 		`,"properties":{"write.metadata.previous-versions-max":"1"}}`
@@ -70,10 +72,10 @@ func requestOf(method, path, body string) []byte {
 		method, path, len(body), body)
 }
 
-// worked is a server that has workloads.
+// worked is a server under a workload.
 type worked struct {
 	loaded
-	serial atomic.Int64 // of its requests
+	serial atomic.Int64 // number of its requests
 }
 
 // newWorked prepares a server for a workload.
@@ -97,7 +99,7 @@ func newWorked(b *testing.B, server *served, process *exec.Cmd, tables int) *wor
 	return &worked{loaded: loaded{address: server.address(), pid: process.Process.Pid}}
 }
 
-// work lets clients ask for loadTime, and returns the number of requests.
+// work lets clients send requests for loadTime, and returns the number of requests.
 func (w *worked) work(b *testing.B, load workload) float64 {
 	b.Helper()
 	return w.ask(b, load.clients, func(client int, connection net.Conn) func(int) error {
@@ -120,13 +122,13 @@ func (w *worked) work(b *testing.B, load workload) float64 {
 	})
 }
 
-// startBinary starts a server as users start it, over an embedded store of its own.
+// startBinary starts a server in the way that users start it, with a new embedded store.
 func startBinary(b *testing.B, binary string) (*served, *exec.Cmd) {
 	b.Helper()
 	return startBinaryOver(b, binary, b.TempDir())
 }
 
-// startBinaryOver starts a server over the embedded store in data.
+// startBinaryOver starts a server with the embedded store in data.
 func startBinaryOver(b *testing.B, binary, data string, args ...string) (*served, *exec.Cmd) {
 	b.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)
@@ -134,13 +136,13 @@ func startBinaryOver(b *testing.B, binary, data string, args ...string) (*served
 	return startReady(b, process), process
 }
 
-// formerCommit is the commit that BenchmarkServerFormer compares this version with.
+// formerCommit is the commit with which BenchmarkServerFormer compares this version.
 const formerCommit = "eeeac2424c05141cbdbc35a279fbefb5b2825d41"
 
-// BenchmarkServerFormer compares this version with formerCommit: whole servers in processes of
-// their own, each over an embedded store and a warehouse on the disk of TMPDIR. They are asked in
-// turns, one turn of each an iteration. It reports medians: requests a second, processor time a
-// request, and what this version's are divided by the former's.
+// BenchmarkServerFormer compares this version with formerCommit. Both are whole servers in separate
+// processes, each with an embedded store and a warehouse on the disk of TMPDIR. They take turns,
+// one turn of each in an iteration. The benchmark reports medians: requests a second, processor
+// time for each request, and the ratios of this version's numbers to the former's.
 //
 // The clients are in this process and share the processors with the servers.
 func BenchmarkServerFormer(b *testing.B) {
@@ -157,30 +159,32 @@ func BenchmarkServerFormer(b *testing.B) {
 }
 
 // compareWork lets two servers work in turns, and reports the medians of both and of their ratios.
-// other is the name of the server before.
-func compareWork(b *testing.B, load workload, now *worked, other string, before *worked) {
+// subject is the server in question. reference is the server with which it is compared, and name the
+// name of the reference.
+func compareWork(b *testing.B, load workload, subject *worked, name string, reference *worked) {
 	b.Helper()
 	var rates, costs []float64
 	for b.Loop() {
-		before.work(b, load)
-		now.work(b, load)
-		rates = append(rates, last(now.rates)/last(before.rates))
-		costs = append(costs, last(now.costs)/last(before.costs))
+		reference.work(b, load)
+		subject.work(b, load)
+		rates = append(rates, last(subject.rates)/last(reference.rates))
+		costs = append(costs, last(subject.costs)/last(reference.costs))
 	}
-	for name, server := range map[string]*worked{other: before, "now": now} {
-		b.ReportMetric(median(server.rates), name+"-req/s")
-		b.ReportMetric(median(server.costs), name+"-cpu-µs/req")
+	for label, server := range map[string]*worked{name: reference, "now": subject} {
+		b.ReportMetric(median(server.rates), label+"-req/s")
+		b.ReportMetric(median(server.costs), label+"-cpu-µs/req")
 	}
 	b.ReportMetric(median(rates), "rate-ratio")
 	b.ReportMetric(median(costs), "cpu-ratio")
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkServerProcessors compares a server as users start it with one that runs Go code in as
-// many threads as there are processors, in the same way. With taskset it measures fewer processors.
+// BenchmarkServerProcessors compares a server in its default configuration with one that runs Go
+// code in as many threads as there are processors. It works like BenchmarkServerFormer. With
+// taskset it measures fewer processors.
 func BenchmarkServerProcessors(b *testing.B) {
 	binary := servers.Build(b)
-	for _, load := range workloads()[:3] { // those that wait for syncs
+	for _, load := range workloads()[:3] { // the workloads that wait for syncs
 		b.Run(load.name, func(b *testing.B) {
 			server, process := startBinary(b, binary)
 			now := newWorked(b, server, process, load.tables)

@@ -15,14 +15,15 @@ import (
 	"moorage/internal/cli"
 )
 
-// smallDiskAt is the variable that names a folder. A process of startOnSmallDisk mounts a disk of
-// its own there.
+// smallDiskAt is an environment variable with a folder. A process of startOnSmallDisk mounts a disk
+// of its own there.
 const smallDiskAt = "TEST_SMALL_DISK_AT"
 
-// smallDisk is the size of such a disk. It has room for a server and what a test fills it with.
+// smallDisk is the mount option for the size of such a disk. The disk has room for a server and for
+// the files with which a test fills it.
 const smallDisk = "size=96m"
 
-// mountSmallDisk mounts the disk that smallDiskAt asks for.
+// mountSmallDisk mounts a small disk if smallDiskAt names a folder.
 func mountSmallDisk() {
 	if err := syscall.Mount("disk", os.Getenv(smallDiskAt), "tmpfs", 0, smallDisk); err != nil {
 		fmt.Fprintln(os.Stderr, "this test must be allowed to mount a tmpfs in a user namespace:", err)
@@ -33,7 +34,7 @@ func mountSmallDisk() {
 // onSmallDisk is a server whose data folder is on a small disk.
 type onSmallDisk struct {
 	*served
-	folder string // the disk, as this process sees it
+	folder string // path of the disk for this process
 }
 
 // startOnSmallDisk starts a server in a mount namespace of its own, with a small disk for its data.
@@ -51,7 +52,7 @@ func startOnSmallDisk(t *testing.T) *onSmallDisk {
 	return &onSmallDisk{server, fmt.Sprintf("/proc/%d/root%s", process.Process.Pid, folder)}
 }
 
-// fill leaves no byte on the disk, until empty is called.
+// fill uses up the whole disk. empty frees the space again.
 func (s *onSmallDisk) fill(t *testing.T) (empty func()) {
 	t.Helper()
 	name := filepath.Join(s.folder, "filler")
@@ -61,7 +62,7 @@ func (s *onSmallDisk) fill(t *testing.T) (empty func()) {
 	}
 	for chunk := make([]byte, 64<<10); len(chunk) > 0; {
 		if _, err = file.Write(chunk); err != nil {
-			chunk = chunk[:len(chunk)/2] // what is left is less than a page in the end
+			chunk = chunk[:len(chunk)/2] // in the end, less than a page is left
 		}
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
@@ -77,7 +78,7 @@ func (s *onSmallDisk) fill(t *testing.T) (empty func()) {
 	}
 }
 
-// awaitReadiness asks until the server is ready, or is not, and returns the answer.
+// awaitReadiness requests /readyz until the status is want, and returns the answer.
 func (s *onSmallDisk) awaitReadiness(t *testing.T, want int) string {
 	t.Helper()
 	for began := time.Now(); ; {
@@ -91,8 +92,9 @@ func (s *onSmallDisk) awaitReadiness(t *testing.T, want int) string {
 	}
 }
 
-// TestFullDisk fills the disk of a server: first so that only metadata files have no room, then so
-// that the log of the store has none. The server says so, and goes on by itself when there is room.
+// TestFullDisk fills the disk of a server. First only metadata files have no room, and then the
+// store's log has none either. The server must report that, and continue by itself when there is
+// room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := startOnSmallDisk(t)
@@ -111,7 +113,7 @@ func TestFullDisk(t *testing.T) {
 
 	empty = s.fill(t)
 	made, failed := 0, 0
-	for ; failed == 0 && made < 1000; made++ { // each needs no file, but room in the log
+	for ; failed == 0 && made < 1000; made++ { // each change needs no file, but room in the log
 		body := fmt.Sprintf(`{"namespace":["n%d"],"properties":{"padding":%q}}`, made, strings.Repeat("x", 200<<10))
 		if code, answer := s.request(t, "POST", "/v1/namespaces", body); code != http.StatusOK {
 			failed = code
@@ -127,7 +129,7 @@ func TestFullDisk(t *testing.T) {
 	if answer := s.awaitReadiness(t, http.StatusServiceUnavailable); !strings.Contains(answer, "disk of the store is full") {
 		t.Errorf("/readyz does not say why: %s", answer)
 	}
-	s.must(t, "GET", tablePath, "") // reads go on
+	s.must(t, "GET", tablePath, "") // reads still work
 	empty()
 	s.awaitReadiness(t, http.StatusOK)
 	s.must(t, "POST", tablePath, setOwner)

@@ -59,8 +59,8 @@ func TestDefaultWarehouseInGCS(t *testing.T) {
 	}
 }
 
-// TestWarehouseCreateInGCS makes warehouses in buckets that are there and that are not, and where
-// tokens would go to somebody else.
+// TestWarehouseCreateInGCS makes warehouses in a bucket that exists, in one that does not, and at
+// an endpoint to which tokens must not be sent.
 func TestWarehouseCreateInGCS(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartGoogle(t)
@@ -88,7 +88,7 @@ func TestWarehouseCreateInGCS(t *testing.T) {
 	if names := server.Names(t, bucket); len(names) > 0 {
 		t.Errorf("the probes left %q", names)
 	}
-	// How the server is reached is kept with the warehouse.
+	// The warehouse's record has the endpoint of the storage.
 	s := startServe(t, "--data", data)
 	if code, body := s.request(t, "POST", "/v1/lake/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
 		t.Fatalf("create a namespace: %d %s", code, body)
@@ -99,7 +99,7 @@ func TestWarehouseCreateInGCS(t *testing.T) {
 	}
 }
 
-// loadedTable is the answer to a load, as far as engines are told how to reach the files.
+// loadedTable has the parts of the answer to a load that tell engines how to reach the files.
 type loadedTable struct {
 	Metadata           struct{ Location string }
 	Config             map[string]string
@@ -109,7 +109,8 @@ type loadedTable struct {
 	} `json:"storage-credentials"`
 }
 
-// TestVendingInGCS gives an engine a token for its table, which the storage refuses elsewhere.
+// TestVendingInGCS gives an engine a token for its table. The storage must refuse the token for
+// other files.
 func TestVendingInGCS(t *testing.T) {
 	cloud := fakecloud.NewGoogleCloud(t)
 	key := cloud.Key(t)
@@ -177,7 +178,7 @@ func TestVendingInGCS(t *testing.T) {
 	}
 }
 
-// writeWith writes an object with a token, and returns the status of the answer.
+// writeWith writes an object with a token, and returns the status of the response.
 func writeWith(t *testing.T, endpoint, token, location string) int {
 	t.Helper()
 	bucket, name, _ := strings.Cut(strings.TrimPrefix(location, "gs://"), "/")

@@ -51,10 +51,12 @@ func (p *person) showGraph(ctx context.Context) error {
 	return p.rows(nil, rows)
 }
 
-// lanes are the columns of a graph. Each has the id of the snapshot that comes next in it.
+// lanes are the columns of a graph. Each element is the id of the snapshot that follows in that
+// column.
 type lanes []int64
 
-// next returns the line of a snapshot, and the line above it in which lanes join, if any do.
+// next returns the line of a snapshot. If lanes join at the snapshot, it also returns the line
+// above, which shows that.
 func (l *lanes) next(id int64, parent *int64) (joins, line string) {
 	first := slices.Index(*l, id)
 	if first < 0 {

@@ -13,14 +13,14 @@ import (
 	"moorage/testkit/tablefiles"
 )
 
-// grownTable is the table of a test on a local disk, with snapshots whose files are there.
+// grownTable is a test table on a local disk, with snapshots whose files exist.
 type grownTable struct {
 	*tablefiles.History
 	server   *served
 	location string
 }
 
-// growTable makes a table with some snapshots. The first is as old as age.
+// growTable creates a table with the given number of snapshots. age is the age of the first.
 func (s *served) growTable(t *testing.T, age time.Duration, snapshots int) grownTable {
 	t.Helper()
 	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(s.makeTable(t))[1]
@@ -36,7 +36,7 @@ func (s *served) growTable(t *testing.T, age time.Duration, snapshots int) grown
 	return table
 }
 
-// grow commits one snapshot more.
+// grow commits one more snapshot.
 func (g grownTable) grow(t *testing.T) {
 	t.Helper()
 	body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(g.Append("main", 1), ","))

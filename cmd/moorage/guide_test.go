@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// guideCommand matches a command of moorage, or of curl, in a guide. It goes on behind a line that
-// ends with a backslash.
+// guideCommand matches a command line with moorage or curl in a guide. The command continues after
+// a line that ends in a backslash.
 var guideCommand = regexp.MustCompile(`(?m)^(moorage|curl) ((?:.*\\\n)*.*)$`)
 
 // createByMonth is the request for the definer view of the guide.
@@ -21,16 +21,16 @@ const createByMonth = `{"name":"by_month","schema":{"type":"struct","schema-id":
 		"representations":[{"type":"sql","sql":"SELECT id FROM orders","dialect":"spark"}]},
 	"properties":{"security":"definer"}}`
 
-// TestSecureGuide runs the commands of docs/guide/secure.md in their order, as they stand there
-// except for the folder, the address and the ids of keys. It asks the server whether they did what
-// they promise.
+// TestSecureGuide runs the commands of docs/guide/secure.md in their order. Only the folder, the
+// address and the ids of keys are replaced. It then checks at the server that the commands have the
+// promised effects.
 func TestSecureGuide(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guide/secure.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	data := t.TempDir()
-	keys := make(map[string]string) // by their names
+	keys := make(map[string]string) // by name
 	var server *served
 	ask := func(name, path, body string) int {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestSecureGuide(t *testing.T) {
 				words[i] = strings.Split(keys[words[2]], "_")[1]
 			}
 		}
-		before, after := 0, 0 // what ann hears of the table
+		before, after := 0, 0 // statuses that ann gets for the table
 		switch {
 		case strings.HasPrefix(line, "grant read on namespace default.sales to role analysts"):
 			if ask("etl", "/v1/namespaces/sales/views", createByMonth) != 200 {
@@ -80,7 +80,7 @@ func TestSecureGuide(t *testing.T) {
 		if before != 0 && ask("ann", orders, "") != before {
 			t.Errorf("before %q: ann does not hear %d", line, before)
 		}
-		if server != nil { // as MOORAGE_URI and MOORAGE_TOKEN have it
+		if server != nil { // as if MOORAGE_URI and MOORAGE_TOKEN were set
 			words = append(words, "--uri", server.uri, "--token", keys["root"])
 		}
 		done := runToEnd(t, words...)
@@ -101,14 +101,14 @@ func TestSecureGuide(t *testing.T) {
 }
 
 var (
-	// guideSession matches a block of a guide with commands, and what they print.
+	// guideSession matches a block of a guide with commands and their output.
 	guideSession = regexp.MustCompile("(?s)```console\n(.*?)```")
-	// guideAnswer matches the end of a question in such a block, and what the person types.
+	// guideAnswer matches the end of a question in such a block, and the user's answer.
 	guideAnswer = regexp.MustCompile(`(\[y/N\] |to go on: )(\S+)\n`)
 )
 
 // TestUndoGuide runs the commands of docs/guide/undo.md in their order on one demo, at a terminal.
-// Each prints what the page shows, except for times, addresses and random ids.
+// Each must print the output on the page, except for times, addresses and random ids.
 func TestUndoGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/guide/undo.md")

@@ -19,13 +19,14 @@ import (
 	"moorage/internal/cli"
 )
 
-// hangAt is the variable that names a folder. A process of startHanging has everything in it hang
-// from the start.
+// hangAt is an environment variable with a folder. In a process of startHanging, all calls on this
+// folder hang from the start.
 const hangAt = "TEST_HANG_AT"
 
-// hangFolders makes every call on some folders hang, as on a mount whose server is gone. Those of
-// hangAt hang at once, and those that come in, a line each, when they do. An empty line ends that.
-// Each folder gets a file system whose server, this process, never answers.
+// hangFolders makes every call on some folders hang, as on a mount whose server is gone. Calls on
+// the folder in hangAt hang at once. Further folders are read from standard input, one on each
+// line, and hang from then on. An empty line makes all calls fail. Each folder gets a file system
+// whose server, this process, never answers.
 func hangFolders() {
 	var held []int
 	hang := func(folder string) {
@@ -57,15 +58,15 @@ func hangFolders() {
 	}()
 }
 
-// hanging is a server in whose eyes some folders hang.
+// hanging is a server for which some folders hang.
 type hanging struct {
 	*served
 	process *exec.Cmd
 	orders  io.Writer
 }
 
-// startHanging starts a server in a mount namespace of its own, in which folder hangs, if it is not
-// empty.
+// startHanging starts a server in a mount namespace of its own. If folder is not empty, that folder
+// hangs there.
 func startHanging(t *testing.T, folder string, args ...string) *hanging {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -91,7 +92,7 @@ func (h *hanging) hang(t *testing.T, folder string) {
 	h.awaitLog(t, "hangs: "+folder)
 }
 
-// threads returns how many threads the server has.
+// threads returns the number of threads of the server.
 func (h *hanging) threads(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.process.Process.Pid))
@@ -113,7 +114,7 @@ const (
 )
 
 // makeWarehouses makes a store with the warehouses stuck and lake, and a table in each. It returns
-// the flags, and the folder of stuck.
+// the flags for a server, and the folder of stuck.
 func makeWarehouses(t *testing.T) (flags []string, stuck string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -135,7 +136,7 @@ func makeWarehouses(t *testing.T) (flags []string, stuck string) {
 	return flags, stuck
 }
 
-// must sends a request that is to succeed.
+// must sends a request that must succeed.
 func (s *served) must(t *testing.T, method, path, body string) string {
 	t.Helper()
 	code, answer := s.request(t, method, path, body)
@@ -160,8 +161,8 @@ func (h *hanging) use(t *testing.T) {
 
 const setOwner = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"owner":"crew"}}]}`
 
-// flood sends many requests to a table and gives each up soon. It returns how many were answered
-// with which status.
+// flood sends many requests for a table, and soon gives up each of them. It returns the number of
+// answers by status.
 func (h *hanging) flood(t *testing.T, requests int, table string) map[int]int {
 	t.Helper()
 	var mu sync.Mutex
@@ -197,8 +198,8 @@ func (h *hanging) flood(t *testing.T, requests int, table string) map[int]int {
 	return answers
 }
 
-// threadsMore is how many threads more a server may have because of one warehouse that hangs: the
-// bound of its storage, and some.
+// threadsMore is the number of additional threads that a server may have because of one hanging
+// warehouse: the limit of its storage, and some more.
 const threadsMore = 128 + 40
 
 // TestStartsWhileAWarehouseHangs starts a server while every call on the folder of a warehouse
@@ -218,7 +219,7 @@ func TestStartsWhileAWarehouseHangs(t *testing.T) {
 			t.Errorf("%s of the table that hangs: %d %s", method, code, answer)
 		}
 	}
-	h.must(t, "GET", "/v1/stuck/namespaces", "") // which needs no file
+	h.must(t, "GET", "/v1/stuck/namespaces", "") // this needs no file
 	if answers := h.flood(t, 3000, stuckTable); answers[http.StatusOK] > 0 {
 		t.Errorf("answers %v", answers)
 	}
@@ -232,8 +233,8 @@ func TestStartsWhileAWarehouseHangs(t *testing.T) {
 	}
 }
 
-// TestWarehouseThatBeginsToHang lets the folder of a table hang while the server runs, and answer
-// again.
+// TestWarehouseThatBeginsToHang makes the folder of a table hang while the server runs, and then
+// makes it answer again.
 func TestWarehouseThatBeginsToHang(t *testing.T) {
 	t.Parallel()
 	flags, stuck := makeWarehouses(t)
@@ -242,7 +243,7 @@ func TestWarehouseThatBeginsToHang(t *testing.T) {
 	h.must(t, "POST", "/v1/stuck/namespaces/harbour/tables", strings.Replace(createTable, "ships", "boats", 1))
 	before := h.threads(t)
 	h.hang(t, filepath.Join(stuck, "harbour"))
-	h.must(t, "GET", boatsTable, "") // which is in memory
+	h.must(t, "GET", boatsTable, "") // the document is in memory
 	if code, answer := h.request(t, "GET", stuckTable, ""); code != http.StatusServiceUnavailable {
 		t.Errorf("load of the table that hangs: %d %s", code, answer)
 	}

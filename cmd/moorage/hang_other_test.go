@@ -2,8 +2,8 @@
 
 package main
 
-// hangFolders is for Linux only, as are the tests that need it.
+// hangFolders does nothing: the tests that need it run only on Linux.
 func hangFolders() {}
 
-// mountSmallDisk is for Linux only, as is the test that needs it.
+// mountSmallDisk does nothing: the test that needs it runs only on Linux.
 func mountSmallDisk() {}

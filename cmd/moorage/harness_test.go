@@ -23,15 +23,15 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// asCommand is the variable that makes the test binary behave as moorage itself, so that tests can
-// start processes of it without building anything. Its values say how.
+// asCommand is the environment variable that makes the test binary behave as moorage itself, so
+// that tests can start such processes without a build. Its value selects the behaviour.
 const (
 	asCommand  = "TEST_RUN_AS_MOORAGE"
 	asUsual    = "usual"
-	asIgnoring = "ignoring SIGHUP" // as nohup starts it
+	asIgnoring = "ignoring SIGHUP" // like a process that nohup has started
 	asHanging  = "hanging folders" // see startHanging
 	asStatic   = "static answers"  // see startStatic
-	// asOnSmallDisk is for startOnSmallDisk.
+	// asOnSmallDisk is the value for startOnSmallDisk.
 	asOnSmallDisk = "on a small disk"
 )
 
@@ -83,21 +83,22 @@ func credentialsOf(secret string) string {
 	return "[" + s3Profile + "]\naws_access_key_id = " + fakecloud.S3AccessKeyID + "\naws_secret_access_key = " + secret + "\n"
 }
 
-// processToEnd runs a command that ends by itself, in a process whose environment has more.
+// processToEnd runs a command that ends by itself, in a process with the variables in more added to
+// its environment.
 func processToEnd(t *testing.T, more []string, args ...string) result {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], args...)
 	process.Env = append(append(os.Environ(), asCommand+"="+asUsual), more...)
 	var stdout, stderr lockedBuffer
 	process.Stdout, process.Stderr = &stdout, &stderr
-	_ = process.Run() // the exit code tells
+	_ = process.Run() // the exit code shows the outcome
 	return result{code: process.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// patience bounds every wait of these tests. Nothing takes that long unless it is broken.
+// patience is the maximum time of every wait in these tests. Only something broken takes that long.
 const patience = 2 * time.Minute
 
-// result is how a command ended.
+// result is the outcome of a command.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -113,18 +114,18 @@ func runToEnd(t *testing.T, args ...string) result {
 	return result{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// served is a server that runs.
+// served is a running server.
 type served struct {
 	uri    string
 	stdout *lockedBuffer
 	stderr *lockedBuffer
-	wait   func() int // for the end; returns the exit code
-	stop   func() int // sends the signal and waits
+	wait   func() int // waits for the end; returns the exit code
+	stop   func() int // sends the signal and waits for the end
 }
 
 var readyLine = regexp.MustCompile(`(?m)^Moorage is ready at (https?://\S+)$`)
 
-// startServe runs serve in this process on a free port. It is stopped when the test ends.
+// startServe runs serve in this process on a free port. The server is stopped when the test ends.
 func startServe(t *testing.T, args ...string) *served {
 	t.Helper()
 	ctx, signal := context.WithCancel(context.Background())
@@ -149,13 +150,13 @@ func startServe(t *testing.T, args ...string) *served {
 	return s
 }
 
-// startProcess runs serve in a process of its own.
+// startProcess runs serve in a separate process.
 func startProcess(t testing.TB, args ...string) (*served, *exec.Cmd) {
 	t.Helper()
 	return startProcessAs(t, asUsual, args...)
 }
 
-// startProcessAs is startProcess; as says how the process is started.
+// startProcessAs is like startProcess. as is the value of asCommand.
 func startProcessAs(t testing.TB, as string, args ...string) (*served, *exec.Cmd) {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -163,7 +164,7 @@ func startProcessAs(t testing.TB, as string, args ...string) (*served, *exec.Cmd
 	return startReady(t, process), process
 }
 
-// startReady starts process, which is to serve, and waits until it is ready.
+// startReady starts process, a server, and waits until it is ready.
 func startReady(t testing.TB, process *exec.Cmd) *served {
 	t.Helper()
 	s := &served{stdout: newLockedBuffer(), stderr: newLockedBuffer()}
@@ -174,14 +175,14 @@ func startReady(t testing.TB, process *exec.Cmd) *served {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = process.Wait() // the exit code tells
+		_ = process.Wait() // the exit code shows the outcome
 	}()
 	s.wait = func() int {
 		await(t, ended, "the process to stop")
 		return process.ProcessState.ExitCode()
 	}
 	s.stop = func() int {
-		_ = process.Process.Signal(os.Interrupt) // it may have ended
+		_ = process.Process.Signal(os.Interrupt) // the process may have ended
 		return s.wait()
 	}
 	t.Cleanup(func() { s.stop() })
@@ -257,14 +258,14 @@ func (s *served) request(t testing.TB, method, path, body string, headers ...str
 	return response.StatusCode, string(answer)
 }
 
-// Requests that make a table, and where it is then.
+// Requests that create a table, and the path of the table.
 const (
 	createNamespace = `{"namespace":["harbour"],"properties":{}}`
 	createTable     = `{"name":"ships","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":true,"type":"long"}]}}`
 	tablePath       = "/v1/namespaces/harbour/tables/ships"
 )
 
-// makeTable makes the namespace harbour and in it the table ships, and returns the answer.
+// makeTable creates the namespace harbour, and in it the table ships. It returns the answer.
 func (s *served) makeTable(t *testing.T) string {
 	t.Helper()
 	if code, body := s.request(t, "POST", "/v1/namespaces", createNamespace); code != http.StatusOK {
@@ -298,7 +299,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String returns what was written so far.
+// String returns everything that has been written so far.
 func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

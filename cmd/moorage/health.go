@@ -68,7 +68,7 @@ func (p *person) printHealth(answer client.Health) error {
 	})
 }
 
-// writeHealthFinding prints a finding, and what to type against it on a line of its own.
+// writeHealthFinding prints a finding, and on a second line its remedy.
 func writeHealthFinding(out *term.Output, finding client.HealthFinding, isWide bool) {
 	style := map[string]term.Style{client.LevelWarn: term.Warning, client.LevelBad: term.Bad}[finding.Level]
 	fmt.Fprintf(out, "%s  %s  %s\n", out.Paint(style, fmt.Sprintf("%-4s", finding.Level)),

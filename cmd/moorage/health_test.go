@@ -8,8 +8,8 @@ import (
 	"moorage/internal/cli"
 )
 
-// TestHealthAndTop: health prints findings, and the exit code is as --fail-on has it. top prints
-// what the server does.
+// TestHealthAndTop checks that health prints findings and exits as --fail-on requires, and that top
+// prints the activity of the server.
 func TestHealthAndTop(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// healthWait bounds a health check. It is longer than the time after which a server whose store
-	// does not answer reports that.
+	// healthWait is the timeout of a health check. A server whose store does not answer reports
+	// that sooner.
 	healthWait = 5 * time.Second
-	// healthBytesMax bounds the answer, which is a short JSON object.
+	// healthBytesMax is the maximum length of the answer, which is a short JSON object.
 	healthBytesMax = 64 << 10
 )
 
-// checkHealth asks the server of this machine whether it is ready. It uses the settings with which
+// checkHealth asks the server on this machine whether it is ready. It uses the settings with which
 // the server was started.
 func checkHealth(ctx context.Context, c cli.Config, env cli.Environment) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWait)
@@ -65,8 +65,8 @@ func checkHealth(ctx context.Context, c cli.Config, env cli.Environment) error {
 // healthTransport returns a transport whose connections all go to address. If the host of address
 // means every address of the machine, they go to the machine itself.
 //
-// It does not verify the certificate: that has the name that clients use, which the command does
-// not know. The request has no secret, and the answer changes nothing.
+// It does not verify the certificate, which is for the name that clients use: the command does not
+// know that name. The request contains no secret, and the answer changes nothing.
 func healthTransport(address string) *http.Transport {
 	return &http.Transport{
 		DisableKeepAlives: true,

@@ -10,7 +10,7 @@ import (
 	"moorage/internal/cli"
 )
 
-// The health check finds the server by the settings of serve, from flags and from the environment.
+// The health check finds the server from the settings of serve, in flags and in the environment.
 func TestHealthcheck(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--debug-listen", "0")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The percent for each heap makes the next collection begin at the floor, or when the heap is
-// half as much again as what is live.
+// With the percentage for each heap, the next collection begins at the floor, or when the heap has
+// 1.5 times the size of the live heap.
 func TestCollectPercent(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -64,7 +64,7 @@ func TestServeHoldsTheHeapFloor(t *testing.T) {
 					t.Fatalf("no two collections within %s", patience)
 				}
 			}
-			// The percent is set in the background, soon after a collection.
+			// The percentage is set in the background, soon after a collection.
 			var next float64
 			for range 100 {
 				if next = server.measured(t, "go_memstats_next_gc_bytes"); next >= row.least && next <= row.most {
@@ -76,7 +76,7 @@ func TestServeHoldsTheHeapFloor(t *testing.T) {
 	}
 }
 
-// collections returns how often the server's heap was collected.
+// collections returns the number of collections of the server's heap.
 func (s *served) collections(t *testing.T) float64 {
 	t.Helper()
 	return s.measured(t, "go_gc_duration_seconds_count")

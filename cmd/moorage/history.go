@@ -15,7 +15,7 @@ import (
 	"moorage/management/client"
 )
 
-// historyPageMax is the most versions on a page of a history.
+// historyPageMax is the maximum number of versions on a page of a history.
 const historyPageMax = 50
 
 // showHistory is the command history.
@@ -61,8 +61,8 @@ func showHistory(ctx context.Context, p *person) error {
 	})
 }
 
-// countChanges returns how many of the versions of a history are changes that are kept. They come
-// first.
+// countChanges returns how many of the versions have a change that the server still has. Those
+// versions come first.
 func countChanges(versions []client.Event) (n int) {
 	for n < len(versions) && versions[n].ID != "" {
 		n++
@@ -70,8 +70,8 @@ func countChanges(versions []client.Event) (n int) {
 	return n
 }
 
-// loadHistory returns the history of the object that the command line names: the changes that it
-// asks for, and the versions without a change if the changes end before that.
+// loadHistory returns the history of the object on the command line: as many changes as the command
+// line asks for. If there are fewer, it adds the older versions without changes.
 func (p *person) loadHistory(ctx context.Context) (found client.History, err error) {
 	query, err := p.beginHistory(ctx, &found)
 	for err == nil && found.Next() != "" {
@@ -92,8 +92,8 @@ func (p *person) loadHistory(ctx context.Context) (found client.History, err err
 	return found, err
 }
 
-// beginHistory asks for the first page of the history. It returns the parameters that name the
-// object. A table wins over a view, and both over a namespace.
+// beginHistory asks for the first page of the history. It returns the query parameters that name
+// the object. A table takes precedence over a view, and both over a namespace.
 func (p *person) beginHistory(ctx context.Context, page *client.History) (url.Values, error) {
 	var tries []client.Object
 	n := p.Name
@@ -134,7 +134,7 @@ func (p *person) askHistory(ctx context.Context, query url.Values, page *client.
 	return p.server.Do(ctx, asked, page)
 }
 
-// fateLines returns the sentences about an object that is not live.
+// fateLines returns sentences about an object that is not live.
 func (p *person) fateLines(object client.HistoryObject) []string {
 	dropped := object.Dropped
 	if dropped == nil {
@@ -195,7 +195,7 @@ func fateOf(how string) string {
 	return "It is gone for good."
 }
 
-// elsewhere returns a warehouse, or nothing if names without a warehouse mean it.
+// elsewhere returns warehouse, or "" if that is the warehouse of names without one.
 func (p *person) elsewhere(warehouse string) string {
 	if warehouse == p.Warehouse {
 		return ""
@@ -203,15 +203,16 @@ func (p *person) elsewhere(warehouse string) string {
 	return warehouse
 }
 
-// changeOf returns the id of the change that made a version. It is empty if the change is not kept.
+// changeOf returns the id of the change that made a version. It is empty if the server no longer
+// has the change.
 func changeOf(version client.Event) string {
 	id, _, _ := strings.Cut(version.ID, ".")
 	return id
 }
 
 const (
-	changeDigits = 8  // of the id of a change, on a terminal
-	detailMax    = 28 // columns of what a change did, on a terminal
+	changeDigits = 8  // digits of the id of a change, on a terminal
+	detailMax    = 28 // columns of the effect of a change, on a terminal
 )
 
 // versionCells returns a version of a history as a row.
@@ -233,7 +234,7 @@ func (p *person) versionCells(version client.Event) []term.Cell {
 	}
 }
 
-// shortened returns text with at most so many characters, with dots at its end if it is cut.
+// shortened returns text, cut to at most the given number of characters. A cut text ends in dots.
 func shortened(text string, most int) string {
 	characters := []rune(text)
 	if len(characters) <= most {
@@ -242,7 +243,7 @@ func shortened(text string, most int) string {
 	return string(characters[:most-3]) + "..."
 }
 
-// whatItDid returns what a change did in one or two words, and the details.
+// whatItDid returns the effect of a change in one or two words, and the details.
 func (p *person) whatItDid(version client.Event) (did, detail string) {
 	switch {
 	case version.ID == "":
@@ -277,7 +278,7 @@ func (p *person) whatItDid(version client.Event) (did, detail string) {
 
 const actionAddSnapshot = "add-snapshot"
 
-// deltaText returns what a commit added to the rows and files of a table.
+// deltaText returns the numbers of rows and files that a commit added to a table, or removed.
 func deltaText(delta *client.EventDelta) string {
 	if delta == nil {
 		return ""

@@ -10,7 +10,7 @@ import (
 )
 
 // holderOf returns the process that listens at the port of address, as ", 4711 (nginx)". It is
-// empty if that process belongs to another user or container, so that this one may not look at it.
+// empty if that process belongs to another user or container, and this process may not inspect it.
 func holderOf(address string) string {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -43,7 +43,7 @@ func holderOf(address string) string {
 	return ""
 }
 
-// listeningAt returns the sockets that listen at a port, as the links in /proc/PID/fd have them.
+// listeningAt returns the sockets that listen at a port, in the form of the links in /proc/PID/fd.
 // Source: proc_net_tcp in the kernel's documentation.
 func listeningAt(port uint16) map[string]bool {
 	const (

@@ -2,5 +2,5 @@
 
 package main
 
-// holderOf returns nothing: only Linux tells which process listens at a port.
+// holderOf returns "". The process that listens at a port can be found only on Linux.
 func holderOf(string) string { return "" }

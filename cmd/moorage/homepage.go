@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// homePage returns the page that a browser gets at the root: which server this is, and how three
-// engines connect to it.
+// homePage returns the page that a browser gets at the root. It describes this server, and how
+// three engines connect to it.
 func (n *node) homePage(ctx context.Context, uri string) []byte {
 	to := connection{uri: uri, warehouse: defaultWarehouse, as: catalogName, who: shownTo(n.config)}
 	if found, err := n.first.find(ctx); err == nil && found != nil {

@@ -30,8 +30,7 @@ import (
 	"moorage/management"
 )
 
-// whoAuthenticates is the caller's name for the reads and writes that authentication makes in the
-// store.
+// whoAuthenticates is the name of the caller when authentication reads and writes the store.
 const whoAuthenticates = "identity"
 
 // openIdentity returns the authenticator of requests, or nil if callers need not authenticate. It
@@ -62,7 +61,7 @@ func openStages(made *catalog.Catalog) *identity.Stages {
 // node accepts only tokens that it issued itself.
 type stageKeys struct{ keyRecords }
 
-// Store returns the id of the store; empty if it has none.
+// Store returns the id of the store, or "" if it has none.
 func (k stageKeys) Store(ctx context.Context) (string, error) {
 	if on, err := k.access.IsOn(ctx); err != nil || !on {
 		return "", err
@@ -86,7 +85,8 @@ func (k stageKeys) Publish(ctx context.Context, kid string, key identity.PublicK
 	return k.keyRecords.Publish(ctx, kid, key)
 }
 
-// asking returns the authentication function of the HTTP server, or nil if a is nil.
+// asking returns the function with which the HTTP server authenticates requests, or nil if a is
+// nil.
 func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, error) {
 	if a == nil {
 		return nil
@@ -94,7 +94,7 @@ func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, erro
 	return a.Authenticate
 }
 
-// keyRecords has the keys of a store, with the methods that package identity needs.
+// keyRecords gives package identity access to the keys of a store.
 type keyRecords struct{ access *grants.Grants }
 
 // APIKey returns the key with an id.
@@ -166,7 +166,7 @@ func noteIssued(ctx context.Context, log *audit.Log, issued identity.Issued) {
 	})
 }
 
-// noteGiven records in the audit log the access to files that an engine received.
+// noteGiven records in the audit log that an engine received access to files.
 func noteGiven(ctx context.Context, log *audit.Log, given vending.Given) {
 	line := lineFrom(ctx, given.Caller, given.Verb)
 	line.Object = audit.Object{
@@ -197,7 +197,7 @@ func drawKey(id string) (management.Drawn, error) {
 
 // refuseOpenStore returns an error if the server must not serve the store. A store with access
 // control needs authentication. A store without access control must not be open to every identity
-// of a token issuer, because these may be a whole company.
+// of a token issuer, which may be a whole company.
 func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) error {
 	vouched := len(c.Issuers) > 0 || c.TLSClientCA != ""
 	if !vouched && c.Authenticates() || !c.Authenticates() && c.InsecureNoAuth || vouched && c.InsecureOpenToIssuer {
@@ -218,21 +218,22 @@ func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) e
 	return nil
 }
 
-// openStoreInterval is how often a server without authentication logs a warning.
+// openStoreInterval is the time between two warnings of a server without authentication.
 const openStoreInterval = time.Minute
 
 const (
-	// keyWarnBefore and certificateWarnBefore are how long before a key or a certificate ends the
-	// log warns of it.
+	// keyWarnBefore and certificateWarnBefore say how long before the end of a key or a certificate
+	// the log has a warning.
 	keyWarnBefore         = 14 * 24 * time.Hour
 	certificateWarnBefore = 30 * 24 * time.Hour
 	// expiryInterval is the time between two rounds of warnings. The first round is at the start.
 	expiryInterval = 24 * time.Hour
-	// keysToldMax bounds the keys in one round of warnings. keysMeteredMax bounds the keys in
-	// metrics. If there are more keys, the ones that end first are taken.
+	// keysToldMax is the maximum number of keys in one round of warnings, and keysMeteredMax the
+	// maximum in metrics. If there are more, the keys that end first are taken.
 	keysToldMax    = 20
 	keysMeteredMax = 1000
-	// keyEndsMax is how long a request for metrics waits for the store to return the keys.
+	// keyEndsMax is the time for which a request for metrics waits for the store to return the
+	// keys.
 	keyEndsMax = time.Second
 )
 
@@ -266,7 +267,7 @@ func (e *expiries) worker() *worker.Worker {
 	return w
 }
 
-// tell logs each key and certificate that ends soon.
+// tell logs a warning for each key and certificate that ends soon.
 func (e *expiries) tell(ctx context.Context) error {
 	now := e.now()
 	for name := range e.certificates {
@@ -315,8 +316,8 @@ func (e *expiries) certificateEnd(setting string) (time.Time, error) {
 	return time.Time{}, errors.New(setting + ": it holds no certificate")
 }
 
-// with adds notices about certificates that end soon to notices, for /readyz.
-func (e *expiries) with(notices map[string]string) map[string]string {
+// addNotices adds a notice for /readyz to notices for each certificate that ends soon.
+func (e *expiries) addNotices(notices map[string]string) map[string]string {
 	found := make(map[string]string)
 	maps.Copy(found, notices)
 	for name := range e.certificates {

@@ -23,7 +23,7 @@ import (
 	"moorage/testkit/loopback"
 )
 
-// newKey makes an API key in a store that nobody serves.
+// newKey makes an API key in the store of a stopped server.
 func newKey(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	made := runToEnd(t, append([]string{"key", "create", name}, args...)...)
@@ -34,7 +34,7 @@ func newKey(t *testing.T, name string, args ...string) string {
 	return lines[len(lines)-1]
 }
 
-// token asks the token endpoint and returns the status and the token.
+// token requests a token from the token endpoint. It returns the status and the token.
 func (s *served) token(t testing.TB, header string, pairs ...string) (int, string) {
 	t.Helper()
 	form := url.Values{}
@@ -55,12 +55,12 @@ func (s *served) token(t testing.TB, header string, pairs ...string) (int, strin
 	return status, answer.Token
 }
 
-// TestKeysFromNothing goes from an empty folder to requests by an administrator, in every way in
-// which a client shows its key, and across the end of a token.
+// TestKeysFromNothing starts with an empty folder, and ends with requests by an administrator. It
+// sends the key in every way that clients use, and also covers the expiry of a token.
 func TestKeysFromNothing(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	startServe(t, "--data", data).stop() // makes the store
+	startServe(t, "--data", data).stop() // creates the store
 	key := newKey(t, "root", "--admin", "--data", data)
 	if refused := runToEnd(t, "serve", "--listen", "127.0.0.1:0", "--data", data); refused.code == 0 ||
 		!strings.Contains(refused.stderr, "--keys") {
@@ -145,12 +145,12 @@ func TestKeysFromNothing(t *testing.T) {
 	// A token outlives the process that signed it.
 	again := startServe(t, "--data", data, "--keys")
 	status, _ = again.request(t, "GET", "/v1/config", "", "Authorization", "Bearer "+token)
-	if status != 200 && status != 401 { // it may have ended meanwhile
+	if status != 200 && status != 401 { // the token may have expired in the meantime
 		t.Errorf("after a restart: %d", status)
 	}
 }
 
-// TestTLS serves HTTPS, takes certificates of clients, and reads changed files again.
+// TestTLS serves HTTPS, accepts client certificates, and reads changed files again.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	first, second, clients := loopback.NewAuthority(t), loopback.NewAuthority(t), loopback.NewAuthority(t)
@@ -171,7 +171,8 @@ func TestTLS(t *testing.T) {
 	if !strings.HasPrefix(server.uri, "https://") {
 		t.Fatalf("the server is at %s", server.uri)
 	}
-	// The command line says how a server is trusted that no authority of the system vouches for.
+	// If no authority of the system has signed the server's certificate, the command line can name
+	// one.
 	list := []string{"warehouse", "list", "--uri", server.uri}
 	if got := runToEnd(t, list...); got.code != cli.ExitFailed || !strings.Contains(got.stderr, "is not trusted") || !strings.Contains(got.stderr, "--ca") {
 		t.Errorf("without --ca: %+v", got)
@@ -222,8 +223,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSFilesChange: files that change are read again after 10 seconds. Those that cannot be used
-// leave the old ones in place. The log tells of a certificate that ends within 30 days.
+// TestTLSFilesChange checks that changed files are read again after 10 seconds. If the new files
+// cannot be used, the old ones stay in use. The log warns of a certificate that ends within 30
+// days.
 func TestTLSFilesChange(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -280,18 +282,19 @@ func TestTLSFilesChange(t *testing.T) {
 	}
 }
 
-// TestInsecureNoAuth: a store with access control is served to everybody only if that is asked for.
+// TestInsecureNoAuth checks that a store with access control is served without authentication only
+// if a setting allows it.
 func TestInsecureNoAuth(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	startServe(t, "--data", data).stop() // makes the store
+	startServe(t, "--data", data).stop() // creates the store
 	newKey(t, "root", "--admin", "--data", data)
 	server := startServe(t, "--data", data, "--insecure=no-auth")
 	server.awaitLog(t, "there is no authentication")
 }
 
-// TestUnprintedKeyIsWithdrawn: a signal that ends key create --admin before the key is an
-// administrator's does not end its withdrawal.
+// TestUnprintedKeyIsWithdrawn interrupts key create --admin with a signal before the key becomes an
+// administrator. The key must still be withdrawn.
 func TestUnprintedKeyIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	ctx, signal := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/sealers"
 )
 
-// kms is a double of a service of keys.
+// kms is a test double of a key service.
 type kms interface {
 	NewKey(tb testing.TB) string
 	Rotate(tb testing.TB, key string)
@@ -23,7 +23,7 @@ type kms interface {
 	Close()
 }
 
-// useAWS lets this process use the double of AWS.
+// useAWS makes this process use the test double of AWS.
 func useAWS(t *testing.T) (kms, string) {
 	double := sealers.NewAmazon(t)
 	for name, value := range map[string]string{
@@ -41,8 +41,9 @@ func useGoogle(t *testing.T) (kms, string) {
 	return double, double.URL
 }
 
-// TestKeyInACloud moves the secret of a warehouse from a file to a key in a cloud, turns that key,
-// and takes the service away. It is not parallel: the environment has the credentials.
+// TestKeyInACloud reseals the secret of a warehouse, from a key in a file to a key in a cloud. Then
+// it rotates that key, and stops the service. The test is not parallel, because the credentials are
+// in the environment.
 func TestKeyInACloud(t *testing.T) {
 	for _, tt := range []struct {
 		scheme string
@@ -84,7 +85,7 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 	}
 
 	command(cli.ExitDone, "", []string{"secrets", "init", "--secrets-key", keyFile}, nil)
-	s := startServe(t, inFile...) // makes the store
+	s := startServe(t, inFile...) // creates the store
 	s.stop()
 	command(cli.ExitDone, "", []string{"warehouse", "create", "lake", "--location", "s3://" + server.NewBucket(t) + "/lake",
 		ownOption, "s3.endpoint=" + server.Endpoint, ownOption, "s3.region=us-east-1", "--secret-file", secret}, inFile)
@@ -118,7 +119,7 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 	double.Close()
 	load(http.StatusServiceUnavailable, "the keys cannot be reached", inCloud)
 	command(cli.ExitFailed, "the keys cannot be reached", keep, inCloud)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and answers nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections but never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,8 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 	s.stop()
 }
 
-// TestOpenSealer: a key that is named wrongly ends a start with a sentence. No service is asked.
+// TestOpenSealer checks that an invalid address of a key stops the start with one sentence. No
+// service is called.
 func TestOpenSealer(t *testing.T) {
 	t.Parallel()
 	keyFile := filepath.Join(t.TempDir(), "keys.json")
@@ -143,7 +145,7 @@ func TestOpenSealer(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		config cli.Config
-		want   string // in the error; empty: there is none
+		want   string // a part of the error; empty if there is no error
 	}{
 		{"none", cli.Config{}, ""},
 		{"a file", cli.Config{SecretsKey: keyFile}, ""},

@@ -18,8 +18,8 @@ import (
 	"moorage/management/client"
 )
 
-// described returns what the management API knows of the object that a name means. kinds are the
-// kinds that it may have.
+// described returns the details of the object that a name refers to, from the management API. kinds
+// are the kinds that the object may have.
 func (p *person) described(ctx context.Context, n cli.Name, kinds ...string) (found client.ObjectDetails, err error) {
 	query := url.Values{"warehouse": {p.warehouseOf(n)}, "path": {client.JoinLevels(n.Levels)}}
 	err = p.server.Do(ctx, client.Request{Method: http.MethodGet, Path: client.Path("object"), Query: query}, &found)
@@ -32,14 +32,14 @@ func (p *person) described(ctx context.Context, n cli.Name, kinds ...string) (fo
 	return found, err
 }
 
-// labelWord is a word of the command label: a label of an object, or of one of its fields.
+// labelWord is an operand of the command label: a label of an object, or of one of its fields.
 type labelWord struct {
 	field *client.Column // nil for the object
 	name  string
 	value *string // nil to remove the label
 }
 
-// labelWordIn reads NAME=VALUE or FIELD:NAME=VALUE; with remove the names only.
+// labelWordIn parses NAME=VALUE or FIELD:NAME=VALUE. If remove is true, there is no =VALUE.
 func labelWordIn(word string, remove bool, columns []client.Column) (made labelWord, err error) {
 	name, value, hasValue := strings.Cut(word, "=")
 	if hasValue == remove {
@@ -65,7 +65,7 @@ func labelWordIn(word string, remove bool, columns []client.Column) (made labelW
 	return made, cli.No("there is no field %s", field)
 }
 
-// change sets or removes the label in labels, and returns what the label was.
+// change sets or removes the label in labels, and returns the former value, if there was one.
 func (w labelWord) change(labels *client.Labels) (was string, had bool) {
 	of := &labels.ObjectLabels
 	if w.field != nil {
@@ -87,7 +87,8 @@ func (w labelWord) change(labels *client.Labels) (was string, had bool) {
 	return was, had
 }
 
-// labelTries is how often label tries again if others change the labels at the same time.
+// labelTries is the number of times that label tries, if other callers change the labels at the
+// same time.
 const labelTries = 5
 
 // labelObject is the command label.
@@ -120,7 +121,8 @@ func labelObject(ctx context.Context, p *person) error {
 	}
 }
 
-// changeLabels changes the labels of an object, unless others change them at the same time.
+// changeLabels changes the labels of an object. It fails if another caller changes them at the same
+// time.
 func (p *person) changeLabels(ctx context.Context, object client.Object, words []labelWord) error {
 	var labels client.Labels
 	var tag string
@@ -179,7 +181,7 @@ func (p *person) printLabels(found client.ObjectDetails) error {
 	}
 	add("", found.Labels.ObjectLabels)
 	for _, field := range found.Labels.Fields {
-		name := strconv.Itoa(field.FieldID) // the schema has lost the field
+		name := strconv.Itoa(field.FieldID) // the schema no longer has the field
 		for _, column := range found.Columns {
 			if column.ID == field.FieldID {
 				name = column.Path

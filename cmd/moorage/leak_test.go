@@ -21,29 +21,29 @@ import (
 	"moorage/registry"
 )
 
-// leakRun is a run of a server with keys and tokens, and all that came out of it.
+// leakRun is a run of a server with keys and tokens, and all of its output.
 type leakRun struct {
 	t      *testing.T
 	folder string
 	server *served
-	// secrets are all texts that nobody but their owner may see, by what they are.
+	// secrets has all texts that only their owners may see, by description.
 	secrets map[string]string
-	// channels are all that came out, by where: what was answered, logged and stored.
+	// channels has all output by channel: answers, logs and stored data.
 	channels map[string]*bytes.Buffer
 }
 
-// seed is a text that the run puts where it can, as a client would. So each channel shows that what
-// is in it is found.
+// seed is a text that the run sends wherever a client can. The search must find it in each channel,
+// which shows that the search works there.
 const seed = "seed7Qv2XnK4wTz9"
 
-// TestNothingLeaks runs a server with keys, tokens and an audit log, and searches all that comes
-// out of it for each secret of the run. What was searched finds a known text in each place first.
+// TestNothingLeaks runs a server with keys, tokens and an audit log, and searches all of its output
+// for each secret of the run. It first checks that the search finds a known text in each channel.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	run := &leakRun{t: t, folder: t.TempDir(), secrets: map[string]string{}, channels: map[string]*bytes.Buffer{}}
 	run.use()
 	run.stop()
-	for _, name := range []string{"stdout", "metrics"} { // in which no client can put a text
+	for _, name := range []string{"stdout", "metrics"} { // clients cannot put a text into these
 		run.channel(name).WriteString(seed)
 	}
 	for _, name := range []string{
@@ -65,7 +65,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// holds reports whether content has secret, as it is or as it may be spelled.
+// holds reports whether content contains secret, in plain form or in any encoding.
 func holds(content []byte, secret string) bool {
 	for _, spelled := range []string{
 		secret, url.QueryEscape(secret), hex.EncodeToString([]byte(secret)),
@@ -78,7 +78,7 @@ func holds(content []byte, secret string) bool {
 	return false
 }
 
-// A secret is found however it is spelled.
+// A secret is found in every encoding.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	const secret = "a secret/+"
@@ -99,7 +99,8 @@ func (l *leakRun) channel(name string) *bytes.Buffer {
 	return l.channels[name]
 }
 
-// secret notes a text and its parts that show who somebody is, and returns it.
+// secret records a text, and the parts of it that could authenticate a caller, as secrets. It
+// returns the text.
 func (l *leakRun) secret(what, text string) string {
 	l.secrets[what] = text
 	switch parts := strings.Split(text, "."); {
@@ -111,7 +112,7 @@ func (l *leakRun) secret(what, text string) string {
 	return text
 }
 
-// command runs a command, and returns the last line that it prints.
+// command runs a command, and returns the last line of its output.
 func (l *leakRun) command(secret bool, args ...string) string {
 	l.t.Helper()
 	var stdout, stderr lockedBuffer
@@ -124,14 +125,15 @@ func (l *leakRun) command(secret bool, args ...string) string {
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 	last := len(lines)
-	if secret { // the last line is for its owner
+	if secret { // the last line is only for the owner
 		last--
 	}
 	l.channel("answers").WriteString(strings.Join(lines[:last], "\n") + stderr.String())
 	return lines[len(lines)-1]
 }
 
-// ask sends a request and returns the answer, which all may see unless it is secret.
+// ask sends a request and returns the answer. Unless secret is true, the answer belongs to the
+// searched output.
 func (l *leakRun) ask(secret bool, method, path, body string, headers ...string) (status int, answer string) {
 	l.t.Helper()
 	request, err := http.NewRequestWithContext(l.t.Context(), method, l.server.uri+path, strings.NewReader(body))
@@ -158,7 +160,7 @@ func (l *leakRun) ask(secret bool, method, path, body string, headers ...string)
 	return response.StatusCode, string(text)
 }
 
-// token asks the token endpoint, and returns what it gives.
+// token requests a token from the token endpoint, and returns it.
 func (l *leakRun) token(what string, form url.Values, headers ...string) string {
 	l.t.Helper()
 	headers = append(headers, "Content-Type", "application/x-www-form-urlencoded")
@@ -172,7 +174,8 @@ func (l *leakRun) token(what string, form url.Values, headers ...string) string 
 	return l.secret(what, given.Token)
 }
 
-// use makes keys and tokens, and shows them in each way, good ones and bad ones.
+// use makes keys and tokens. It sends valid and invalid ones to the server, in every way that
+// clients use.
 func (l *leakRun) use() {
 	data := filepath.Join(l.folder, "data")
 	l.secret("key of root", l.command(true, "key", "create", "root", "--admin", "--data", data))
@@ -215,8 +218,8 @@ func (l *leakRun) use() {
 	l.channel("metrics").WriteString(metrics)
 }
 
-// showBad shows credentials that are nearly right, which are as secret as those that are, and puts
-// them where they do not belong.
+// showBad sends credentials that are nearly valid, which are just as secret. It also sends
+// credentials in wrong places.
 func (l *leakRun) showBad(key, token string) {
 	typo := l.secret("key with a typing error", "mrg_"+key[4:17]+"A"+key[18:])
 	cut := l.secret("token that was cut", token[:len(token)-9])
@@ -230,7 +233,7 @@ func (l *leakRun) showBad(key, token string) {
 	l.ask(false, http.MethodPost, "/v1/oauth/tokens", "{"+form.Encode(), "Content-Type", "application/json")
 }
 
-// stop ends the server and gathers what it logged and stored.
+// stop stops the server, and collects its logs and its stored data.
 func (l *leakRun) stop() {
 	if code := l.server.stop(); code != cli.ExitDone {
 		l.t.Errorf("exit %d: %s", code, l.server.stderr)
@@ -250,7 +253,7 @@ func (l *leakRun) stop() {
 	l.readRecords("records", data)
 }
 
-// readFiles reads every file below a folder, as somebody could who finds the disk.
+// readFiles reads every file below a folder, as a finder of the disk could.
 func (l *leakRun) readFiles(channel, folder string) {
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -265,7 +268,8 @@ func (l *leakRun) readFiles(channel, folder string) {
 	}
 }
 
-// readRecords reads every record of a store, as the files may be compressed, and what changed.
+// readRecords reads every record and every change of a store, because the store's files may be
+// compressed.
 func (l *leakRun) readRecords(channel, data string) {
 	ctx := context.Background()
 	store, err := openStore(ctx, cli.Config{Data: data}, slog.New(slog.DiscardHandler))

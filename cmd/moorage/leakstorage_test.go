@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestNothingOfStorageLeaks is TestNothingLeaks for credentials that the server makes, for requests
-// that it signs, and for its own key of the storage. The credentials are MinIO's.
+// TestNothingOfStorageLeaks is like TestNothingLeaks. The secrets are the credentials that the
+// server vends, the signatures that it makes, and its own key for the storage, which is MinIO.
 func TestNothingOfStorageLeaks(t *testing.T) {
 	t.Parallel()
 	run := &leakRun{t: t, folder: t.TempDir(), secrets: map[string]string{}, channels: map[string]*bytes.Buffer{}}
@@ -36,8 +36,8 @@ func TestNothingOfStorageLeaks(t *testing.T) {
 	}
 }
 
-// useStorage makes a warehouse that gives credentials and one that signs, and asks both for what
-// they give, as one who may and as one who may not.
+// useStorage makes a warehouse that vends credentials, and another that signs requests. It uses
+// both as a caller with the privilege, and as a caller without it.
 func (l *leakRun) useStorage() {
 	vends, signs := fakecloud.StartMinIO(l.t), fakecloud.StartS3(l.t)
 	data := filepath.Join(l.folder, "data")
@@ -61,7 +61,8 @@ func (l *leakRun) useStorage() {
 	l.channel("metrics").WriteString(metrics)
 }
 
-// useTable makes a table in the warehouse that is called like what it gives, and asks for that.
+// useTable creates a table in the warehouse whose name is that of the delegation in way, and
+// requests that access.
 func (l *leakRun) useTable(way, etl, other string) {
 	l.t.Helper()
 	must := func(secret bool, method, path, body string) string {
@@ -96,7 +97,7 @@ func (l *leakRun) useTable(way, etl, other string) {
 		l.signAt(table, answers[0], must)
 	}
 	l.useStaged(way, other, must)
-	// Who may not hears why, and nothing else.
+	// A caller without the privilege gets the reason, and nothing else.
 	for _, path := range []string{"", "/credentials"} {
 		l.ask(false, http.MethodGet, "/v1/"+way+table+path, "", "Authorization", "Bearer "+other, "X-Iceberg-Access-Delegation", way)
 	}
@@ -106,8 +107,8 @@ func (l *leakRun) useTable(way, etl, other string) {
 	}
 }
 
-// useStaged stages a table and asks for more for it with the token that the answer has. For
-// somebody else the token is good for nothing.
+// useStaged stages a table, and requests further access to it with the token in the answer. For
+// another caller, the token is useless.
 func (l *leakRun) useStaged(way, other string, must func(bool, string, string, string) string) {
 	l.t.Helper()
 	answer := must(true, http.MethodPost, "/namespaces/"+seed+"/tables",
@@ -143,7 +144,7 @@ func (l *leakRun) useStaged(way, other string, must func(bool, string, string, s
 	}
 }
 
-// signAt has the server sign a read of a table's own file, and notes the signature.
+// signAt lets the server sign a read of a table's own file, and records the signature as a secret.
 func (l *leakRun) signAt(table, loaded string, must func(bool, string, string, string) string) {
 	l.t.Helper()
 	var at struct {

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// leaseRelease bounds how long a command waits at its end for the release of its lease. Without
-	// a release the lease ends by itself.
+	// leaseRelease is the time for which a command waits at its end for the release of its lease.
+	// Without a release, the lease ends by itself.
 	leaseRelease = 5 * time.Second
-	// leaseFarewell is how long a program has after SIGTERM before it is killed.
+	// leaseFarewell is the time between SIGTERM and the kill of a program.
 	leaseFarewell = 10 * time.Second
-	// renewalsInTTL is how many times a lease is renewed during one lifetime, so that one renewal
+	// renewalsInTTL is the number of renewals during one lifetime of a lease, so that one renewal
 	// may fail.
 	renewalsInTTL = 3
 	// levelSeparator joins the levels of a namespace, as in paths of the REST specification.
 	levelSeparator = "\x1f"
 )
 
-// errLeaseLost is the reason to end a program: another process may have the lease by now.
+// errLeaseLost is the reason to end a program: another process may already have the lease.
 var errLeaseLost = errors.New("the lease was lost, and the program was ended; " +
 	"commits that named the lease were refused since")
 
@@ -65,8 +65,8 @@ func leaseRun(ctx context.Context, c cli.Config, env cli.Environment) (err error
 	return err
 }
 
-// renewLease renews a lease until ctx ends. It ends ctx if the lease is lost, or could not be
-// renewed in time. The lease's present lifetime began at began.
+// renewLease renews a lease until ctx ends. If the lease is lost, or cannot be renewed in time,
+// renewLease ends ctx. began is the time at which the lease's present lifetime began.
 func renewLease(ctx context.Context, server *client.Client, lease string, ttl time.Duration, began time.Time,
 	lose context.CancelCauseFunc) {
 	tick := time.NewTicker(ttl / renewalsInTTL)
@@ -101,8 +101,8 @@ type job struct {
 	Lease     string   `json:"lease"`
 }
 
-// runLeased runs the program until it ends or ctx does. The program gets the names of the table and
-// the lease in its environment and in a file, never through a shell.
+// runLeased runs the program until the program or ctx ends. The program gets the names of the table
+// and the lease in its environment and in a file, never through a shell.
 func runLeased(ctx context.Context, uri string, words cli.LeaseWords, lease client.Lease,
 	env cli.Environment) (err error) {
 	file, err := os.CreateTemp("", "moorage-job-*.json")

@@ -13,8 +13,8 @@ import (
 // hostile is a name that does harm in a shell, in SQL and in JSON.
 const hostile = `x'); DROP TABLE t; -- "$(touch pwned)` + "`touch pwned`" + `; touch pwned #`
 
-// compaction is a job that commits under its lease. It stands for one that rewrites files: it reads
-// all names from the file of its job.
+// compaction is a program that commits under its lease. It represents programs that rewrite files,
+// and reads all names from the file of its job.
 const compaction = `#!/usr/bin/env python3
 import json, os, sys, urllib.parse, urllib.request
 job = json.load(open(os.environ["MOORAGE_JOB"]))
@@ -35,8 +35,8 @@ ask(job["lease"])
 print("compacted")
 `
 
-// A job runs under a lease, on a table of any name, and leaves the lease free. A job that fails
-// leaves it free too, and its command fails.
+// A program runs under a lease, on a table of any name. When it ends, the lease is released. If the
+// program fails, the lease is also released, and the command fails.
 func TestLeaseRun(t *testing.T) {
 	server := startServe(t, "--data", t.TempDir())
 	if code, body := server.request(t, "POST", "/v1/namespaces", createNamespace); code != http.StatusOK {
@@ -73,7 +73,7 @@ func TestLeaseRun(t *testing.T) {
 	}
 }
 
-// A program whose lease is lost is ended, and its command says so.
+// If the lease is lost, the program is ended, and the command says so.
 func TestLeaseRunLosesTheLease(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

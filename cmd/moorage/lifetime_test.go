@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A server tells clients how long it heeds keys: longer than changes are kept by default, too.
+// A server advertises how long idempotency keys are valid. That can be longer than changes are kept
+// by default.
 func TestLifetimeIsAdvertised(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{"PT30M": nil, "PT720H": {"--idempotency-lifetime", "720h"}} {
@@ -20,8 +21,8 @@ func TestLifetimeIsAdvertised(t *testing.T) {
 	}
 }
 
-// A client sends a change again to a server that was started again on its folder. The server
-// answers as before, a refusal too.
+// A client repeats a change after the server has been restarted on the same folder. The server
+// gives the same answer as before, even if that was a refusal.
 func TestKeysSurviveARestart(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -30,7 +31,7 @@ func TestKeysSurviveARestart(t *testing.T) {
 	const commit = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"master":"Ada"}}]}`
 	requests := []struct{ method, path, body string }{
 		{"POST", "/v1/namespaces/harbour/tables/ships", commit},
-		{"POST", "/v1/namespaces", createNamespace}, // which is there
+		{"POST", "/v1/namespaces", createNamespace}, // it exists
 		{"DELETE", "/v1/namespaces/harbour/tables/ships", ""},
 	}
 	answers := func() (all []string) {

@@ -22,35 +22,36 @@ import (
 	"moorage/internal/web"
 )
 
-// Bounds of the HTTP server. The time to write a whole answer is unbounded, because a load may be
-// large; conn bounds each part of it.
+// Limits of the HTTP server. There is no time limit for a whole answer, because a load may be
+// large. Instead, conn limits the time for each part of an answer.
 const (
-	// readHeaderTimeout is more time than a client needs if it intends to send a request.
+	// readHeaderTimeout is the time for a request's header. A client that intends to send a request
+	// needs less.
 	readHeaderTimeout = 10 * time.Second
 	// idleTimeout is longer than common clients keep an idle connection. So the client closes the
-	// connection, and sends no request on a connection that the server is closing.
+	// connection, and does not send a request while the server is closing it.
 	idleTimeout = 3 * time.Minute
-	// writeStallTimeout is how long a client may fail to receive the next writePartBytes of an
-	// answer. That time can be longer by up to writeStallSlack: a deadline that is only that much
-	// too late is not changed, so most answers need not set one.
+	// writeStallTimeout is the time for a client to receive the next writePartBytes of an answer.
+	// The actual deadline can be up to writeStallSlack later. A deadline within this slack is not
+	// changed, so most answers need not set one.
 	writeStallTimeout = time.Minute
 	writeStallSlack   = 5 * time.Second
 	writePartBytes    = 256 << 10
-	// connectionsReserve is how many connections the server accepts beyond --connection-limit. The
-	// server answers one request on each of these connections, and then closes it. It serves a
-	// request for health or metrics, and answers any other that there is no room. Further
-	// connections wait in the system's queue.
+	// connectionsReserve is the number of connections that the server accepts beyond
+	// --connection-limit. On each of them the server answers one request, and then closes the
+	// connection. It serves a request for health or metrics, and refuses any other because there is
+	// no room. Further connections wait in the system's queue.
 	connectionsReserve = 64
-	// While connections are scarce, one address may have 1/addressShare of the limit, but at least
+	// While connections are scarce, one address may have 1/addressShare of the limit, but always
 	// addressShareMin connections.
 	addressShare    = 8
 	addressShareMin = 8
-	// toldMax is how many connections of one address at a time get the answer that the address has
-	// used its share.
+	// toldMax is the maximum number of connections of one address that are told, at the same time,
+	// that the address has used its share.
 	toldMax = 8
 )
 
-// boundedListener bounds the number of open connections. Once three quarters of the limit are open,
+// boundedListener limits the number of open connections. Once three quarters of the limit are open,
 // each address has a share of an eighth. If an address exceeds its share, the listener closes its
 // longest idle connection, or refuses the new connection. At the limit the listener closes the
 // longest idle connection of all addresses. A connection is idle while no request has begun on it.
@@ -61,17 +62,18 @@ type boundedListener struct {
 
 	limit   int
 	proxies []netip.Prefix
-	places  chan struct{} // a value for each connection, up to limit plus connectionsReserve
+	places  chan struct{} // has a value for each connection; its capacity is limit plus connectionsReserve
 	closed  chan struct{}
 	once    sync.Once // closes the channel closed
 
 	mu    sync.Mutex // guards the fields below and some fields of each conn; no other lock is taken under it
 	open  int
 	conns map[netip.Addr]map[*conn]bool // open connections by address, without proxies
-	idle  uint64                        // counts how many times a connection became idle
+	idle  uint64                        // number of times that any connection became idle
 }
 
-// boundListener bounds listener to limit connections. Connections from proxies have no share.
+// boundListener limits listener to limit connections. The limits for single addresses do not apply
+// to proxies.
 func boundListener(listener net.Listener, limit int, proxies []netip.Prefix) *boundedListener {
 	return &boundedListener{
 		Listener: listener,
@@ -83,7 +85,7 @@ func boundListener(listener net.Listener, limit int, proxies []netip.Prefix) *bo
 	}
 }
 
-// Accept returns the next connection, when there is a place for it.
+// Accept waits until there is a place for another connection, and returns the next one.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		select {
@@ -107,8 +109,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts an accepted connection, and records whether it is beyond the bounds. It returns the
-// connection to close: an idle one, c itself, or nil for none. When an address exceeds its share,
+// admit counts an accepted connection, and records whether it is beyond the limits. It returns the
+// connection to close: an idle one, c itself, or nil for none. If an address exceeds its share,
 // only toldMax of its connections get an answer about that, because they use places that other
 // addresses need.
 func (l *boundedListener) admit(c *conn) (goes *conn) {
@@ -146,8 +148,8 @@ func (l *boundedListener) admit(c *conn) (goes *conn) {
 	return goes
 }
 
-// isTold reports whether toldMax connections of an address are being answered that there is no
-// room. The listener's mu must be held.
+// isTold reports whether toldMax connections of an address are waiting for their refusal. The
+// listener's mu must be held.
 func isTold(conns map[*conn]bool) bool {
 	told := 0
 	for c := range conns {
@@ -158,14 +160,14 @@ func isTold(conns map[*conn]bool) bool {
 	return told >= toldMax
 }
 
-// beginIdleLocked records that no request has begun on c from now on. l.mu must be held.
+// beginIdleLocked records that c is idle from now on. l.mu must be held.
 func (l *boundedListener) beginIdleLocked(c *conn) {
 	l.idle++
 	c.idle = l.idle
 }
 
-// longestIdle returns the connection among conns and found that has been idle for the longest time.
-// It returns nil if none is idle. The listener's mu must be held.
+// longestIdle returns the connection that has been idle for the longest time, among conns and
+// found. It returns nil if none is idle. The listener's mu must be held.
 func longestIdle(found *conn, conns map[*conn]bool) *conn {
 	for c := range conns {
 		if c.idle != 0 && (found == nil || c.idle < found.idle) {
@@ -175,8 +177,8 @@ func longestIdle(found *conn, conns map[*conn]bool) *conn {
 	return found
 }
 
-// addressOf returns the address of a connection for the shares. The result is not valid for a
-// proxy, or for an address that is no IP address.
+// addressOf returns the address whose share a connection uses. For a proxy, or if remote is not an
+// IP address, the result is not valid.
 func (l *boundedListener) addressOf(remote net.Addr) netip.Addr {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
@@ -186,7 +188,7 @@ func (l *boundedListener) addressOf(remote net.Addr) netip.Addr {
 	if slices.ContainsFunc(l.proxies, func(proxy netip.Prefix) bool { return proxy.Contains(from) }) {
 		return netip.Addr{}
 	}
-	if from.Is6() { // the owner of one address usually has 2^64 addresses
+	if from.Is6() { // the owner of one IPv6 address usually has 2^64 of them
 		if prefix, err := from.Prefix(64); err == nil {
 			return prefix.Addr()
 		}
@@ -233,16 +235,16 @@ func (l *boundedListener) forget(c *conn) {
 	}
 }
 
-// Close also ends Accept.
+// Close closes the listener, and ends a waiting Accept.
 func (l *boundedListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-// conn is an accepted connection. It bounds how long a client may receive nothing of an answer, and
-// gives its place back when it is closed. A bound on the whole answer would cut off large loads
-// over slow networks. Without a bound, a client that stopped reading would hold a connection, and
-// its answer, forever.
+// conn is an accepted connection. It limits the time in which a client may receive nothing of an
+// answer, and gives back its place when it is closed. A limit for the whole answer would cut off
+// large loads over slow networks. Without any limit, a client that stops reading would hold a
+// connection, and its answer, forever.
 type conn struct {
 	net.Conn
 
@@ -250,7 +252,7 @@ type conn struct {
 	from     netip.Addr // the result of boundedListener.addressOf
 	isBeyond bool       // beyond the limit
 	// The listener's mu guards the next two fields.
-	idle     uint64 // when it became idle, in the order of connections; 0 if it is not idle
+	idle     uint64 // value of boundedListener.idle when it became idle; 0 if it is not idle
 	isClosed bool
 	cancel   context.CancelFunc // ends the context of its requests; nil until there is one
 	once     sync.Once
@@ -325,8 +327,8 @@ func innermost(accepted net.Conn) net.Conn {
 	return accepted
 }
 
-// connectionContext implements http.Server.ConnContext. On a connection beyond the limit only
-// probes are answered. The context of its requests ends with the connection.
+// connectionContext implements http.Server.ConnContext. A connection beyond the limit gets answers
+// only to probes. The context of its requests ends with the connection.
 func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
 	c, ok := innermost(accepted).(*conn)
 	if !ok {
@@ -344,9 +346,9 @@ func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
 	return ctx
 }
 
-// unlessGone returns a handler that calls handler only if the answer can reach the client. The
-// listener may have closed the connection, to make room for another, while the server read the
-// request. Then the request does not begin, and its client sends it again.
+// unlessGone returns a handler that calls handler only if the answer can reach the client. While
+// the server read the request, the listener may have closed the connection to make room for
+// another. Then the request does not begin, and its client sends it again.
 func unlessGone(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
@@ -364,7 +366,8 @@ func meterConnections(metrics prometheus.Registerer, listener *boundedListener) 
 	}, func() float64 { return float64(listener.count()) }))
 }
 
-// newServer returns the HTTP server of handler. The handler bounds how slowly a body may arrive.
+// newServer returns the HTTP server of handler. It sets no timeout for bodies, because the handler
+// limits how slowly a body may arrive.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           unlessGone(handler),
@@ -377,8 +380,8 @@ func newServer(handler http.Handler) *http.Server {
 
 // checkListen refuses an unusable listen address before the command opens, creates or migrates
 // anything. It does not keep the port open, so the system refuses connections until the server is
-// ready. Clients that are refused know that nothing happened, and call another node. If another
-// process takes the port before listen, listen fails.
+// ready. A refused client knows that nothing has happened, and calls another node. If another
+// process takes the port in the meantime, the later call of listen fails.
 func checkListen(ctx context.Context, c cli.Config) error {
 	listener, err := listen(ctx, c)
 	if err != nil {
@@ -413,7 +416,8 @@ func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name localhost may have another address: the machine's configuration decides.
+	// The name localhost can resolve to an address that is not loopback, because the machine's
+	// configuration decides.
 	addr, ok := listener.Addr().(*net.TCPAddr)
 	if !ok || !addr.IP.IsLoopback() {
 		if err := c.RefuseListen(fmt.Sprintf("%s, which is %s,", c.Listen, listener.Addr())); err != nil {
@@ -443,8 +447,9 @@ func shutdown(server *http.Server, timeout time.Duration) error {
 	return nil
 }
 
-// probeFilter drops net/http's log lines about clients that connect to a TLS port and send nothing,
-// as TCP probes of load balancers do every few seconds. Only the text of the line identifies them.
+// probeFilter drops net/http's log lines about clients that connect to a TLS port and send nothing.
+// TCP probes of load balancers do that every few seconds. Such a line can be recognized only by its
+// text.
 type probeFilter struct{ slog.Handler }
 
 func (f probeFilter) Handle(ctx context.Context, record slog.Record) error {

@@ -24,18 +24,18 @@ import (
 
 const (
 	loadConnections = 8
-	loadTime        = time.Second // that one server is asked in each round
+	loadTime        = time.Second // duration of the load on one server in each round
 )
 
-// BenchmarkServerLoad compares loads from a server with a net/http handler that has one answer
-// ready. Each runs in a process of its own: the server as users start it, the handler with Go's
-// defaults. They are asked in turns, one turn of each an iteration. It reports medians: requests a
-// second, processor time a request, and the share, which is Moorage's rate divided by the
-// handler's.
+// BenchmarkServerLoad compares loads from a server with a net/http handler that sends one prepared
+// answer. Each runs in a separate process: the server in its default configuration, and the handler
+// with Go's defaults. They take turns, one turn of each in an iteration. The benchmark reports
+// medians: requests a second, processor time for each request, and the share, which is Moorage's
+// rate divided by the handler's.
 //
-// The clients are in this process and share the processors with the servers. They cost the same for
-// both, which brings the share closer to 1. The ratio of the processor times does not have that
-// flaw.
+// The clients are in this process and share the processors with the servers. The clients cost the
+// same for both, which brings the share closer to 1. The ratio of the processor times does not have
+// this flaw.
 func BenchmarkServerLoad(b *testing.B) {
 	binary := servers.Build(b)
 	for _, tables := range []int{1, 300} {
@@ -67,15 +67,15 @@ func benchmarkLoads(b *testing.B, binary string, tables int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// preparedLoad is a request that loads a table, and the answer to it.
+// preparedLoad is a request that loads a table, and the expected answer.
 type preparedLoad struct {
 	request []byte
-	answer  []byte // as it was sent
+	answer  []byte // all bytes of the answer
 	bytes   int    // of the body
 }
 
-// prepareLoads makes so many tables and returns a load of each. maker and loader are the
-// credentials of the callers, or empty.
+// prepareLoads creates the given number of tables, and returns a load of each. maker and loader are
+// the credentials of the callers, or empty.
 func prepareLoads(b *testing.B, server *served, tables int, maker, loader string) (loads []preparedLoad) {
 	b.Helper()
 	var makes []string
@@ -97,7 +97,7 @@ func prepareLoads(b *testing.B, server *served, tables int, maker, loader string
 	return loads
 }
 
-// firstLoad sends a request once and notes what comes back.
+// firstLoad sends a request once, and records the answer.
 func firstLoad(b *testing.B, server *served, request []byte) preparedLoad {
 	b.Helper()
 	connection, err := net.Dial("tcp", server.address())
@@ -120,7 +120,7 @@ func firstLoad(b *testing.B, server *served, request []byte) preparedLoad {
 	return preparedLoad{request, sent.Bytes(), len(body)}
 }
 
-// loaded is a server that is asked, and what the rounds so far have found.
+// loaded is a server under load, with the results of the rounds so far.
 type loaded struct {
 	address string
 	pid     int
@@ -128,7 +128,7 @@ type loaded struct {
 	costs   []float64 // microseconds of processor time a request
 }
 
-// askLoads asks for loads over loadConnections.
+// askLoads sends loads over loadConnections connections, and returns the number of requests.
 func (l *loaded) askLoads(b *testing.B, loads []preparedLoad) float64 {
 	b.Helper()
 	return l.ask(b, loadConnections, func(client int, connection net.Conn) func(n int) error {
@@ -137,9 +137,9 @@ func (l *loaded) askLoads(b *testing.B, loads []preparedLoad) float64 {
 	})
 }
 
-// ask lets clients ask the server for loadTime, each its next request after the answer to the one
-// before. begin returns what a client does with its n-th request. ask returns the number of
-// requests.
+// ask lets clients send requests for loadTime. Each client sends its next request after the answer
+// to the previous one. begin returns a function that sends the n-th request of a client. ask
+// returns the number of requests.
 func (l *loaded) ask(b *testing.B, clients int, begin func(client int, connection net.Conn) func(n int) error) float64 {
 	b.Helper()
 	var asking []func(n int) error
@@ -178,7 +178,7 @@ func (l *loaded) ask(b *testing.B, clients int, begin func(client int, connectio
 	return total
 }
 
-// send sends the request and reads the answer. It looks at no more than its status and length.
+// send sends the request and reads the answer. It checks only the status and the length.
 func (p *preparedLoad) send(connection net.Conn, buffer []byte) error {
 	if _, err := connection.Write(p.request); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (p *preparedLoad) send(connection net.Conn, buffer []byte) error {
 	return nil
 }
 
-// startStatic runs serveStatic in a process of its own.
+// startStatic runs serveStatic in a separate process.
 func startStatic(b *testing.B, answer []byte) (*served, *exec.Cmd) {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "answer")
@@ -211,13 +211,13 @@ func startStatic(b *testing.B, answer []byte) (*served, *exec.Cmd) {
 	return startReady(b, process), process
 }
 
-// address is where the server listens.
+// address returns the address at which the server listens.
 func (s *served) address() string { return strings.TrimPrefix(s.uri, "http://") }
 
 // ticksPerSecond is the unit of processor times in /proc, on every architecture that Go runs on.
 const ticksPerSecond = 100
 
-// cpuOf returns the processor time that a process has had.
+// cpuOf returns the processor time that a process has used.
 func cpuOf(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	if pid == os.Getpid() {
@@ -231,7 +231,7 @@ func cpuOf(b *testing.B, pid int) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Behind the name of the command, which may hold spaces, the times are fields 12 and 13.
+	// The times are fields 12 and 13 after the name of the command, which may contain spaces.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	user, userErr := strconv.Atoi(fields[11])
 	system, systemErr := strconv.Atoi(fields[12])

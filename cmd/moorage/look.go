@@ -117,8 +117,8 @@ func (p *person) printListed(within []string, all []client.Row) error {
 	return p.rows(header, rows)
 }
 
-// longCells returns what a long list has about an object. A dash is for what the server does not
-// know, and an empty cell for what objects of the kind do not have.
+// longCells returns the cells of an object in a long list. A dash means that the server does not
+// know the value. A cell is empty if objects of that kind do not have the value.
 func (p *person) longCells(o client.Row) []term.Cell {
 	var rows, size, files, changed, by string
 	s := summaryOf(o)
@@ -144,10 +144,10 @@ func (p *person) longCells(o client.Row) []term.Cell {
 	}
 }
 
-// summaryOf returns the summary of an object. It is empty if the server knows none.
+// summaryOf returns the summary of an object, or an empty one if the server has none.
 func summaryOf(o client.Row) client.ObjectSummary { return valueOr(o.Summary, client.ObjectSummary{}) }
 
-// order compares two objects by --sort.
+// order compares two objects as --sort requires.
 func (p *person) order(a, b client.Row) int {
 	byNumber := func(a, b *int64) int { return cmp.Compare(valueOr(b, -1), valueOr(a, -1)) }
 	byName := cmp.Compare(moorage.PersonLevels(a.Levels()...), moorage.PersonLevels(b.Levels()...))
@@ -206,7 +206,7 @@ func tree(ctx context.Context, p *person) error {
 	})
 }
 
-// branchOut prints what is in a namespace, below the line of the namespace.
+// branchOut prints the contents of a namespace, below the line of the namespace.
 func (p *person) branchOut(ctx context.Context, out *term.Output, warehouse string, namespace []string,
 	depth int) error {
 	all, err := p.objectsIn(ctx, warehouse, namespace, false)
@@ -301,7 +301,7 @@ func (p *person) showNamespace(o object) error {
 	return p.out.Table(nil, pairCells(o.properties))
 }
 
-// viewDocument are the parts of a view's metadata that show prints.
+// viewDocument has the parts of a view's metadata that show prints.
 type viewDocument struct {
 	Location   string            `json:"location"`
 	Current    int               `json:"current-version-id"`
@@ -376,7 +376,7 @@ func pairCells(properties map[string]string) (cells [][]term.Cell) {
 	return cells
 }
 
-// tableDocument are the parts of a table's metadata that commands for people print.
+// tableDocument has the parts of a table's metadata that commands for people print.
 type tableDocument struct {
 	FormatVersion int                 `json:"format-version"`
 	UUID          string              `json:"table-uuid"`
@@ -390,7 +390,7 @@ type tableDocument struct {
 	Current       *int64              `json:"current-snapshot-id"`
 	Snapshots     []tableSnapshot     `json:"snapshots"`
 	Refs          map[string]tableRef `json:"refs"`
-	// MetadataLog has the earlier metadata files, the last one at its end.
+	// MetadataLog lists the earlier metadata files, the latest at the end.
 	MetadataLog []struct {
 		File string `json:"metadata-file"`
 	} `json:"metadata-log"`
@@ -429,7 +429,7 @@ type tableSnapshot struct {
 type tableRef struct {
 	SnapshotID int64  `json:"snapshot-id"`
 	Type       string `json:"type"`
-	// The retention of the ref. Nil: the ref does not set it.
+	// The retention of the ref. A limit is nil if the ref does not set it.
 	MaxRefAgeMS      *int64 `json:"max-ref-age-ms"`
 	MinSnapshots     *int   `json:"min-snapshots-to-keep"`
 	MaxSnapshotAgeMS *int64 `json:"max-snapshot-age-ms"`
@@ -463,7 +463,7 @@ func (d tableDocument) snapshot(id int64) *tableSnapshot {
 	return nil
 }
 
-// total returns a number of the summary, or nil if the summary lacks it.
+// total returns a number from the summary, or nil if the summary lacks it.
 func (s *tableSnapshot) total(name string) *int64 {
 	if s == nil {
 		return nil
@@ -499,7 +499,7 @@ func schemaCells(schema tableSchema) (cells [][]term.Cell) {
 	return cells
 }
 
-// typeOf returns a type in a few words: the name of a primitive, or the shape of another.
+// typeOf returns a type in a few words: the name of a primitive type, or the shape of a nested one.
 func typeOf(raw json.RawMessage) string {
 	var name string
 	if json.Unmarshal(raw, &name) == nil {

@@ -1,8 +1,8 @@
 // Command moorage runs an Apache Iceberg REST catalog, and manages its store.
 //
 // Only this package wires the parts together, reads the environment, and chooses the clock and the
-// source of randomness. Package internal/cli has the commands and their settings. The actions of
-// the commands are functions of this package.
+// source of randomness. Package internal/cli defines the commands and their settings. Their actions
+// are functions of this package.
 package main
 
 import (
@@ -24,9 +24,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	ctx, hangups := heedHangups(ctx)
+	ctx, hangups := handleHangups(ctx)
 	os.Exit(run(ctx, os.Args[1:], cli.Environment{
-		Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, OnHangup: hangups.do,
+		Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, OnHangup: hangups.react,
 		Now: time.Now, Complete: completeOperand,
 	}))
 }
@@ -49,22 +49,22 @@ func printVersion(_ context.Context, _ cli.Config, env cli.Environment) error {
 type hangups struct {
 	signals chan os.Signal
 
-	mu   sync.Mutex // guards then; no other lock is taken under it
-	then func()     // called for a signal
+	mu     sync.Mutex // guards action; no other lock is taken under it
+	action func()     // called for each signal
 }
 
-// heedHangups returns a context that ends at the first SIGHUP. SIGHUP does not end it if the
-// process was started with nohup, to outlive its terminal, or if do has set another reaction.
-func heedHangups(ctx context.Context) (context.Context, *hangups) {
+// handleHangups returns a context that ends at the first SIGHUP. It does not end if the process was
+// started with nohup, to outlive its terminal, or if react has set another reaction.
+func handleHangups(ctx context.Context) (context.Context, *hangups) {
 	ctx, end := context.WithCancel(ctx)
-	h := &hangups{signals: make(chan os.Signal, 1), then: end}
+	h := &hangups{signals: make(chan os.Signal, 1), action: end}
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(h.signals, syscall.SIGHUP)
 	}
 	go func() {
 		for range h.signals {
 			h.mu.Lock()
-			then := h.then
+			then := h.action
 			h.mu.Unlock()
 			then()
 			if ctx.Err() != nil {
@@ -75,20 +75,20 @@ func heedHangups(ctx context.Context) (context.Context, *hangups) {
 	return ctx, h
 }
 
-// do makes each later SIGHUP call what, instead of ending the context.
-func (h *hangups) do(what func()) {
+// react makes action the reaction to later SIGHUPs, which then no longer end the context.
+func (h *hangups) react(action func()) {
 	h.mu.Lock()
-	h.then = what
+	h.action = action
 	h.mu.Unlock()
 	signal.Notify(h.signals, syscall.SIGHUP)
 }
 
-// release is the version that CHANGELOG.md describes in its topmost section.
+// release is the version described in the topmost section of CHANGELOG.md.
 const release = "0.2.0-dev"
 
 // version describes the build in one line: the release, the version of the module in parentheses,
-// and the version of Go. The module's version names the commit, and has a mark if files had changed
-// since the commit.
+// and the version of Go. The module's version contains the commit, and a mark if files had changed
+// since then.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"moorage/registry"
 )
 
-// maintainedObject returns the body of a command about the maintenance of an object.
+// maintainedObject returns the request body of a command about the maintenance of an object.
 func maintainedObject(c cli.Config) (any, error) {
 	return client.MaintenanceChange{Object: c.Maintain.Object, Reason: c.Maintain.Reason}, nil
 }
@@ -44,7 +44,7 @@ func maintainStatus(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// writeJobs prints the jobs in progress. The answer is no if a job is blocked.
+// writeJobs prints the jobs in progress. The exit code is cli.ExitNo if a job is blocked.
 func writeJobs(ctx context.Context, server *client.Client, out io.Writer) error {
 	count, blocked := 0, 0
 	jobs := client.Request{Method: http.MethodGet, Path: client.Path("maintenance", "jobs")}
@@ -96,23 +96,23 @@ func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
 	}
 	writeRuns(out, status.Runs)
 	switch {
-	case len(status.Kinds) > 0 && len(status.Jobs)+len(status.Runs) == 0: // a table
+	case len(status.Kinds) > 0 && len(status.Jobs)+len(status.Runs) == 0: // a table without jobs
 		fmt.Fprintln(out, "not yet run")
 	case len(status.Pauses)+len(status.Policies)+len(status.Kinds) == 0:
 		fmt.Fprintf(out, "%s has no policy of its own\n", status.Object)
 	}
 }
 
-// writePause prints words, and then the pause. The words describe what happened to the pause.
+// writePause prints words and then the pause. words describes what happened to the pause.
 func writePause(out io.Writer, words string, pause client.MaintenancePause) {
 	fmt.Fprintf(out, "%s since %s", words, pause.Since.UTC().Format(time.RFC3339))
-	if pause.By != "" { // otherwise the pause was set by a restore of the store
+	if pause.By != "" { // if empty, a restore of the store set the pause
 		fmt.Fprintf(out, " by %s", pause.By)
 	}
 	fmt.Fprintf(out, " on %s: %s\n", pause.Object, pause.Reason)
 }
 
-// writePolicies prints the policies of an object itself.
+// writePolicies prints the object's own policies.
 func writePolicies(out io.Writer, status client.MaintenanceStatus) {
 	for _, of := range slices.Sorted(maps.Keys(status.Policies)) {
 		set := status.Policies[of]
@@ -152,13 +152,13 @@ func maintainSet(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// policyType returns the name that policies have for a kind of job.
+// policyType returns the type of policy for a kind of job.
 func policyType(kind string) string {
 	of, _ := policy.TypeOf(policy.Kind(kind)) // the command line checked the kind
 	return string(of)
 }
 
-// enableMaintenance prints what maintenance would do, and enables it unless it is a dry run.
+// enableMaintenance prints what maintenance would do, and enables it unless this is a dry run.
 func enableMaintenance(ctx context.Context, server *client.Client, c cli.Config, out io.Writer, of string) error {
 	asked := client.MaintenancePolicy{Status: string(policy.Enabled), Unsafe: c.Maintain.Unsafe}
 	settings := make(client.MaintenanceSettings, len(c.Maintain.Settings))
@@ -183,8 +183,8 @@ func enableMaintenance(ctx context.Context, server *client.Client, c cli.Config,
 	if err := server.PutMaintenancePolicy(ctx, c.Maintain.Object, of, asked); err != nil {
 		return err
 	}
-	// The new policy lacks earlier settings unless the command repeated them. A caller that may set
-	// the policy may lack the right to read it.
+	// Print the new policy, because it lacks all earlier settings that the command did not repeat.
+	// A caller that may set the policy may lack the right to read it.
 	status, err := server.MaintenanceStatus(ctx, c.Maintain.Object)
 	switch {
 	case isUnseen(err):
@@ -224,8 +224,8 @@ func maintainResume(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// writePauses prints which of pauses remain for object. pauses were in force before the command
-// resumed object.
+// writePauses prints which pauses remain for object. pauses are those that were in force before the
+// command resumed object.
 func writePauses(out io.Writer, object client.Object, pauses []client.MaintenancePause) {
 	own := object.String()
 	others := slices.DeleteFunc(slices.Clone(pauses), func(pause client.MaintenancePause) bool {
@@ -259,8 +259,8 @@ func maintainRun(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// writePlanned prints what a job would do. For a search of files outside of all tables, the answer
-// is no if the search could not be complete.
+// writePlanned prints what a job would do. If a search for files outside of all tables could not be
+// complete, the exit code is cli.ExitNo.
 func writePlanned(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords) error {
 	var plan client.MaintenancePlan
 	err := server.Do(ctx, client.Request{
@@ -279,7 +279,7 @@ func writePlanned(ctx context.Context, server *client.Client, out io.Writer, wor
 	return nil
 }
 
-// adoptOrphans makes the store the only one that removes orphans in a warehouse.
+// adoptOrphans makes the store the only one that may remove orphans in a warehouse.
 func adoptOrphans(ctx context.Context, server *client.Client, out io.Writer, warehouse string) error {
 	var adopted client.MaintenanceAdopted
 	err := server.Do(ctx, client.Request{
@@ -421,7 +421,7 @@ func writePlan(out io.Writer, plan client.MaintenancePlan, verbose bool) {
 	}
 }
 
-// reasonsMax bounds the reasons and the refs that a plan prints on one screen.
+// reasonsMax is the maximum number of reasons, and of refs, that a plan prints on one screen.
 const reasonsMax = 6
 
 // writePlannedSnapshots prints which snapshots and refs would expire, and why the others stay.
@@ -482,7 +482,7 @@ func writeKept(out io.Writer, all []client.MaintenanceKept) {
 	}
 }
 
-// writeRuns prints jobs that ended.
+// writeRuns prints jobs that have ended.
 func writeRuns(out io.Writer, runs []client.MaintenanceRun) {
 	for _, run := range runs {
 		fmt.Fprintf(out, "%s %s %s: %s; %s deleted\n", run.Ended.UTC().Format(time.RFC3339), run.Kind, run.Outcome,

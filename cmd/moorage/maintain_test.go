@@ -15,8 +15,8 @@ import (
 	"moorage/management/client"
 )
 
-// TestMaintain expires snapshots of a table by commands on a store whose server is stopped, and
-// lets a server delete the files.
+// TestMaintain expires snapshots of a table with commands on the store of a stopped server, and
+// then lets a server delete the files.
 func TestMaintain(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -50,7 +50,7 @@ func TestMaintain(t *testing.T) {
 	command(0, "done", "maintain", "job", "quarantine", id, "--reason", "to look")
 	command(3, "1 job blocked", "maintain", "status")
 	command(0, "then: moorage maintain job retry "+id, "doctor")
-	command(0, "nothing was given up", "doctor", "retry", "all") // an operator ends a quarantine by its id
+	command(0, "nothing was given up", "doctor", "retry", "all") // a quarantine ends only if an operator names the job
 	command(3, "1 job blocked", "maintain", "status")
 	command(0, "done", "maintain", "job", "retry", id)
 	command(4, "is not blocked", "maintain", "job", "retry", id)
@@ -81,7 +81,7 @@ func TestMaintain(t *testing.T) {
 	command(0, "orphans done", "maintain", "run", "orphans", table, "--older-than", "24h")
 }
 
-// TestMaintainOnARunningServer does by hand what TestMaintain does, on a server that runs.
+// TestMaintainOnARunningServer repeats the steps of TestMaintain on a running server.
 func TestMaintainOnARunningServer(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -127,8 +127,8 @@ func TestMaintainOnARunningServer(t *testing.T) {
 	command(0, "0 files would be deleted", "maintain", "run", "orphans", table, "--dry-run")
 }
 
-// TestLeftovers has a server, and then a command on its store, report the files outside of all
-// tables. None of them goes.
+// TestLeftovers lets a server, and then a command on its store, report the files outside of all
+// tables. No file may be deleted.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -194,8 +194,8 @@ func TestLeftovers(t *testing.T) {
 	command(3, "the report would not be whole, so it names no file: the files of harbour.ships cannot be read", look...)
 }
 
-// TestPlanOnOneScreen: a plan about many snapshots fits a terminal of 80 columns and 24 lines, and
-// names each with -v.
+// TestPlanOnOneScreen checks that a plan about many snapshots fits a terminal of 80 columns and 24
+// lines. With -v it must name each snapshot.
 func TestPlanOnOneScreen(t *testing.T) {
 	t.Parallel()
 	table, err := client.ParseObject("table", "default.harbour.ships")

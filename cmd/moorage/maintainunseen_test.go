@@ -12,12 +12,13 @@ import (
 	"moorage/internal/cli"
 )
 
-// TestStatusThatCannotBeRead: a caller that may change maintenance, and may not see it, is told
-// that it is done. Any other failure to read the status is told, and what was done before.
+// TestStatusThatCannotBeRead changes maintenance as a caller that may change but not see it. The
+// command must report success. If the status cannot be read for any other reason, the command must
+// report that, and the change before it.
 func TestStatusThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		status  int // 0: the server answers nothing
+		status  int // 0: the server does not answer
 		isFault bool
 	}{
 		"forbidden":               {http.StatusForbidden, false},
@@ -67,8 +68,8 @@ func TestStatusThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestReadingIsNoChange: a command that only reads may send a POST. A lost answer to it is a
-// failure, and never a change that may have happened.
+// TestReadingIsNoChange checks commands that only read, although they send a POST. If the answer is
+// lost, the command fails, but does not say that a change may have happened.
 func TestReadingIsNoChange(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))

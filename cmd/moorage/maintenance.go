@@ -23,9 +23,9 @@ import (
 	"moorage/storage"
 )
 
-// policiesPause is the pause between two reads of all policies. The reads are necessary because
-// other nodes write policies, and because a node may not learn that its own write succeeded. A
-// policy change in the change log makes the monitor read the policies at once.
+// policiesPause is the pause between two reads of all policies. They must be read again because
+// other nodes write policies, and because a node may not learn that its own write succeeded. If the
+// change log has a change of a policy, the monitor reads the policies at once.
 const policiesPause = 30 * time.Second
 
 // whoMaintains is the caller of maintenance jobs.
@@ -40,7 +40,7 @@ type maintenance struct {
 	jobs     *jobs.Jobs
 	worker   *jobs.Worker
 	steering *due.Control
-	reader   *worker.Worker // of policies
+	reader   *worker.Worker // reads policies
 	budget   *jobs.Budget
 	metrics  maintenanceMetrics
 	logger   *slog.Logger
@@ -121,8 +121,8 @@ func (m *maintenance) warnOfPauses(ctx context.Context) {
 	}
 }
 
-// rules returns the maintenance rules of a table; see leases.WorkConfig. On a node where
-// maintenance is off, no worker reads the policies, so rules reads them.
+// rules returns the maintenance rules of a table; see leases.WorkConfig. If maintenance is off on
+// this node, no worker reads the policies, so rules reads them.
 func (m *maintenance) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 	rules policy.Rules, unchanged []registry.Condition, err error) {
 	matcher := m.policies.Current()
@@ -138,8 +138,8 @@ func (m *maintenance) rules(ctx context.Context, table registry.Pointer, documen
 	return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), unchanged, nil
 }
 
-// kick makes the monitor, the planner, the jobs and the purges work now, if they are started.
-// Purges need it because a resume can end the doubt about the clock.
+// kick makes the monitor, the planner, the jobs and the purges work now, if they are started. The
+// purges are included because a resume can end the doubt about the clock.
 func (m *maintenance) kick() {
 	m.kickPurges()
 	m.monitor.Kick()
@@ -159,7 +159,7 @@ func (m *maintenance) start() {
 	m.worker.Start()
 }
 
-// stop ends the maintenance, and waits. A second call does nothing.
+// stop ends the maintenance, and waits for its end. A second call does nothing.
 func (m *maintenance) stop() {
 	m.reader.Stop()
 	m.planner.Stop()
@@ -170,7 +170,7 @@ func (m *maintenance) stop() {
 // maintenanceMetrics are the metrics that jobs report.
 type maintenanceMetrics struct{ jobSeconds *prometheus.HistogramVec }
 
-// jobBuckets are from a second to a month: most jobs wait a day before they delete files.
+// jobBuckets range from a second to a month, because most jobs wait a day before they delete files.
 var jobBuckets = []float64{
 	1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600, 26 * 3600, 2 * 24 * 3600, 7 * 24 * 3600, 11 * 24 * 3600, 30 * 24 * 3600,
 }
@@ -190,7 +190,7 @@ func (m maintenanceMetrics) ended(run registry.Run) {
 	m.jobSeconds.WithLabelValues(run.Kind, run.Outcome).Observe(run.Ended.Sub(run.Began).Seconds())
 }
 
-// maintenanceCounts collects the counts of a node's maintenance.
+// maintenanceCounts is a collector of the counts of a node's maintenance.
 type maintenanceCounts struct{ maintenance *maintenance }
 
 var (
@@ -231,7 +231,7 @@ var (
 		"How often a storage asked for fewer requests. Each time the rate of maintenance requests was halved.")
 )
 
-// described is a metric with the function that shows its values.
+// described is a metric, with the function that reports its values.
 type described struct {
 	*prometheus.Desc
 	kind prometheus.ValueType
@@ -298,14 +298,15 @@ func showEach(show func(d described, value float64, labels ...string), d describ
 }
 
 const (
-	// clockWait is how long a storage may take to report the time.
+	// clockWait is the maximum time for a storage to report the time.
 	clockWait = 10 * time.Second
-	// clockStorages bounds how many storages must report the time. All are called at once.
+	// clockStorages is the maximum number of storages that are asked for the time. All of them are
+	// called at once.
 	clockStorages = 16
 )
 
-// newClock returns the clock of a store. The function made returns the catalog; its storages report
-// the time.
+// newClock returns the clock of a store. made is a function that returns the catalog, whose
+// storages report the time.
 func newClock(deps ledger.Deps, made func() *catalog.Catalog) *jobs.Clock {
 	return jobs.NewClock(jobs.ClockConfig{
 		Deps: deps, Boot: sinceBoot(),
@@ -315,8 +316,8 @@ func newClock(deps ledger.Deps, made func() *catalog.Catalog) *jobs.Clock {
 	})
 }
 
-// askStorages returns the times of the warehouses' storages that are reached over the network. Each
-// time comes from the answer to a list request.
+// askStorages returns the times reported by those storages of warehouses that are reached over the
+// network. Each time comes from the answer to a list request.
 func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger) []jobs.ClockReading {
 	warehouses, _, err := made.Warehouses().List(ctx, moorage.Page{})
 	if err != nil {
@@ -334,7 +335,7 @@ func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger
 	for _, each := range warehouses {
 		location, err := storage.Parse(each.Location)
 		if err != nil || location.Scheme == storage.SchemeFile {
-			continue // it uses the clock of this machine
+			continue // this storage uses the clock of this machine
 		}
 		name := location.Scheme + "://" + location.Authority
 		if asked[name] || len(asked) == clockStorages {
@@ -370,7 +371,7 @@ func timeOf(ctx context.Context, tables *catalog.Tables, warehouse string) (time
 	return page.Now, err == nil && !page.Now.IsZero()
 }
 
-// withClock adds a notice for /readyz to notices if jobs delete nothing because the clock is in
+// withClock adds a notice for /readyz to notices if jobs delete no files because the clock is in
 // doubt.
 func withClock(notices map[string]string, clock *jobs.Clock) map[string]string {
 	if clock.Last() == "" {

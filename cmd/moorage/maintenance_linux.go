@@ -7,7 +7,7 @@ import (
 )
 
 // sinceBoot returns a function that returns the time since the machine was started, including
-// sleep. No user can set that clock.
+// sleep. Users cannot set that clock.
 func sinceBoot() func() time.Duration {
 	return func() time.Duration {
 		var at unix.Timespec

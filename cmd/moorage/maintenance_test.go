@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestMaintenanceByPolicy enables maintenance on a running server by command, sees who says what,
-// and pauses and resumes it. It disables it on the store when the server has ended.
+// TestMaintenanceByPolicy enables maintenance on a running server with commands, checks the source
+// of each setting, and pauses and resumes maintenance. After the server has ended, the test
+// disables maintenance on the store.
 func TestMaintenanceByPolicy(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -66,8 +67,8 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	server.awaitLog(t, "maintenance is paused")
 }
 
-// TestServerMaintainsByItself: a server on which somebody has asked for it expires snapshots and
-// deletes their files. One that has maintenance off deletes nothing.
+// TestServerMaintainsByItself checks that a server with a policy expires snapshots and deletes
+// their files, and that a server with --maintenance off deletes nothing.
 func TestServerMaintainsByItself(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -105,7 +106,7 @@ func TestServerMaintainsByItself(t *testing.T) {
 	}
 }
 
-// awaitText waits until text returns something with want in it.
+// awaitText waits until the result of text contains want.
 func awaitText(t *testing.T, text func() string, want string) {
 	t.Helper()
 	last := ""

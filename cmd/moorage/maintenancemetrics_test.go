@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestMaintenanceMetrics: each metric that tells what maintenance does moves when it does that.
+// TestMaintenanceMetrics checks that each metric about maintenance changes when maintenance does
+// the work in question.
 func TestMaintenanceMetrics(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -39,14 +40,14 @@ func TestMaintenanceMetrics(t *testing.T) {
 	is := func(value float64) func(float64) bool { return func(v float64) bool { return v == value } }
 	const table = "default.harbour.ships"
 
-	// A job that waits, is blocked, and is cancelled.
+	// A job waits, is blocked, and is cancelled.
 	command("maintain", "run", "snapshots", table, "--max-snapshot-age", "0s")
 	await("commits_total", `kind="snapshots",outcome="done"`, is(1))
 	await("jobs", `kind="snapshots",state="waiting"`, is(1))
 	await("read_bytes_total", "", above(1000))
 	id := regexp.MustCompile(`[0-9a-f]{32}`).FindString(command("maintain", "status"))
 	command("maintain", "job", "quarantine", id, "--reason", "to see")
-	command("maintain", "resume", "server") // has the jobs look
+	command("maintain", "resume", "server") // makes the jobs run
 	await("blocked", "", is(1))
 	await("jobs", `kind="snapshots",state="blocked"`, is(1))
 	command("maintain", "job", "cancel", id)
@@ -79,7 +80,7 @@ func TestMaintenanceMetrics(t *testing.T) {
 		t.Errorf("the file outside is gone: %v", err)
 	}
 
-	// The others are there, and tell that nothing is wrong.
+	// The other metrics exist, and show no problem.
 	_, text := server.request(t, "GET", "/metrics", "")
 	for _, name := range []string{"lag_seconds", "overdue_seconds", "missed_total", "walks", "bytes_deleted_total", "waited_seconds_total", "slowed_total"} {
 		if !strings.Contains(text, "\nmoorage_maintenance_"+name+" ") {

@@ -22,8 +22,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestPoliciesAreReadAgain: a process that is alone with its store learns of a policy that it has
-// missed, and a record of pauses that cannot be read keeps none from being read.
+// TestPoliciesAreReadAgain checks that a process finds a policy that it has missed, even if no
+// other process uses the store. A damaged record of pauses must not prevent that.
 func TestPoliciesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -14,10 +14,10 @@ const (
 	createsMeasured = 50_000
 )
 
-// BenchmarkServerMemory measures, in megabytes of resident memory, a server that has just started,
-// one that has had each of the workloads for a second, the same a minute later, and one in which 8
-// clients have made 50,000 tables. It also measures how long a start takes, until the server is
-// ready. That is about one thing after another, so one iteration is enough (-benchtime 1x).
+// BenchmarkServerMemory measures the resident memory of servers, in megabytes: just after the
+// start, after each of the workloads has run for a second, and again a minute later. It also
+// measures a server in which 8 clients have created 50,000 tables, and the time from a start until
+// the server is ready. One iteration is enough (-benchtime 1x).
 func BenchmarkServerMemory(b *testing.B) {
 	binary := servers.Build(b)
 	for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkServerMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// residentMB returns how much memory of the machine a process holds, in megabytes.
+// residentMB returns the resident memory of a process, in megabytes.
 func residentMB(b *testing.B, pid int) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

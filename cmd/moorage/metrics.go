@@ -35,7 +35,7 @@ func newMetrics() *prometheus.Registry {
 // callMetrics measures calls by name and outcome. It is safe for concurrent use.
 type callMetrics struct {
 	seconds *prometheus.HistogramVec
-	tracer  *trace.Tracer // nil if the calls are in no traces
+	tracer  *trace.Tracer // nil if calls are not traced
 }
 
 // begin starts to measure a call. The returned function ends the measurement; err is the call's
@@ -49,8 +49,8 @@ func (m callMetrics) observe(call, ended string, took time.Duration) {
 	m.seconds.WithLabelValues(call, ended).Observe(took.Seconds())
 }
 
-// meteredCall measures one kind of frequent call. It keeps the histogram of successful calls,
-// because looking the histogram up would take as long as some of the calls.
+// meteredCall measures one kind of frequent call. It stores the histogram of successful calls,
+// because a lookup would take as long as some of the calls.
 type meteredCall struct {
 	metrics callMetrics
 	call    string
@@ -58,14 +58,15 @@ type meteredCall struct {
 	done    func() prometheus.Observer
 }
 
-// of returns the meter of call.
-func (m callMetrics) of(call string) meteredCall {
+// meter returns the meter of call.
+func (m callMetrics) meter(call string) meteredCall {
 	return meteredCall{m, call, "store." + call, sync.OnceValue(func() prometheus.Observer {
 		return m.seconds.WithLabelValues(call, outcome(nil))
 	})}
 }
 
-// ended measures a call that began at began and returned err, and adds it to the trace of ctx.
+// ended measures a call that began at time began and returned err. It also adds the call to the
+// trace of ctx.
 func (c meteredCall) ended(ctx context.Context, began time.Time, err error) {
 	took := time.Since(began)
 	c.metrics.tracer.Call(ctx, c.span, outcome(err), took)
@@ -97,16 +98,16 @@ type meteredStore struct {
 	calls                                     callMetrics
 	get, list, listKeys, apply, changes, time meteredCall
 
-	lastWrite atomic.Int64 // how many nanoseconds the last write took that succeeded; 0 before
+	lastWrite atomic.Int64 // duration of the last successful write in nanoseconds; 0 before the first
 }
 
-// meterStore returns store with its calls measured in metrics, and in the traces of tracer.
+// meterStore wraps store so that its calls are measured in metrics, and in the traces of tracer.
 func meterStore(store registry.Store, metrics prometheus.Registerer, tracer *trace.Tracer) *meteredStore {
 	calls := callMetrics{histogram(metrics, "moorage_store_call_duration_seconds",
 		"Duration of calls to the store, by call and outcome.", "call", "outcome"), tracer}
 	return &meteredStore{
-		Store: store, calls: calls, get: calls.of("get"), list: calls.of("list"), listKeys: calls.of("list-keys"),
-		apply: calls.of("apply"), changes: calls.of("changes"), time: calls.of("time"),
+		Store: store, calls: calls, get: calls.meter("get"), list: calls.meter("list"), listKeys: calls.meter("list-keys"),
+		apply: calls.meter("apply"), changes: calls.meter("changes"), time: calls.meter("time"),
 	}
 }
 
@@ -186,8 +187,8 @@ func meterGroups(metrics prometheus.Registerer) func(commits int) {
 	return func(commits int) { members.Observe(float64(commits)) }
 }
 
-// meterRebased returns a function that counts the appends that were rebased, onto another snapshot,
-// in a new version.
+// meterRebased returns a function that counts the appends in a new version that were rebased onto
+// another snapshot.
 func meterRebased(metrics prometheus.Registerer) func(appends int) {
 	rebased := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "moorage_commit_rebased_total",
@@ -238,15 +239,15 @@ func outcome(err error) string {
 	return "error"
 }
 
-// meteredLeases measures the calls of the leases of shared locks, as meteredStore measures the
-// calls of the store. It is safe for concurrent use.
+// meteredLeases measures calls to the leases of shared locks, as meteredStore measures calls to the
+// store. It is safe for concurrent use.
 type meteredLeases struct {
 	locks.Leases
 
 	calls callMetrics
 }
 
-// meterLeases returns leases with their calls measured in metrics.
+// meterLeases wraps leases so that calls are measured in metrics.
 func meterLeases(leases locks.Leases, metrics prometheus.Registerer) *meteredLeases {
 	seconds := histogram(metrics, "moorage_lease_call_duration_seconds",
 		"Duration of calls for the leases of locks that nodes share, by call and outcome.", "call", "outcome")
@@ -273,7 +274,7 @@ func (m *meteredLeases) Renew(ctx context.Context, session string, known []int64
 	return m.Leases.Renew(ctx, session, known, orphaned)
 }
 
-// Try is locks.Leases.Try, measured. A blocked call counts as a conflict.
+// Try is locks.Leases.Try, measured. If another session blocks the call, the outcome is a conflict.
 func (m *meteredLeases) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease,
 	silence time.Duration,
 ) (blocked int, alive bool, err error) {
@@ -311,7 +312,7 @@ func (m *meteredLeases) End(ctx context.Context, session string) (err error) {
 	return m.Leases.End(ctx, session)
 }
 
-// lockMetrics is a locks.Observer that counts by the level of the lock tree. It is safe for
+// lockMetrics is a locks.Observer that counts events by level of the lock tree. It is safe for
 // concurrent use.
 type lockMetrics struct {
 	conflicts *prometheus.CounterVec   // by level
@@ -367,7 +368,7 @@ func (m *lockMetrics) LockLost(level locks.Level) {
 // SessionLost counts a session that ended while its node was running.
 func (m *lockMetrics) SessionLost() { m.sessions.Inc() }
 
-// meterRecovery adds the present values of stats to metrics.
+// meterRecovery adds metrics with the present values of stats.
 func meterRecovery(metrics prometheus.Registerer, stats func() recovery.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_transactions_unfinished",
@@ -386,7 +387,7 @@ func meterRecovery(metrics prometheus.Registerer, stats func() recovery.Stats) {
 			func(s recovery.Stats) int64 { return s.Recovered }))
 }
 
-// meterPurges adds the present values of stats to metrics.
+// meterPurges adds metrics with the present values of stats.
 func meterPurges(metrics prometheus.Registerer, stats func() purge.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_purges_unfinished",

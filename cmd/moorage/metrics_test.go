@@ -21,7 +21,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestMeteredStore holds the decorated store to the contract of all stores.
+// TestMeteredStore checks that the wrapped store satisfies the contract of all stores.
 func TestMeteredStore(t *testing.T) {
 	t.Parallel()
 	registrytest.Run(t, func(*testing.T) registry.Store {
@@ -74,7 +74,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestUnhealthyStoreIsNotReady asks through the decorator.
+// TestUnhealthyStoreIsNotReady checks that the wrapper passes on the health of the store.
 func TestUnhealthyStoreIsNotReady(t *testing.T) {
 	t.Parallel()
 	sick := errors.New("the disk is full")
@@ -137,7 +137,7 @@ func TestLockMetrics(t *testing.T) {
 	}
 }
 
-// TestWorkerMetrics shows what the workers say of themselves.
+// TestWorkerMetrics tests the metrics of the workers.
 func TestWorkerMetrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
@@ -157,7 +157,7 @@ func TestWorkerMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricNames holds the names against the conventions of Prometheus.
+// TestMetricNames checks the names against the conventions of Prometheus.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
@@ -182,7 +182,7 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// counts returns what was counted, by name and values of labels.
+// counts returns the values of metrics, by name and label values.
 func counts(t *testing.T, metrics *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Gather()

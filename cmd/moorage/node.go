@@ -44,20 +44,22 @@ import (
 	"moorage/secrets"
 )
 
-// metricsWait is how long GET /metrics waits for the present access policy of the store. After that
-// the access policy in memory decides: operators need metrics most while the store does not answer.
+// metricsWait is the time for which GET /metrics waits for the present access policy of the store.
+// After that, the access policy in memory decides, because operators need metrics most while the
+// store does not answer.
 const metricsWait = time.Second
 
-// transactionWait is how long a commit of several tables waits for a table that another operation
-// has locked, before the server refuses it. The commit holds no lock on a table while it waits.
+// transactionWait is the time for which a commit to several tables waits for a table that another
+// operation has locked. After that, the server refuses the commit. While it waits, the commit holds
+// no lock on a table.
 const transactionWait = 2 * time.Second
 
-// node is a catalog with its parts. newNode sets the fields, in this order.
+// node is a catalog with its parts. newNode sets the fields in this order.
 type node struct {
 	config  cli.Config
 	logger  *slog.Logger
 	metrics *prometheus.Registry // the source of the handler's metrics
-	tracer  *trace.Tracer        // nil if there are no traces
+	tracer  *trace.Tracer        // nil if nothing is traced
 	closers closers
 	store   registry.Store // the store that the node opened, without wrappers
 	metered *meteredStore  // the same, measured
@@ -90,22 +92,23 @@ type node struct {
 	expiries *expiries
 	expiry   *worker.Worker
 	first    *firstWarehouse
-	// isFilling is set while the node makes its first content; see opening.
+	// isFilling is true while the node makes its first content; see opening.
 	isFilling atomic.Bool
 	handler   http.Handler
 	probes    http.Handler // for --debug-listen
 }
 
-// defaultWarehouse is the warehouse that the first start creates. Requests without a prefix use it.
+// defaultWarehouse is the name of the warehouse that the first start creates. Requests without a
+// prefix use that warehouse.
 const defaultWarehouse = moorage.DefaultWarehouse
 
-// whoServes is the caller of a node's own operations.
+// whoServes is the name of the caller of a node's own operations.
 const whoServes = "node"
 
-// openNode opens the store and a catalog over it. It creates a store in a folder that has none.
+// openNode opens the store and a catalog on it. If the folder contains no store, it creates one.
 func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
-	// The folder contains the store and the audit log. Engines that run as other users need a
-	// warehouse outside of the folder, or access that the operator gives them.
+	// Only this user may read the folder, because it contains the store and the audit log. Engines
+	// that run as other users need a warehouse outside of the folder, or access from the operator.
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
@@ -116,7 +119,7 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 	return newNode(ctx, c, store, logger)
 }
 
-// newNode builds a node over store, and closes store if it fails. It does not start the node's
+// newNode builds a node on store, and closes store if it fails. It does not start the node's
 // workers. Each step uses the fields that earlier steps have set.
 func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *slog.Logger) (_ *node, err error) {
 	n := &node{config: c, logger: logger, metrics: newMetrics(), store: store}
@@ -168,7 +171,7 @@ func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *sl
 }
 
 // openLedger makes the ledger. The ledger uses the store through two wrappers: one measures the
-// calls, and the guard of access control watches them.
+// calls, and the other is the guard of access control, which watches them.
 func (n *node) openLedger() (err error) {
 	metered := meterStore(n.store, n.metrics, n.tracer)
 	n.metered = metered
@@ -186,12 +189,12 @@ func (n *node) openLedger() (err error) {
 	}
 	n.ledger, err = ledger.New(ledger.Config{
 		Store: n.guard.Watch(metered), Alone: alone, Now: time.Now, Random: rand.Reader, Logger: n.logger,
-		Applied: func() { n.catalog.History().Wake() }, // no mutation begins before there is a catalog
+		Applied: func() { n.catalog.History().Wake() }, // no mutation begins before n.catalog is set
 	})
 	return err
 }
 
-// openCatalog makes the catalog, and the workers that finish the work that requests began.
+// openCatalog makes the catalog, and the workers that finish what requests have begun.
 func (n *node) openCatalog() (err error) {
 	c := n.config
 	n.clock = newClock(n.ledger, func() *catalog.Catalog { return n.catalog })
@@ -242,7 +245,7 @@ func (n *node) openCatalog() (err error) {
 	ending := recovery.Config{
 		Deps: n.ledger, Locks: n.locks, DeleteSurplus: n.catalog.DeleteSurplus, RetryPurge: n.purges.Retry,
 	}
-	if !c.InDatabase() { // an earlier process cannot hold locks any more
+	if !c.InDatabase() { // no earlier process can still hold locks
 		checks.Opened = n.ledger.Now()
 		ending.AbandonedBefore = checks.Opened
 	}
@@ -252,7 +255,7 @@ func (n *node) openCatalog() (err error) {
 	return nil
 }
 
-// mountFaces makes the HTTP handler, with the routes of the catalog and of operators. stopping is
+// mountFaces makes the HTTP handler, with the routes for the catalog and for operators. stopping is
 // closed when the server begins to stop.
 func (n *node) mountFaces(stopping <-chan struct{}) {
 	c := n.config
@@ -293,7 +296,8 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 	n.handler, n.probes = handler, handler.Probes()
 }
 
-// filled returns a check that fails while the node makes its first content, and then calls ready.
+// filled returns a readiness check that fails while the node makes its first content, and then
+// calls ready.
 func (n *node) filled(ready func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if n.isFilling.Load() {
@@ -303,7 +307,7 @@ func (n *node) filled(ready func(context.Context) error) func(context.Context) e
 	}
 }
 
-// manage returns the API for operators.
+// manage returns the configuration of the API for operators.
 func (n *node) manage(stopping <-chan struct{}) management.Config {
 	c := n.config
 	drawn := drawKey
@@ -332,7 +336,7 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 		Mirrors: func(caller moorage.Caller, key *catalog.Key) management.Mirrors {
 			return n.catalog.As(caller).Keyed(key).Mirrors()
 		},
-		Health: n.health.of, RotateSecrets: rotations(n.catalog, n.sealer), EndSessions: n.endSessions,
+		Health: n.health.healthOf, RotateSecrets: rotations(n.catalog, n.sealer), EndSessions: n.endSessions,
 		Versions: func(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) management.Versions {
 			return n.catalog.For(caller, key, lease).(*catalog.Catalog)
 		},
@@ -354,7 +358,7 @@ func (n *node) manage(stopping <-chan struct{}) management.Config {
 
 // notices returns the problems that do not stop the node from working, by subject.
 func (n *node) notices() map[string]string {
-	return n.first.with(n.expiries.with(withClock(auditNotice(n.audit), n.clock)))
+	return n.first.addNotice(n.expiries.addNotices(withClock(auditNotice(n.audit), n.clock)))
 }
 
 // findings returns the findings that the node reports about itself to operators.
@@ -403,8 +407,8 @@ func (n *node) stop() {
 	n.recovery.Stop()
 }
 
-// shownConfig returns the configuration that engines need for a warehouse, for the banner. It
-// returns nil if the storage cannot be opened, which probeStorage logs.
+// shownConfig returns, for the banner, the configuration that engines need for a warehouse. It
+// returns nil if the storage cannot be opened. probeStorage logs that.
 func (n *node) shownConfig(ctx context.Context, warehouse string) map[string]string {
 	config, err := n.catalog.As(moorage.System(whoServes)).ClientConfig(ctx, warehouse)
 	if err != nil {
@@ -413,8 +417,8 @@ func (n *node) shownConfig(ctx context.Context, warehouse string) map[string]str
 	return config
 }
 
-// probeStorage logs in the background which warehouses are not reachable, until stop is called. The
-// other warehouses are usable meanwhile, and the unreachable warehouses may become reachable later.
+// probeStorage logs in the background which warehouses are not reachable, until stop is called.
+// Meanwhile the other warehouses are usable, and an unreachable one may become reachable later.
 func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var probing sync.WaitGroup
@@ -456,10 +460,10 @@ func (n *node) close() error {
 // still open.
 func (n *node) leaveCluster() error { return errors.Join(n.peers.abandon(), n.locks.close()) }
 
-// closers collects what a node must close.
+// closers collects the functions that close the parts of a node.
 type closers []func() error
 
-// add adds a function that close calls.
+// add adds a function for close to call.
 func (c *closers) add(closer func() error) { *c = append(*c, closer) }
 
 // close calls all functions at the same time, because each may have to wait for a database or a

@@ -8,7 +8,7 @@ import (
 	"moorage/locks"
 )
 
-// A store that has one process has its locks in that process. TestPostgres shows those of a
+// The locks of a store for a single process are in that process. TestPostgres tests the locks of a
 // database.
 func TestLocksOfOneProcess(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func (n *node) state() client.NodeState {
 	return state
 }
 
-// heapBytes returns the memory of live and dead Go objects.
+// heapBytes returns the memory of Go objects, both reachable ones and garbage.
 func heapBytes() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(samples)
@@ -80,14 +80,14 @@ func callTimes(calls callMetrics) []client.CallTimes {
 	return all
 }
 
-// bucket is a bucket of a histogram: how many values are at most bound.
+// bucket is a bucket of a histogram: the number of values up to bound.
 type bucket struct {
 	bound float64
 	count uint64
 }
 
-// quantile estimates the value below which the share q of all values is. It takes values for evenly
-// distributed in their bucket. Values beyond the last bucket count as its bound.
+// quantile estimates the q-quantile of the values in a histogram. It assumes that values are evenly
+// distributed within a bucket. Values beyond the last bucket count as the bound of that bucket.
 func quantile(q float64, all uint64, buckets []bucket) float64 {
 	wanted := q * float64(all)
 	var below bucket

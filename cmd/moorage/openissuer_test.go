@@ -8,8 +8,9 @@ import (
 	"moorage/testkit/loopback"
 )
 
-// TestAuthoritiesOfAnOpenStore: a store without access control is not served to everybody for whom
-// an issuer or an authority vouches, unless somebody says so. One with access control is.
+// TestAuthoritiesOfAnOpenStore checks that a store without access control is not served to all
+// identities of an issuer or an authority, unless a setting allows it. A store with access control
+// is.
 func TestAuthoritiesOfAnOpenStore(t *testing.T) {
 	t.Parallel()
 	certificate, key := loopback.NewAuthority(t).Sign(t)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestOperatorSteersMaintenance: who has the privilege operate, and no other, says what is
-// maintained on the server, and pauses and resumes it. None of these commands fails because he may
-// not see the state of maintenance.
+// TestOperatorSteersMaintenance checks that the privilege operate alone is enough to set the
+// server's policies, and to pause and resume maintenance. None of these commands fails because the
+// caller may not see the state of maintenance.
 func TestOperatorSteersMaintenance(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	root := newKey(t, "root", "--admin", "--data", data)

@@ -16,8 +16,9 @@ import (
 	"moorage/registry"
 )
 
-// TestOutgrown has a newer version raise what the store needs while a server runs: it refuses
-// requests, answers the one that is under way, ends by itself, and does not start again.
+// TestOutgrown lets a newer version raise the version that the store needs while a server runs. The
+// server must answer the request in progress, refuse others, and end by itself. It must not start
+// again.
 func TestOutgrown(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -66,8 +67,8 @@ func TestOutgrown(t *testing.T) {
 	}
 }
 
-// beginNamespace begins to make a namespace, and returns when the server waits for the rest of the
-// request. finish sends that, and returns the status.
+// beginNamespace sends the beginning of a request that creates a namespace. It returns when the
+// server waits for the rest. finish sends the rest, and returns the status.
 func (s *served) beginNamespace(t *testing.T, name string) (finish func() int) {
 	t.Helper()
 	body, rest := io.Pipe()

@@ -19,7 +19,8 @@ import (
 	"moorage/testkit/loopback"
 )
 
-// metric returns the sum of the samples of a metric that a server shows, whose labels hold labels.
+// metric returns the sum of the samples of a server's metric whose labels contain the text in
+// labels.
 func (s *served) metric(t testing.TB, name, labels string) (sum float64) {
 	t.Helper()
 	_, text := s.request(t, "GET", "/metrics", "")
@@ -35,7 +36,7 @@ func (s *served) metric(t testing.TB, name, labels string) (sum float64) {
 	return sum
 }
 
-// awaitMembers waits until all servers see as many members as there are servers.
+// awaitMembers waits until every server sees all servers as members.
 func awaitMembers(t testing.TB, servers []*served) {
 	t.Helper()
 	ended := time.Now().Add(patience)
@@ -44,13 +45,13 @@ func awaitMembers(t testing.TB, servers []*served) {
 			if time.Now().After(ended) {
 				t.Fatalf("the cluster is not complete; stderr:\n%s", s.stderr)
 			}
-			time.Sleep(20 * time.Millisecond) // only paces the questions
+			time.Sleep(20 * time.Millisecond) // only limits the rate of requests
 		}
 	}
 }
 
-// startNodes starts n servers over one new database with start, with the extra flags of each. All
-// know the table.
+// startNodes starts n servers on one new database with start. flags returns the extra flags of each
+// server. All servers have loaded the table.
 func startNodes(t *testing.T, n int, flags func() []string, start func(args ...string) *served) []*served {
 	t.Helper()
 	store, data := startPostgres(t).DSN(), t.TempDir()
@@ -68,13 +69,13 @@ func startNodes(t *testing.T, n int, flags func() []string, start func(args ...s
 	return servers
 }
 
-// setProperties returns a commit that needs nothing and sets one property.
+// setProperties returns a commit that has no requirements and sets one property.
 func setProperties(key, value string) string {
 	return fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{%q:%q}}]}`, key, value)
 }
 
-// hammer commits to one table over all servers, with so many clients each. No commit may fail, and
-// none may be lost or come late.
+// hammer commits to one table through all servers, with the given number of clients at each. No
+// commit may fail, get lost, or be visible late.
 func hammer(t *testing.T, servers []*served, clients, commits int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -102,16 +103,16 @@ func hammer(t *testing.T, servers []*served, clients, commits int) {
 	}
 }
 
-// answered returns how many commits of a server its peers answered.
+// answered returns the number of a server's commits that its peers answered.
 func (s *served) answered(t testing.TB) float64 {
 	t.Helper()
 	return s.metric(t, "moorage_forwarded_total", `result="answered"`)
 }
 
 // Three nodes commit to one table. With routing they lose far fewer races, and no commit is lost.
-// The rates are printed, beside that of one node with as many clients.
+// The rates are printed, and compared with the rate of one node with as many clients.
 func TestRoutingSavesRaces(t *testing.T) {
-	// Not parallel: it measures.
+	// Not parallel, because it measures times.
 	const clients, commits = 4, 50
 	lost := map[string]float64{}
 	authority := loopback.NewAuthority(t)
@@ -187,8 +188,9 @@ func TestPeerFiles(t *testing.T) {
 
 var standsFlag = flag.Int("stands", 1, "how often the owner of a table stands still")
 
-// The owner stands still while commits are forwarded to it, and later goes on. No commit fails on
-// the other nodes, and none happens twice: what the owner does late has happened already.
+// The owner is stopped while commits are forwarded to it, and continues later. No commit fails on
+// the other nodes, and none happens twice: when the owner continues, its commits have already
+// happened.
 func TestOwnerStandsStill(t *testing.T) {
 	t.Parallel()
 	servers, processes := startProcesses(t)
@@ -205,7 +207,7 @@ func TestOwnerStandsStill(t *testing.T) {
 		if lost == 0 && round == 0 {
 			t.Error("no commit was under way at the owner when it stood still")
 		}
-		owner.request(t, "GET", tablePath, "") // it goes on
+		owner.request(t, "GET", tablePath, "") // the owner continues
 		hammer(t, servers, 2, 5)
 	}
 }
@@ -219,7 +221,7 @@ func TestOwnerIsKilled(t *testing.T) {
 	hammer(t, others, 2, 5)
 }
 
-// startProcesses starts three servers with peer listeners, each in a process of its own.
+// startProcesses starts three servers with peer listeners, each in a separate process.
 func startProcesses(t *testing.T) ([]*served, map[*served]*os.Process) {
 	t.Helper()
 	authority := loopback.NewAuthority(t)
@@ -232,8 +234,9 @@ func startProcesses(t *testing.T) ([]*served, map[*served]*os.Process) {
 	return servers, processes
 }
 
-// disturbForwards commits over all servers but owner, and calls disturb while some commits are on
-// their way to owner. It returns the other servers when all commits have succeeded.
+// disturbForwards commits through all servers except owner, and calls disturb while some commits
+// are on their way to owner. When all commits have succeeded, it returns the servers other than
+// owner.
 func disturbForwards(t *testing.T, servers []*served, owner *served, commits int, disturb func() error) []*served {
 	t.Helper()
 	others := slices.DeleteFunc(slices.Clone(servers), func(s *served) bool { return s == owner })
@@ -257,7 +260,7 @@ func disturbForwards(t *testing.T, servers []*served, owner *served, commits int
 	return others
 }
 
-// What one node has answered, whichever node carried it out, every node shows from then on.
+// After one node has answered a change, whichever node made it, every node shows the change.
 func TestReadYourWriteOnAnyNode(t *testing.T) {
 	t.Parallel()
 	authority := loopback.NewAuthority(t)
@@ -289,7 +292,7 @@ func TestReadYourWriteOnAnyNode(t *testing.T) {
 	}
 }
 
-// findOwner commits over all servers until in one round two of them forward to the third.
+// findOwner commits through all servers until, in one round, two of them forward to the third.
 func findOwner(t *testing.T, servers []*served) *served {
 	t.Helper()
 	for range 50 {
@@ -307,7 +310,8 @@ func findOwner(t *testing.T, servers []*served) *served {
 	return nil
 }
 
-// A part of the settings of a peer listener is refused, and so is one without other nodes.
+// Incomplete settings of a peer listener are refused, and so is a peer listener on a store that
+// only one node can use.
 func TestPeerSettings(t *testing.T) {
 	t.Parallel()
 	const store = "postgres://localhost/x"

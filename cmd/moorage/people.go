@@ -24,7 +24,8 @@ import (
 	"moorage/management/client"
 )
 
-// person is one run of a command for people: the catalog that it asks, and where it prints.
+// person is one run of a command for people. It has the catalog that the command calls, and the
+// output.
 type person struct {
 	cli.PeopleWords
 
@@ -33,12 +34,12 @@ type person struct {
 	env    cli.Environment
 	out    *term.Output
 	server *client.Client
-	uri    string // of the server; empty if the process itself answers
+	uri    string // address of the server; empty if the process itself answers
 
 	leftOut bool // printName has left out a name
 }
 
-// people returns the command that do carries out.
+// people returns a command that prepares a person, and passes it to do.
 func people(do func(ctx context.Context, p *person) error) cli.Action {
 	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
 		return withServer(ctx, c, env, func(server *client.Client) error {
@@ -67,11 +68,11 @@ func newPerson(c cli.Config, env cli.Environment, server *client.Client) *person
 	return p
 }
 
-// warehousesShown bounds the names of warehouses in an error.
+// warehousesShown is the maximum number of names of warehouses in an error.
 const warehousesShown = 10
 
-// explained adds the names of the warehouses to the error for one that does not exist, as far as
-// the caller may list them.
+// explained extends an error about a warehouse that does not exist: it adds the names of the
+// warehouses that the caller may list.
 func (p *person) explained(ctx context.Context, err error) error {
 	answered, ok := errors.AsType[*client.Error](err)
 	if !ok || answered.Type != typeNoWarehouse {
@@ -91,7 +92,7 @@ func (p *person) explained(ctx context.Context, err error) error {
 	return cli.No("%s Make one: moorage warehouse create %s --location URI", text, name)
 }
 
-// paged calls print with an output that may go to a pager.
+// paged calls print with an output that may lead to a pager.
 func (p *person) paged(print func(*term.Output) error) error {
 	if p.NoPager || p.Output != cli.OutputTable {
 		return print(p.out)
@@ -99,16 +100,16 @@ func (p *person) paged(print func(*term.Output) error) error {
 	return p.out.Paged(p.env.Environ, print)
 }
 
-// done prints what a change did, in one line, unless the user wants no such lines.
+// done prints one line about the effect of a change, unless --quiet is set.
 func (p *person) done(format string, args ...any) {
 	if !p.Quiet {
 		fmt.Fprintln(p.out, term.Clean(fmt.Sprintf(format, args...)))
 	}
 }
 
-// progress begins to show on the standard error how far the command is. total is how many steps it
-// has; 0 if that is not known. Until end is called, the line makes room for what p prints. end may
-// be called again.
+// progress starts to show the progress of the command on standard error. total is the number of
+// steps, or 0 if that is not known. Until end is called, the line is cleared before each output of
+// p. end may be called again.
 func (p *person) progress(what string, total int) (bar *term.Progress, end func()) {
 	out := p.env.Stderr
 	if p.Quiet {
@@ -123,12 +124,12 @@ func (p *person) progress(what string, total int) (bar *term.Progress, end func(
 	}
 }
 
-// get sends a request that reads, and decodes the answer.
+// get sends a read-only request and decodes the answer.
 func (p *person) get(ctx context.Context, path string, query url.Values, answer any) error {
 	return p.server.Do(ctx, client.Request{Method: http.MethodGet, Whole: path, Query: query}, answer)
 }
 
-// change sends a request that changes something, or prints it if the user wants to see only that.
+// change sends a request that changes something. With --dry-run, it only prints the request.
 func (p *person) change(ctx context.Context, method, path string, query url.Values, body, answer any) error {
 	if p.DryRun {
 		return p.printRequest(method, path, query, body)
@@ -148,11 +149,11 @@ func (p *person) printRequest(method, path string, query url.Values, body any) e
 	return printJSON(p.out, body)
 }
 
-// errUnasked ends a command that would have to ask, but has no terminal. Nothing was sent.
+// errUnasked ends a command that would have to ask the user, but has no terminal. Nothing was sent.
 var errUnasked = cli.Usage("this needs an answer, and there is no terminal: add --yes")
 
-// confirm prints question and waits for a yes. With word the user must type that word. It returns
-// errNotDone if the answer is no, or if ctx ends first.
+// confirm prints question and waits for a yes. If word is not empty, the user must type it instead.
+// confirm returns errNotDone if the user declines, or if ctx ends first.
 func (p *person) confirm(ctx context.Context, question, word string) error {
 	if p.Yes || p.DryRun {
 		return nil
@@ -171,7 +172,7 @@ func (p *person) confirm(ctx context.Context, question, word string) error {
 		err  error
 	}
 	typed := make(chan reply, 1)
-	go func() { // a read cannot be ended: it goes on until the process ends
+	go func() { // a read cannot be interrupted: it may last until the process ends
 		text, err := bufio.NewReader(p.env.Stdin).ReadString('\n')
 		typed <- reply{strings.TrimSpace(text), err}
 	}()
@@ -193,19 +194,19 @@ func (p *person) confirm(ctx context.Context, question, word string) error {
 	return errNotDone
 }
 
-// canAsk reports whether a person can answer.
+// canAsk reports whether there is a user who can answer questions.
 func (p *person) canAsk() bool {
 	if p.env.Stdin == nil {
 		return false
 	}
 	if p.env.Columns > 0 {
-		return true // a test plays the terminal
+		return true // a test acts as the terminal
 	}
 	file, ok := p.env.Stdin.(*os.File)
 	return ok && terminal.IsTerminal(int(file.Fd())) && p.out.IsTerminal
 }
 
-// errNotDone ends a command whose question was answered with no.
+// errNotDone ends a command if the user declines.
 var errNotDone = cli.No("nothing was changed")
 
 // rows prints a list in the form of --output. Each row has its name, its JSON and its cells.
@@ -238,8 +239,8 @@ func (p *person) rows(header []string, rows []row) error {
 	return p.paged(func(out *term.Output) error { return out.Table(header, cells) })
 }
 
-// printName prints a line with a name, for programs. A name with control characters is left out,
-// because such a program could take it for several names.
+// printName prints a line with a name, for other programs to read. A name with control characters
+// is left out, because a program could take it for several names.
 func (p *person) printName(name string) {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		fmt.Fprintf(p.env.Stderr, "left out, because it has control characters: %s\n", term.Clean(name))
@@ -259,7 +260,7 @@ type row struct {
 	cells []term.Cell
 }
 
-// object is an object that a name was found to mean.
+// object is the result of resolving a name.
 type object struct {
 	kind       string // "warehouse", "namespace", "table" or "view"
 	warehouse  string
@@ -267,7 +268,7 @@ type object struct {
 	name       string // of a table or view
 	loaded     client.Loaded
 	properties map[string]string // of a namespace
-	row        client.Row        // what a list has of it; only of objects that may be dropped
+	row        client.Row        // its row in a list; set only if the object may be dropped
 }
 
 // The kinds of objects.
@@ -278,7 +279,7 @@ const (
 	kindView      = "view"
 )
 
-// levels are the namespace and the name.
+// levels returns the levels of the namespace, and then the name.
 func (o object) levels() []string {
 	if o.name == "" {
 		return o.namespace
@@ -286,7 +287,7 @@ func (o object) levels() []string {
 	return append(o.namespace[:len(o.namespace):len(o.namespace)], o.name)
 }
 
-// String returns the name as people write it, without the warehouse.
+// String returns the name in the form of the command line, without the warehouse.
 func (o object) String() string {
 	if o.kind == kindWarehouse {
 		return o.warehouse + "/"
@@ -305,7 +306,7 @@ func (o object) path() string {
 	return client.NamespacePath(o.warehouse, o.namespace)
 }
 
-// warehouseOf returns the warehouse that a name means.
+// warehouseOf returns the warehouse of a name.
 func (p *person) warehouseOf(n cli.Name) string {
 	if n.Warehouse != "" {
 		return n.Warehouse
@@ -313,8 +314,9 @@ func (p *person) warehouseOf(n cli.Name) string {
 	return p.Warehouse
 }
 
-// find returns the object that a name means. A table wins over a view, and both over a namespace.
-// kinds are the kinds that it may have; all if there are none.
+// find returns the object that a name refers to. A table takes precedence over a view, and both
+// over a namespace. kinds are the kinds that the object may have. If kinds is empty, any kind will
+// do.
 func (p *person) find(ctx context.Context, n cli.Name, kinds ...string) (object, error) {
 	o := object{warehouse: p.warehouseOf(n), namespace: n.Levels}
 	isWanted := func(kind string) bool { return len(kinds) == 0 || slices.Contains(kinds, kind) }
@@ -367,13 +369,13 @@ func isMissing(err error) bool {
 // typeNoWarehouse is the type of the answer if the warehouse does not exist.
 const typeNoWarehouse = "NoSuchWarehouseException"
 
-// closeMax is how many similar names an error has.
+// closeMax is the maximum number of similar names in an error.
 const closeMax = 3
 
-// missing returns the error for a name that means nothing, with similar names.
+// missing returns the error for a name that refers to nothing. The error lists similar names.
 func (p *person) missing(ctx context.Context, n cli.Name, kinds []string) error {
 	name := moorage.PersonLevels(n.Levels...)
-	// The server may have an object with this name and another kind.
+	// There may be an object with this name and another kind.
 	other, err := p.rowOf(ctx, object{warehouse: p.warehouseOf(n), namespace: n.Levels})
 	if err == nil && len(kinds) > 0 && !slices.Contains(kinds, other.Kind) {
 		return cli.No("%s is a %s; this command takes a %s", name, other.Kind, strings.Join(kinds, " or a "))
@@ -402,8 +404,8 @@ func (p *person) missing(ctx context.Context, n cli.Name, kinds []string) error 
 	return cli.No("%s", text)
 }
 
-// children returns the names in a namespace, as far as one page of each list has them. It ignores
-// failures: the names only help.
+// children returns the names in a namespace, but only the first page of each list. It ignores
+// failures, because the names are only suggestions.
 func (p *person) children(ctx context.Context, warehouse string, namespace []string) (names []string) {
 	query := url.Values{}
 	if len(namespace) > 0 {

@@ -20,7 +20,7 @@ import (
 
 var updateScripts = flag.Bool("update", false, "rewrite the scripts in testdata")
 
-// volatile are the parts of what commands print that differ from run to run.
+// volatile matches the parts of the output of commands that differ from run to run.
 var volatile = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -36,7 +36,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`"bytes":2[0-8]\d\d,`), `"bytes":2xxx,`},
 }
 
-// anHourLater is the environment of a command an hour after now.
+// anHourLater returns the environment of a command in which the time is an hour from now.
 func (s *served) anHourLater(data string, stdout, stderr io.Writer) cli.Environment {
 	return cli.Environment{
 		Environ: []string{"MOORAGE_URI=" + s.uri, "HOME=" + data, "NO_COLOR=1"}, Stdout: stdout, Stderr: stderr,
@@ -44,7 +44,7 @@ func (s *served) anHourLater(data string, stdout, stderr io.Writer) cli.Environm
 	}
 }
 
-// steady replaces the volatile parts of what commands print.
+// steady replaces the volatile parts of output.
 func steady(text string) string {
 	for _, each := range volatile {
 		text = each.pattern.ReplaceAllString(text, each.instead)
@@ -52,7 +52,8 @@ func steady(text string) string {
 	return text
 }
 
-// scriptResult runs a command line as a person at a terminal of 80 columns does, an hour after now.
+// scriptResult runs a command line an hour from now, as at a terminal of 80 columns if isTerminal
+// is true. It returns the output.
 func (s *served) scriptResult(t *testing.T, data string, line, typed string, isTerminal bool) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -60,7 +61,7 @@ func (s *served) scriptResult(t *testing.T, data string, line, typed string, isT
 	if isTerminal {
 		env.Columns, env.Stdin = 80, strings.NewReader(typed)
 	}
-	args := strings.Fields(line)[2:] // behind the prompt and "moorage"
+	args := strings.Fields(line)[2:] // after the prompt and "moorage"
 	code := run(t.Context(), args, env)
 	text := steady(strings.ReplaceAll(stdout.String()+stderr.String(), data, "DATA"))
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -72,9 +73,9 @@ func (s *served) scriptResult(t *testing.T, data string, line, typed string, isT
 	return text
 }
 
-// TestScripts runs the scripts in testdata against a demo. Each line that begins with "$ " is a
-// command of a person at a terminal, and each with "% " one whose output is a pipe. "< " is what
-// the person types. -update rewrites the answers.
+// TestScripts runs the scripts in testdata against a demo. A line that begins with "$ " is a
+// command at a terminal, and one with "% " a command whose output is a pipe. A line with "< " is
+// the input that the user types. -update rewrites the output in the scripts.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("testdata/*.script")
@@ -118,8 +119,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// A long list takes a request for each page, and none for a table. It has the columns of what the
-// server knows, and is in the order of --sort.
+// A long list takes one request for each page, and none for a single table. It has a column for
+// everything that the server knows, and is in the order of --sort.
 func TestLongListTakesARequestAPage(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -163,8 +164,8 @@ func TestLongListTakesARequestAPage(t *testing.T) {
 	}
 }
 
-// A real bash completes the name of a namespace, of a table, of a branch, and of an engine, by
-// asking the server.
+// A real bash completes the names of a namespace, a table, a branch and an engine, with requests to
+// the server.
 func TestCompletionOfNamesInBash(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
@@ -189,7 +190,7 @@ __start_moorage; echo "${COMPREPLY[@]}"`, os.Args[0], line, len(line), line, len
 	}
 }
 
-// A command for people does the same on the store of a stopped server.
+// Commands for people work in the same way on the store of a stopped server.
 func TestPeopleOnAStoppedStore(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "demo")

@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/pgserver"
 )
 
-// startPostgres starts a server of its own for t.
+// startPostgres starts a PostgreSQL server for t alone.
 func startPostgres(t *testing.T) *pgserver.Server {
 	t.Helper()
 	database, err := pgserver.Start("fsync=off")
@@ -30,8 +30,8 @@ func startPostgres(t *testing.T) *pgserver.Server {
 	return database
 }
 
-// TestPostgres runs two servers over one database. What one does, the next request to the other
-// sees.
+// TestPostgres runs two servers on one database. The next request to one server sees the changes
+// made by the other.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -72,13 +72,13 @@ func TestPostgres(t *testing.T) {
 	if code, body := one.request(t, "GET", boats, ""); code != http.StatusNotFound {
 		t.Errorf("after the drop: %d %s", code, body)
 	}
-	// Each server locked for the others what it did.
+	// Each server has locked its changes against the other.
 	conn, err := pgx.Connect(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	// Each change gets its place, though nobody reads their order.
+	// Each change gets its position, although no client reads them in order.
 	for waiting, begun := 1, time.Now(); waiting > 0; {
 		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_change WHERE awaits").Scan(&waiting); err != nil || time.Since(begun) > time.Minute {
 			t.Fatalf("%d changes wait for their places (%v)", waiting, err)

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// previewPage is how many tables one request of a policy preview covers. previewMax bounds the
-	// tables of a preview, because for each table the server reads as much as the table's job
-	// would.
+	// previewPage is the number of tables in one request of a policy preview. previewMax is the
+	// maximum in a whole preview, because for each table the server reads as much as the table's
+	// job would.
 	previewPage = 10
 	previewMax  = 100
 )
@@ -26,7 +26,8 @@ type previewed struct {
 	files, bytes                 int64
 }
 
-// writePreview prints the effects that a policy would have now, before it is in force.
+// writePreview prints the effects that a policy would have now. It is called before the policy is
+// set.
 func writePreview(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords, of string,
 	asked client.MaintenancePolicy) error {
 	fmt.Fprintf(out, "%s of %s, if they were due now:\n", words.Kind, words.Object)

@@ -10,7 +10,7 @@ import (
 	"moorage/internal/cli"
 )
 
-// A ref that is moved keeps its retention, and --keep replaces only its own part.
+// A ref that is moved keeps its retention, and --keep replaces only one of its limits.
 func TestMovedRefKeepsRetention(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func TestMovedRefKeepsRetention(t *testing.T) {
 	}
 }
 
-// The branch that readers see is neither removed nor moved without a question.
+// The branch main, which readers see, is never removed, and moves only after a question.
 func TestMainIsNoBranchToMove(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -19,14 +19,14 @@ import (
 	"moorage/registry/postgres"
 )
 
-// heldStore is a store that holds up the Apply that makes a transaction true.
+// heldStore is a store that delays the Apply in which a transaction takes effect.
 type heldStore struct {
 	registry.Store
-	arrived chan struct{} // closed when the transaction is about to become true; there is one
-	release chan struct{} // it becomes true when this is closed
+	arrived chan struct{} // closed when the only transaction is about to take effect
+	release chan struct{} // when this is closed, the transaction takes effect
 }
 
-// Apply is that of the store, after release if it is a transaction's.
+// Apply calls Apply of the store. For a transaction, it first waits for release.
 func (s *heldStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	if batch.Change != nil && batch.Change.Operation == string(gate.Transaction) {
 		close(s.arrived)
@@ -41,8 +41,8 @@ type heldEmbedded struct {
 	backuper
 }
 
-// fleet are the tables of these tests. The transaction changes the first four; the last one is
-// dropped with a purge and brought back.
+// fleet has the names of the tables in these tests. The transaction changes the first four; the
+// last one is dropped with a purge and brought back.
 var fleet = []string{"brig", "sloop", "ketch", "yawl", "hulk"}
 
 func fleetTable(name string) string { return "/v1/namespaces/harbour/tables/" + name }
@@ -54,7 +54,7 @@ func makeFleet(t *testing.T, server *served) string {
 		t.Fatalf("create namespace: %d %s", code, body)
 	}
 	code, body := server.request(t, "PATCH", "/management/v1/warehouses/default", `{"properties":{"moorage.purge-delay":"0"}}`)
-	if code != http.StatusOK { // purgeAnother waits for it
+	if code != http.StatusOK { // purgeAnother waits for the purge
 		t.Fatalf("have the warehouse purge at once: %d %s", code, body)
 	}
 	var last string
@@ -86,7 +86,7 @@ func raiseHulk(t *testing.T, server *served, location string) {
 	}
 }
 
-// commitFleet changes four tables in one transaction, and returns its status.
+// commitFleet changes four tables in one transaction, and returns the status.
 func commitFleet(t *testing.T, server *served) int {
 	t.Helper()
 	var changes []string
@@ -97,9 +97,9 @@ func commitFleet(t *testing.T, server *served) int {
 	return code
 }
 
-// purgeAnother makes a table, drops it with a purge, and waits until its file is gone. After two of
-// them the server has looked at each task that was there before: it meets the second in a later
-// round than the first.
+// purgeAnother creates a table, drops it with a purge, and waits until the table's file is gone.
+// After two such purges, the server has examined every earlier task, because it finds the second in
+// a later round than the first.
 func purgeAnother(t *testing.T, server *served, name string) {
 	t.Helper()
 	code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", strings.Replace(createTable, "ships", name, 1))
@@ -122,8 +122,8 @@ func purgeAnother(t *testing.T, server *served, name string) {
 	}
 }
 
-// wantFleet fails the test unless all tables load as the servers with flags leave them, and nothing
-// is wrong with the store.
+// wantFleet starts a server with flags. It fails the test unless all tables can be loaded, and the
+// store is sound.
 func wantFleet(t *testing.T, flags ...string) {
 	t.Helper()
 	if got := runToEnd(t, append([]string{"doctor", "--deep"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
@@ -139,10 +139,10 @@ func wantFleet(t *testing.T, flags ...string) {
 	}
 }
 
-// TestRestoreAndGoBack takes a backup while a transaction is under way and a purge is to be done.
-// The transaction comes true, and the table that was to be purged comes back. Then the test
-// restores and serves the backup, and after that the store that was put aside: nothing that it
-// needs is gone.
+// TestRestoreAndGoBack takes a backup while a transaction is in progress and a purge is waiting.
+// After the backup, the transaction takes effect, and the table of the purge comes back. Then the
+// test restores and serves the backup. After that it serves the original store again: all files
+// that the store needs must still exist.
 func TestRestoreAndGoBack(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -175,8 +175,8 @@ func TestRestoreAndGoBack(t *testing.T) {
 	wantFleet(t, "--data", data)
 }
 
-// TestUnfinishedBackup serves what a killed backup left: it may still know of transactions and
-// purges.
+// TestUnfinishedBackup serves the folder that a killed backup has left. The folder may still
+// contain transactions and purges.
 func TestUnfinishedBackup(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -188,13 +188,13 @@ func TestUnfinishedBackup(t *testing.T) {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
-	early := filepath.Join(t.TempDir(), "monday.0123456789abcdef.unfinished") // killed before there was a store
+	early := filepath.Join(t.TempDir(), "monday.0123456789abcdef.unfinished") // killed before it contained a store
 	if got := runToEnd(t, "doctor", "--deep", "--data", early); got.code != cli.ExitFailed || !isSentence(got.stderr, "a backup that did not end") {
 		t.Errorf("check of an early one: %+v", got)
 	}
 }
 
-// backUpAmid makes the backup monday of the store in data, in the middle of the work of a server.
+// backUpAmid makes the backup monday of the store in data, while a server is at work.
 func backUpAmid(t *testing.T, data, location string) {
 	t.Helper()
 	opened, _ := mustOpenStore(t, data)
@@ -206,9 +206,9 @@ func backUpAmid(t *testing.T, data, location string) {
 	})
 }
 
-// workAround calls do in the middle of the work of a server over store, whose workers do not run.
-// By then hulk was dropped with a purge. A transaction that held holds up has written its files,
-// and is not true. After do the transaction ends, hulk comes back, and the server ends.
+// workAround calls do while a server on store is at work, with its workers stopped. At that time,
+// hulk has been dropped with a purge. A transaction, which held delays, has written its files but
+// not taken effect. After do, the transaction takes effect, hulk comes back, and the server ends.
 func workAround(t *testing.T, c cli.Config, store registry.Store, held *heldStore, location string, do func(*served)) {
 	t.Helper()
 	c.IdempotencyLifetime = time.Minute
@@ -247,8 +247,9 @@ func move(t *testing.T, from, to string) {
 	}
 }
 
-// TestRestoreDatabaseAndGoBack dumps a database at such a moment and restores the dump as another
-// one, where it forgets deletions. It serves first that one and then the database that was dumped.
+// TestRestoreDatabaseAndGoBack dumps a database at such a moment. It restores the dump as another
+// database, and forgets the deletions there. It serves first the restored database and then the
+// original one.
 func TestRestoreDatabaseAndGoBack(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -285,7 +286,8 @@ func TestRestoreDatabaseAndGoBack(t *testing.T) {
 	}
 	purgeAnother(t, server, "raft")
 	purgeAnother(t, server, "buoy")
-	// The locks of the server that was at work are in the dump, and are free some seconds later.
+	// The dump contains the locks of the server that was at work. They become free some seconds
+	// later.
 	code := http.StatusConflict
 	for end := time.Now().Add(patience); code == http.StatusConflict && time.Now().Before(end); {
 		code = commitFleet(t, server)
@@ -299,7 +301,7 @@ func TestRestoreDatabaseAndGoBack(t *testing.T) {
 	wantFleet(t, "--store", store, "--data", data)
 }
 
-// TestRecoverForget asks for it where it cannot be.
+// TestRecoverForget runs doctor forget where it is refused.
 func TestRecoverForget(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"moorage/internal/cli"
 )
 
-// atTerminal runs a command line of a person at a terminal of 80 columns, who types stdin.
+// atTerminal runs a command line as at a terminal of 80 columns, with stdin as the user's input.
 func (s *served) atTerminal(ctx context.Context, stdin io.Reader, args ...string) result {
 	var stdout, stderr lockedBuffer
 	code := run(ctx, args, cli.Environment{
@@ -25,7 +25,7 @@ func (s *served) atTerminal(ctx context.Context, stdin io.Reader, args ...string
 	return result{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// answering is a person who does something before the answer yes.
+// answering is input that calls a function before it answers yes.
 type answering struct {
 	do    func()
 	typed bytes.Buffer
@@ -41,7 +41,8 @@ func (a *answering) Read(p []byte) (int, error) {
 	return a.typed.Read(p)
 }
 
-// A commit between the question and the answer makes a rollback conflict, and nothing is changed.
+// If there is a commit between the question and the answer, the rollback fails with a conflict, and
+// changes nothing.
 func TestRollbackOnlyAsAsked(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
@@ -61,7 +62,8 @@ func TestRollbackOnlyAsAsked(t *testing.T) {
 	}
 }
 
-// The line that a rollback prints takes it back, also after further commits, and on other branches.
+// A rollback prints a command that undoes it. The command also works after further commits, and on
+// other branches.
 func TestRollbackPrintsItsUndo(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
@@ -92,8 +94,8 @@ func TestRollbackPrintsItsUndo(t *testing.T) {
 	}
 }
 
-// The SQL of a view is compared and taken back. A commit between the question and the answer makes
-// the rollback conflict, and nothing is changed.
+// The SQL of a view is compared and rolled back. If there is a commit between the question and the
+// answer, the rollback fails with a conflict, and changes nothing.
 func TestRollbackOfAViewOnlyAsAsked(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 	"moorage/management/client"
 )
 
-// valueBytesMax bounds a value in a table on a terminal.
+// valueBytesMax is the maximum length of a value in a table on a terminal.
 const valueBytesMax = 60
 
 // showRows is the command rows.
@@ -54,7 +54,7 @@ func showRows(ctx context.Context, p *person) error {
 	return p.paged(func(out *term.Output) error { return writeRows(out, answer) })
 }
 
-// writeRows prints rows as a table, and why it has fewer rows than the table.
+// writeRows prints rows as a table. If rows are missing, it also prints why.
 func writeRows(out *term.Output, answer client.Rows) error {
 	header := make([]string, 0, len(answer.Columns))
 	for _, column := range answer.Columns {
@@ -81,7 +81,8 @@ func writeRows(out *term.Output, answer client.Rows) error {
 	return nil
 }
 
-// valueCell returns the cell of a value: a string without its quotes, and numbers to the right.
+// valueCell returns the cell of a value. It removes the quotes of a string, and aligns numbers to
+// the right.
 func valueCell(value json.RawMessage) term.Cell {
 	var text string
 	switch {

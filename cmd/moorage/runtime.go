@@ -13,14 +13,15 @@ import (
 	"moorage/internal/worker"
 )
 
-// processorsMin is the least number of threads that run Go code at a time, even on fewer
-// processors. Commits wait in system calls until their files are synced, and the runtime takes some
-// time to let another goroutine run in place of one that waits there. With as many threads as
-// processors, two processors are idle for a fifth of the time while requests wait. More than four
+// processorsMin is the minimum number of threads that run Go code at a time, even on fewer
+// processors. Commits wait in system calls until their files are synced. While a goroutine waits
+// there, the runtime takes some time to run another goroutine instead. With two processors and two
+// threads, the processors are idle for a fifth of the time while requests wait. More than four
 // threads make loads more expensive.
 const processorsMin = 4
 
-// raiseProcessors lets at least processorsMin threads run Go code at a time.
+// raiseProcessors raises the number of threads that run Go code at a time to at least
+// processorsMin.
 func raiseProcessors(environ []string) {
 	runtimes := runtime.GOMAXPROCS(0)
 	if chosen := processorsFor(environ, runtimes, runtime.NumCPU()); chosen != runtimes {
@@ -28,11 +29,11 @@ func raiseProcessors(environ []string) {
 	}
 }
 
-// processorsFor returns how many threads run Go code at a time, where the runtime would let
-// runtimes of them do that on a machine of so many processors. The operator's GOMAXPROCS has
-// precedence. If runtimes is less than processors, the reason is the processor limit of a
-// container. Then more threads would use up the limit of each period earlier, and all requests
-// would wait for the next period.
+// processorsFor returns how many threads should run Go code at a time. runtimes is the runtime's
+// own choice on a machine with the given number of processors. The operator's GOMAXPROCS has
+// precedence. If runtimes is less than processors, the container has a processor limit. More
+// threads would then use up the limit of each period earlier, and all requests would wait for the
+// next period.
 func processorsFor(environ []string, runtimes, processors int) int {
 	if sets(environ, "GOMAXPROCS") || runtimes < processors {
 		return runtimes
@@ -40,7 +41,7 @@ func processorsFor(environ []string, runtimes, processors int) int {
 	return max(runtimes, processorsMin)
 }
 
-// sets reports whether environ sets a variable to a value that is not empty.
+// sets reports whether a variable has a value in environ that is not empty.
 func sets(environ []string, variable string) bool {
 	return slices.ContainsFunc(environ, func(each string) bool {
 		name, value, _ := strings.Cut(each, "=")
@@ -49,29 +50,29 @@ func sets(environ []string, variable string) bool {
 }
 
 const (
-	// heapFloorBytes is how large the heap may grow before a collection, even if little of it is
-	// live. A server with a small catalog has 4 MiB of live heap. By Go's own rule it would collect
-	// 50 times a second under load, and spend a quarter of its time on collections.
+	// heapFloorBytes is the size that the heap may reach before a collection, even if little of it
+	// is live. A server with a small catalog has 4 MiB of live heap. By Go's own rule it would
+	// collect 50 times a second under load, and spend a quarter of its time on collections.
 	heapFloorBytes = 64 << 20
-	// goPercent is the runtime's initial percentage: the runtime collects when the heap is twice
-	// the live heap.
+	// goPercent is the runtime's default percentage: a collection begins when the heap has twice
+	// the size of the live heap.
 	goPercent = 100
-	// collectPercent is the percentage for heaps larger than heapFloorBytes: the runtime collects
-	// when the heap is 1.5 times the live heap. By Go's own rule a server with full caches would
-	// need 60 MiB more.
+	// collectPercent is the percentage for heaps larger than heapFloorBytes: a collection begins
+	// when the heap has 1.5 times the size of the live heap. By Go's own rule a server with full
+	// caches would need 60 MiB more.
 	collectPercent = 50
 	// Go's smallest heap is 4 MiB times the percentage / 100. collectPercentMax keeps it at
 	// heapFloorBytes.
 	collectPercentMax = heapFloorBytes / (4 << 20) * 100
 )
 
-// holdHeapFloor makes the collector wait until the heap has heapFloorBytes, and collect a larger
-// heap according to collectPercent. It sets the percentage again after each collection. An unused
-// array would do the same for a small heap. But it would count against GOMEMLIMIT, and make a large
-// heap larger.
+// holdHeapFloor delays collections until the heap has heapFloorBytes. Larger heaps are collected
+// according to collectPercent. It sets the percentage again after each collection. A large unused
+// array would have the same effect on a small heap. But it would count against GOMEMLIMIT, and make
+// a large heap larger.
 //
 // The operator's setting has precedence: if environ has GOGC, holdHeapFloor does nothing. The
-// runtime keeps the limit of GOMEMLIMIT whatever the percentage is.
+// runtime obeys GOMEMLIMIT whatever the percentage is.
 func holdHeapFloor(environ []string) {
 	if sets(environ, "GOGC") {
 		return
@@ -90,8 +91,8 @@ func collected(percent int) {
 	runtime.AddCleanup(new(collection), collected, percent)
 }
 
-// collection is an unreachable object. It has a pointer, because the runtime may keep small objects
-// without a pointer together with live objects.
+// collection is an unreachable object. It contains a pointer, because the runtime may keep a small
+// object without pointers alive together with others.
 type collection struct{ _ *collection }
 
 // heap is the result of one collection, in bytes.
@@ -108,8 +109,8 @@ func readHeap() heap {
 	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64() + samples[2].Value.Uint64()}
 }
 
-// collectPercentFor returns the percentage with which the next collection begins at heapFloorBytes,
-// or at the size that collectPercent requires if that is larger.
+// collectPercentFor returns the percentage with which the next collection begins when the heap
+// reaches heapFloorBytes, or the size that collectPercent gives if that is larger.
 func collectPercentFor(h heap) int {
 	if h.live >= heapFloorBytes {
 		return collectPercent
@@ -119,29 +120,29 @@ func collectPercentFor(h heap) int {
 }
 
 const (
-	// freeingInterval is the mean time between two looks at the memory.
+	// freeingInterval is the mean time between two checks of the memory.
 	freeingInterval = 10 * time.Second
-	// quietBytes is how much a server allocates at most between two looks while it has next to
-	// nothing to do.
+	// quietBytes is the most that a nearly idle server allocates between two checks.
 	quietBytes = 16 << 20
-	// spareBytesMin is the memory for whose return to the system a collection is worth its time.
+	// spareBytesMin is the least amount of memory for which a collection, to return it to the
+	// system, is worth its time.
 	spareBytesMin = 32 << 20
 )
 
-// freeing returns memory to the system when a burst of requests is over. The runtime does that
-// slowly. It collects a heap without allocations after two minutes, and keeps a tenth more than the
-// next collection would need. The calls of the methods must not overlap.
+// freeing returns memory to the system after a burst of requests. The runtime itself does that
+// slowly. It collects a heap without allocations only after two minutes, and keeps a tenth more
+// than it needs before the next collection. Calls of the methods must not overlap.
 type freeing struct {
 	read func() heapUse
 	free func() // collects, and returns all free memory to the system
-	last uint64 // the allocated bytes at the look before
+	last uint64 // the allocated bytes at the previous check
 }
 
 // heapUse is the memory of the heap, in bytes.
 type heapUse struct {
 	allocated uint64 // by all allocations since the start
-	live      uint64 // what the last collection left
-	held      uint64 // by objects, live or not, and by free pages that were not returned to the system
+	live      uint64 // live bytes after the last collection
+	held      uint64 // by objects, reachable or not, and by free pages that were not returned to the system
 }
 
 // newFreeing returns the worker that returns memory to the system.
@@ -152,8 +153,8 @@ func newFreeing(logger *slog.Logger) *worker.Worker {
 	})
 }
 
-// look returns memory to the system if there is some to spare, and if the server has allocated
-// little since the look before.
+// look returns spare memory to the system, if the server has allocated little since the previous
+// check.
 func (f *freeing) look(context.Context) error {
 	now := f.read()
 	isQuiet := now.allocated-f.last < quietBytes

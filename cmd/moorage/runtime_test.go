@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// At least four threads run Go code, unless the operator or a limit of the container says how many.
+// At least four threads run Go code, unless the operator or a limit of the container sets the
+// number.
 func TestProcessorsFor(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -43,7 +44,7 @@ func TestServeRaisesProcessors(t *testing.T) {
 		environ []string
 		want    func(threads int) bool
 	}{
-		// In a container with a limit, the server may keep less.
+		// In a container with a limit, the server may have fewer threads.
 		{"nothing chosen", nil, func(threads int) bool { return threads == alone || threads < runtime.NumCPU() }},
 		{"GOMAXPROCS", []string{"GOMAXPROCS=3"}, func(threads int) bool { return threads == 3 }},
 	} {
@@ -61,7 +62,7 @@ func TestServeRaisesProcessors(t *testing.T) {
 	}
 }
 
-// Memory goes back to the system after a burst, once, and not while requests need it.
+// After a burst, memory is returned to the system once, and not while requests need it.
 func TestFreeing(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -73,9 +74,9 @@ func TestFreeing(t *testing.T) {
 	}}
 	for _, row := range []struct {
 		name      string
-		allocates uint64 // since the look before
-		holds     uint64 // beyond what is live
-		want      int    // how often memory was freed so far
+		allocates uint64 // bytes since the previous check
+		holds     uint64 // bytes beyond the live heap
+		want      int    // how many times memory has been freed so far
 	}{
 		{"the start", 40 * mib, 40 * mib, 0},
 		{"idle with little to spare", mib, spareBytesMin - 1, 0},
@@ -95,7 +96,7 @@ func TestFreeing(t *testing.T) {
 	}
 }
 
-// What the runtime measures has the order that freeing relies on.
+// The measurements of the runtime have the relations on which freeing relies.
 func TestReadHeapUse(t *testing.T) {
 	runtime.GC()
 	before := readHeapUse()

@@ -14,18 +14,18 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// The flags that have options of a storage: of a warehouse, and of the warehouse default.
+// The flags for storage options: of a warehouse, and of the warehouse default.
 const (
 	ownOption     = "--storage-option"
 	defaultOption = "--default-storage-option"
 )
 
-// inS3 are the options of a warehouse in a test's S3 server, with credentials.
+// inS3 returns the options of a warehouse in a test's S3 server, with credentials.
 func inS3(flag, endpoint string) []string {
 	return append(atS3(flag, endpoint), flag, "s3.profile="+s3Profile)
 }
 
-// atS3 are the same options without credentials.
+// atS3 is like inS3, without credentials.
 func atS3(flag, endpoint string) []string {
 	return []string{flag, "s3.endpoint=" + endpoint, flag, "s3.region=" + fakecloud.S3Region}
 }
@@ -109,7 +109,7 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 	if got := runToEnd(t, append([]string{"doctor", "--deep"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
-	// With a wrong key it does not call a sound store broken.
+	// With a wrong key, the check does not report a sound store as broken.
 	wrong := "AWS_SHARED_CREDENTIALS_FILE=" + writeFile(t, "credentials", credentialsOf("wrong"))
 	got := processToEnd(t, []string{wrong}, append([]string{"doctor", "--deep"}, flags...)...)
 	if got.code != cli.ExitNo || strings.Contains(got.stdout, "problem: ") ||
@@ -119,13 +119,13 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 	}
 }
 
-// TestWarehouseCreateInS3 makes warehouses in buckets that are there and that are not.
+// TestWarehouseCreateInS3 makes warehouses in buckets that exist and in one that does not.
 func TestWarehouseCreateInS3(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
 	bucket := server.NewBucket(t)
 	data := t.TempDir()
-	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // makes the store
+	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // creates the store
 		t.Fatalf("exit code %d", code)
 	}
 	create := func(name, location string) result {
@@ -141,7 +141,7 @@ func TestWarehouseCreateInS3(t *testing.T) {
 	if found := server.Keys(t, bucket); len(found) > 0 {
 		t.Errorf("the probe left %q", found)
 	}
-	// The endpoint is kept with the warehouse, the keys are not.
+	// The warehouse's record has the endpoint, but not the keys.
 	s := startServe(t, "--data", data)
 	if code, body := s.request(t, "POST", "/v1/lake/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
 		t.Fatalf("create a namespace: %d %s", code, body)
@@ -155,8 +155,8 @@ func TestWarehouseCreateInS3(t *testing.T) {
 	}
 }
 
-// TestStorageAway starts a server while a warehouse's storage does not answer. The server says so,
-// and serves.
+// TestStorageAway starts a server while a warehouse's storage does not answer. The server reports
+// that, and serves requests.
 func TestStorageAway(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
@@ -173,8 +173,9 @@ func TestStorageAway(t *testing.T) {
 	}
 }
 
-// TestStorageThatFails: the log has one line for reads and one for writes of a storage that refuses
-// everything, however often it is asked. Metrics, /readyz?verbose and the command show it.
+// TestStorageThatFails uses a storage that refuses every call. The log has one line for reads and
+// one for writes, however many there are. Metrics, /readyz?verbose and the command show the
+// failure.
 func TestStorageThatFails(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)

@@ -15,8 +15,8 @@ import (
 	"moorage/secrets/keyservice"
 )
 
-// openSealer returns the source of the keys of --secrets-key and --former-secrets-key; nil if there
-// are none.
+// openSealer returns the source of the keys given by --secrets-key and --former-secrets-key. It
+// returns nil if there are none.
 func openSealer(c cli.Config) (secrets.Source, error) {
 	if c.SecretsKey == "" {
 		return nil, nil
@@ -33,7 +33,7 @@ func openSealer(c cli.Config) (secrets.Source, error) {
 }
 
 // openKeys returns the source of the keys at an address: a file, or the URI of a key in a service.
-// It calls no service.
+// It does not call the service.
 func openKeys(text string) (secrets.Source, error) {
 	address, err := cli.ParseKeyAddress(text)
 	if err != nil {
@@ -65,8 +65,8 @@ func schemeOfKey(address string) string {
 	return scheme
 }
 
-// rotations returns the function that reseals all secrets for a caller. It is nil if sealer cannot
-// choose between keys.
+// rotations returns a function that reseals all secrets for a caller. It returns nil if sealer
+// cannot choose between keys.
 func rotations(made *catalog.Catalog, sealer secrets.Sealer) func(
 	context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
 	keys, ok := sealer.(secrets.Source)
@@ -79,9 +79,9 @@ func rotations(made *catalog.Catalog, sealer secrets.Sealer) func(
 	}
 }
 
-// rotate draws a new key, unless the present key must stay, and seals all secrets with the key. It
-// also draws the key of the console's sessions again, because a former key sealed it. So all
-// sessions end. It acts for a caller.
+// rotate draws a new key, unless the present key must stay, and seals all secrets with it, on
+// behalf of caller. It also replaces the key of the console's sessions, because a former key sealed
+// it. So all sessions end.
 func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, caller moorage.Caller,
 	rotation client.SecretsRotation) (rotated client.SecretsRotated, err error) {
 	if rotation.KeepKey {

@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestWarehouseWithSecret makes a warehouse that is reached with a key of its own, and serves it by
-// a server that has no key for S3.
+// TestWarehouseWithSecret makes a warehouse with its own key for the storage, on a server that has
+// no key for S3.
 func TestWarehouseWithSecret(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
@@ -29,7 +29,7 @@ func TestWarehouseWithSecret(t *testing.T) {
 		}
 		return got
 	}
-	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // makes the store
+	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // creates the store
 		t.Fatalf("exit code %d", code)
 	}
 	create := []string{"warehouse", "create", "lake", "--data", data, "--location", "s3://" + bucket + "/lake",

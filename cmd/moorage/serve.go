@@ -20,13 +20,12 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return runServer(ctx, c, env, opening{greet: greet})
 }
 
-// opening is what a server does when it begins to answer requests.
+// opening describes what a server does when it begins to answer requests.
 type opening struct {
-	// fill makes the node's content. GET /readyz is 503 until it returns. Nil: there is nothing to
-	// make.
+	// fill makes the node's first content. Until it returns, GET /readyz gets 503. It may be nil.
 	fill func(ctx context.Context, n *node) error
 	// greet prints how clients reach the ready server at uri. warehouse is nil if the warehouse
-	// default could not be made yet.
+	// default could not be created yet.
 	greet func(ctx context.Context, env cli.Environment, n *node, warehouse *warehouses.Warehouse, uri string)
 }
 
@@ -90,7 +89,7 @@ func runServer(ctx context.Context, c cli.Config, env cli.Environment, begin ope
 
 	stopProbe := node.probeStorage(logger)
 	defer stopProbe()
-	stopTrying := node.first.again()
+	stopTrying := node.first.keepTrying()
 	defer stopTrying()
 
 	raiseProcessors(env.Environ)
@@ -105,7 +104,7 @@ func runServer(ctx context.Context, c cli.Config, env cli.Environment, begin ope
 		if err := begin.fill(ctx, node); err != nil {
 			err = errors.Join(err, shutdown(server, c.ShutdownTimeout))
 			if ctx.Err() != nil {
-				return nil // the next start goes on
+				return nil // the next start continues
 			}
 			return err
 		}
@@ -122,11 +121,11 @@ func runServer(ctx context.Context, c cli.Config, env cli.Environment, begin ope
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	case <-node.outgrown.noticed:
-		go node.stop() // begins at once; the deferred call waits for the end
+		go node.stop() // stops in the background; the deferred call waits for the end
 		node.outgrown.linger(ctx)
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)
-	// Both run at the same time, because each may have to wait for a database that hangs.
+	// Both run at the same time, because each may have to wait for a hanging database.
 	var leaving sync.WaitGroup
 	leaving.Go(node.peers.leave)
 	node.locks.withdraw()
@@ -144,8 +143,8 @@ func runServer(ctx context.Context, c cli.Config, env cli.Environment, begin ope
 	return node.outgrown.cause()
 }
 
-// warnOpen logs a warning each minute if every caller has all privileges. It does so if the server
-// listens beyond loopback, or if the store has access control. It continues until stop is called.
+// warnOpen logs a warning each minute, until stop is called, if every caller has all privileges. It
+// does so only if the server listens beyond loopback, or if the store has access control.
 func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func()) {
 	if c.Authenticates() || !c.InsecureNoAuth {
 		return func() {}

@@ -65,8 +65,8 @@ func TestStoreOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// TestStoreIsForItsOwner: no other user reads the records of a store, neither in a data folder that
-// the server makes nor in one that others may look into.
+// TestStoreIsForItsOwner checks that no other user can read the records of a store: neither in a
+// data folder that the server makes, nor in an existing one that others can read.
 func TestStoreIsForItsOwner(t *testing.T) {
 	t.Parallel()
 	mode := func(path string) fs.FileMode {
@@ -140,7 +140,7 @@ func TestDataFolderThatCannotBe(t *testing.T) {
 	}
 }
 
-// isSentence reports whether stderr is one line of moorage's with about in it.
+// isSentence reports whether stderr is one line from moorage that contains about.
 func isSentence(stderr, about string) bool {
 	return strings.HasPrefix(stderr, "moorage: ") && strings.Count(stderr, "\n") == 1 && strings.Contains(stderr, about)
 }
@@ -149,7 +149,7 @@ func isSentence(stderr, about string) bool {
 func TestSignalLetsCommitsEnd(t *testing.T) {
 	t.Parallel()
 	hangUps := make(chan os.Signal, 1)
-	signal.Notify(hangUps, syscall.SIGHUP) // else a process that nohup has started would start others that ignore it
+	signal.Notify(hangUps, syscall.SIGHUP) // otherwise a process started by nohup would start processes that ignore it
 	t.Cleanup(func() { signal.Stop(hangUps) })
 	for _, stop := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(stop.String(), func(t *testing.T) { signalAmidCommit(t, stop) })
@@ -171,7 +171,7 @@ func signalAmidCommit(t *testing.T, stop syscall.Signal) {
 	fmt.Fprintf(conn, "POST /v1/namespaces/harbour/tables/ships HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
 		"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", address, len(commit))
 	answers := bufio.NewReader(conn)
-	// The server asks for the body when its handler reads it: then the commit is under way.
+	// The server asks for the body when its handler reads it. The commit is then in progress.
 	if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
 		t.Fatalf("got %q, %v", line, err)
 	}
@@ -201,7 +201,7 @@ func signalAmidCommit(t *testing.T, stop syscall.Signal) {
 	}
 }
 
-// TestHangUpIsIgnored starts a server as nohup does.
+// TestHangUpIsIgnored starts a server in the way that nohup does.
 func TestHangUpIsIgnored(t *testing.T) {
 	t.Parallel()
 	server, process := startProcessAs(t, asIgnoring, "--store", "memory", "--data", t.TempDir())
@@ -218,7 +218,7 @@ func TestHangUpIsIgnored(t *testing.T) {
 	}
 }
 
-// awaitClosed dials until nobody listens any more.
+// awaitClosed dials until the address no longer accepts connections.
 func awaitClosed(t *testing.T, address string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -231,7 +231,7 @@ func awaitClosed(t *testing.T, address string) {
 	t.Fatalf("%s still accepts connections", address)
 }
 
-// TestShutdownIsBounded holds a request back for ever.
+// TestShutdownIsBounded stops a server while a request never ends.
 func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--shutdown-timeout", "1ms")
@@ -249,8 +249,9 @@ func TestShutdownIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadyQuickly starts a process a few times and looks at the quickest: the others shared the
-// machine. If a process needs long to say its version, the machine is slow, not the server.
+// TestReadyQuickly starts a process a few times, and checks the quickest start, because others may
+// share the machine. If a process takes long to print its version, the machine is slow, not the
+// server.
 func TestReadyQuickly(t *testing.T) {
 	data := t.TempDir()
 	const most, versions = time.Second, 8
@@ -266,7 +267,8 @@ func TestReadyQuickly(t *testing.T) {
 	t.Errorf("ready after %s, want %s at most, or %d times what it takes to say the version: %s", ready, most, versions, said)
 }
 
-// timeToReady returns how long a process takes until its server answers that it is ready.
+// timeToReady returns the time from the start of a process until its server answers that it is
+// ready.
 func timeToReady(t *testing.T, data string) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -281,7 +283,7 @@ func timeToReady(t *testing.T, data string) time.Duration {
 	return took
 }
 
-// timeToVersion returns how long a process takes to say its version.
+// timeToVersion returns how long a process takes to print its version.
 func timeToVersion(t *testing.T) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -293,7 +295,7 @@ func timeToVersion(t *testing.T) time.Duration {
 	return time.Since(begin)
 }
 
-// TestPrintedCurlLine runs what the server tells its user to paste.
+// TestPrintedCurlLine runs the curl line that the server prints.
 func TestPrintedCurlLine(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir())
@@ -326,8 +328,8 @@ func TestBannerNamesEveryClient(t *testing.T) {
 	}
 }
 
-// TestBannerShowsCredentials: the lines of a server that asks who somebody is have a place for the
-// answer, and no client is told to show nothing.
+// TestBannerShowsCredentials checks that, if callers must authenticate, every printed line has a
+// placeholder for the credential.
 func TestBannerShowsCredentials(t *testing.T) {
 	t.Parallel()
 	const uri = "https://moorage:1"
@@ -365,7 +367,7 @@ func TestBannerShowsCredentials(t *testing.T) {
 	}
 }
 
-// TestPrintedJarsAreTested: the jars that the banner names are those that the suites run with.
+// TestPrintedJarsAreTested checks that the jars in the banner are those with which the suites run.
 func TestPrintedJarsAreTested(t *testing.T) {
 	t.Parallel()
 	for suite, coordinates := range map[string][]string{
@@ -388,7 +390,7 @@ func TestPrintedJarsAreTested(t *testing.T) {
 	}
 }
 
-// versionIn is the version of Iceberg that a pom.xml names.
+// versionIn returns the version of Iceberg in a pom.xml.
 func versionIn(pom string) string {
 	_, after, _ := strings.Cut(pom, "<iceberg.version>")
 	version, _, _ := strings.Cut(after, "</iceberg.version>")
@@ -415,8 +417,8 @@ func TestWarehouseFolderIsMade(t *testing.T) {
 	}
 }
 
-// TestHostNames asks servers for names that are theirs, and for one that a page might have made to
-// lead here.
+// TestHostNames sends requests with the servers' own host names, and with a name that a web page
+// might have pointed at the server.
 func TestHostNames(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -14,7 +14,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// newKeyring returns the keys of a new file.
+// newKeyring returns the keys in a new key file.
 func newKeyring(t *testing.T) *secrets.Keyring {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys.json")
@@ -32,7 +32,7 @@ func newKeyring(t *testing.T) *secrets.Keyring {
 func TestEndSessions(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // makes the store
+	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // creates the store
 		t.Fatalf("exit code %d", code)
 	}
 	got := runToEnd(t, "key", "withdraw", "--sessions", "--data", data)
@@ -41,8 +41,9 @@ func TestEndSessions(t *testing.T) {
 	}
 }
 
-// TestSessionKey asks for the key of sessions: it stays until the key for secrets is rotated, or
-// until a server without the former key asks. No such server is left without a key.
+// TestSessionKey checks that the key of sessions stays the same until the key for secrets is
+// rotated, or until a server without the former key needs it. Such a server then draws a new key of
+// sessions.
 func TestSessionKey(t *testing.T) {
 	t.Parallel()
 	former := newKeyring(t)

@@ -10,7 +10,7 @@ import (
 	"moorage/management/client"
 )
 
-// showShape prints how the live files of a table are distributed: by size, or by partition.
+// showShape prints the distribution of a table's live files: by size, or by partition.
 func (p *person) showShape(ctx context.Context) error {
 	found, err := p.find(ctx, p.Name, kindTable)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *person) showShape(ctx context.Context) error {
 	})
 }
 
-// filesText returns the numbers of all files in a line.
+// filesText returns a line with the totals of all files.
 func filesText(shape client.Shape) string {
 	text := fmt.Sprintf("%s, %s, %s rows", filesOf(&shape.Files), term.Size(shape.Bytes), term.Count(shape.Rows))
 	if shape.Deletes > 0 {
@@ -62,7 +62,7 @@ func filesText(shape client.Shape) string {
 	return text
 }
 
-// fileRows returns the classes of sizes.
+// fileRows returns a row for each class of file sizes.
 func fileRows(shape client.Shape) (rows []row) {
 	from := int64(0)
 	for _, class := range shape.Sizes {
@@ -81,7 +81,8 @@ func fileRows(shape client.Shape) (rows []row) {
 	return rows
 }
 
-// partitionsText returns the number of partitions in a line, and which ones the table has.
+// partitionsText returns a line with the number of partitions, which also says which partitions the
+// table shows.
 func partitionsText(shape client.Shape) string {
 	text := moorage.Counted(shape.Partitions, "partition")
 	if len(shape.Worst) < shape.Partitions {
@@ -90,7 +91,7 @@ func partitionsText(shape client.Shape) string {
 	return text
 }
 
-// partitionRows returns the partitions with the most small files.
+// partitionRows returns a row for each of the partitions with the most small files.
 func partitionRows(shape client.Shape) (rows []row) {
 	for _, each := range shape.Worst {
 		name := each.Partition
@@ -106,7 +107,8 @@ func partitionRows(shape client.Shape) (rows []row) {
 	return rows
 }
 
-// findAt returns the object that show prints. With --at it has the metadata of that version.
+// findAt returns the object that show prints. With --at, the object has the metadata of that
+// version.
 func (p *person) findAt(ctx context.Context) (object, error) {
 	if p.Version == "" {
 		return p.find(ctx, p.Name)

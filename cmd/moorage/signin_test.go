@@ -12,7 +12,7 @@ import (
 	"moorage/testkit/openid"
 )
 
-// browser is a client with cookies, as a browser has them. It follows redirects.
+// browser is a client that keeps cookies and follows redirects, like a browser.
 type browser struct {
 	t *testing.T
 	*http.Client
@@ -27,7 +27,7 @@ func newBrowser(t *testing.T, uri string) *browser {
 	return &browser{t, &http.Client{Jar: jar}, uri}
 }
 
-// open returns the page at an address, and its text.
+// open requests an address, and returns the response and its text.
 func (b *browser) open(address string) (*http.Response, string) {
 	b.t.Helper()
 	answer, err := b.Get(address)
@@ -66,7 +66,7 @@ func (b *browser) signIn(provider string) (*http.Response, string) {
 }
 
 // TestConsoleSignIn signs in to the console of a server at a provider. The visitor has the rights
-// of the principal that the provider names. Tokens that the server does not accept begin no
+// of the principal in the provider's token. A token that the server does not accept starts no
 // session, and withdrawn sessions end.
 func TestConsoleSignIn(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestConsoleSignIn(t *testing.T) {
 	if answer.StatusCode != http.StatusUnauthorized || !strings.Contains(text, "does not accept the token of strict") {
 		t.Errorf("a token for another service: %s\n%s", answer.Status, text)
 	}
-	// The same subject of another provider is another principal.
+	// The same subject at another provider is a different principal.
 	strict.Change = func(string, map[string]any) {}
 	answer, text = other.signIn("strict")
 	if answer.StatusCode != http.StatusOK || !strings.Contains(text, "strict:ann") || !strings.Contains(text, "you need admin on server") {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestSlowReaderGetsItAll reads each part just within the timeout. The whole takes many times as
-// long.
+// TestSlowReaderGetsItAll reads each part of an answer just within the timeout. The whole answer
+// takes many times as long.
 func TestSlowReaderGetsItAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestReaderThatStopsIsCutOff(t *testing.T) {
 	})
 }
 
-// TestEachAnswerHasTheWholeTimeout writes answers at all distances in time. The last client stops
-// reading, and is given no less time than the first.
+// TestEachAnswerHasTheWholeTimeout writes answers with pauses of many lengths between them. The
+// client of the last answer stops reading, and must get no less time than that of the first.
 func TestEachAnswerHasTheWholeTimeout(t *testing.T) {
 	t.Parallel()
 	for pause := time.Duration(0); pause <= 2*writeStallTimeout; pause += time.Second {
@@ -80,7 +80,8 @@ func TestEachAnswerHasTheWholeTimeout(t *testing.T) {
 	}
 }
 
-// TestRefusedBodyIsAnswered sends far more than the server takes, without reading, as clients do.
+// TestRefusedBodyIsAnswered sends far more than the server accepts before it reads the answer, as
+// clients do.
 func TestRefusedBodyIsAnswered(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir())
@@ -90,7 +91,8 @@ func TestRefusedBodyIsAnswered(t *testing.T) {
 	}
 }
 
-// TestCloseWrite reads the end of what was sent while the other direction stays open.
+// TestCloseWrite closes a connection for writing. The peer reads the end of the data, and the other
+// direction stays open.
 func TestCloseWrite(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

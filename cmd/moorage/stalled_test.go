@@ -13,14 +13,14 @@ import (
 	"moorage/testkit/pgserver"
 )
 
-// stalledMost is how long a server may take to end, after the time that requests have, when its
-// database takes everything and answers nothing.
+// stalledMost is how long a server may take to end, beyond the time for requests, if its database
+// accepts everything but never answers.
 const stalledMost = 8 * time.Second
 
-// TestStopWithAStalledDatabase stops servers whose database takes everything and answers nothing,
-// while a commit waits for it and while nothing does. They end soon after the time that requests
-// have. The test does so a few times at most: during some of them this machine may have stood still
-// too.
+// TestStopWithAStalledDatabase stops servers whose database accepts everything but never answers,
+// once while a commit waits for the database and once while they are idle. The servers must end
+// soon after the time for requests. The test tries that a few times, because the machine itself may
+// also have stalled.
 func TestStopWithAStalledDatabase(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -35,8 +35,8 @@ func TestStopWithAStalledDatabase(t *testing.T) {
 	}
 }
 
-// stopStalled returns how long a server took to end after the time that requests have. Its database
-// stood still. If it was busy a request was under way.
+// stopStalled stops a server while its database stalls. It returns how long the server took to end,
+// beyond the time for requests. If busy is true, a request is in progress.
 func stopStalled(t *testing.T, database *pgserver.Server, busy bool) (took time.Duration) {
 	t.Helper()
 	const grace = 100 * time.Millisecond
@@ -64,7 +64,7 @@ func stopStalled(t *testing.T, database *pgserver.Server, busy bool) (took time.
 			}
 		})
 		for !strings.Contains(metricsOf(t, server), "moorage_http_requests_in_flight 2") {
-			continue // this request is one
+			continue // this is the request of the test itself
 		}
 	}
 	began := time.Now()

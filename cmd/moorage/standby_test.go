@@ -14,9 +14,9 @@ import (
 	"moorage/testkit/pgserver"
 )
 
-// TestStandbyAway serves while the synchronous standby of its database is away. The server refuses
-// commits when all connections that write wait for the standby. Loads, lists and readiness are as
-// ever. When the standby is back so are commits.
+// TestStandbyAway runs a server while the synchronous standby of its database is down. The server
+// refuses commits once all connections for writes wait for the standby. Loads, lists and readiness
+// are not affected. When the standby is back, commits work again.
 func TestStandbyAway(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -87,8 +87,8 @@ func TestStandbyAway(t *testing.T) {
 	}
 }
 
-// TestServeNearWraparound serves over a database that warns of every write. The server answers all
-// of them as done.
+// TestServeNearWraparound runs a server on a database that answers each write with a warning. The
+// server must treat all writes as successful.
 func TestServeNearWraparound(t *testing.T) {
 	t.Parallel()
 	database, err := pgserver.Start("fsync=off", "wal_level=logical")
@@ -120,7 +120,7 @@ func TestServeNearWraparound(t *testing.T) {
 	if log := server.stderr.String(); strings.Contains(log, "outcome of a write") {
 		t.Errorf("a write was not known to have happened:\n%s", log)
 	}
-	// Heartbeats and sweeps beside it take some too.
+	// Heartbeats and sweeps also take some.
 	if took := after - before; took > 100 {
 		t.Errorf("a commit took %d transaction ids, of which the server is short", took)
 	}

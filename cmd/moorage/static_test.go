@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// serveStatic answers every request with the answer in the file that the first argument names. It
-// says that it is ready as a server does.
+// serveStatic answers every request with the answer in the file named in the first argument. When
+// it is ready, it prints the same line as a server.
 func serveStatic() error {
 	sent, err := os.Open(os.Args[1])
 	if err != nil {
@@ -35,6 +35,6 @@ func serveStatic() error {
 		for name, values := range answer.Header {
 			header[name] = values
 		}
-		_, _ = w.Write(body) // the client is gone if this fails
+		_, _ = w.Write(body) // if this fails, the client has disconnected
 	}))
 }

@@ -18,12 +18,12 @@ import (
 	"moorage/rest"
 )
 
-// operator is the caller of commands on a stopped store. The system's access to the store decides
-// who may run them, so access control allows operator everything.
+// operator returns the caller of commands on a stopped store. The access rights of the system
+// protect the store, so access control allows this caller everything.
 func operator() moorage.Caller { return moorage.System("operator") }
 
-// withServer runs do with a client of the server at c.URI. Without a URI it opens the store, and
-// the management API of this process answers. Then no running server may have the store open.
+// withServer runs do with a client of the server at c.URI. Without a URI, it opens the store, and
+// the management API of this process answers. No running server may then have the store open.
 func withServer(ctx context.Context, c cli.Config, env cli.Environment, do func(*client.Client) error) error {
 	return withStore(ctx, c, env, openStopped, do)
 }
@@ -47,7 +47,7 @@ func withStore(ctx context.Context, c cli.Config, env cli.Environment,
 	return do(client.Over(web.InProcess{Handler: node.operatorHandler(ctx, c, env)}))
 }
 
-// serverOf returns a client of the server at c.URI.
+// serverOf returns a client for the server at c.URI.
 func serverOf(c cli.Config) *client.Client { return client.New(c.URI, c.Token).Trusting(c.Authorities) }
 
 // openStopped opens a database, or the store of a stopped server. It creates nothing.
@@ -73,10 +73,10 @@ func (n *node) operatorHandler(ctx context.Context, c cli.Config, env cli.Enviro
 	config := n.managed
 	config.DrawKey, config.Authenticates, config.Admins = drawKey, true, []string{operator().Name}
 	config.Backup = func(_ context.Context, folder string) (client.Backup, error) {
-		return copyStore(ctx, c, n.store, folder) // a signal to the command ends the copy
+		return copyStore(ctx, c, n.store, folder) // a signal to the command also ends the copy
 	}
 	config.Begun = func(ctx context.Context, table moorage.Identifier, kind string) {
-		// No worker runs in this process, so the first step of the job must be made here.
+		// No worker runs in this process, so this function makes the first step of the job.
 		pointer, err := n.maintenance.jobs.Find(ctx, table)
 		if err == nil {
 			err = n.maintenance.jobs.Step(ctx, registry.JobKey(pointer, kind))
@@ -87,7 +87,8 @@ func (n *node) operatorHandler(ctx context.Context, c cli.Config, env cli.Enviro
 	}
 	handler := web.New(web.Config{
 		Authenticate: func(*http.Request) (moorage.Caller, error) { return operator(), nil },
-		// The command prints why a request was refused. The log has the reasons of internal errors.
+		// The command itself prints why a request was refused. The log has the causes of internal
+		// errors.
 		Logger: newLogger(cli.Config{LogLevel: slog.LevelError}, env.Stderr),
 	})
 	management.Mount(handler, config)

@@ -23,7 +23,7 @@ import (
 	"moorage/registry/pebble"
 )
 
-// Who asks for a store before there is one is told where it was looked for, and what makes it.
+// If there is no store, the message says where the command looked for it, and how to create one.
 func TestNoStore(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -34,7 +34,7 @@ func TestNoStore(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(data, "registry"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "doctor", "--deep", "--data", data); got.code != cli.ExitFailed || got.stderr != want { // a disk that is not mounted
+	if got := runToEnd(t, "doctor", "--deep", "--data", data); got.code != cli.ExitFailed || got.stderr != want { // as with a disk that is not mounted
 		t.Errorf("in an empty folder: %+v, want %q", got, want)
 	}
 	if got := runToEnd(t, "doctor", "--deep", "--data", writeFile(t, "file", "")); got.code != cli.ExitFailed || !isSentence(got.stderr, "look for the store: ") {
@@ -72,7 +72,7 @@ func TestWarehouses(t *testing.T) {
 	for _, step := range []struct {
 		args []string
 		code int
-		want string // on stdout, or on stderr if code is not 0
+		want string // text on stdout, or on stderr if code is not 0
 	}{
 		{[]string{"create", "lake", "--location", "file://" + lake, "--property", "owner=port"}, cli.ExitDone, "created warehouse lake at file://" + lake},
 		{[]string{"create", "lake", "--location", "file://" + lake}, cli.ExitConflict, "Warehouse already exists: lake"},
@@ -102,7 +102,8 @@ func TestWarehouses(t *testing.T) {
 	}
 }
 
-// TestCheck removes a table's metadata file, and asks a stopped store and a running server.
+// TestCheck removes a table's metadata file, and checks the store of a stopped server and of a
+// running one.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -133,8 +134,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckMakesNothing removes a warehouse's folder, and with it a table's files. check says so,
-// and does not make the folder again.
+// TestCheckMakesNothing removes a warehouse's folder, and with it a table's files. The check
+// reports that, and does not create the folder again.
 func TestCheckMakesNothing(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -170,8 +171,8 @@ func TestCheckOfAServerThatIsNone(t *testing.T) {
 	}
 }
 
-// TestNewerFormat writes the layout version of a later server into a store, past the store, which
-// would not let anybody.
+// TestNewerFormat writes the layout version of a later server into a store. It writes it directly,
+// because the store itself would refuse that.
 func TestNewerFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -216,7 +217,7 @@ func (s slowBackup) Backup(ctx context.Context, _, _ string, _ func(context.Cont
 	return 0, ctx.Err()
 }
 
-// TestSignalEndsBackup: the signal to a command on a stopped store ends a backup that takes long.
+// TestSignalEndsBackup checks that a signal to a command on a stopped store ends a long backup.
 func TestSignalEndsBackup(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

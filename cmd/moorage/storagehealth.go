@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// healthInterval is how often the free space of disks is measured.
+	// healthInterval is the time between two measurements of the free space of disks.
 	healthInterval = 30 * time.Second
-	// freeLife is how long the last measurement is reported when a disk stops answering.
+	// freeLife is how long the last measurement is reported after a disk has stopped answering.
 	freeLife = 3 * time.Minute
-	// foldersMax bounds the folders whose disks are measured.
+	// foldersMax is the maximum number of folders whose disks are measured.
 	foldersMax = storage.WatchedMax + 1
 )
 
-// storageHealth is this node's view of storages: their calls, and the free space of local folders.
-// It is safe for concurrent use.
+// storageHealth is this node's view of storages: the outcome of calls, and the free space of local
+// folders. It is safe for concurrent use.
 type storageHealth struct {
 	watch   *storage.Watch
 	worker  *worker.Worker // measures disks, and records which storages no longer fail
@@ -50,8 +50,8 @@ type freeSpace struct {
 	at    time.Time
 }
 
-// newStorageHealth returns a storageHealth that measures the calls of storages in metrics and in
-// the traces of tracer, and the disk of the data folder.
+// newStorageHealth returns a storageHealth that measures calls to storages, in metrics and in the
+// traces of tracer. It also measures the disk of the data folder.
 func newStorageHealth(c cli.Config, metrics prometheus.Registerer, tracer *trace.Tracer, logger *slog.Logger,
 ) *storageHealth {
 	ended := counter(metrics, "moorage_storage_calls_total",
@@ -90,7 +90,7 @@ func (h *storageHealth) sawFolder(folder string) {
 	}
 }
 
-// look measures the free space of each disk. It skips a disk that hangs until the disk answers.
+// look measures the free space of each disk. It skips a hanging disk until that answers again.
 func (h *storageHealth) look(context.Context) error {
 	h.watch.Failures() // Failures also logs which storages no longer fail
 	h.mu.Lock()
@@ -98,7 +98,7 @@ func (h *storageHealth) look(context.Context) error {
 	for _, folder := range h.folders {
 		if !h.asking[folder] {
 			h.asking[folder] = true
-			go h.ask(folder) // in the background, because a system call that hangs cannot be cancelled
+			go h.ask(folder) // in the background, because a hanging system call cannot be cancelled
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (h *storageHealth) ask(folder string) {
 	}
 }
 
-// folderOf returns the folder of a location on this machine; empty for other locations.
+// folderOf returns the folder of a location on this machine, or "" for other locations.
 func folderOf(location string) string {
 	parsed, err := storage.Parse(location)
 	if err != nil || parsed.Scheme != storage.SchemeFile {
@@ -137,8 +137,8 @@ func (h *storageHealth) freeOf() map[string]uint64 {
 	return found
 }
 
-// of returns the observed health of a warehouse's storage.
-func (h *storageHealth) of(warehouse, location string) *client.StorageHealth {
+// healthOf returns the observed health of a warehouse's storage.
+func (h *storageHealth) healthOf(warehouse, location string) *client.StorageHealth {
 	found := &client.StorageHealth{Failing: []client.StorageFailure{}}
 	for _, each := range h.watch.FailuresOf(warehouse) {
 		found.Failing = append(found.Failing, client.StorageFailure{
@@ -173,7 +173,8 @@ func (h *storageHealth) details(named bool) map[string]string {
 	return found
 }
 
-// findings returns the storages that fail now, and the free space on the disks of local folders.
+// findings returns findings about the storages that fail now, and about the free space on the disks
+// of local folders.
 func (h *storageHealth) findings() (found []client.Finding) {
 	for _, each := range h.watch.Failures() {
 		found = append(found, client.Finding{

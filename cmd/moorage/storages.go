@@ -31,16 +31,16 @@ type storages struct {
 	gcs   gcs.Options // likewise
 	adls  adls.Options
 	files *file.Opener
-	// sealer opens the secrets of warehouses; nil if there is no key.
+	// sealer opens the secrets of warehouses. It is nil if there is no key.
 	sealer secrets.Sealer
 	watch  *storage.Watch
 	// sawFolder is called with each local folder of a warehouse. It may be nil.
 	sawFolder func(folder string)
 
 	clients sync.Map // an *s3.Client for each s3.Options, likewise for gcs and adls
-	secrets sync.Map // the client options that each secret was last opened to, by the secret's id
+	secrets sync.Map // the client options made from each secret when it was last opened, by the secret's id
 
-	// mu guards the fields below. No other lock is taken under it, and it is never held over a
+	// mu guards the fields below. No other lock is taken under it, and it is never held during a
 	// call.
 	mu     sync.Mutex
 	opened []io.Closer
@@ -48,7 +48,7 @@ type storages struct {
 }
 
 // lent is a file store that several users share for a while. It stays open while its calls hang,
-// because a retry with another store would block another thread. When its calls no longer hang, the
+// because a retry with another store would block another thread. Once its calls no longer hang, the
 // next giveBack closes it.
 type lent struct {
 	files lentFiles
@@ -63,7 +63,7 @@ type lentFiles interface {
 }
 
 // azureAccountKey is the variable of the Azure CLI for the key of a storage account. The SDK does
-// not read it. The key is for emulators, and cannot make credentials for engines.
+// not read this variable. The key is for emulators, and cannot make credentials for engines.
 const azureAccountKey = "AZURE_STORAGE_KEY"
 
 // openStorages returns the storages of a node. seen observes them. sealer may be nil.
@@ -140,8 +140,8 @@ func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack fu
 	return store, giveBack, err
 }
 
-// lend returns the files below roots, and the function that gives them back. The caller must call
-// the function once.
+// lend returns the files below roots, and a function that gives them back. The caller must call
+// that function once.
 func (s *storages) lend(roots []string) (storage.FileStore, func(), error) {
 	key := strings.Join(roots, "\x00")
 	s.mu.Lock()
@@ -174,7 +174,7 @@ func (s *storages) giveBack(key string, l *lent) {
 	if l.users == 0 && s.lent[key] != l {
 		over = append(over, l.files)
 	}
-	for key, each := range s.lent { // also closes stores that hung when they were given back
+	for key, each := range s.lent { // this also closes stores that were hanging when they were given back
 		if each.users == 0 && !each.files.Busy() {
 			delete(s.lent, key)
 			over = append(over, each.files)
@@ -182,7 +182,7 @@ func (s *storages) giveBack(key string, l *lent) {
 	}
 	s.mu.Unlock()
 	for _, files := range over {
-		_ = files.Close() // the files were only read, or are on the disk already
+		_ = files.Close() // files were only read, or are already on the disk
 	}
 }
 
@@ -352,8 +352,8 @@ func clientOf[O clientOptions[O], C any](s *storages, process O, place storage.P
 	return kept.(C), nil
 }
 
-// heed records the client options that a secret was opened to. If the secret has been replaced, it
-// drops the client with the options of the former secret.
+// heed records the client options that were made from a secret. If the secret has been replaced,
+// heed drops the client with the options of the former secret.
 func (s *storages) heed(secret storage.Secret, options any) {
 	if secret.ID == "" {
 		return
@@ -376,7 +376,7 @@ func (s *storages) close() error {
 	var closing sync.WaitGroup
 	for i, store := range opened {
 		closing.Go(func() {
-			// A storage that hangs ends with the process
+			// A hanging storage ends with the process
 			if err := store.Close(); !errors.Is(err, storage.ErrUnavailable) {
 				faults[i] = err
 			}
@@ -387,7 +387,7 @@ func (s *storages) close() error {
 }
 
 // readSecretFile returns the secret in the file at path, a JSON object of strings. It returns nil
-// without a path. Its errors contain nothing of the file.
+// if path is empty. Its errors quote nothing from the file.
 func readSecretFile(path string) (map[string]string, error) {
 	if path == "" {
 		return nil, nil
@@ -429,16 +429,16 @@ func folderLocation(dir string) (string, error) {
 }
 
 // localFolders are the folders of this machine that may contain warehouses created over the
-// network. An administrator of the catalog is not an administrator of the machine, and jobs of the
-// server delete files. It is safe for concurrent use.
+// network. They are restricted because an administrator of the catalog is not an administrator of
+// the machine, and jobs of the server delete files. A localFolders is safe for concurrent use.
 type localFolders struct {
-	allowed []string // folders in the settings
+	allowed []string // folders that the settings allow
 	usual   string   // the folder warehouse in data
 	data    string   // belongs to the server itself, except the folder usual
 	own     []string // further folders and files that a warehouse must not touch
 }
 
-// newLocalFolders returns the folders that the settings allow, with all symbolic links resolved.
+// newLocalFolders returns the folders for the settings, with all symbolic links resolved.
 func newLocalFolders(c cli.Config) *localFolders {
 	f := &localFolders{data: endOf(c.Data), usual: endOf(filepath.Join(c.Data, "warehouse"))}
 	for _, location := range append(slices.Clone(c.AllowLocations), c.DefaultLocation) {

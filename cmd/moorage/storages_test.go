@@ -14,7 +14,7 @@ import (
 	"moorage/storage/s3"
 )
 
-// A place in S3 whose configuration cannot be read for now keeps no other one from being opened.
+// While the configuration of one place in S3 cannot be read, other places can still be opened.
 func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	pipe, there := filepath.Join(t.TempDir(), "config"), filepath.Join(t.TempDir(), "config")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -32,7 +32,7 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	}
 	hung := make(chan error, 1)
 	go func() { hung <- open("stuck") }()
-	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once it reads, which goes on until this is closed
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns once the reader has opened the pipe; the read lasts until writer is closed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +57,12 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	}
 }
 
-// unwatched returns a watch that nobody looks at.
+// unwatched returns a watch whose results are not used.
 func unwatched() *storage.Watch {
 	return storage.NewWatch(storage.WatchConfig{Ended: func(context.Context, string, string, string, time.Duration) {}})
 }
 
-// busyFiles are files with a call that hangs.
+// busyFiles are files with a hanging call.
 type busyFiles struct {
 	storage.FileStore
 	busy, closed bool
@@ -75,8 +75,8 @@ func (f *busyFiles) Close() error {
 	return nil
 }
 
-// Some files had a call that hung when they were given back. When it no longer hangs, the next user
-// who gives something back closes them.
+// Files with a hanging call stay open when they are given back. Once the call no longer hangs, the
+// next giveBack closes them.
 func TestLentFilesThatHung(t *testing.T) {
 	t.Parallel()
 	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil, unwatched())
@@ -100,8 +100,8 @@ func TestLentFilesThatHung(t *testing.T) {
 	}
 }
 
-// A place in two kinds of storage has options for both, and each hears its own. Options for a kind
-// that the place does not lie in are unknown.
+// A place in two kinds of storage has options for both, and each storage gets its own options.
+// Options for a kind of storage that the place does not use are refused.
 func TestOptionsOfTwoKinds(t *testing.T) {
 	t.Parallel()
 	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil, unwatched())

@@ -86,8 +86,8 @@ func keepOut(folder string, logger *slog.Logger) {
 	}
 }
 
-// storeReady returns a check that calls healthy. Its error is safe for every caller of /readyz: the
-// reason may contain names of files, so only the log has it.
+// storeReady returns a readiness check that calls healthy. Its error is safe for every caller of
+// /readyz. The reason may contain names of files, so only the log has it.
 func storeReady(healthy func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := healthy(ctx)
@@ -124,18 +124,18 @@ func openDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) (regis
 }
 
 const (
-	// storeWaitLogged is the time between two log lines of a start that waits for its database.
+	// storeWaitLogged is the time between two log lines while the start waits for the database.
 	storeWaitLogged = 5 * time.Second
-	// reachPause is the pause between two attempts to reach the database, and reachTimeout bounds
-	// one attempt. A database server may accept the connection but not answer. Then the start must
-	// soon try again, because another server may have replaced it.
+	// reachPause is the pause between two attempts to reach the database, and reachTimeout is the
+	// timeout of one attempt. A database server may accept the connection but not answer. The start
+	// must then soon try again, because another server may have replaced that one.
 	reachPause   = 250 * time.Millisecond
 	reachTimeout = 10 * time.Second
 )
 
 // awaitDatabase returns when the database of --store is reachable. If the database does not answer,
-// awaitDatabase waits for at most --store-wait, and logs that it waits. It returns permanent errors
-// of the database at once.
+// awaitDatabase waits for at most --store-wait, and logs that it is waiting. If the database
+// returns a permanent error, awaitDatabase returns that at once.
 func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error {
 	err := reachDatabase(ctx, c)
 	if err == nil || c.StoreWait == 0 || !postgres.IsAway(err) {
@@ -148,13 +148,14 @@ func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error
 	var telling sync.WaitGroup
 	telling.Go(func() { waiting.tell(bounded, c.StoreWait, logger) })
 	defer telling.Wait()
-	defer cancel() // must happen before the wait for tell
+	defer cancel() // runs before the wait for tell
 	for worker.Sleep(bounded, reachPause) {
 		err := reachDatabase(bounded, c)
 		if err == nil || !postgres.IsAway(err) && bounded.Err() == nil {
 			return err
 		}
-		// A timeout may only mean that the wait is over. Then the earlier error is more useful.
+		// A timeout may only mean that the wait is over. In that case the earlier error is more
+		// useful.
 		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() {
 			waiting.last.Store(&err)
 		}
@@ -166,7 +167,7 @@ func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error
 		c.StoreWait, waiting.reason())
 }
 
-// reachDatabase tries once to reach the database.
+// reachDatabase makes one attempt to reach the database.
 func reachDatabase(ctx context.Context, c cli.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -178,12 +179,12 @@ type databaseWait struct {
 	last atomic.Pointer[error] // why the database is not reachable
 }
 
-// reason returns the last error in one line. In the driver's error each host has its own line.
+// reason returns the last error as one line. The driver's error has a line for each host.
 func (w *databaseWait) reason() string {
 	return strings.Join(strings.Fields((*w.last.Load()).Error()), " ")
 }
 
-// tell writes a log line at once, and then one every storeWaitLogged until ctx ends.
+// tell writes a log line at once, and then another each storeWaitLogged, until ctx ends.
 func (w *databaseWait) tell(ctx context.Context, limit time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(storeWaitLogged)
 	defer ticker.Stop()
@@ -208,26 +209,27 @@ func newLogger(c cli.Config, out io.Writer) *slog.Logger {
 
 const (
 	// outgrownInterval is the mean pause between two checks of the version that the store needs.
-	// The longest pause is 1.5 times as long. A process that raises the needed version waits longer
-	// than that before it writes records that older nodes cannot read.
+	// The longest pause is 1.5 times as long. A process that raises the version waits even longer
+	// before it writes records that older nodes cannot read.
 	outgrownInterval = 2 * time.Second
-	// outgrownTimeout bounds one check. If the store does not answer, the check has no result.
+	// outgrownTimeout is the timeout of one check. If the store does not answer, the check has no
+	// result.
 	outgrownTimeout = 5 * time.Second
-	// outgrownLinger is how long a server refuses requests before it ends. In this time a load
-	// balancer can learn from /readyz that the server is not ready. Clients whose requests are
-	// refused know that nothing happened.
+	// outgrownLinger is how long a server refuses requests before it ends. In this time, a load
+	// balancer can learn from /readyz that the server is not ready. A client whose request is
+	// refused knows that nothing happened.
 	outgrownLinger = 5 * time.Second
 )
 
 // outgrown checks whether the store now needs a newer version of Moorage. Another node may have
-// raised the store's format, or run a migration step that this binary does not support. Then this
-// node must not write any more. It is safe for concurrent use.
+// raised the store's format, or run a migration step that this binary does not support. In both
+// cases this node must stop writing. It is safe for concurrent use.
 type outgrown struct {
-	look    func(ctx context.Context) error // registry.ErrNewer if the store needs a newer version
+	look    func(ctx context.Context) error // returns registry.ErrNewer if the store needs a newer version
 	log     *slog.Logger
 	worker  *worker.Worker
-	reason  atomic.Pointer[error] // why this node ends; nil while it does not
-	noticed chan struct{}         // closed when there is a reason
+	reason  atomic.Pointer[error] // why this node must end; nil if it need not
+	noticed chan struct{}         // closed when reason is set
 }
 
 // watchStore returns the checks of store, and does not start them.
@@ -250,7 +252,7 @@ func watchStore(store registry.Store, logger *slog.Logger) (*outgrown, error) {
 	return o, nil
 }
 
-// run checks once.
+// run makes one check.
 func (o *outgrown) run(ctx context.Context) error {
 	if o.reason.Load() != nil {
 		return nil
@@ -261,7 +263,7 @@ func (o *outgrown) run(ctx context.Context) error {
 	if !errors.Is(err, registry.ErrNewer) {
 		return nil // readiness reports whether the store answers
 	}
-	o.reason.Store(&err) // before the log line, so that the line is true when it appears
+	o.reason.Store(&err) // before the log line, so that the log line is true when it appears
 	o.log.ErrorContext(ctx, "the store needs a newer version of moorage: this server refuses requests, "+
 		"and ends when those under way have; start that version",
 		"error", err, "version", version())
@@ -269,8 +271,8 @@ func (o *outgrown) run(ctx context.Context) error {
 	return nil
 }
 
-// awaitOldNodes returns the function that waits until older nodes have noticed that the store now
-// needs a newer version. It is nil if no other process can use the store.
+// awaitOldNodes returns a function that waits until older nodes have noticed that the store now
+// needs a newer version. It returns nil if no other process can use the store.
 func awaitOldNodes(isShared bool) func(ctx context.Context) error {
 	if !isShared {
 		return nil
@@ -287,7 +289,7 @@ func awaitOldNodes(isShared bool) func(ctx context.Context) error {
 	}
 }
 
-// refusal returns the error for every request if a check found that the store needs a newer
+// refusal returns the error for every request once a check has found that the store needs a newer
 // version. Until then it returns nil.
 func (o *outgrown) refusal() error {
 	reason := o.reason.Load()
@@ -319,15 +321,15 @@ func (o *outgrown) cause() error {
 const (
 	// horizonInterval is the pause between two checks of the database's open transactions.
 	horizonInterval = 15 * time.Second
-	// horizonAge is how long a transaction may stay open before it is logged. When a transaction
-	// has been open for a minute, commits of a hot table are a third slower.
+	// horizonAge is how long a transaction may stay open before it is logged. After a minute with
+	// an open transaction, commits to a hot table take a third longer.
 	horizonAge = time.Minute
 	// horizonWarning is the time between two log lines about a transaction that stays open.
 	horizonWarning = 10 * time.Minute
 )
 
-// watchHorizon returns a worker that finds database transactions that stay open for long, and
-// measures the oldest. It returns nil if the store is not a database.
+// watchHorizon returns a worker that finds long-running database transactions, and measures the age
+// of the oldest. It returns nil if the store is not a database.
 func watchHorizon(store registry.Store, metrics prometheus.Registerer, logger *slog.Logger) *worker.Worker {
 	database, ok := store.(*postgres.Store)
 	if !ok {

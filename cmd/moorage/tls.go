@@ -15,23 +15,23 @@ import (
 	"moorage/internal/cli"
 )
 
-// tlsLookInterval is the time between two checks whether the TLS files have changed.
+// tlsLookInterval is the time between two checks of the TLS files for changes.
 const tlsLookInterval = 10 * time.Second
 
-// tlsFiles has the server's certificate, its key, and the authorities of clients. It reads their
-// files again when they change. It is safe for concurrent use.
+// tlsFiles manages the server's certificate, its key, and the authorities of clients. It reads
+// their files again when these change. It is safe for concurrent use.
 type tlsFiles struct {
 	certificate, key, clientCA string // paths; clientCA may be empty
 	now                        func() time.Time
 	logger                     *slog.Logger
 
-	mu     sync.Mutex // guards the fields below; held over reads of small local files, never with another lock
+	mu     sync.Mutex // guards the fields below; held during reads of small local files, never with another lock
 	looked time.Time
 	read   [3][]byte // the last contents of the files
 	config *tls.Config
 }
 
-// openTLS returns the TLS configuration of the server; nil if it uses plain HTTP.
+// openTLS returns the TLS configuration of the server, or nil if it uses plain HTTP.
 func openTLS(c cli.Config, now func() time.Time, logger *slog.Logger) (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil
@@ -51,7 +51,8 @@ func openTLS(c cli.Config, now func() time.Time, logger *slog.Logger) (*tls.Conf
 }
 
 // current returns the configuration for a connection. If the files cannot be used, the last
-// configuration stays in use: often one of two files is written before the other.
+// configuration stays in use, because the certificate and the key are usually written one after the
+// other.
 func (f *tlsFiles) current() *tls.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +102,7 @@ func (f *tlsFiles) lookLocked() error {
 	}
 	if f.config != nil {
 		f.logger.Info("the files of TLS were read again")
-		// Warn without waiting for the daily round
+		// Warn now, without waiting for the daily round
 		if ends := pair.Leaf.NotAfter; ends.Sub(f.now()) < certificateWarnBefore {
 			f.logger.Warn("a certificate ends soon or has ended: put another one into its file",
 				"setting", "--tls-cert", "file", f.certificate, "ends", ends)

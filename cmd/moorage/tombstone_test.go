@@ -12,10 +12,11 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestTombstoneKeepsCredentialsOut: a table moves from one catalog to another, with its files. A
-// tenant of the first one, who may create where it was, gets no credentials on its folder: by no
-// name, with no location and not from a copy of the store. The table lives on in the second
-// catalog. The storage is MinIO, which enforces what credentials are for.
+// TestTombstoneKeepsCredentialsOut moves a table from one catalog to another, with its files. A
+// tenant of the first catalog, who may create tables in the old namespace, must get no credentials
+// for the table's folder. That holds for any name and location, and for a copy of the store. The
+// table stays usable in the second catalog. The storage is MinIO, which enforces the limits of
+// credentials.
 func TestTombstoneKeepsCredentialsOut(t *testing.T) {
 	t.Parallel()
 	storage := fakecloud.StartMinIO(t)
@@ -77,7 +78,7 @@ func TestTombstoneKeepsCredentialsOut(t *testing.T) {
 		}
 	}
 
-	// It moves.
+	// The table moves to the second catalog.
 	must(first, root, "POST", tables+"/ships/unregister", "")
 	second, secondRoot := open(t.TempDir())
 	rootOfFirst := root
@@ -108,7 +109,7 @@ func TestTombstoneKeepsCredentialsOut(t *testing.T) {
 		if status, _, text := ask(s, tenant, "POST", "/namespaces/harbour/register", registered); status != http.StatusForbidden {
 			t.Errorf("a register of its file: %d %s", status, text)
 		}
-		mine := must(s, tenant, "POST", tables, createTable) // with the name that it had
+		mine := must(s, tenant, "POST", tables, createTable) // with the table's former name
 		if mine.Metadata.Location == folder || strings.HasPrefix(mine.Metadata.Location, folder+"/") {
 			t.Errorf("the next table lives at %s", mine.Metadata.Location)
 		}

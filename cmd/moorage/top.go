@@ -25,7 +25,7 @@ func top(ctx context.Context, p *person) error {
 		asked := client.Request{Method: http.MethodGet, Path: client.Path("top")}
 		if err := p.server.Do(ctx, asked, &answer); err != nil {
 			if ctx.Err() != nil && p.Every > 0 {
-				return nil // the signal is how a command that repeats ends
+				return nil // with --every, a signal is the normal end
 			}
 			return err
 		}
@@ -38,7 +38,7 @@ func top(ctx context.Context, p *person) error {
 	}
 }
 
-// printTop prints what a node does, in the form of --output.
+// printTop prints the activity of a node, in the form of --output.
 func (p *person) printTop(answer client.Top) error {
 	slices.SortStableFunc(answer.Tables, func(a, b client.BusyTable) int { return p.busier(b, a) })
 	switch p.Output {
@@ -54,7 +54,7 @@ func (p *person) printTop(answer client.Top) error {
 	}
 	return p.paged(func(out *term.Output) error {
 		if p.Every > 0 && out.IsTerminal {
-			fmt.Fprint(out, "\x1b[H\x1b[2J") // the next table replaces the one before
+			fmt.Fprint(out, "\x1b[H\x1b[2J") // the next table replaces the previous one
 		}
 		node := "node " + answer.Node
 		if answer.Nodes > 1 {
@@ -78,7 +78,7 @@ func (p *person) printTop(answer client.Top) error {
 	})
 }
 
-// busier compares two tables by --sort.
+// busier compares two tables as --sort requires.
 func (p *person) busier(a, b client.BusyTable) int {
 	by := func(of func(client.BusyTable) float64) int { return cmp.Compare(of(a), of(b)) }
 	switch p.Sort {
@@ -92,7 +92,7 @@ func (p *person) busier(a, b client.BusyTable) int {
 	return by(func(t client.BusyTable) float64 { return t.Commits })
 }
 
-// busyName returns the name of a table as the user would type it.
+// busyName returns the name of a table in the form of the command line.
 func (p *person) busyName(t client.BusyTable) string {
 	name := moorage.PersonLevels(append(slices.Clone(t.Namespace), t.Name)...)
 	if t.Warehouse != p.Warehouse {
@@ -109,7 +109,7 @@ func rateOf(perSecond float64) string {
 	return term.Count(int64(perSecond))
 }
 
-// spanOf formats a number of milliseconds; "-" for none.
+// spanOf formats a number of milliseconds. For 0 it returns "-".
 func spanOf(milliseconds float64) string {
 	switch {
 	case milliseconds == 0:

@@ -15,7 +15,7 @@ import (
 	"moorage/internal/trace"
 )
 
-// tracerWait bounds the time in which the last spans are sent.
+// tracerWait is the time in which the last spans must be sent.
 const tracerWait = 5 * time.Second
 
 // Variables of OpenTelemetry. Source: OpenTelemetry, environment variables; OTLP exporter.
@@ -27,8 +27,8 @@ const (
 	variableTracesHeaders  = "OTEL_EXPORTER_OTLP_TRACES_HEADERS"
 )
 
-// openTracer returns the tracer that sends traces to the collector of the variables. It returns nil
-// if they name none.
+// openTracer returns a tracer that sends traces to the collector named in the environment. It
+// returns nil if there is none.
 func openTracer(c cli.Config, logger *slog.Logger) (*trace.Tracer, error) {
 	name, address := variableTracesEndpoint, c.OpenTelemetry[variableTracesEndpoint]
 	if address == "" {
@@ -56,8 +56,8 @@ func openTracer(c cli.Config, logger *slog.Logger) (*trace.Tracer, error) {
 	}), nil
 }
 
-// addHeaders adds the headers of a text "name=value,name=value", in which values are escaped as in
-// URLs.
+// addHeaders adds the headers in a text of the form "name=value,name=value". Values in it are
+// escaped as in URLs.
 func addHeaders(header http.Header, text string) error {
 	for pair := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -66,14 +66,14 @@ func addHeaders(header http.Header, text string) error {
 		name, value, found := strings.Cut(pair, "=")
 		plain, err := url.PathUnescape(strings.TrimSpace(value))
 		if !found || err != nil || strings.TrimSpace(name) == "" {
-			return fmt.Errorf("it must be NAME=VALUE, and several with commas between") // without the value, a secret
+			return fmt.Errorf("it must be NAME=VALUE, and several with commas between") // never the value, a secret
 		}
 		header.Set(strings.TrimSpace(name), plain)
 	}
 	return nil
 }
 
-// closeTracer sends the spans that have not been sent.
+// closeTracer sends the remaining spans.
 func (n *node) closeTracer() error {
 	ctx, cancel := context.WithTimeout(context.Background(), tracerWait)
 	defer cancel()

@@ -16,12 +16,12 @@ import (
 	"moorage/internal/cli"
 )
 
-// collector is a double of an OpenTelemetry collector. It keeps the spans that it gets.
+// collector is a test double of an OpenTelemetry collector. It keeps the spans that it receives.
 type collector struct {
 	*httptest.Server
 
 	mu     sync.Mutex // guards the fields below
-	status int        // of its answers; 0 means 200
+	status int        // status of its answers; 0 means 200
 	header http.Header
 	spans  []collectedSpan
 }
@@ -66,7 +66,7 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-// tree returns the spans of a trace, each with its attributes, below the span that began them.
+// tree returns the spans of a trace as a tree, each with its attributes.
 func (c *collector) tree(trace string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +99,8 @@ func (c *collector) tree(trace string) string {
 	return text.String()
 }
 
-// The spans of one commit: what it did, in its order, without names. Its trace is also in the log,
-// in the change, and in the answer of a commit that fails.
+// A commit has a span for each step, in order and without names. The id of its trace is also in the
+// log, in the change record, and in the answer if the commit fails.
 func TestTraceOfACommit(t *testing.T) {
 	t.Parallel()
 	const trace, failed = "4bf92f3577b34da6a3ce929d0e0e4736", "5bf92f3577b34da6a3ce929d0e0e4736"
@@ -114,7 +114,7 @@ func TestTraceOfACommit(t *testing.T) {
 			`{"requirements":[`+requirements+`],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`,
 			"Traceparent", parent(id))
 	}
-	commit(strings.Repeat("1", 32), "") // from now on the server knows the table
+	commit(strings.Repeat("1", 32), "") // from now on the server has the table in memory
 	if status, body := commit(trace, ""); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -154,7 +154,7 @@ func TestTraceOfACommit(t *testing.T) {
 	}
 }
 
-// A collector that fails costs its traces, and a line in the log.
+// If the collector fails, its traces are lost, and the log has one line.
 func TestCollectorFails(t *testing.T) {
 	t.Parallel()
 	collector := newCollector(t)
@@ -171,7 +171,7 @@ func TestCollectorFails(t *testing.T) {
 	}
 }
 
-// A malformed address stops the start. The message has no secret.
+// A malformed address stops the start. The message contains no secret.
 func TestMalformedCollector(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{
@@ -187,7 +187,7 @@ func TestMalformedCollector(t *testing.T) {
 	}
 }
 
-// startTraced is startServe for a server that sends its traces to collector.
+// startTraced is like startServe, with a server that sends its traces to collector.
 func startTraced(t *testing.T, collector *collector, args ...string) *served {
 	t.Helper()
 	ctx, signal := context.WithCancel(context.Background())

@@ -18,7 +18,8 @@ import (
 	"moorage/management/client"
 )
 
-// undropsAtOnce is how many objects an undrop of a namespace brings back at the same time.
+// undropsAtOnce is the number of objects that an undrop of a namespace brings back at the same
+// time.
 const undropsAtOnce = 16
 
 // undropObject is the command undrop.
@@ -70,7 +71,7 @@ func undropObject(ctx context.Context, p *person) error {
 	return nil
 }
 
-// askToReplace asks before a live object is dropped, because another one gets its name.
+// askToReplace asks the user before a live object is dropped because another object gets its name.
 func (p *person) askToReplace(ctx context.Context, name cli.Name) error {
 	present, err := p.present(ctx, name)
 	if err != nil || present.name == "" {
@@ -83,7 +84,8 @@ func (p *person) askToReplace(ctx context.Context, name cli.Name) error {
 	return p.unchanged(ctx, present)
 }
 
-// present returns the live table or view that has a name. Its name is empty if there is none.
+// present returns the live table or view with a name. If there is none, the name of the result is
+// empty.
 func (p *person) present(ctx context.Context, name cli.Name) (object, error) {
 	last := len(name.Levels) - 1
 	for _, kind := range []string{kindTable, kindView} {
@@ -99,7 +101,8 @@ func (p *person) present(ctx context.Context, name cli.Name) (object, error) {
 	return object{}, nil
 }
 
-// backLine describes an object that is back. was is its last name, empty if it is not known.
+// backLine describes an object that has been brought back. was is its last name, or "" if that is
+// not known.
 func (p *person) backLine(was string, done client.Undropped) string {
 	is := moorage.PersonLevels(append(done.Namespace[:len(done.Namespace):len(done.Namespace)], done.Name)...)
 	text := is + " is back"
@@ -115,7 +118,7 @@ func (p *person) backLine(was string, done client.Undropped) string {
 	return text + "."
 }
 
-// droppedIn returns what was dropped in a namespace, or in the whole warehouse.
+// droppedIn returns the objects that were dropped in a namespace, or in the whole warehouse.
 func (p *person) droppedIn(ctx context.Context, name cli.Name, isRecursive, isEnded bool) (
 	all []client.Dropped, err error) {
 	query := url.Values{"warehouse": {p.warehouseOf(name)}, "pageSize": {"1000"}}
@@ -136,7 +139,7 @@ func (p *person) droppedIn(ctx context.Context, name cli.Name, isRecursive, isEn
 	return all, err
 }
 
-// droppedCalled returns the dropped tables and views of a name, the latest drop first.
+// droppedCalled returns the dropped tables and views with a name, the latest drop first.
 func (p *person) droppedCalled(ctx context.Context, warehouse string, levels []string) ([]client.Dropped, error) {
 	last := len(levels) - 1
 	if last < 1 {
@@ -150,8 +153,8 @@ func (p *person) droppedCalled(ctx context.Context, warehouse string, levels []s
 	return page.Dropped, err
 }
 
-// undropAll brings back all that was dropped in a namespace and that the words select: of several
-// objects of one name the one that was dropped last.
+// undropAll brings back all dropped objects in a namespace that the command line selects. If
+// several have the same name, it brings back the one that was dropped last.
 func (p *person) undropAll(ctx context.Context) error {
 	all, err := p.droppedIn(ctx, p.Name, true, false)
 	if err != nil {
@@ -168,7 +171,7 @@ func (p *person) undropAll(ctx context.Context) error {
 		switch {
 		case each.At.Before(since), len(p.Callers) > 0 && !slices.Contains(p.Callers, each.By), seen[name]:
 			continue
-		case each.Undrop != client.UndropYes && !p.MakeNamespace && !p.Replace: // they can take the reason away
+		case each.Undrop != client.UndropYes && !p.MakeNamespace && !p.Replace: // these flags may remove the reason
 			kept = append(kept, each)
 		default:
 			chosen = append(chosen, each)
@@ -189,10 +192,10 @@ func (p *person) undropAll(ctx context.Context) error {
 	return p.undropEach(ctx, chosen)
 }
 
-// namesShown bounds the names in a question.
+// namesShown is the maximum number of names in a question.
 const namesShown = 5
 
-// firstNames returns the first names of a list.
+// firstNames returns the first namesShown names of a list.
 func firstNames(all []client.Dropped) string {
 	var names []string
 	for _, each := range all[:min(len(all), namesShown)] {
@@ -251,8 +254,8 @@ func (p *person) undropEach(ctx context.Context, chosen []client.Dropped) error 
 	return nil
 }
 
-// sinceTime returns the time that --since names: a time, or a duration ago. It is zero without the
-// flag.
+// sinceTime returns the time given by --since: a time, or a duration ago. It returns the zero time
+// without the flag.
 func (p *person) sinceTime() (time.Time, error) {
 	if p.Since == "" {
 		return time.Time{}, nil
@@ -289,7 +292,7 @@ func (p *person) listDropped(ctx context.Context) error {
 	return p.rows([]string{"NAME", "DROPPED", "BY", "ROWS", "BACK UNTIL", "NOTE"}, rows)
 }
 
-// backUntil returns until when an object can come back.
+// backUntil returns the time until which an object can come back, as text.
 func (p *person) backUntil(d client.Dropped) string {
 	if d.EndsAt == nil {
 		return "-"
@@ -300,7 +303,7 @@ func (p *person) backUntil(d client.Dropped) string {
 // untilText formats a time in the future.
 func untilText(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
 
-// droppedNote returns what is particular about a dropped object.
+// droppedNote returns a note about a dropped object, if there is something special about it.
 func droppedNote(d client.Dropped) string {
 	switch {
 	case d.Purge == client.PurgeBegun:
@@ -352,7 +355,7 @@ func removeDropped(ctx context.Context, p *person) error {
 	return nil
 }
 
-// byOf returns who dropped an object, with a word before.
+// byOf returns the caller that dropped an object, after the word "by".
 func byOf(d client.Dropped) string {
 	if d.By == "" {
 		return ""
@@ -360,7 +363,8 @@ func byOf(d client.Dropped) string {
 	return " by " + term.Clean(d.By)
 }
 
-// droppedLine describes a drop that has just happened: until when the object can come back.
+// droppedLine returns a line about a drop that has just happened. It says until when the object can
+// come back.
 func (p *person) droppedLine(ctx context.Context, of object) string {
 	line := fmt.Sprintf("Dropped %s %s", of.kind, of)
 	if of.kind == kindNamespace {
@@ -379,7 +383,7 @@ func (p *person) droppedLine(ctx context.Context, of object) string {
 	}
 }
 
-// typed returns the name of an object as a user types it to a command.
+// typed returns the name of an object in the form of the command line.
 func (p *person) typed(of object) string {
 	if of.warehouse == p.Warehouse {
 		return of.String()
@@ -387,8 +391,8 @@ func (p *person) typed(of object) string {
 	return cli.Name{Warehouse: of.warehouse, Levels: of.levels()}.String()
 }
 
-// wasDropped describes the drop of what a name meant, and how it comes back. It is empty if nothing
-// of that name was dropped, or if the server does not show it.
+// wasDropped describes the drop of the object that had a name, and how the object can come back. It
+// returns "" if no object with that name was dropped, or if the server does not show it.
 func (p *person) wasDropped(ctx context.Context, n cli.Name) string {
 	all, err := p.droppedCalled(ctx, p.warehouseOf(n), n.Levels)
 	if err != nil || len(all) == 0 {

@@ -15,9 +15,9 @@ import (
 	"moorage/testkit/servers"
 )
 
-// buildReleased returns the oldest binary that may run beside this version: that of the commit
-// which made the first release, by adding its section to CHANGELOG.md. Before there is a release it
-// is a second build of these files.
+// buildReleased returns the oldest binary that may run together with this version. It is built from
+// the commit that made the first release by adding a section to CHANGELOG.md. Before the first
+// release, it is a second build of the present files.
 func buildReleased(t testing.TB) string {
 	t.Helper()
 	history := exec.CommandContext(t.Context(), "git", "log", "--reverse", "--format=%H", "-G", `^## 0\.1\.0`, "--", "CHANGELOG.md")
@@ -33,8 +33,8 @@ func buildReleased(t testing.TB) string {
 	return buildCommit(t, first)
 }
 
-// buildCommit returns the binary of a commit, which it builds from the history of this repository:
-// once, as a commit never changes.
+// buildCommit returns the binary of a commit, built from the history of this repository. It builds
+// each commit only once.
 func buildCommit(t testing.TB, commit string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -49,8 +49,8 @@ func buildCommit(t testing.TB, commit string) string {
 	if err := os.MkdirAll(cache, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	// The source goes beside the cache, and the binary gets its name when it is whole: tests may
-	// build it at the same time.
+	// The source is not in the cache, and the binary gets its final name only when it is complete,
+	// because several tests may build it at the same time.
 	source := t.TempDir()
 	built := filepath.Join(source, "moorage")
 	for _, command := range []*exec.Cmd{
@@ -81,14 +81,14 @@ func buildCommit(t testing.TB, commit string) string {
 	return binary
 }
 
-// mixed is a cluster of two binaries over one database, and what clients were told that it has.
+// mixed is a cluster of two binaries on one database, with a record of all acknowledged changes.
 type mixed struct {
 	t      *testing.T
 	binary string
 	args   []string
 
 	mu     sync.Mutex                 // guards the fields below; leaf
-	number int                        // of the last property
+	number int                        // number of the last property
 	told   map[string]map[string]bool // by table, the properties that were acknowledged
 }
 
@@ -99,7 +99,7 @@ func (m *mixed) startFormer() (*served, *exec.Cmd) {
 	return startReady(m.t, process), process
 }
 
-// create makes a table through a server.
+// create creates a table through a server.
 func (m *mixed) create(through *served, table string) {
 	m.t.Helper()
 	body := strings.Replace(createTable, "ships", table, 1)
@@ -109,7 +109,8 @@ func (m *mixed) create(through *served, table string) {
 	m.told[table] = map[string]bool{}
 }
 
-// update returns an update of a table that sets a property which none has, and its name.
+// update returns an update that sets a property that no table has yet, and the name of the
+// property.
 func (m *mixed) update() (property, update string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,8 +127,8 @@ func (m *mixed) note(property string, tables ...string) {
 	}
 }
 
-// write commits to all tables through all servers at once: to each alone, and to all together, with
-// a key that is sent twice.
+// write commits to all tables through all servers at once: to each table alone, and to all together
+// in a transaction, whose request with a key is sent twice.
 func (m *mixed) write(servers ...*served) {
 	m.t.Helper()
 	var writers sync.WaitGroup
@@ -157,7 +158,7 @@ func (m *mixed) write(servers ...*served) {
 			changes = append(changes, fmt.Sprintf(`{"identifier":{"namespace":["harbour"],"name":%q},"requirements":[],"updates":%s}`, table, update))
 		}
 		body, key := `{"table-changes":[`+strings.Join(changes, ",")+`]}`, fmt.Sprintf("01912345-0000-7000-8000-%012d", m.number)
-		for _, sent := range []*served{server, servers[0]} { // again, to whichever is first
+		for _, sent := range []*served{server, servers[0]} { // the second time to the first server
 			if code, answer := sent.request(m.t, "POST", "/v1/transactions/commit", body, "Idempotency-Key", key); code != http.StatusNoContent {
 				m.t.Errorf("transaction through server %d: %d %s", i, code, answer)
 			}
@@ -184,8 +185,8 @@ func (m *mixed) wantAll(servers ...*served) {
 	}
 }
 
-// TestUpgradeAndRollBack runs the oldest binary that may be beside this one, over one database,
-// both ways: what a cluster meets that is upgraded node by node, crashes in between, and goes back.
+// TestUpgradeAndRollBack runs this version and the oldest compatible binary on one database. It
+// upgrades a cluster node by node, with crashes in between, and goes back to the older version.
 func TestUpgradeAndRollBack(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -199,7 +200,7 @@ func TestUpgradeAndRollBack(t *testing.T) {
 	m.create(old, "by-old")
 	m.write(old)
 
-	present, _ := startProcess(t, m.args...) // which migrates
+	present, _ := startProcess(t, m.args...) // the new version migrates the database
 	m.create(present, "by-new")
 	m.create(old, "by-old-later")
 	m.write(old, present)
@@ -211,7 +212,7 @@ func TestUpgradeAndRollBack(t *testing.T) {
 	m.write(old, present)
 	m.wantAll(old, present)
 
-	// The upgrade is called off.
+	// Go back to the older version.
 	if code := present.stop(); code != cli.ExitDone {
 		t.Errorf("the new server ended with %d:\n%s", code, present.stderr)
 	}
@@ -220,7 +221,7 @@ func TestUpgradeAndRollBack(t *testing.T) {
 	m.drop(old, "by-new")
 	m.wantAll(old)
 
-	// It is done after all; this time the new one crashes too.
+	// Upgrade again; this time a new node crashes too.
 	present, process := startProcess(t, m.args...)
 	m.write(present, old)
 	kill(t, present, process)
@@ -252,7 +253,7 @@ func (m *mixed) drop(through *served, table string) {
 	delete(m.told, table)
 }
 
-// kill ends a server as a crash does.
+// kill ends a server abruptly, like a crash.
 func kill(t *testing.T, server *served, process *exec.Cmd) {
 	t.Helper()
 	if err := process.Process.Signal(syscall.SIGKILL); err != nil {

@@ -9,12 +9,12 @@ import (
 	"moorage/registry"
 )
 
-// A server tells clients the properties that their warehouse was made with. Clients that name no
-// warehouse get those of the default one.
+// A server sends clients the properties with which their warehouse was created. Clients that name
+// no warehouse get the properties of the default warehouse.
 func TestWarehouseProperties(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	startServe(t, "--data", data).stop() // makes the store
+	startServe(t, "--data", data).stop() // creates the store
 	create := func(name string, properties ...string) result {
 		args := []string{"warehouse", "create", name, "--data", data, "--location", "file://" + t.TempDir()}
 		for _, property := range properties {

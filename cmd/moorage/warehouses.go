@@ -18,11 +18,11 @@ import (
 	"moorage/management/client"
 )
 
-// warehousePath returns the path of the warehouse that a command names, followed by the segments
-// below.
-func warehousePath(below ...string) path {
+// warehousePath returns the path of the warehouse named in a command, followed by the given
+// segments.
+func warehousePath(segments ...string) path {
 	return func(c cli.Config) (string, url.Values) {
-		return client.Path(append([]string{"warehouses", c.Operand}, below...)...), nil
+		return client.Path(append([]string{"warehouses", c.Operand}, segments...)...), nil
 	}
 }
 
@@ -132,7 +132,7 @@ func printDroppedWarehouse(out io.Writer, c cli.Config, _ client.Done) error {
 	return err
 }
 
-// printValidation prints the tests of a storage. The answer is no if a test failed.
+// printValidation prints the tests of a storage. The exit code is cli.ExitNo if a test failed.
 func printValidation(out io.Writer, c cli.Config, found client.WarehouseValidation) error {
 	for _, trial := range found.Trials {
 		result := "passed"

@@ -10,8 +10,8 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestWarehousesOfRunningServer manages a warehouse in S3 with commands that ask a server which
-// runs, and has no key for S3 itself. Nothing that the server or a command says has the secret.
+// TestWarehousesOfRunningServer manages a warehouse in S3 with commands that call a running server.
+// The server itself has no key for S3. No output of the server or of a command contains the secret.
 func TestWarehousesOfRunningServer(t *testing.T) {
 	t.Parallel()
 	storage := fakecloud.StartS3(t)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestWithdrawnKeyIsRefusedOnEveryNode: a key that was withdrawn at one node, and one that has
-// ended, are refused at the next request on every node, on connections that are open already, and
-// so are the tokens that they were exchanged for.
+// TestWithdrawnKeyIsRefusedOnEveryNode checks that a key that was withdrawn at one node, or has
+// ended, is refused at the next request on every node. That includes open connections, and tokens
+// that were issued for the key.
 func TestWithdrawnKeyIsRefusedOnEveryNode(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
@@ -23,8 +23,8 @@ func TestWithdrawnKeyIsRefusedOnEveryNode(t *testing.T) {
 		startServe(t, append(store, "--data", t.TempDir(), "--keys")...),
 		startServe(t, append(store, "--data", t.TempDir(), "--keys")...),
 	}
-	// ask sends one request to a node on the connection of a client, which must be the one that it
-	// had if it had one.
+	// ask sends one request to a node on the connection of a client. If the client already had a
+	// connection, the request must use it.
 	type held struct {
 		client *http.Client
 		secret string
@@ -51,7 +51,8 @@ func TestWithdrawnKeyIsRefusedOnEveryNode(t *testing.T) {
 		_ = answer.Body.Close()
 		return answer.StatusCode
 	}
-	// hold returns a client for each node, with a key and with a token for it, which were let in.
+	// hold returns two clients for each node, one with a key and one with a token for the key. Both
+	// have already sent a successful request.
 	hold := func(key string) [][]*held {
 		t.Helper()
 		all := make([][]*held, len(nodes))
@@ -93,7 +94,7 @@ func TestWithdrawnKeyIsRefusedOnEveryNode(t *testing.T) {
 	key := newKey(t, "etl", "--expires", "3s", "--uri", nodes[0].uri, "--token", root)
 	ends := time.Now().Add(3 * time.Second)
 	all := hold(key)
-	for time.Now().Before(ends) { // each request is within the life of the key, or refused
+	for time.Now().Before(ends) { // each request is within the lifetime of the key, or is refused
 		for i, node := range nodes {
 			ask(node, all[i][0])
 			ask(node, all[i][1])

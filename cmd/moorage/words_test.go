@@ -12,11 +12,11 @@ import (
 	"moorage/internal/cli"
 )
 
-// homePageMax bounds the page at the root.
+// homePageMax is the maximum length of the page at the root.
 const homePageMax = 2000
 
-// TestWordsOfTheServer sends the requests of newcomers who are wrong about something, and compares
-// what they are told.
+// TestWordsOfTheServer sends requests with typical mistakes of newcomers, and compares the
+// messages.
 func TestWordsOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--store", "memory", "--data", t.TempDir())
@@ -57,8 +57,7 @@ func TestWordsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestWordsOfCommands runs command lines that are wrong about something, and compares what is
-// printed.
+// TestWordsOfCommands runs command lines with typical mistakes, and compares the output.
 func TestWordsOfCommands(t *testing.T) {
 	t.Parallel()
 	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
@@ -82,8 +81,8 @@ func TestWordsOfCommands(t *testing.T) {
 	}
 }
 
-// TestWordsOfStart starts servers that cannot run, and creates warehouses that cannot be used, and
-// compares what is printed.
+// TestWordsOfStart starts servers that cannot run, creates warehouses that cannot be used, and
+// compares the output.
 func TestWordsOfStart(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--store", "memory", "--data", t.TempDir())

@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// workWait is how long one request waits for due work.
+	// workWait is the time for which one request waits for due work.
 	workWait = time.Minute
-	// workRest is the pause after a request that failed.
+	// workRest is the pause after a failed request.
 	workRest = 5 * time.Second
-	// workReleased is the outcome of work that the program did not finish and the command returns.
+	// workReleased is the outcome of work that the program did not finish, and that the command
+	// therefore returns.
 	workReleased = "released"
-	// workErrorMax bounds the error text that the command sends to the server.
+	// workErrorMax is the maximum length of the error text that the command sends to the server.
 	workErrorMax = 500
 )
 
@@ -56,7 +57,7 @@ func maintainWork(ctx context.Context, c cli.Config, env cli.Environment) error 
 	return nil
 }
 
-// workOnce does one piece of work; found is false if nothing was due.
+// workOnce claims one piece of work and runs the program for it. found is false if nothing was due.
 func workOnce(ctx context.Context, server *client.Client, uri string, words cli.MaintainWords, env cli.Environment) (
 	found bool, err error) {
 	request := client.WorkRequest{Kinds: words.Kinds, Holder: words.Holder, TTLSeconds: int(words.TTL.Seconds())}
@@ -83,7 +84,7 @@ func workOnce(ctx context.Context, server *client.Client, uri string, words cli.
 }
 
 // workOn runs the program for a piece of work, and returns the outcome. If ctx ends before the
-// program does, the outcome is workReleased, and failure is nil.
+// program, the outcome is workReleased, and failure is nil.
 func workOn(ctx context.Context, server *client.Client, uri string, words cli.MaintainWords, env cli.Environment,
 	piece client.Work) (end client.WorkEnd, failure error) {
 	hasRun := false

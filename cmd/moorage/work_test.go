@@ -23,15 +23,16 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// worksSettings checks what the program for a piece of work is told beside the lease.
+// worksSettings checks the variables that the program for a piece of work gets in addition to the
+// lease.
 const worksSettings = `#!/bin/sh
 case "$MOORAGE_SETTINGS" in *'"targetFileSizeMB":268435456'*) ;; *) echo "settings $MOORAGE_SETTINGS"; exit 4;; esac
 [ "$MOORAGE_KIND" = compaction ] || exit 5
 exec "$(dirname "$0")/compact"
 `
 
-// TestMaintainWork runs a program for a table that is due, and lets one fail. The table's name does
-// harm where it is put into a script.
+// TestMaintainWork runs a program for a table that is due, and lets another program fail. The
+// table's name would do harm in the text of a script.
 func TestMaintainWork(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	server := startServe(t, "--data", data)
@@ -102,8 +103,8 @@ func TestMaintainWork(t *testing.T) {
 	}
 }
 
-// A program for work waits while the server is away, and is told when something is due after that.
-// It asks for nothing that it was not given: one request, if nothing is due.
+// The command waits while the server is down, and gets work that becomes due later. If nothing is
+// due, it sends only one request.
 func TestMaintainWorkWhileTheServerIsAway(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	var server *served
@@ -120,7 +121,7 @@ func TestMaintainWorkWhileTheServerIsAway(t *testing.T) {
 		}
 		proxy := httputil.ReverseProxy{
 			Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target) },
-			ErrorLog: log.New(io.Discard, "", 0), // of the request that waits when the command ends
+			ErrorLog: log.New(io.Discard, "", 0), // errors of the request that waits when the command ends
 		}
 		proxy.ServeHTTP(w, r)
 	}))
@@ -160,7 +161,7 @@ func TestMaintainWorkWhileTheServerIsAway(t *testing.T) {
 	server = startServe(t, "--data", data)
 	away.Store(false)
 	wait(stdout, "compacted\n")
-	// The end is told after the program has ended.
+	// The command reports the end only after the program has ended.
 	for {
 		code, body := server.request(t, "GET", "/management/v1/leases", "")
 		if code != http.StatusOK {
@@ -181,8 +182,8 @@ func TestMaintainWorkWhileTheServerIsAway(t *testing.T) {
 	}
 }
 
-// makeDue makes compaction of the only table due in a store without a server. It returns the
-// outcome of the last.
+// makeDue makes compaction of the only table due, in the store of a stopped server. It returns the
+// outcome of the last job.
 func makeDue(t *testing.T, data string) (outcome string) {
 	t.Helper()
 	store, err := pebble.Open(cli.Config{Data: data}.StoreDir(), pebble.Options{})
@@ -220,8 +221,8 @@ func makeDue(t *testing.T, data string) (outcome string) {
 	return outcome
 }
 
-// TestMaintainWorkIsStopped: a command that is stopped in the middle of a piece of work says so,
-// gives the work back, and the next one has it at once. That is no failure.
+// TestMaintainWorkIsStopped stops a command in the middle of a piece of work. The command must say
+// so and return the work, and the next command gets it at once. The work does not count as failed.
 func TestMaintainWorkIsStopped(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

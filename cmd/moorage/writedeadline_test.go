@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A handler's deadline bounds the writes of a connection beside the bound of each part, and ends
-// with the zero time.
+// A deadline that a handler sets applies to writes in addition to the timeout of each part. The
+// zero time removes it.
 func TestWriteDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// ban is a function that may not be used.
+// ban is a function, or a group of functions, whose use is forbidden.
 type ban struct {
 	importPath string
-	names      []string // empty: all but those in except
+	names      []string // empty: every function except the ones in except
 	except     []string
-	callOnly   bool     // naming it without calling it is allowed
-	tests      bool     // tests may not use it either
-	dirs       []string // who may use it
-	// fakeTime allows it in packages that use testing/synctest, where waiting costs nothing.
+	callOnly   bool     // a mention without a call is allowed
+	tests      bool     // the ban also holds for tests
+	dirs       []string // packages that may use it
+	// fakeTime allows the function in packages that use testing/synctest, where waiting takes no
+	// time.
 	fakeTime bool
 	reason   string
 }
@@ -88,7 +89,7 @@ func (b ban) covers(f *file, importPath, name string, called bool) bool {
 	return !slices.Contains(b.except, name)
 }
 
-// checkInit finds functions that run before anybody asked.
+// checkInit finds functions that run when a package is loaded.
 func checkInit(m *module) (found []violation) {
 	for _, f := range m.files() {
 		for _, declaration := range f.ast.Decls {
@@ -100,9 +101,8 @@ func checkInit(m *module) (found []violation) {
 	return found
 }
 
-// checkVariables finds variables of packages that something writes to, or that could be used
-// without being seen to be written: an assignment, ++, &, delete, clear, and types that exist to
-// be changed.
+// checkVariables finds package variables that change: by an assignment, ++, &, delete or clear, or
+// because their type exists to hold changing state.
 func checkVariables(m *module) (found []violation) {
 	for _, p := range m.packages {
 		for _, f := range p.files {
@@ -115,7 +115,7 @@ func checkVariables(m *module) (found []violation) {
 	return found
 }
 
-// mutableTypes finds variables whose type says that they change.
+// mutableTypes finds variables whose type shows that they change.
 func (m *module) mutableTypes(f *file) (found []violation) {
 	for _, declaration := range f.ast.Decls {
 		d, ok := declaration.(*ast.GenDecl)
@@ -145,8 +145,8 @@ func (m *module) mutableTypes(f *file) (found []violation) {
 	return found
 }
 
-// isState reports whether a type or function of the standard library is there for state that
-// changes. A Pool holds memory and no state; a OnceValue is a constant that is computed late.
+// isState reports whether a type or function of the standard library exists to hold changing state.
+// A Pool holds memory but no state; a OnceValue is a constant that is computed late.
 func isState(importPath, name string) bool {
 	switch importPath {
 	case "sync":
@@ -157,7 +157,7 @@ func isState(importPath, name string) bool {
 	return false
 }
 
-// embedded reports whether the compiler gives the variable its value.
+// embedded reports whether the variable gets its value from a go:embed directive.
 func embedded(doc *ast.CommentGroup) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
@@ -166,7 +166,7 @@ func blank(s *ast.ValueSpec) bool {
 	return !slices.ContainsFunc(s.Names, func(name *ast.Ident) bool { return name.Name != "_" })
 }
 
-// writes finds places that write to a variable of a package.
+// writes finds the places in f that write to a package variable.
 func (m *module) writes(f *file) (found []violation) {
 	report := func(e ast.Expr) {
 		if name := f.packageVariable(e); name != "" {
@@ -199,7 +199,7 @@ func (m *module) writes(f *file) (found []violation) {
 	return found
 }
 
-// packageVariable returns the name of the package's variable that e is, or is a part of.
+// packageVariable returns the name of the package variable that e denotes, or denotes a part of.
 func (f *file) packageVariable(e ast.Expr) string {
 	for {
 		switch inner := e.(type) {
@@ -223,7 +223,7 @@ func (f *file) packageVariable(e ast.Expr) string {
 	}
 }
 
-// checkErrorText finds code that looks into the text of an error to tell what it is.
+// checkErrorText finds code that inspects the text of an error to learn its cause.
 func checkErrorText(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test {
@@ -255,7 +255,7 @@ func isErrorText(e ast.Expr) bool {
 	return ok && selector.Sel.Name == "Error"
 }
 
-// checkContextFields finds structs that keep a context: it belongs to one call.
+// checkContextFields finds structs that store a context. A context belongs to one call.
 func checkContextFields(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test || f.suite {
@@ -277,9 +277,9 @@ func checkContextFields(m *module) (found []violation) {
 	return found
 }
 
-// checkContextValues finds values in contexts. Those of the root package are what a request carries
-// everywhere: who asks, and its id. Whatever else a function needs is a parameter, which a reader
-// sees and the compiler checks.
+// checkContextValues finds values in contexts. Only the root package may add some: the caller and
+// the id of a request, which are needed everywhere. All else that a function needs is a parameter,
+// which a reader sees and the compiler checks.
 func checkContextValues(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test || f.suite || f.path == "context.go" {
@@ -297,8 +297,8 @@ func checkContextValues(m *module) (found []violation) {
 	return found
 }
 
-// checkSkips finds tests that may not run. What cannot run everywhere is chosen by the command line
-// or lives in interop.
+// checkSkips finds tests that skip themselves. Tests that cannot run everywhere live in interop, or
+// run only if a flag selects them.
 func checkSkips(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if !f.test && !f.suite {
@@ -320,7 +320,7 @@ func checkSkips(m *module) (found []violation) {
 	return found
 }
 
-// checkPathParameters finds names that are taken from paths past web.PathParam, which decodes
+// checkPathParameters finds code that takes names from paths without web.PathParam, which decodes
 // them.
 func checkPathParameters(m *module) (found []violation) {
 	for _, f := range m.files() {

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// ruleCase is source of one package and how many faults a rule finds in it.
+// ruleCase is the source of one package, and the number of faults that a rule finds in it.
 type ruleCase struct {
 	name  string
 	rule  string
@@ -13,7 +13,7 @@ type ruleCase struct {
 	want  int
 }
 
-// ruleCases shows every rule what it must find, and what it must not.
+// ruleCases returns source that each rule must reject, and source that it must accept.
 func ruleCases() []ruleCase {
 	source := func(text string) map[string]string { return map[string]string{"x.go": text} }
 	test := func(text string) map[string]string { return map[string]string{"x_test.go": text} }
@@ -163,5 +163,5 @@ func ruleCases() []ruleCase {
 	}
 }
 
-// stores begins a package catalog (or another) that knows registry.Store.
+// stores is the beginning of a package catalog that declares interfaces like registry.Store.
 const stores = "package catalog\nimport (\"context\"; \"moorage/registry\")\ntype own interface{ Apply(context.Context, registry.Batch) ([]registry.ETag, error) }\n"

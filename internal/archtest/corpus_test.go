@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// corpusMin is how many inputs each fuzz target has in the repository at least.
+// corpusMin is the minimum number of inputs in the repository for each fuzz target.
 const corpusMin = 5
 
-// TestFuzzTargetsHaveCorpora counts the inputs below testdata/fuzz, and finds those of targets that
-// are gone.
+// TestFuzzTargetsHaveCorpora counts the inputs below testdata/fuzz, and finds inputs of fuzz
+// targets that no longer exist.
 func TestFuzzTargetsHaveCorpora(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)

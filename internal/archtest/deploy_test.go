@@ -21,7 +21,8 @@ const (
 // metricName finds the metrics of the product in an expression of PromQL.
 var metricName = regexp.MustCompile(`\bmoorage_[a-z_]+`)
 
-// TestAlerts: each alert is about metrics that the code makes, and the guide explains it.
+// TestAlerts checks that each alert uses only metrics that the code exports, and that the guide
+// explains the alert.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
@@ -65,7 +66,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDashboard: each panel shows metrics that the code makes.
+// TestDashboard checks that each panel uses only metrics that the code exports.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
@@ -93,8 +94,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// checkExpression reports the metrics in expr that the code does not make. Histograms have further
-// names.
+// checkExpression reports the metrics in expr that the code does not export. A histogram also has
+// names with the suffixes of its series.
 func checkExpression(t *testing.T, name, expr string, metrics map[string]metric) {
 	t.Helper()
 	used := metricName.FindAllString(expr, -1)

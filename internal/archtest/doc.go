@@ -1,6 +1,6 @@
 // Package archtest checks the rules of this repository that a test can check. They define which
 // package may import which, which calls are banned, and how long a file may be. Everything exported
-// must have a comment, prose must be plain, and documents must name only what exists.
+// must have a comment, prose must be plain, and documents must refer only to things that exist.
 //
 // It has no code outside its tests. The rules are in tables at the top of their files, each with
 // its reason. An exception is in exceptions_test.go, with its reason, and an unused exception

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkPackageDocs wants every package to say what it is for.
+// checkPackageDocs requires a comment on every package, which says what the package is for.
 func checkPackageDocs(m *module) (found []violation) {
 	for _, p := range m.packages {
 		var docs []string
@@ -38,7 +38,7 @@ func checkPackageDocs(m *module) (found []violation) {
 	return found
 }
 
-// name is the name in the package clause of the files that are no tests.
+// name returns the name in the package clause of the files that are not tests.
 func (p *pkg) name() string {
 	for _, f := range p.files {
 		if !f.test {
@@ -48,7 +48,7 @@ func (p *pkg) name() string {
 	return ""
 }
 
-// checkExportedDocs wants a comment on everything that is exported.
+// checkExportedDocs requires a comment on everything that is exported.
 func checkExportedDocs(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test {
@@ -100,8 +100,8 @@ func undocumentedSpec(group *ast.GenDecl, spec ast.Spec) (names []*ast.Ident) {
 	return names
 }
 
-// exportedReceiver reports whether f can be seen from outside: it is no method, or one of an
-// exported type.
+// exportedReceiver reports whether f is visible outside its package: it is a function, or a method
+// of an exported type.
 func exportedReceiver(f *ast.FuncDecl) bool {
 	if f.Recv == nil {
 		return true
@@ -109,7 +109,7 @@ func exportedReceiver(f *ast.FuncDecl) bool {
 	return ast.IsExported(receiverName(f))
 }
 
-// receiverName returns the name of the type that f is a method of.
+// receiverName returns the name of the type of f's receiver.
 func receiverName(f *ast.FuncDecl) string {
 	receiver := f.Recv.List[0].Type
 	if star, ok := receiver.(*ast.StarExpr); ok {
@@ -128,11 +128,11 @@ func receiverName(f *ast.FuncDecl) string {
 	return name.Name
 }
 
-// checkTODO wants the number of an issue behind every TODO.
+// checkTODO requires an issue number after every TODO.
 func checkTODO(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.pkg.dir == "internal/archtest" {
-			continue // it speaks about them
+			continue // the code of this rule itself
 		}
 		for _, group := range f.ast.Comments {
 			for _, comment := range group.List {

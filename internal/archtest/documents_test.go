@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// documents returns the Markdown files of the repository by their path from its root. Folders whose
-// names begin with a dot are no part of it.
+// documents returns the Markdown files of the repository by their path from its root. It leaves out
+// folders whose names begin with a dot.
 func documents(t *testing.T, m *module) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -48,7 +48,7 @@ func documents(t *testing.T, m *module) map[string]string {
 	return found
 }
 
-// TestDocumentsExist names the documents that a reader may count on.
+// TestDocumentsExist checks that the documents exist that every reader expects.
 func TestDocumentsExist(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
@@ -73,9 +73,9 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^)]+)\)`)
 	heading      = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInAnchor  = regexp.MustCompile(`[^\pL\pN _-]`)
-	// quotedTest is a test as documents name it: `folder.TestName`, with subtests behind a slash.
+	// quotedTest matches a test in a document: `folder.TestName`, and any subtests after a slash.
 	quotedTest = regexp.MustCompile("`([a-z0-9/]*)\\.((?:Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]*)(?:/([^`]+))?`")
-	// bareTest is a test that a document names without its folder.
+	// bareTest matches a test that a document names without its folder.
 	bareTest   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Z][A-Za-z0-9_]*)`")
 	makeTarget = regexp.MustCompile("`make ([a-z-]+)")
 	goRun      = regexp.MustCompile(`go run (\./[a-z/]+)`)
@@ -122,8 +122,8 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 }
 
 // checkLink returns why a link of the document called name leads nowhere. It returns nil if the
-// link leads to a file and, if it has an anchor, to a heading of that file. It does not look at
-// addresses of other sites.
+// link leads to a file and, if it has an anchor, to a heading of that file. It does not check links
+// to other sites.
 func checkLink(m *module, all map[string]string, name, link string) error {
 	target, anchor, _ := strings.Cut(link, "#")
 	if strings.Contains(target, "://") {
@@ -150,23 +150,24 @@ func anchors(text string) (found []string) {
 	return found
 }
 
-// codeName is a function, method or type as ARCHITECTURE.md names it: folder.name.
+// codeName matches a function, method or type in ARCHITECTURE.md: folder.name.
 var codeName = regexp.MustCompile("`([a-z/]+)\\.([A-Za-z]+)`")
 
-// lifeFunctionsMax is how many functions a reader of the life of a commit is sent to at most.
+// lifeFunctionsMax is the maximum number of functions that the section on the life of a commit may
+// name.
 const lifeFunctionsMax = 15
 
-// commitFunctionsMax is how many functions a commit that meets no other passes at most. A reader
-// has to open each of them.
+// commitFunctionsMax is the maximum number of functions through which a commit without conflicts
+// may pass. A reader has to open each of them.
 const commitFunctionsMax = 43
 
 var (
-	// loggedLine begins a paragraph of troubleshoot.md with the words of log lines.
+	// loggedLine matches the beginning of a paragraph of troubleshoot.md that quotes log lines.
 	loggedLine = regexp.MustCompile("(?m)^\\*\\*(`.*`)\\*\\*")
 	codeSpan   = regexp.MustCompile("`[… ]*([^`]+?)[… ]*`")
 )
 
-// TestLogWordsExist looks in the code for the log lines that troubleshoot.md explains.
+// TestLogWordsExist checks that the log lines explained in troubleshoot.md occur in the code.
 func TestLogWordsExist(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
@@ -185,20 +186,22 @@ func TestLogWordsExist(t *testing.T) {
 	}
 }
 
-// TestLifeOfACommit wants functions that exist in the section of that name, few and not none.
+// TestLifeOfACommit checks that the section of that name refers only to functions that exist, and
+// to few of them.
 func TestLifeOfACommit(t *testing.T) {
 	t.Parallel()
 	wantFunctions(t, "The life of a commit", lifeFunctionsMax)
 }
 
-// TestFunctionsOfACommit does the same for the section that names all functions of a commit.
+// TestFunctionsOfACommit makes the same check for the section on all functions of a commit.
 func TestFunctionsOfACommit(t *testing.T) {
 	t.Parallel()
 	wantFunctions(t, "The functions of a commit", commitFunctionsMax)
 }
 
-// wantFunctions fails unless a section of ARCHITECTURE.md names 5 to most functions, which exist.
-func wantFunctions(t *testing.T, heading string, most int) {
+// wantFunctions fails unless a section of ARCHITECTURE.md names 5 or more functions, but no more
+// than limit, and all of them exist.
+func wantFunctions(t *testing.T, heading string, limit int) {
 	t.Helper()
 	m := loadModule(t)
 	_, section, _ := strings.Cut(documents(t, m)["ARCHITECTURE.md"], "\n## "+heading+"\n")
@@ -216,8 +219,8 @@ func wantFunctions(t *testing.T, heading string, most int) {
 			named[name] = true
 		}
 	}
-	if len(named) < 5 || len(named) > most {
-		t.Errorf("%q names %d functions, at most %d are allowed: %q", heading, len(named), most, slices.Sorted(maps.Keys(named)))
+	if len(named) < 5 || len(named) > limit {
+		t.Errorf("%q names %d functions, at most %d are allowed: %q", heading, len(named), limit, slices.Sorted(maps.Keys(named)))
 	}
 }
 
@@ -256,7 +259,7 @@ func testFunctions(m *module) map[string]bool {
 	return found
 }
 
-// isSomewhere reports whether tests, as testFunctions returns them, have one of that name in any
+// isSomewhere reports whether tests, a result of testFunctions, contains a test of that name in any
 // folder.
 func isSomewhere(tests map[string]bool, name string) bool {
 	for test := range tests {
@@ -267,8 +270,8 @@ func isSomewhere(tests map[string]bool, name string) bool {
 	return false
 }
 
-// testStrings returns every string that stands in a test or a suite: the names of subtests are
-// among them.
+// testStrings returns every string literal in a test or a suite. The names of subtests are among
+// them.
 func testStrings(m *module) map[string]bool {
 	found := make(map[string]bool)
 	for _, f := range m.files() {
@@ -281,7 +284,7 @@ func testStrings(m *module) map[string]bool {
 	return found
 }
 
-// productionStrings returns every string that stands in code that is not a test.
+// productionStrings returns every string literal in code that is not a test.
 func productionStrings(m *module) (found []string) {
 	for _, f := range m.files() {
 		if !f.test && !f.suite {
@@ -304,7 +307,7 @@ func stringsOf(f *file) (found []string) {
 	return found
 }
 
-// makeTargets returns the targets of the Makefile, nil if there is none.
+// makeTargets returns the targets of the Makefile, or nil if there is no Makefile.
 func makeTargets(t *testing.T, m *module) (targets []string) {
 	t.Helper()
 	opened, err := os.Open(filepath.Join(m.root, "Makefile"))
@@ -326,7 +329,8 @@ func makeTargets(t *testing.T, m *module) (targets []string) {
 	return targets
 }
 
-// TestMechanisms wants a test that exists, and an id used once, in each row of the table.
+// TestMechanisms checks that each row of the table names a test that exists, and has an id of its
+// own.
 func TestMechanisms(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// entries are the types with which somebody begins who uses a package, by folder.
+// entries returns the types with which users of a package begin, by folder.
 func entries() map[string][]string {
 	return map[string][]string{
 		"catalog":        {"Catalog"},
@@ -18,7 +18,7 @@ func entries() map[string][]string {
 	}
 }
 
-// checkExamples wants an example of each entry, with an output that go test compares.
+// checkExamples requires an example for each of these types, with output that go test compares.
 func checkExamples(m *module) (found []violation) {
 	for dir, names := range entries() {
 		at := slices.IndexFunc(m.packages, func(p *pkg) bool { return p.dir == dir })
@@ -30,7 +30,7 @@ func checkExamples(m *module) (found []violation) {
 						text: fmt.Sprintf("func Example%s is missing, or says no output", name)})
 				}
 			}
-		case m.root != "": // this is no case of a test
+		case m.root != "": // m is the repository, not source from a test
 			found = append(found, violation{rule: "example", at: dir, text: "there is no such package"})
 		}
 	}

@@ -3,7 +3,7 @@ package archtest
 // exceptionKey names a rule and the file (or folder) that may break it.
 type exceptionKey struct{ rule, at string }
 
-// exceptions returns who may break a rule, and why.
+// exceptions returns the files and folders that may break a rule, each with the reason.
 func exceptions() map[exceptionKey]string {
 	return map[exceptionKey]string{
 		{"context value", "identity/connection.go"}:             "net/http hands on what is known of a connection in no other way",

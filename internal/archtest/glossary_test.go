@@ -9,15 +9,15 @@ import (
 	"unicode"
 )
 
-// glossaryMax is how many words a reader has to learn at most.
+// glossaryMax is the maximum number of words that a reader has to learn.
 const glossaryMax = 40
 
 // glossaryRow is a row of the glossary: a word, its meaning, and the packages that may use it in
-// exported names. Without packages all may.
+// exported names. If the row lists no packages, all packages may use the word.
 var glossaryRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| ([^|]*)\|$`)
 
-// glossaryExceptions are exported names that have a word of the glossary with another meaning, and
-// why.
+// glossaryExceptions returns exported names that use a word of the glossary in another meaning,
+// each with the reason.
 func glossaryExceptions() map[string]string {
 	return map[string]string{
 		"audit.Claim":            "a process owns a log file, as a table owns a location",
@@ -25,13 +25,13 @@ func glossaryExceptions() map[string]string {
 	}
 }
 
-// retiredWords are words that had the meaning of a word of the glossary.
+// retiredWords returns former words for what the glossary now calls by another word.
 func retiredWords() []string {
 	return []string{"care", "tend", "tended", "tending", "upkeep", "steer"}
 }
 
-// TestGlossary: the glossary is short, its words have one meaning in exported names, and no
-// exported name has a word that one of the glossary replaced.
+// TestGlossary checks that the glossary is short, and that its words have one meaning in exported
+// names. No exported name may contain a retired word.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
@@ -115,7 +115,7 @@ func exportedNames(m *module) map[string]string {
 	return names
 }
 
-// hasWord reports whether a name in camel case has a word, in the singular or plural.
+// hasWord reports whether a name in camel case contains a word, in the singular or plural.
 func hasWord(name, word string) bool {
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	begin := 0

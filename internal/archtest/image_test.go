@@ -10,8 +10,8 @@ import (
 // imageBase finds the base images in a Dockerfile, and their tags.
 var imageBase = regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)`)
 
-// TestDockerfile: the image is made of pinned parts, has no shell, and does not run as root.
-// scripts/image.py carries out the last stage, and refuses any other instruction.
+// TestDockerfile checks that the image consists of pinned parts, has no shell, and does not run as
+// root. scripts/image.py carries out the last stage, and refuses any other instruction.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)

@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// everything stands in the import table for a package that may import all others.
+// everything in a row of the import table allows the package to import all others.
 const everything = "*"
 
-// importTable says which of our own packages each may import, tests left out. Each may
-// also import the root package and internal/worker. A package that is not here may not exist.
+// importTable returns which packages of this module each package may import. Tests are exempt. Each
+// package may also import the root package and internal/worker. A package that is missing here is a
+// fault.
 func importTable() map[string][]string {
 	return map[string][]string{
 		"":                      {}, // the root
@@ -82,7 +83,7 @@ func importTable() map[string][]string {
 		"transfer":            {"management/client"},
 		"transfer/sqlcatalog": {"transfer"},
 		"cmd/moorage":         {everything},
-		// Kits of tests.
+		// Packages for tests.
 		"testkit":         {},
 		"testkit/answers": {},
 		"testkit/catalogkit": {"access", "catalog", "catalog/claims", "catalog/directory", "catalog/documents", "catalog/gate", "catalog/grants",
@@ -111,7 +112,7 @@ func importTable() map[string][]string {
 	}
 }
 
-// checkImports holds every import of ours against the table.
+// checkImports compares every import of a package of this module with the table.
 func checkImports(m *module) (found []violation) {
 	table := importTable()
 	for _, p := range m.packages {
@@ -136,16 +137,16 @@ func checkImports(m *module) (found []violation) {
 	return found
 }
 
-// mayImport reports whether the package in dir may import the one in target.
+// mayImport reports whether the package in dir may import the package in target.
 func mayImport(dir string, allowed []string, target string) bool {
 	if dir == "" {
-		return false // the root imports nothing of ours
+		return false // the root imports no package of this module
 	}
 	return target == "" || target == "internal/worker" ||
 		slices.Contains(allowed, target) || slices.Contains(allowed, everything)
 }
 
-// ownPackage returns the folder of an import path of ours.
+// ownPackage returns the folder of an import path within this module.
 func ownPackage(importPath string) (string, bool) {
 	if importPath == modulePath {
 		return "", true
@@ -160,7 +161,7 @@ func packageName(dir string) string {
 	return dir
 }
 
-// driver is a library that only one package may know.
+// driver is a library that only certain packages may import.
 type driver struct {
 	prefix string // of import paths
 	owners []string
@@ -196,7 +197,7 @@ func drivers() []driver {
 	}
 }
 
-// checkDrivers finds libraries outside the package that owns them.
+// checkDrivers finds imports of such libraries in other packages.
 func checkDrivers(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test {
@@ -213,7 +214,7 @@ func checkDrivers(m *module) (found []violation) {
 	return found
 }
 
-// forbidden is what a package must not know.
+// forbidden is a list of packages that one package must not import.
 type forbidden struct {
 	dir    string
 	prefix string
@@ -236,7 +237,7 @@ func forbiddenImports() []forbidden {
 	}...)
 }
 
-// checkForbiddenImports finds what a package must not know.
+// checkForbiddenImports finds forbidden imports.
 func checkForbiddenImports(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test {
@@ -258,7 +259,7 @@ func checkForbiddenImports(m *module) (found []violation) {
 	return found
 }
 
-// checkTestHelpers finds suites, and package testing itself, in the server.
+// checkTestHelpers finds production code that imports a test suite or package testing.
 func checkTestHelpers(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test || f.suite || strings.HasPrefix(f.pkg.dir, "interop/") {
@@ -274,15 +275,15 @@ func checkTestHelpers(m *module) (found []violation) {
 	return found
 }
 
-// unwantedDependencies are packages that must not be in the binary, by the path that they start
-// with.
+// unwantedDependencies returns prefixes of the paths of packages that must not be in the binary.
 func unwantedDependencies() []string {
 	const iceberg, arrow = "github.com/apache/iceberg-go/", "github.com/apache/arrow-go/v18/"
 	return []string{
 		iceberg + "table", iceberg + "view", iceberg + "catalog", // four times the size of the binary
 		"cloud.google.com/go/storage", // 12 MB and more
 		"cel.dev/cel-go",              // tests only
-		// Rows are read by catalog/rows/parquet. These readers trust the sizes that files declare.
+		// Package catalog/rows/parquet reads rows instead. The readers below trust the sizes that
+		// files declare.
 		arrow + "arrow/compute", arrow + "arrow/ipc", arrow + "parquet/file", arrow + "parquet/pqarrow",
 		arrow + "parquet/metadata", arrow + "parquet/internal/encoding", arrow + "parquet/compress",
 		"github.com/parquet-go/",
@@ -290,7 +291,7 @@ func unwantedDependencies() []string {
 	}
 }
 
-// TestBinaryDependencies asks the go command what the server is linked from.
+// TestBinaryDependencies asks the go command which packages are linked into the server.
 func TestBinaryDependencies(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath", "./cmd/moorage")

@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// messagesPage says what each warning and error of the log means.
+// messagesPage explains each warning and error of the log.
 const messagesPage = "docs/guide/troubleshoot.md"
 
-// slogMethods are the methods of *slog.Logger that write a warning or an error, or may do so, and
-// which argument is the message. The last two have the level before it.
+// slogMethods has the methods of *slog.Logger that can write a warning or an error, with the index
+// of the argument that is the message. The last two methods take a level before the message.
 var slogMethods = map[string]int{
 	"Warn": 0, "Error": 0, "WarnContext": 1, "ErrorContext": 1, "Log": 2, "LogAttrs": 2,
 }
 
-// checkMessages finds warnings and errors of the log that the page does not name, and those that
-// nobody can look up because their text is made as the server runs.
+// checkMessages finds warnings and errors of the log that are missing on the page. It also finds
+// messages that readers cannot look up, because the text is computed at run time.
 func checkMessages(m *module) (found []violation) {
 	page, err := os.ReadFile(filepath.Join("..", "..", messagesPage))
 	if err != nil {
@@ -58,8 +58,8 @@ func checkMessages(m *module) (found []violation) {
 	return found
 }
 
-// messageOf returns the message of a call that writes a warning or an error to a log; nil for other
-// calls.
+// messageOf returns the message of a call that writes a warning or an error to a log. It returns
+// nil for other calls.
 func messageOf(call *ast.CallExpr, info *types.Info) ast.Expr {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -89,7 +89,7 @@ func mayWarn(level constant.Value) bool {
 	return !exact || number >= warn
 }
 
-// quoted returns the texts of a page that stand between backticks, without line breaks.
+// quoted returns the texts between backticks on a page, without line breaks.
 func quoted(page string) []string {
 	var texts []string
 	for i, part := range strings.Split(page, "`") {
@@ -100,7 +100,8 @@ func quoted(page string) []string {
 	return texts
 }
 
-// isNamed reports whether a text of the page is the message, or its beginning up to a mark.
+// isNamed reports whether one of the texts in named equals the message, or its beginning up to a
+// punctuation mark.
 func isNamed(message string, named []string) bool {
 	message = strings.Join(strings.Fields(message), " ")
 	return slices.ContainsFunc(named, func(text string) bool {
@@ -109,7 +110,7 @@ func isNamed(message string, named []string) bool {
 	})
 }
 
-// TestIsNamed shows which texts of a page stand for a message.
+// TestIsNamed tests which texts of a page refer to a message.
 func TestIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

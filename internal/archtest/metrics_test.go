@@ -14,18 +14,18 @@ import (
 	"testing"
 )
 
-// metricsPage is the page that TestMetricsReference keeps as the code is.
+// metricsPage is the page that TestMetricsReference compares with the code.
 const metricsPage = "docs/reference/metrics.md"
 
 var update = flag.Bool("update", false, "rewrite generated pages")
 
-// metric is one that the code makes.
+// metric is a metric that the code exports.
 type metric struct {
 	kind, help string
 	labels     []string
 }
 
-// TestMetricsReference holds the page of metrics against the metrics that the code makes. -update
+// TestMetricsReference compares the page of metrics with the metrics in the code. With -update, it
 // rewrites the page.
 func TestMetricsReference(t *testing.T) {
 	t.Parallel()
@@ -83,8 +83,8 @@ func metricsOf(m *module) map[string]metric {
 	return found
 }
 
-// metricOf returns the metric that a call makes and its name, which is an argument or the Name of
-// one. The name is "" for other calls.
+// metricOf returns the metric that a call makes, and its name. The name is an argument, or the
+// field Name of an argument. It is "" for other calls.
 func metricOf(call *ast.CallExpr) (name string, made metric) {
 	made.kind = kindOfMetric(call.Fun)
 	if made.kind == "" {
@@ -117,7 +117,7 @@ func metricOf(call *ast.CallExpr) (name string, made metric) {
 	return texts[0], made
 }
 
-// kindOfMetric returns what a constructor of metrics makes, as Prometheus calls it. It returns ""
+// kindOfMetric returns the Prometheus type of the metrics that a constructor makes. It returns ""
 // for other functions.
 func kindOfMetric(function ast.Expr) string {
 	name := ""
@@ -135,8 +135,8 @@ func kindOfMetric(function ast.Expr) string {
 	return ""
 }
 
-// literalText returns the text of a string literal, or of several with + between. It returns "" for
-// other expressions.
+// literalText returns the text of a string literal, or of string literals joined by +. It returns
+// "" for other expressions.
 func literalText(expression ast.Expr) string {
 	switch e := expression.(type) {
 	case *ast.BasicLit:

@@ -16,11 +16,11 @@ import (
 	"testing"
 )
 
-// modulePath is what our own imports start with.
+// modulePath is the prefix of the import paths of this module.
 const modulePath = "moorage"
 
-// module is the parsed source of the repository. It is read through package os, so that go
-// test notices when any of it changed.
+// module is the parsed source of the repository. Package os reads the files, so that go test
+// notices changes in any of them.
 type module struct {
 	root     string
 	fset     *token.FileSet
@@ -40,7 +40,7 @@ type file struct {
 	pkg   *pkg
 	path  string // relative to the root, slashes
 	test  bool   // its name ends in _test.go
-	suite bool   // its package is a suite that tests of others run
+	suite bool   // its package is a suite that tests of other packages run
 	text  string
 	lines int
 	ast   *ast.File
@@ -51,7 +51,7 @@ type file struct {
 type violation struct {
 	rule string
 	at   string // path of a file, or of a folder
-	line int    // 0: the whole
+	line int    // 0: the whole file or folder
 	text string
 }
 
@@ -134,10 +134,10 @@ func (m *module) add(p *pkg, name string, source []byte) error {
 	return nil
 }
 
-// resolve finds what the names in p's files stand for, as far as that can be told without
-// looking into other packages.
+// resolve finds the objects that the names in p's files refer to, as far as that is possible
+// without reading other packages.
 func (m *module) resolve(p *pkg) {
-	groups := make(map[string][]*file) // by package clause; external tests are a package of their own
+	groups := make(map[string][]*file) // by package clause; external tests have their own package
 	for _, f := range p.files {
 		groups[f.ast.Name.Name] = append(groups[f.ast.Name.Name], f)
 	}
@@ -148,7 +148,7 @@ func (m *module) resolve(p *pkg) {
 			parsed[i], f.info = f.ast, info
 		}
 		config := types.Config{Importer: hollowImporter{}, Error: func(error) {}, FakeImportC: true}
-		// Errors are certain, because imported packages are hollow.
+		// Errors always occur, because imported packages are hollow.
 		_, _ = config.Check(name, m.fset, parsed, info)
 	}
 }
@@ -194,7 +194,8 @@ func (p *pkg) imports(name string) bool {
 	})
 }
 
-// selected returns the import path of the package and the name that e takes from it, if it does.
+// selected returns the import path and the name of a selector expression such as package.Name. ok
+// is false if e is another expression.
 func (f *file) selected(e ast.Expr) (importPath, name string, ok bool) {
 	selector, ok := e.(*ast.SelectorExpr)
 	if !ok {

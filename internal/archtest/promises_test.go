@@ -8,15 +8,14 @@ import (
 	"testing"
 )
 
-// promise is a sentence of the design of credentials and signatures, and the tests that keep it:
-// folder and name.
+// promise is a sentence of the design of credentials and signatures, and the tests that check it,
+// as folder and name.
 type promise struct {
 	says  string
 	tests []string
 }
 
-// credentialPromises are what is promised of the policies, the attacks on locations, and the
-// signatures.
+// credentialPromises returns the promises about policies, attacks on locations, and signatures.
 func credentialPromises() []promise {
 	return []promise{
 		// Policies.

@@ -11,17 +11,18 @@ import (
 	"unicode"
 )
 
-// Bounds of prose. A tab counts tabColumns columns.
+// Limits for prose. A tab counts as tabColumns columns.
 const (
 	tabColumns        = 4
 	commentColumnsMax = 100
-	// codeColumnsMax bounds lines of code outside tests, with the comment behind them.
+	// codeColumnsMax is the maximum width of lines of code outside tests, including a comment at
+	// the end.
 	codeColumnsMax = 120
-	// sentenceWordsMax is where a test fails; 25 words are what a writer aims at.
+	// sentenceWordsMax is the limit of the test; a writer aims at 25 words.
 	sentenceWordsMax = 40
 )
 
-// crooked finds what a reader stumbles over.
+// crooked matches phrases that make a reader stumble.
 var crooked = regexp.MustCompile(
 	`(?i)\b(tells? whether|whoever|anew|be it|but for|amid|all the same|untold|of which)\b`)
 
@@ -38,7 +39,7 @@ func TestDocumentsArePlain(t *testing.T) {
 	}
 }
 
-// checkProse wants comments and texts that are read at the first try.
+// checkProse finds comments and texts that are hard to read.
 func checkProse(m *module) (found []violation) {
 	for _, f := range m.files() {
 		found = append(found, proseFaults(m, f)...)
@@ -81,8 +82,8 @@ func proseFaults(m *module, f *file) []violation {
 	return found
 }
 
-// checkWidths finds the lines of f that are too wide. One word that cannot be split, such as an
-// address, may be. In tests only comments have a bound.
+// checkWidths finds the lines of f that are too wide. A line with one word that cannot be split,
+// such as an address, may be too wide. In tests, only comments have a limit.
 func checkWidths(f *file) (found []violation) {
 	for i, line := range strings.Split(f.text, "\n") {
 		trimmed := strings.TrimLeft(line, "\t")
@@ -104,8 +105,8 @@ func checkWidths(f *file) (found []violation) {
 	return found
 }
 
-// commentLines returns the lines of a comment without the marks around them. What is behind
-// "//" stays as it is, with the blank that most lines begin with.
+// commentLines returns the lines of a comment without the marks around them. Text after "//" keeps
+// the space with which most lines begin.
 func commentLines(group *ast.CommentGroup) (lines []string) {
 	for _, comment := range group.List {
 		if text, ok := strings.CutPrefix(comment.Text, "//"); ok {
@@ -122,8 +123,8 @@ var (
 	listItem    = regexp.MustCompile(`^\s*([-*•]|[0-9]+[.)])\s`)
 )
 
-// sentences returns the sentences of a comment. A blank line, a heading, an item of a list and
-// text that is set as it stands (behind a tab) end one.
+// sentences returns the sentences of a comment. A sentence also ends at a blank line, a heading, a
+// list item, and preformatted text (after a tab).
 func sentences(lines []string) (all []string) {
 	var paragraph []string
 	end := func() {
@@ -153,7 +154,7 @@ func sentences(lines []string) (all []string) {
 	return all
 }
 
-// wordCount counts the fields of a sentence that have a letter or a digit.
+// wordCount counts the fields of a sentence that contain a letter or a digit.
 func wordCount(sentence string) (n int) {
 	for _, field := range strings.Fields(sentence) {
 		if strings.ContainsFunc(field, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {

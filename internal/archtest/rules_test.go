@@ -2,13 +2,13 @@ package archtest
 
 import "testing"
 
-// rule is one thing that holds everywhere.
+// rule is a rule that the whole source must follow.
 type rule struct {
 	name  string
 	check func(m *module) []violation
 }
 
-// rules returns every rule about the source. Those about documents have tests of their own.
+// rules returns every rule about the source. Rules about documents have tests of their own.
 func rules() []rule {
 	return []rule{
 		{"imports", checkImports},
@@ -39,7 +39,7 @@ func rules() []rule {
 	}
 }
 
-// TestRules looks at the whole repository.
+// TestRules checks the whole repository.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)
@@ -63,7 +63,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesSeeFaults shows each rule source that breaks it and source that does not.
+// TestRulesSeeFaults runs each rule on source that breaks it, and on source that does not.
 func TestRulesSeeFaults(t *testing.T) {
 	t.Parallel()
 	for _, test := range ruleCases() {
@@ -83,7 +83,7 @@ func TestRulesSeeFaults(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsShown fails when a rule has no source that breaks it.
+// TestEveryRuleIsShown fails if the cases have no source that breaks a rule.
 func TestEveryRuleIsShown(t *testing.T) {
 	t.Parallel()
 	shown := make(map[string]bool)

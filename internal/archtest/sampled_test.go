@@ -12,12 +12,13 @@ import (
 
 var (
 	unracedPattern = regexp.MustCompile(`(?m)^readonly unraced='([^']+)'$`)
-	// unracedFolders is where step "plain" searches for the packages of such tests.
+	// unracedFolders matches the folders in which step "plain" of test.sh searches for tests that
+	// run a sample.
 	unracedFolders = regexp.MustCompile(`testkit/\(scale\|tablefiles\)"' ([a-z /]+) \| xargs`)
 )
 
-// TestSampledTestsRunWhole: a test that runs a sample with the race detector is among the tests
-// that step "plain" of test.sh runs without it.
+// TestSampledTestsRunWhole checks every test that runs only a sample with the race detector. Step
+// "plain" of test.sh must run the same test without the race detector.
 func TestSampledTestsRunWhole(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(filepath.Join("..", "..", "test.sh"))

@@ -5,10 +5,10 @@ import (
 	"go/ast"
 )
 
-// fileLinesMax is how many lines a file may have.
+// fileLinesMax is the maximum number of lines in a file.
 const fileLinesMax = 800
 
-// checkFileSize finds files that should be two.
+// checkFileSize finds files that should be split.
 func checkFileSize(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.lines > fileLinesMax && !ast.IsGenerated(f.ast) {

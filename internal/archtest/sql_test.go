@@ -10,8 +10,9 @@ import (
 	"moorage/migrations"
 )
 
-// unportableSQL returns what the package comment of registry/postgres does without, because servers
-// that speak PostgreSQL's protocol lack it, do it otherwise, or pay for it.
+// unportableSQL returns patterns of SQL that the package comment of registry/postgres rules out.
+// Other servers that speak PostgreSQL's protocol lack these features, implement them differently,
+// or pay a high price for them.
 func unportableSQL() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\bWITH\s+(RECURSIVE\s+)?\w+\s+AS\s`), // a CTE, as none is known to only read
@@ -23,7 +24,7 @@ func unportableSQL() []*regexp.Regexp {
 	}
 }
 
-// checkSQL finds statements that only PostgreSQL itself would run as they are meant.
+// checkSQL finds statements that work as intended only on PostgreSQL itself.
 func checkSQL(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if f.test || f.pkg.dir != "registry/postgres" {
@@ -49,7 +50,7 @@ func checkSQL(m *module) (found []violation) {
 	return found
 }
 
-// TestMigrationsArePortable looks at the statements that are no source.
+// TestMigrationsArePortable checks the statements in files that are not Go source.
 func TestMigrationsArePortable(t *testing.T) {
 	t.Parallel()
 	steps, err := migrations.Steps()

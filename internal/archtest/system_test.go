@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// systemMakers returns the packages that may make a caller who may do everything, and what for.
+// systemMakers returns the packages that may create a caller with all privileges, each with the
+// purpose.
 func systemMakers() map[string]string {
 	return map[string]string{
 		"":                  "declares it",
@@ -20,9 +21,9 @@ func systemMakers() map[string]string {
 	}
 }
 
-// checkSystem finds callers of jobs of the server that others than its own packages make: with
-// moorage.System, or by a name that begins as theirs do. Nothing that a request says may become
-// one, so above all no face may know how.
+// checkSystem finds code outside systemMakers that creates a caller for a job of the server: with
+// moorage.System, or from a name with the prefix of such callers. Data from a request must never
+// become such a caller. So above all, packages that answer requests must not create one.
 func checkSystem(m *module) (found []violation) {
 	for _, f := range m.files() {
 		if _, may := systemMakers()[f.pkg.dir]; may || f.test || f.suite {
@@ -45,8 +46,8 @@ func checkSystem(m *module) (found []violation) {
 	return found
 }
 
-// isSystemName reports whether text may become the name of a job. Kubernetes has subjects that
-// begin alike; they are behind the alias of their issuer.
+// isSystemName reports whether text may become the name of a job. Subjects of Kubernetes have a
+// similar beginning, but there the alias of their issuer precedes it.
 func isSystemName(text string) bool {
 	return strings.HasPrefix(text, "system:") && !strings.HasPrefix(text, "system:serviceaccount:")
 }

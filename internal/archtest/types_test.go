@@ -19,14 +19,14 @@ import (
 	"sync"
 )
 
-// typed is what the compiler knows of a package, without its tests.
+// typed holds the result of type-checking a package, without its tests.
 type typed struct {
-	files   []*file // those that are compiled on this machine
+	files   []*file // only files that are compiled on this machine
 	info    *types.Info
 	failure error
 }
 
-// exports returns where the compiled form of each package is that is not ours, by import path.
+// exports returns the files with the compiled form of packages of other modules, by import path.
 var exports = sync.OnceValues(func() (map[string]string, error) {
 	imported, err := goList("-f", `{{join .Imports "\n"}}`, "./...")
 	if err != nil {
@@ -45,7 +45,7 @@ var exports = sync.OnceValues(func() (map[string]string, error) {
 	return found, err
 })
 
-// goList returns the lines that go list prints, each once.
+// goList returns the distinct lines that go list prints.
 func goList(arguments ...string) ([]string, error) {
 	command := exec.Command("go", append([]string{"list"}, arguments...)...)
 	command.Dir = filepath.Join("..", "..")
@@ -70,8 +70,8 @@ func openExport(importPath string) (io.ReadCloser, error) {
 	return os.Open(files[importPath])
 }
 
-// typeImporter imports our own packages from their source, without the bodies of functions. Others
-// it takes in their compiled form, which changes seldom.
+// typeImporter imports our own packages from their source, without the bodies of functions. It
+// imports other packages from their compiled form, which rarely changes.
 type typeImporter struct {
 	fset     *token.FileSet
 	compiled types.Importer
@@ -108,7 +108,7 @@ func (i *typeImporter) Import(importPath string) (*types.Package, error) {
 	return i.ours[importPath], err
 }
 
-// typesOf returns what the compiler knows of p. Unlike resolve it looks into imported packages.
+// typesOf type-checks p. Unlike resolve, it reads imported packages.
 func (m *module) typesOf(p *pkg) *typed {
 	if p.typed != nil {
 		return p.typed
@@ -132,7 +132,7 @@ func (m *module) typesOf(p *pkg) *typed {
 	return p.typed
 }
 
-// compiled reports whether f is meant for this machine.
+// compiled reports whether f is compiled on this machine.
 func (f *file) compiled() bool {
 	context := build.Default
 	context.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(f.text)), nil }
@@ -140,8 +140,8 @@ func (f *file) compiled() bool {
 	return err == nil && matches
 }
 
-// served yields the files of the server that are compiled, with what the compiler knows of them.
-// Suites and tests do not count.
+// served calls visit for each file of the server that is compiled on this machine, with its type
+// information. It leaves out suites and tests.
 func (m *module) served(visit func(f *file, info *types.Info)) {
 	for _, p := range m.packages {
 		t := m.typesOf(p)
@@ -153,7 +153,7 @@ func (m *module) served(visit func(f *file, info *types.Info)) {
 	}
 }
 
-// checkTypes finds packages that do not compile. Rules that ask for types would see nothing there.
+// checkTypes finds packages that do not compile. Rules that need types would find nothing in them.
 func checkTypes(m *module) (found []violation) {
 	for _, p := range m.packages {
 		if err := m.typesOf(p).failure; err != nil {
@@ -163,9 +163,9 @@ func checkTypes(m *module) (found []violation) {
 	return found
 }
 
-// door is a method of a port that only few places may call, because each call needs an argument
-// for its safety. It is known by its name and its second parameter, so an interface that a caller
-// declares for itself is no way around it.
+// door is a method of a port that only a few places may call, because each call needs an argument
+// for its safety. The rule recognizes the method by its name and its second parameter. So a caller
+// cannot evade the rule by declaring an interface of its own.
 type door struct {
 	rule   string
 	method string
@@ -185,14 +185,14 @@ func doors() []door {
 	}
 }
 
-// checkApply finds calls of registry.Store.Apply past package ledger.
+// checkApply finds calls of registry.Store.Apply outside package ledger.
 func checkApply(m *module) []violation { return checkDoor(m, doors()[0]) }
 
-// checkDeletion finds calls of storage.Store.Delete past documents/delete.go.
+// checkDeletion finds calls of storage.Store.Delete outside documents/delete.go.
 func checkDeletion(m *module) []violation { return checkDoor(m, doors()[1]) }
 
-// checkDoor finds uses of the method past those that may. A method that decorates it may call the
-// one below.
+// checkDoor finds uses of the method in places that may not use it. A method that wraps it may call
+// the wrapped method.
 func checkDoor(m *module, d door) (found []violation) {
 	m.served(func(f *file, info *types.Info) {
 		if d.may(f) {
@@ -213,7 +213,7 @@ func checkDoor(m *module, d door) (found []violation) {
 	return found
 }
 
-// is reports whether object is a method of that name and second parameter.
+// is reports whether object is the method of d: it has that name and that second parameter.
 func (d door) is(object types.Object) bool {
 	function, ok := object.(*types.Func)
 	if !ok || function.Name() != d.method || function.Signature().Recv() == nil {
@@ -224,9 +224,9 @@ func (d door) is(object types.Object) bool {
 		parameters.At(1).Type().String() == d.second
 }
 
-// checkOperations wants the op that an error names to be the place where it is made: the last
+// checkOperations checks that the op in an error names the place that makes the error: the last
 // element of the folder, a dot, and the function or method. A function that has op as a parameter
-// passes it on. "" is no op.
+// passes that on. The rule ignores "".
 func checkOperations(m *module) (found []violation) {
 	m.served(func(f *file, info *types.Info) {
 		for _, declaration := range f.ast.Decls {
@@ -254,8 +254,8 @@ func checkOperations(m *module) (found []violation) {
 	return found
 }
 
-// operationOf returns the op that node hands over: the argument of a call for the parameter op, a
-// string, or the field Op of an error. It returns nil for other nodes.
+// operationOf returns the op in node: the argument of a call for the string parameter op, or the
+// field Op of an error. It returns nil for other nodes.
 func operationOf(node ast.Node, info *types.Info) ast.Expr {
 	switch n := node.(type) {
 	case *ast.KeyValueExpr:

@@ -11,15 +11,16 @@ import (
 )
 
 const accessText = `
-With --uri the command calls the server at that address, as the caller of MOORAGE_TOKEN. Without it
-the command opens the store itself, as the caller system:operator, who may do everything: the access
-rights of the system protect the store. If that is a folder, its server must be stopped.
+With --uri, the command calls the server at that address, as the caller of MOORAGE_TOKEN. Without
+it, the command opens the store itself, as the caller system:operator, which may do everything: the
+access rights of the operating system protect the store. If the store is a folder, its server must
+be stopped.
 `
 
 const objectText = `
-An object is the word server, or a kind and a name: warehouse W, namespace W.A.B, table W.A.B.T,
-view W.A.B.V. A part that contains a dot needs double quotes. A grantee is a principal, which is an
-issuer and a name with a colon between them, such as corp:ann or key:etl; a role such as analysts; a
+OBJECT is the word server, or a kind and a name: warehouse W, namespace W.A.B, table W.A.B.T, view
+W.A.B.V. Put a part that contains a dot in double quotes. GRANTEE is one of these: a principal,
+written as an issuer, a colon and a name, such as corp:ann or key:etl; a role such as analysts; a
 role of an issuer, such as corp/analysts; or everyone. The word role or principal may precede it.
 `
 
@@ -30,16 +31,17 @@ func accessCommands() []command {
 		command{
 			name: "access enable", summary: "switch access control on", settings: asking(),
 			validate: validateStopped,
-			text: `Switches access control on, for good. From then on every operation needs a grant, and a server starts
-only if it authenticates its callers (--keys, --issuer, --tls-client-ca). Also create an
-administrator with moorage key create --admin, or name one with --admin of serve. Without --uri the
-command creates a missing store. Over the network only a server's --admin can run it.
+			text: `Switches access control on, for good. From then on, every operation needs a grant, and a server
+starts only if it authenticates its callers (--keys, --issuer, --tls-client-ca). You also need an
+administrator: create one with moorage key create --admin, or name one with --admin of serve.
+Without --uri, the command creates the store if it does not exist. Over the network, only a
+principal named in the server's --admin can run the command.
 ` + accessText,
 		},
 		command{
 			name: "access export", summary: "print the access policy as JSON", settings: asking(),
 			validate: validateStopped,
-			text: `Prints the principals and roles that have a record, and the grants and the owner of each object. It
+			text: `Prints the principals and roles that have a record, and the grants on each object and its owner. It
 prints no secrets.
 ` + accessText,
 		})
@@ -57,36 +59,37 @@ func keyCommands() []command {
 			settings: asking(
 				setting{name: "admin", flagOnly: true,
 					set: toggle(func(c *Config) *bool { return &c.Admin }),
-					usage: "Let the key administer the server: warehouses, principals, roles and grants, but no " +
+					usage: "Let the key administer the server: warehouses, principals, roles and grants, but not " +
 						"data. The first such key switches access control on."},
 				expires, keyRole(), description()),
-			text: `Creates a key of the principal key:NAME and prints it, once. Clients send it as a bearer token, or as
-a credential. The server must run with --keys.
+			text: `Creates a key for the principal key:NAME and prints it, once. Clients send it as a bearer token, or
+as a client credential. The server must run with --keys.
 ` + accessText,
 		},
 		{
 			name: "key list", summary: "list the API keys", settings: asking(), validate: validateStopped,
-			text: "Prints each key with its principal, and when it ends. It prints no secrets.\n" + accessText,
+			text: "Prints each key, with its principal and its end. It prints no secrets.\n" + accessText,
 		},
 		{
 			name: "key rotate", operand: "NAME ID", words: wordsOfKeyID,
 			summary:  "give an API key another secret",
 			validate: validateStopped,
 			settings: asking(expires, setting{name: "grace", value: "DURATION", preset: "24h", flagOnly: true,
-				usage: "How long the present secret stays valid, such as 24h; it ends at once with 0s.",
+				usage: "How long the present secret stays valid, such as 24h. With 0s, it ends at once.",
 				set: one(within(parseDays, 0, graceMax), "a duration from 0s to 90d",
 					func(c *Config) *time.Duration { return &c.Grace })}),
-			text: "Prints another secret of a key, once. The present secret stays valid for --grace.\n" + accessText,
+			text: "Gives a key another secret and prints it, once. The present secret stays valid for --grace.\n" +
+				accessText,
 		},
 		{
 			name: "key withdraw", operand: "[NAME ID]", words: wordsOfWithdrawal, summary: "end an API key at once",
 			settings: asking(setting{name: "sessions", flagOnly: true,
-				usage: "End the sessions of all people in browsers, and no key.",
+				usage: "End the sessions of all people in browsers, instead of a key.",
 				set:   toggle(func(c *Config) *bool { return &c.Sessions })}),
 			validate: validateWithdrawal,
-			text: `Ends a key. Every node refuses requests that begin afterwards, also with tokens that were issued for
-the key. With --sessions it ends all sessions of the console instead: people in browsers must sign
-in again. Their keys and tokens stay valid.
+			text: `Ends a key. From then on, every node refuses requests with the key, and with tokens that were issued
+for it. With --sessions, the command ends all sessions of the console instead: people in browsers
+must sign in again. Their keys and tokens stay valid.
 ` + accessText,
 		},
 	}
@@ -100,7 +103,7 @@ func validateWithdrawal(c Config, faults *usageError) {
 	}
 }
 
-// graceMax bounds how long both secrets of a key are valid.
+// graceMax is the longest time for which both secrets of a key are valid.
 const graceMax = 90 * 24 * time.Hour
 
 func roleCommands() []command {
@@ -120,8 +123,8 @@ func roleCommands() []command {
 			name: "role drop", operand: "NAME", words: wordsOfRole,
 			summary: "remove a role", validate: validateStopped,
 			settings: asking(),
-			text: "Removes a role, its grants and its ownership. A later role of that name does not get\n" +
-				"them.\n" + accessText,
+			text: "Removes a role, its grants and its ownership. A later role with that name does not get them.\n" +
+				accessText,
 		},
 		{
 			name: "role add", operand: "NAME MEMBER...", words: wordsOfMembers,
@@ -145,8 +148,8 @@ func grantCommands() []command {
 		{
 			name: "grant", operand: "PRIVILEGES on OBJECT to GRANTEE", words: wordsOfGrant("to"),
 			summary: "grant privileges", settings: asking(), validate: validateStopped,
-			text: fmt.Sprintf(`Grants privileges, separated by commas. A grant on an object also holds for all
-objects in it.
+			text: fmt.Sprintf(`Grants privileges, which are separated by commas. A grant on an object also holds for
+everything in it.
 
   moorage grant read on table default.sales.orders to role analysts
 
@@ -156,8 +159,8 @@ The privileges are:
 		{
 			name: "revoke", operand: "PRIVILEGES on OBJECT from GRANTEE", words: wordsOfGrant("from"),
 			summary: "revoke privileges", settings: asking(), validate: validateStopped,
-			text: `Revokes privileges that were granted to this grantee on this object. Privileges by a role, or by a
-grant on a container of the object, stay.
+			text: `Revokes privileges that were granted to this grantee on this object. The grantee keeps privileges
+from its roles, and from grants on containers of the object.
 ` + objectText + accessText,
 		},
 		{
@@ -169,23 +172,22 @@ grant on a container of the object, stay.
 		{
 			name: "owner", operand: "OBJECT to GRANTEE", words: wordsOfOwner, summary: "hand an object over",
 			settings: asking(), validate: validateStopped,
-			text: "Makes a principal or a role the owner of an object. The owner has all privileges on it. A view\n" +
-				"with definer's rights reads with the privileges of its owner, so only an administrator hands\n" +
-				"it over.\n" +
-				objectText + accessText,
+			text: `Makes a principal or a role the owner of an object. The owner has all privileges on it. A definer
+view reads with the privileges of its owner, so only an administrator may change that owner.
+` + objectText + accessText,
 		},
 		{
 			name: "explain", operand: "OPERATION on OBJECT [through VIEW...] [for PRINCIPAL [by ENGINE]]",
 			words:   wordsOfExplain,
 			summary: "explain an access decision", settings: asking(), validate: validateStopped,
-			text: `Prints the path from the object to the server with the grants that count, the missing privileges, and
-the grantees that could grant them. An operation is a privilege such as read, or a verb of the audit
-log such as load-table. Without for, the principal is the caller.
+			text: `Prints the path from the object to the server, with the grants that count, the missing privileges,
+and the grantees that could grant them. OPERATION is a privilege such as read, or a verb of the
+audit log such as load-table. Without for, the principal is the caller.
 
   moorage explain load-table on table lake.a.t through lake.a.v for corp:ann by key:trino
 
-With through, the object is a table behind views, the outermost first, which an engine loads for a
-principal. The command then also prints whose privileges decide.
+With through, the object is a table that an engine loads for a principal through views. List the
+outermost view first. The command then also prints whose privileges decide.
 ` + objectText + accessText,
 		},
 	}
@@ -218,14 +220,14 @@ func wrapped(privileges access.Privileges) string {
 // token returns the setting that authenticates the caller to a server.
 func token() setting {
 	return setting{name: "token", value: "TOKEN", set: text(func(c *Config) *string { return &c.Token }),
-		usage: "Authenticates the caller to the server of --uri: an API key, or a token of an issuer. Prefer the " +
-			"variable: other users of the machine can see command lines."}
+		usage: "API key, or token of an issuer, with which the caller authenticates to the server at --uri. " +
+			"Prefer the variable, because other users of the machine can see command lines."}
 }
 
 // authority returns the setting for the authorities that may sign a server's certificate.
 func authority() setting {
-	return setting{name: "ca", value: "FILE", usage: "PEM file with the authorities that sign the certificate of the " +
-		"server of --uri. Default: the authorities of the system.",
+	return setting{name: "ca", value: "FILE", usage: "PEM file with the authorities that sign the certificate of " +
+		"the server at --uri. Default: the system's authorities.",
 		set: func(c *Config, v []string) error {
 			text, err := os.ReadFile(v[0])
 			if err != nil {
@@ -241,8 +243,8 @@ func authority() setting {
 
 func keyRole() setting {
 	return setting{name: "role", value: "ROLE", list: true, flagOnly: true,
-		usage: "Role that the key is narrowed to: it has only the privileges of such roles. May be given more than " +
-			"once.",
+		usage: "Role to which the key is limited: the key has only the privileges of these roles. May be " +
+			"repeated.",
 		set: func(c *Config, v []string) error {
 			c.Roles = v
 			for _, role := range v {
@@ -256,12 +258,12 @@ func keyRole() setting {
 
 func description() setting {
 	return setting{name: "description", value: "TEXT", flagOnly: true,
-		set: text(func(c *Config) *string { return &c.Description }), usage: "Its purpose, for human readers."}
+		set: text(func(c *Config) *string { return &c.Description }), usage: "Purpose, for human readers."}
 }
 
 func tombstoneSetting() setting {
 	return setting{name: "location", value: "URI", flagOnly: true, required: true,
-		usage: "The location, as warehouse tombstones prints it.",
+		usage: "The location, as printed by warehouse tombstones.",
 		set:   text(func(c *Config) *string { return &c.Location })}
 }
 
@@ -271,9 +273,9 @@ func warehouseCommands() []command {
 		{
 			name: "warehouse create", operand: "NAME", summary: "add a warehouse",
 			settings: asking(warehouseSettings()...), validate: validateStopped,
-			text: `Adds a warehouse, whose tables go below --location. The warehouse keeps the endpoint, region, path
-style and profile of S3 that are given, which win over the server's. An access key must be in a
---secret-file. The command tests the storage first, and creates no warehouse if a test fails.
+			text: `Adds a warehouse, whose tables go below --location. If you give an endpoint, region, path style or
+profile of S3, it is stored with the warehouse and overrides the server's own. An access key must be
+in a --secret-file. The command tests the storage first, and creates no warehouse if a test fails.
 ` + accessText,
 		},
 		{
@@ -283,40 +285,40 @@ style and profile of S3 that are given, which win over the server's. An access k
 		{
 			name: "warehouse show", operand: "NAME", summary: "show a warehouse", settings: asking(),
 			validate: validateStopped,
-			text: "Prints everything about a warehouse. Of its secret it prints the kind, and when it was\n" +
-				"set.\n" + accessText,
+			text: "Prints everything about a warehouse, but of its secret only the kind and when it was set.\n" +
+				accessText,
 		},
 		{
 			name: "warehouse change", operand: "NAME", summary: "change a warehouse, or its secret",
 			settings: asking(changeSettings()...), validate: validateChange,
-			text: `Changes what the flags name; the rest stays. The command tests the storage first, and changes nothing
-if a test fails. The node that makes the change uses it at once, and other nodes within 2 seconds.
-It cannot move a warehouse: files stay where they are. A location where tables or views live
-cannot be removed.
+			text: `Changes the parts of a warehouse given by flags, and keeps the rest. The command tests the storage
+first, and changes nothing if a test fails. The node that makes the change uses it at once, and
+other nodes within 2 seconds. The command cannot move a warehouse: files stay where they are. A
+location with tables or views in it cannot be removed.
 ` + accessText,
 		},
 		{
 			name: "warehouse validate", operand: "NAME", summary: "test the storage of a warehouse", settings: asking(),
 			validate: validateStopped,
 			text: `Writes, reads, lists and deletes small files in the warehouse. It also tests whether the storage
-keeps the credentials for engines out of other folders; if not, the warehouse no longer offers
-them. It exits with 3 if a test failed.
+confines the credentials for engines to their folders. If it does not, the warehouse no longer
+offers such credentials. The exit code is 3 if a test failed.
 ` + accessText,
 		},
 		{
 			name: "warehouse tombstones", operand: "NAME", summary: "list the former locations of dropped tables",
 			settings: asking(), validate: validateStopped,
-			text: `Prints the locations in a warehouse where dropped tables and views may have left files: the last
-name, and when and how it ended. A new table or view at, above or below such a location needs the
-privilege locate, and no job removes orphans there.
+			text: `Prints the locations in a warehouse where dropped tables and views may have left files, each with
+the object's last name, and when and how it ended. A new table or view at, above or below such a
+location needs the privilege locate, and no job removes orphans there.
 ` + accessText,
 		},
 		{
 			name: "warehouse clear", operand: "NAME", summary: "clear the former location of a dropped table",
 			settings: asking(tombstoneSetting()), validate: validateStopped,
-			text: `Forgets that a table or view was at --location. First check whether its files are still there, and
-whether another catalog has the table. The command deletes no file. It needs the privileges locate
-and purge on the warehouse.
+			text: `Makes the catalog forget that there was a table or view at --location. First check whether its files
+still exist, and whether another catalog has the table. The command deletes no files. It needs the
+privileges locate and purge on the warehouse.
 ` + accessText,
 		},
 		{
@@ -347,33 +349,35 @@ func secretsCommands() []command {
 		{
 			name: "secrets init", summary: "create the file of keys that seal secrets",
 			settings: []setting{configFile(), secretsKey()}, validate: validateSecretsKey,
-			text: `Creates the file that --secrets-key names, which must not exist, with one key. Only its owner may
-read it. Without the file no server can open a secret of a warehouse. Keep a copy, apart from the
-backups of the store.
+			text: `Creates the file given by --secrets-key, with one key. The file must not exist yet. Only its owner
+can read it. Without the file, no server can open the secrets of warehouses. Keep a copy, separate
+from the backups of the store.
 `,
 		},
 		{
 			name: "secrets draw", summary: "add a key to the file of keys",
 			settings: []setting{configFile(), secretsKey()}, validate: validateSecretsKey,
-			text: `Adds a key to the file of --secrets-key, which seals from now on, and changes nothing else. Where
-each server has a copy of the file, begin with this command, copy the file to all of them, and then
-run moorage secrets rotate --keep-key.
+			text: `Adds a key to the file given by --secrets-key. New secrets are sealed with this key; nothing else
+changes. If each server has its own copy of the file, begin with this command, copy the file to all
+servers, and then run moorage secrets rotate --keep-key.
 `,
 		},
 		{
 			name: "secrets rotate", summary: "reseal all secrets with another key",
 			settings: asking(
-				setting{name: "keep-key", flagOnly: true, usage: "Reseal with the present key, and draw none.",
+				setting{name: "keep-key", flagOnly: true, usage: "Reseal with the present key, without adding a " +
+					"new one.",
 					set: toggle(func(c *Config) *bool { return &c.KeepKey })}),
 			validate: validateSecrets,
-			text: `Adds a key to --secrets-key, and reseals all secrets of the store with it. The old key stays, for
-earlier backups. Other servers read their file again when they meet the new key. After an error run
-the command again, with --keep-key; it does not undo what it resealed.
+			text: `Adds a key to --secrets-key, and reseals all secrets in the store with it. The old key stays in the
+file, for earlier backups. Other servers read their file again when they find a secret with the new
+key. After an error, run the command again with --keep-key; secrets that are already resealed stay
+so.
 
-It also draws the key of the console's sessions again: people in browsers must sign in again.
+It also replaces the key of the console's sessions, so people in browsers must sign in again.
 
-With --uri the server at that address does it, with its own --secrets-key. Without it the command
-opens the store itself. If that is a folder, its server must be stopped.
+With --uri, the server at that address does this, with its own --secrets-key. Without it, the
+command opens the store itself. If the store is a folder, its server must be stopped.
 `,
 		},
 	}

@@ -9,11 +9,11 @@ import (
 	"moorage/management/client"
 )
 
-// AccessWords are the parsed words of a command about access. A command sets only the fields for
-// the words in its help.
+// AccessWords are the parsed operands of a command about access. A command sets only the fields for
+// the operands in its help.
 type AccessWords struct {
 	Privileges []string
-	Operation  string // of explain, unless the command names privileges
+	Operation  string // the operation to explain; empty if the command names privileges
 	Object     client.Object
 	Grantee    string // a principal, a role, or a role of an issuer
 	Principal  string // the key's principal
@@ -24,7 +24,7 @@ type AccessWords struct {
 	Engine     string          // the principal that makes the request on behalf of Grantee
 }
 
-// objectWords is the form of an object in help.
+// objectWords is the notation for an object in help.
 const objectWords = "server|KIND NAME"
 
 // keyAlias is the alias of principals that have API keys.

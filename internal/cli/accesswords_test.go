@@ -9,7 +9,7 @@ import (
 	"moorage/management/client"
 )
 
-// The words of commands about access, and what is wrong with others.
+// Valid operands of commands about access, and the faults of invalid ones.
 func TestAccessWords(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ line, want string }{
@@ -75,7 +75,7 @@ func TestAccessWords(t *testing.T) {
 	}
 }
 
-// split splits a line at spaces outside of double quotes, and leaves the quotes.
+// split splits a line at spaces outside of double quotes. It keeps the quotes.
 func split(line string) (words []string) {
 	quoted := false
 	return strings.FieldsFunc(line, func(r rune) bool {
@@ -86,7 +86,7 @@ func split(line string) (words []string) {
 	})
 }
 
-// What ParseObject reads is what String writes.
+// ParseObject reads the names that String writes.
 func TestObjectNames(t *testing.T) {
 	t.Parallel()
 	for _, o := range []client.Object{
@@ -100,7 +100,7 @@ func TestObjectNames(t *testing.T) {
 	}
 }
 
-// The words of commands about maintenance, and what is wrong with others.
+// Valid operands of commands about maintenance, and the faults of invalid ones.
 func TestMaintainWords(t *testing.T) {
 	t.Parallel()
 	const id = "0123456789abcdef0123456789abcdef"

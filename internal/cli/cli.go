@@ -27,7 +27,7 @@ const (
 	ExitDone     = 0
 	ExitFailed   = 1 // the command failed: one sentence on stderr
 	ExitUsage    = 2 // the command line, the environment or the file has faults: one line on stderr for each
-	ExitNo       = 3 // the command succeeded, and its answer is no: not found, or bad findings
+	ExitNo       = 3 // the command worked, and its answer is negative: nothing found, or problems found
 	ExitConflict = 4 // the request conflicts with the present state: 409 or 412
 	ExitUnknown  = 5 // the change may have happened or not
 )
@@ -35,17 +35,17 @@ const (
 // errNo ends a command with ExitNo.
 type errNo struct{ error }
 
-// No returns the error that ends a command with ExitNo.
+// No returns an error that ends a command with ExitNo.
 func No(format string, args ...any) error { return errNo{fmt.Errorf(format, args...)} }
 
 // errConflict ends a command with ExitConflict.
 type errConflict struct{ error }
 
-// Conflict returns the error that ends a command with ExitConflict.
+// Conflict returns an error that ends a command with ExitConflict.
 func Conflict(format string, args ...any) error { return errConflict{fmt.Errorf(format, args...)} }
 
-// Usage returns the error that ends a command with ExitUsage, because its words do not fit what
-// they name. Nothing was changed.
+// Usage returns an error that ends a command with ExitUsage, because the operands do not fit the
+// objects that they name. The command has changed nothing.
 func Usage(fault string) error { return &usageError{faults: []string{fault}} }
 
 // exitOf returns the exit code for the error of an action.
@@ -78,26 +78,26 @@ type Environment struct {
 	Stdout, Stderr io.Writer
 	// Stdin answers questions. Nil means that nothing can be asked.
 	Stdin io.Reader
-	// Columns is the width of the terminal that Stdout is. If it is 0, the command looks whether
-	// Stdout is a terminal.
+	// Columns is the width of the terminal if Stdout is a terminal. If Columns is 0, the command
+	// checks whether Stdout is a terminal.
 	Columns int
-	// Complete returns the words that may complete typed, an operand of a command for people. The
-	// operands before it are in before. It must be fast, and returns nothing if it fails. Nil:
-	// nothing is completed.
+	// Complete returns possible completions of typed, the last operand of a command for people. The
+	// earlier operands are in before. Complete must be fast, and returns nothing if it fails. If it
+	// is nil, nothing is completed.
 	Complete func(ctx context.Context, c Config, kind Operand, before []string, typed string) []string
-	// Now returns the time that relative times are compared with.
+	// Now returns the current time, to which relative times refer.
 	Now func() time.Time
-	// OnHangup makes each later SIGHUP call do, instead of ending the process. If OnHangup is nil,
-	// SIGHUP does not reach the command.
+	// OnHangup installs do as the handler of SIGHUP, which then no longer ends the process. If
+	// OnHangup is nil, SIGHUP does not reach the command.
 	OnHangup func(do func())
 }
 
 // Action carries out a command. Its error becomes one line on stderr.
 type Action func(ctx context.Context, c Config, env Environment) error
 
-// Run executes one command line and returns the exit code of the process. actions has the action of
-// every command except completion, by name. Run returns when the command is done. When ctx ends,
-// the command first finishes the work that it has begun.
+// Run executes one command line and returns the exit code of the process. actions maps the name of
+// every command except completion to its action. Run returns when the command is done. When ctx
+// ends, the command first finishes the work that it has begun.
 func Run(ctx context.Context, args []string, env Environment, actions map[string]Action) int {
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") && !isHelp(args[0]) && args[0] != "--version" {
 		fmt.Fprintf(env.Stderr, "moorage: a command must stand before %s; see moorage help\n", args[0])
@@ -121,17 +121,17 @@ func commandFirst(args []string) []string {
 	case len(args) > 0 && args[0] == "--version":
 		command[0] = "version"
 	}
-	return append([]string{}, command...) // not nil, for which cobra would use os.Args
+	return append([]string{}, command...) // not nil, because cobra would then use os.Args
 }
 
 func isHelp(arg string) bool {
 	return arg == "help" || arg == "-h" || arg == "-help" || arg == "--help"
 }
 
-// errUnnamed ends a command line without a command, after a message to the user.
+// errUnnamed means that the command line names no command. The user has already been told.
 var errUnnamed = errors.New("no command")
 
-// report writes how a command ended, and returns the exit code.
+// report prints the error of a command, if any, and returns the exit code.
 func report(cmd *cobra.Command, err error, env Environment) int {
 	if err == nil {
 		return ExitDone
@@ -186,7 +186,7 @@ func newRoot(env Environment, actions map[string]Action, completing bool) *cobra
 	return root
 }
 
-// cobra returns c as a command of cobra.
+// cobra returns c as a *cobra.Command.
 func (c command) cobra(name string, env Environment, completing bool) *cobra.Command {
 	made := &cobra.Command{
 		Use:                   strings.TrimRight(name+" "+c.operand, " "),
@@ -212,7 +212,7 @@ func (c command) cobra(name string, env Environment, completing bool) *cobra.Com
 	}
 	made.Flags().SortFlags = false
 	made.Flags().BoolP("help", "h", false, "")
-	made.Flags().Lookup("help").Hidden = true // the overview has it
+	made.Flags().Lookup("help").Hidden = true // the overview already mentions it
 	for _, s := range c.settings {
 		s.addTo(made, completing)
 	}

@@ -15,13 +15,13 @@ import (
 	"moorage/management/client"
 )
 
-// result is how a command ended.
+// result is the outcome of a command.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// runToEnd runs a command line that asks for no action.
+// runToEnd runs a command line without actions.
 func runToEnd(t *testing.T, args ...string) result {
 	t.Helper()
 	var stdout, stderr strings.Builder
@@ -50,7 +50,7 @@ func TestCommandLineFaults(t *testing.T) {
 	}
 }
 
-// A second word that is no command is named before the commands that there are.
+// If the second word is not a command, the message names it before it lists the commands.
 func TestUnknownSecondWord(t *testing.T) {
 	t.Parallel()
 	got := runToEnd(t, "warehouse", "frobnicate", "--uri", "http://127.0.0.1:8181")
@@ -59,7 +59,7 @@ func TestUnknownSecondWord(t *testing.T) {
 	}
 }
 
-// A flag before the command is no command that there is not.
+// A flag before the command is not reported as an unknown command.
 func TestFlagBeforeTheCommand(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--data", "d", "serve"}, {"-v"}} {
@@ -70,7 +70,7 @@ func TestFlagBeforeTheCommand(t *testing.T) {
 	}
 }
 
-// Help before a command is the help of that command.
+// The word help before a command prints the help of that command.
 func TestHelpOfACommand(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"serve", "doctor retry", "doctor", "warehouse", "help"} {
@@ -91,7 +91,8 @@ func TestHelpOfACommand(t *testing.T) {
 	}
 }
 
-// The environment reaches the action, and what it returns becomes the exit code and one line.
+// The environment reaches the action. The error that the action returns becomes the exit code and
+// one line.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -103,7 +104,7 @@ func TestActions(t *testing.T) {
 		{moorage.E("op", "x", moorage.KindNotFound, moorage.Errorf(moorage.KindNotFound, "Not there: x")),
 			result{ExitFailed, "d\n", "moorage: Not there: x\n"}},
 		{No("%d bad findings", 2), result{ExitNo, "d\n", "moorage: 2 bad findings\n"}},
-		{&client.Error{Code: 404, Message: "404 page not found"}, result{ExitFailed, "d\n", "moorage: 404 page not found\n"}}, // not of Moorage
+		{&client.Error{Code: 404, Message: "404 page not found"}, result{ExitFailed, "d\n", "moorage: 404 page not found\n"}}, // not from Moorage
 		{&client.Error{Code: 404, Type: "T", Message: "Not there"}, result{ExitNo, "d\n", "moorage: Not there\n"}},
 		{fmt.Errorf("a: %w", &client.Error{Code: 409, Type: "T", Message: "There already"}), result{ExitConflict, "d\n", "moorage: a: There already\n"}},
 		{&client.Error{Code: 412, Type: "T", Message: "Changed"}, result{ExitConflict, "d\n", "moorage: Changed\n"}},
@@ -125,7 +126,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A shell that completes a command line is offered commands, flags and their values.
+// Completion offers commands, flags and the values of flags.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ line, want string }{
@@ -151,7 +152,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The script that bash is given completes a line in bash.
+// The completion script for bash completes a line in bash.
 func TestCompletionInBash(t *testing.T) {
 	t.Parallel()
 	script := runToEnd(t, "completion", "bash").stdout
@@ -162,7 +163,7 @@ func TestCompletionInBash(t *testing.T) {
 	}
 }
 
-// Where the package bash-completion is not installed the script completes too.
+// The script also works if the package bash-completion is not installed.
 func TestCompletionInBashAlone(t *testing.T) {
 	t.Parallel()
 	script := runToEnd(t, "completion", "bash").stdout
@@ -178,7 +179,8 @@ __start_moorage; echo "${COMPREPLY[@]}"`
 	}
 }
 
-// A word that is near to a known one is asked about; one that is near to none is not.
+// For a word that is similar to a known one, the message asks whether that was meant. For other
+// words it does not.
 func TestDidYouMean(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -229,7 +231,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// A command that is also the first word of others says in its help which these are.
+// If a command is also the first word of other commands, its help lists them.
 func TestHelpOfDoctor(t *testing.T) {
 	t.Parallel()
 	got := runToEnd(t, "doctor", "--help").stdout

@@ -13,23 +13,23 @@ import (
 // command is a sub-command of moorage.
 type command struct {
 	name    string // as typed, "warehouse create"
-	operand string // what follows the flags, "NAME"; empty if nothing may follow
-	// words reads several words after the flags. If it is nil, only one word may follow.
+	operand string // its operand in help, such as "NAME"; empty if it has none
+	// words reads several operands. If it is nil, there may be only one operand.
 	words    func(c *Config, words []string) error
 	summary  string // one line
-	text     string // help before the flags: lines that end in a newline
+	text     string // help text before the flags: lines that end in a newline
 	settings []setting
-	// operands are the kinds of the operands of a command for people, for completion. The last one
-	// also holds for further operands.
+	// operands are the kinds of a command's operands, for completion. The last kind also holds for
+	// all further operands. Only commands for people have them.
 	operands []Operand
-	// connects means that the command asks a server, which a profile can name.
+	// connects is set if the command calls a server, which a profile can name.
 	connects bool
-	// isCompleting means that the words of the command are completed, and the command does not run.
+	// isCompleting is set if the shell asks for completions; the command then does not run.
 	isCompleting bool
-	// validate adds the faults of settings, or of an operand, that are parsed but not valid. It may
-	// be nil.
+	// validate adds the faults of settings and operands that could be parsed but are not valid. It
+	// may be nil.
 	validate func(c Config, faults *usageError)
-	run      Action // only of commands about the command line itself; nil for other commands
+	run      Action // set only for commands about the command line itself
 }
 
 // commands returns every command.
@@ -57,68 +57,71 @@ func storeCommands() []command {
 		{
 			name: "serve", summary: "run the catalog",
 			settings: serverSettings(), validate: validateServe,
-			text: `Runs the catalog until SIGTERM, SIGINT or SIGHUP, then lets the requests under way end. It ignores
-SIGHUP if it was started so, as by nohup. With an audit log in a file SIGHUP has it opened again,
-and ends nothing.
+			text: `Runs the catalog until SIGTERM, SIGINT or SIGHUP, and then lets the requests in progress end. SIGHUP
+is ignored if the process was started with SIGHUP ignored, as nohup does. If the audit log is a
+file, SIGHUP makes the server open the file again, and does not end the server.
 
-Each setting is a flag, an environment variable, and a key of the YAML file that --config names. A
-flag wins over the environment, the environment over the file, the file over the default. In the
-file the names stand without dashes:
+Each setting is a flag, an environment variable, and a key of the YAML file given by --config. A
+flag overrides the environment, the environment overrides the file, and the file overrides the
+default. In the file, names have no leading dashes:
 
   data: /var/lib/moorage
   listen: 127.0.0.1:8181
   allow-location: ["file:///srv/lake"]
 
-Besides the catalog the server answers /healthz (the process runs), /readyz (its store takes
-writes), /metrics (Prometheus), and below /management/v1 what the other commands ask
-with --uri.
+Besides the catalog, the server answers /healthz (the process runs), /readyz (the store accepts
+writes), /metrics (Prometheus), and below /management/v1 the requests that other commands send with
+--uri.
 `,
 		},
 		{
-			name: "healthcheck", summary: "ask whether the server of this machine is ready",
+			name: "healthcheck", summary: "check whether the server on this machine is ready",
 			settings: probeSettings(), validate: validateHealthcheck,
-			text: `Asks GET /readyz of the server that runs on this machine, at the address that the same settings give
-moorage serve: at --debug-listen if there is one, else at --listen. It exits with 0 if the server is
-ready, with 3 if it is not, and with 1 if no server answers within 5 seconds. Images and units of
-containers use it, because they have no other program that could ask.
+			text: `Requests GET /readyz from the server on this machine. It takes the address from the settings of
+moorage serve: --debug-listen if that is set, and otherwise --listen. The exit code is 0 if the
+server is ready, 3 if it is not, and 1 if no server answers within 5 seconds. The container images
+and unit files use this command for their health checks.
 `,
 		},
 		{
 			name: "migrate", summary: "create or update the tables of a database",
 			settings: storeSettings(), validate: validateMigrate,
-			text: `Brings the tables of the PostgreSQL database that --store names to the version of this binary. It
-may run while servers run, and several times at once. It only goes forward.
+			text: `Migrates the tables of the PostgreSQL database given by --store to the version of this binary. It
+may run while servers are running, and several times at once. There is no way back to an older
+version.
 `,
 		},
 		{
-			name: "backup", operand: "DIR", summary: "copy the embedded store, also while its server runs",
+			name: "backup", operand: "DIR", summary: "copy the embedded store, even while its server runs",
 			settings: append(storeSettings(),
-				askedServer("Ask the server that runs at this address, on this machine, to make the backup."),
+				askedServer("Address of the server, on this machine, that makes the backup."),
 				token(), authority()),
 			validate: validateBackup,
-			text: `Copies the records of the embedded store to DIR, which must not exist yet. The folder that DIR is in
-must exist. When the command ends the copy is whole and on the disk, or there is none. It holds
-every commit that was acknowledged before.
+			text: `Copies the records of the embedded store to DIR. DIR must not exist yet, and its parent folder must
+exist. When the command ends, the copy is either complete and on disk, or does not exist. It
+contains every commit that was acknowledged before the command started.
 
-Without --uri the command opens the store itself, and its server must be stopped. With --uri it asks
-the server that runs there, which must be on this machine. DIR is then a name: the server makes a
-folder of that name in the folder that its --backups names.
+Without --uri, the command opens the store itself, and its server must be stopped. With --uri, it
+asks the server at that address, which must be on this machine. DIR is then a name: the server
+creates a folder of that name below its --backups.
 
-A backup holds records only; metadata and data files stay where they are. To restore it, stop the
-server and run moorage serve --data DIR, which goes on in DIR itself. Or put the folder registry of
-DIR in the place of the one in --data. The catalog is then as it was: it forgets later commits,
-whose files are left over. Files that were purged or trimmed since are gone, as moorage doctor --deep says.
+A backup contains only records; metadata files and data files stay where they are. To restore it,
+stop the server and run moorage serve --data DIR, which uses DIR itself from then on. Or replace the
+folder registry in --data with the one in DIR. The catalog is then in its former state. It does not
+know later commits, and their files are left over. Files that have been deleted since then are
+missing; moorage doctor --deep lists them.
 
-A backup deletes nothing of the store that it copies, so you can go back to that store. It leaves
-out the transactions under way, and holds tables that were to be purged as dropped without a purge.
-moorage serve warns that the warehouse default was made in another folder, where its tables are.
-Never serve a backup while another server serves the same tables.
+The backup does not change the original store, so you can go back to it. Transactions in progress
+are left out. A table whose purge was still waiting is in the backup as dropped without a purge.
+moorage serve then warns that the warehouse default was made in another folder, where its tables
+are. Never serve a backup while another server serves the same tables.
 `,
 		},
 	}
 }
 
-const stoppedText = `Without --uri the command opens the store itself. If that is a folder, its server must be stopped.
+const stoppedText = `Without --uri, the command opens the store itself. If the store is a folder, its server must be
+stopped.
 `
 
 // deepSetting returns the setting that makes a command examine every record and metadata file.
@@ -132,18 +135,17 @@ func doctorCommands() []command {
 		{
 			name: "doctor", summary: "show what is wrong, and what to do",
 			settings: asking(deepSetting()), validate: validateStopped,
-			text: `Prints findings, each with its level (ok, warn or bad), a fact, and what to do. It shows the
-transactions over several tables that are not done, the purges and maintenance jobs that were given
-up, the purges that wait because their table can come back, tasks that cannot be read, and the
-warnings of GET /readyz. It also shows the versions of the nodes, how the store answers, clocks, the
-age of the log of changes, settings that cost much, and when the caller's credential ends. The
-servers give a transaction up after 50 attempts or 5 minutes, and at once if they cannot read its
-record.
+			text: `Prints findings, each with its level (ok, warn or bad), a fact, and a remedy. They cover unfinished
+transactions over several tables, purges and maintenance jobs that were given up, purges that wait
+because their table can come back, tasks that cannot be read, and the warnings of GET /readyz. They
+also cover the versions of the nodes, the response times of the store, clocks, the age of the change
+log, expensive settings, and the expiry of the caller's credential. The servers give up a
+transaction after 50 attempts or 5 minutes, and at once if they cannot read its record.
 
-With --deep it also checks that every record can be read, that every table and view has a metadata
-file that can be read, that names and tables or views belong to each other one to one, and that no
-record names a missing file. It tries a storage that does not answer a few times at most, and prints
-which files it could not read.
+With --deep, it also checks that every record and the metadata file of every table and view can be
+read, that each table or view has exactly one name, and that no record refers to a missing file. If
+a storage does not answer, the command retries a few times, and then prints the files that it could
+not read.
 
 The command changes nothing. It exits with 3 if a finding is bad.
 
@@ -152,42 +154,42 @@ The command changes nothing. It exits with 3 if a finding is bad.
 		{
 			name: "doctor retry", operand: "ID|all", summary: "retry what was given up",
 			settings: asking(), validate: validateRetry,
-			text: `Retries the transaction, the purge or the maintenance job with this id, as doctor shows it. First
-repair the cause. The command tries a transaction at once; the servers try the others. A purge that
-waits because its table can come back begins at once. The word all retries everything that was given
-up. It begins no purge that waits, and ends no quarantine of a job.
+			text: `Retries the transaction, the purge or the maintenance job with this id, which doctor prints. Repair
+the cause first. The command itself tries a transaction at once; the servers try the others. A purge
+that waits because its table can come back begins at once. The word all retries everything that was
+given up. It does not begin waiting purges, and does not end the quarantine of a job.
 
 ` + stoppedText,
 		},
 		{
 			name: "doctor abort", operand: "ID", summary: "end a transaction or a job",
 			settings: asking(), validate: validateAbort,
-			text: `Ends the transaction or the maintenance job with this id, as doctor shows it. A pending transaction
+			text: `Ends the transaction or the maintenance job with this id, which doctor prints. A pending transaction
 can then no longer succeed, and the servers delete its files. A transaction that was given up is
-forgotten: the command prints the files that may be left, which no server deletes. The files that a
-job has not deleted stay. A purge cannot be aborted. Neither can anything whose record cannot be
-read: doctor forget removes that.
+forgotten: the command prints the files that may be left over, which no server deletes. Files that a
+job has not yet deleted stay. Neither a purge nor anything whose record cannot be read can be
+aborted; for the latter there is doctor forget.
 
 ` + stoppedText,
 		},
 		{
 			name: "doctor forget", summary: "after a restore: cancel all planned deletions of files",
 			settings: storeSettings(), validate: validateStopped,
-			text: `Run this once on a store restored by anything but moorage backup, before a server starts on it. The
-copy still lists old transactions and purges. A server would resume them and delete files that are
-in use today. The command is also the last resort for the records of transactions and of tasks that
-cannot be read.
+			text: `Run this once on a store that was restored from anything other than moorage backup, before a server
+starts on it. The copy still lists old transactions and purges. A server would resume them, and
+delete files that are in use today. The command is also the last resort if the records of
+transactions or tasks cannot be read.
 
-The command forgets the transactions and cancels the purges. It deletes no file, so what they would
-have deleted is left over. A table with a planned purge is then dropped without a purge; if the purge
-had begun, the table cannot come back. Run the command while no server uses the store. It can run
-again, and must after an error.
+The command forgets the transactions and cancels the purges. It deletes no files, so the files that
+these would have deleted are left over. A table with a planned purge counts as dropped without a
+purge. If its purge had already begun, the table cannot come back. Run the command while no server
+uses the store. It can be run again, and must be run again after an error.
 `,
 		},
 	}
 }
 
-// validateHealthcheck refuses a port that only the server knows.
+// validateHealthcheck refuses port 0, because only the server knows the port that it then uses.
 func validateHealthcheck(c Config, faults *usageError) {
 	name, address := "listen", c.Listen
 	if c.DebugListen != "" {
@@ -216,7 +218,7 @@ func validateStopped(c Config, faults *usageError) {
 // and not the parent folder.
 var backupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// CheckBackupName returns why a name is not valid for a backup.
+// CheckBackupName returns an error if a name is not valid for a backup.
 func CheckBackupName(name string) error {
 	if backupName.MatchString(name) {
 		return nil
@@ -232,7 +234,7 @@ func validateBackup(c Config, faults *usageError) {
 	}
 }
 
-// Everything replaces the id in doctor retry, and means all.
+// Everything is the operand of doctor retry that stands for all ids.
 const Everything = "all"
 
 func validateRetry(c Config, faults *usageError) {
@@ -266,14 +268,14 @@ const (
 func leaseCommands() []command {
 	return []command{{
 		name: "lease run", summary: "run a program under a lease on a table", settings: leaseSettings(),
-		text: `Takes a lease on a table from the server at --uri, runs the program that --exec names, and renews
-the lease as long as it runs. Then it releases the lease. If the lease is lost, the program gets
-SIGTERM, and the command fails.
+		text: `Takes a lease on a table from the server at --uri, runs the program given by --exec, and renews the
+lease as long as the program runs. Then it releases the lease. If the lease is lost, the program
+gets SIGTERM, and the command fails.
 
-The program gets no arguments, and runs without a shell. Its environment has MOORAGE_URI,
+The program gets no arguments, and runs without a shell. Its environment contains MOORAGE_URI,
 MOORAGE_WAREHOUSE, MOORAGE_NAMESPACE (levels joined by the byte 0x1F), MOORAGE_TABLE, and
-MOORAGE_LEASE. MOORAGE_JOB is the path of a file that has all of these as JSON. Never put a name
-into the text of a script or of SQL: the name of a table can contain any character.
+MOORAGE_LEASE. MOORAGE_JOB is the path of a JSON file with the same values. Never put a name into
+the text of a script or of SQL, because the name of a table can contain any character.
 
 A commit that sends MOORAGE_LEASE in the header X-Moorage-Lease succeeds only while the lease is
 held. Java and PyIceberg send it if the catalog has the property header.X-Moorage-Lease.
@@ -282,21 +284,22 @@ held. Java and PyIceberg send it if the catalog has the property header.X-Moorag
 }
 
 func workSettings() []setting {
-	server := askedServer("The server that hands out work.")
+	server := askedServer("Address of the server that hands out work.")
 	server.required = true
 	return []setting{
 		server, token(), authority(),
 		{name: "kind", value: "KIND", list: true, preset: "compaction", flagOnly: true,
-			usage: "What the program does: compaction. It may be given several times.",
+			usage: "Kind of work that the program does: compaction. May be repeated.",
 			set: func(c *Config, v []string) error {
 				c.Maintain.Kinds = v
 				return nil
 			}},
 		{name: "holder", value: "TEXT", flagOnly: true,
-			usage: "Name of the worker that others see. Default: the machine and the process.",
+			usage: "Name of the worker, as others see it. Default: the machine and the process.",
 			set:   text(func(c *Config) *string { return &c.Maintain.Holder })},
 		{name: "ttl", value: "DURATION", preset: "2m", flagOnly: true,
-			usage: "How long a lease lasts without a renewal, 10s to 1h. It is renewed three times as often.",
+			usage: "How long a lease lasts without a renewal, 10s to 1h. The command renews it three times in " +
+				"this period.",
 			set: one(within(time.ParseDuration, leaseTTLMin, leaseTTLMax), "a duration from 10s to 1h",
 				func(c *Config) *time.Duration { return &c.Maintain.TTL })},
 		{name: "once", flagOnly: true, usage: "Do one piece of work, or none.",
@@ -310,14 +313,15 @@ func leaseSettings() []setting {
 	words := func(field func(*LeaseWords) *string) func(*Config, []string) error {
 		return text(func(c *Config) *string { return field(&c.Lease) })
 	}
-	server := askedServer("The server that gives out the lease.")
+	server := askedServer("Address of the server that grants the lease.")
 	server.required = true
 	return []setting{
 		server, token(), authority(),
 		{name: "warehouse", value: "NAME", preset: "default", flagOnly: true, usage: "Warehouse of the table.",
 			set: words(func(w *LeaseWords) *string { return &w.Warehouse })},
 		{name: "namespace", value: "LEVEL", list: true, required: true, flagOnly: true,
-			usage: "Namespace of the table. One that is in another is given level by level, the outer first.",
+			usage: "Namespace of the table. For a nested namespace, repeat the flag for each level, the " +
+				"outermost first.",
 			set: func(c *Config, v []string) error {
 				c.Lease.Namespace = v
 				return nil
@@ -325,17 +329,18 @@ func leaseSettings() []setting {
 		{name: "table", value: "NAME", required: true, flagOnly: true, usage: "Name of the table.",
 			set: words(func(w *LeaseWords) *string { return &w.Table })},
 		{name: "scope", value: "SCOPE", preset: "*", flagOnly: true,
-			usage: "What the lease is on: * for the whole table, job:KIND, or part: and hexadecimal digits.",
+			usage: "Scope of the lease: * for the whole table, job:KIND, or part: and hexadecimal digits.",
 			set:   words(func(w *LeaseWords) *string { return &w.Scope })},
 		{name: "holder", value: "TEXT", flagOnly: true,
-			usage: "Name of the holder that others see. Default: the machine and the process.",
+			usage: "Name of the holder, as others see it. Default: the machine and the process.",
 			set:   words(func(w *LeaseWords) *string { return &w.Holder })},
 		{name: "ttl", value: "DURATION", preset: "2m", flagOnly: true,
-			usage: "How long the lease lasts without a renewal, 10s to 1h. It is renewed three times as often.",
+			usage: "How long the lease lasts without a renewal, 10s to 1h. The command renews it three times in " +
+				"this period.",
 			set: one(within(time.ParseDuration, leaseTTLMin, leaseTTLMax), "a duration from 10s to 1h",
 				func(c *Config) *time.Duration { return &c.Lease.TTL })},
 		{name: "wait", value: "DURATION", preset: "0s", flagOnly: true,
-			usage: "How long to wait for a lease that another holder has, at most 1m.",
+			usage: "How long to wait if another holder has the lease, at most 1m.",
 			set: one(within(time.ParseDuration, 0, leaseWaitMax), "a duration from 0s to 1m",
 				func(c *Config) *time.Duration { return &c.Lease.Wait })},
 		{name: "exec", value: "FILE", required: true, flagOnly: true, usage: "The program to run.",

@@ -14,19 +14,19 @@ type Operand string
 
 // The kinds of operands.
 const (
-	OperandName    Operand = "name"    // of an object
-	OperandRef     Operand = "ref"     // a branch or a tag of the table before it
-	OperandVersion Operand = "version" // of the table before it
+	OperandName    Operand = "name"    // the name of an object
+	OperandRef     Operand = "ref"     // a branch or a tag of the table in the operand before
+	OperandVersion Operand = "version" // a version of the table in the operand before
 	OperandEngine  Operand = "engine"
-	OperandPart    Operand = "part" // that show can show
+	OperandPart    Operand = "part" // a part of an object, for moorage show
 	OperandOther   Operand = ""
 )
 
 const (
-	// completeTimeout bounds the request for words, and the command that prints the token for it: a
-	// user waits for them at the prompt.
+	// completeTimeout is the timeout of the request for completions, and of the command that prints
+	// its token. Meanwhile a user waits at the prompt.
 	completeTimeout = 300 * time.Millisecond
-	// completeMax bounds the words that are offered.
+	// completeMax is the maximum number of completions.
 	completeMax = 200
 )
 
@@ -62,7 +62,7 @@ func (c command) completer(env Environment) cobra.CompletionFunc {
 		found := startingWith(env.Complete(ctx, config, kind, before, typed), typed)
 		for _, word := range found {
 			if strings.HasSuffix(word, ".") || strings.HasSuffix(word, "/") {
-				return found, none | cobra.ShellCompDirectiveNoSpace // its user goes on
+				return found, none | cobra.ShellCompDirectiveNoSpace // the user types on
 			}
 		}
 		return found, none
@@ -79,7 +79,7 @@ func startingWith(words []string, typed string) (found []string) {
 	return found
 }
 
-// keptValue is the value of a flag while a command line is completed. It keeps what was typed.
+// keptValue is the value of a flag during a completion. It stores the typed text.
 type keptValue struct {
 	flagValue
 

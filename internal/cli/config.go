@@ -22,8 +22,8 @@ const (
 // Config has the values of a command's settings. A command uses only the fields of its own
 // settings; the other fields have their defaults.
 type Config struct {
-	Operand string   // what follows the flags: the name of a warehouse, the folder of a backup
-	Flags   []string // names of the flags that the command line has, in the order of the command's settings
+	Operand string   // the single operand: the name of a warehouse, or the folder of a backup
+	Flags   []string // names of the flags on the command line, in the order of the command's settings
 
 	File          string        // YAML file with the other settings; empty if there is none
 	Backups       string        // folder for backups of the server; empty means the folder "backups" in Data
@@ -40,8 +40,8 @@ type Config struct {
 	TLSCert       string        // PEM file: the certificate of the server; empty means plain HTTP
 	TLSKey        string        // PEM file: the key of TLSCert
 	TLSClientCA   string        // PEM file: the authorities that sign client certificates; empty if clients have none
-	// These fields have the risks that --insecure accepts. They are plain HTTP beyond loopback, no
-	// authentication beyond loopback, and a store that every identity of a token issuer can change.
+	// The risks that --insecure accepts: plain HTTP beyond loopback, no authentication beyond
+	// loopback, and a store that every identity of a token issuer can change.
 	InsecurePlainHTTP, InsecureNoAuth, InsecureOpenToIssuer bool
 
 	PeerListen          string        // host:port for connections from other nodes; empty if there is no such listener
@@ -49,7 +49,7 @@ type Config struct {
 	PeerTLS             string        // folder with this node's certificate and key, and the authority of all nodes
 	AllowLocations      []string      // URIs below which tables may live, in addition to their warehouse's location
 	Audit               string        // a file, AuditStderr or AuditOff; empty: see AuditTo
-	AuditReads          int           // 1 of this many allowed reads gets a line in the audit log; 0: only sums
+	AuditReads          int           // one of N allowed reads gets a line in the audit log; 0: reads are summed
 	AuditStrict         bool          // refuse requests while the audit log cannot be written
 	LogLevel            slog.Level    // the lowest level that is logged
 	LogFormat           string        // "text" or "json"
@@ -64,7 +64,7 @@ type Config struct {
 	Maintenance         string        // on, off or only
 	HedgeWrites         bool          // write a metadata file again if the first write takes unusually long
 
-	// OpenTelemetry has the variables that begin with OTEL_, by name. Only serve has them.
+	// OpenTelemetry has the variables that begin with OTEL_, by name. Only serve sets it.
 	OpenTelemetry map[string]string
 
 	Issuers        []identity.IssuerConfig // external issuers whose tokens are accepted
@@ -85,7 +85,7 @@ type Config struct {
 	SecretFile string // warehouse create, warehouse change: file with the storage's secret; empty if there is none
 	NoSecret   bool   // warehouse change: remove the secret
 	KeepKey    bool   // secrets rotate: generate no key
-	Sessions   bool   // key withdraw: all sessions of the console, and no key
+	Sessions   bool   // key withdraw: end all sessions of the console instead of a key
 
 	Location   string            // warehouse create: location of its tables
 	Properties map[string]string // warehouse create, warehouse change
@@ -104,20 +104,20 @@ type Config struct {
 	Authorities *x509.CertPool
 
 	Deep     bool          // doctor: also read every record and metadata file
-	Maintain MaintainWords // commands about maintenance: their words and settings
+	Maintain MaintainWords // operands and settings of commands about maintenance
 	Lease    LeaseWords    // lease run
 
-	People      PeopleWords   // commands for people: their words and settings
-	Transfer    TransferWords // import, export: their words and settings
-	Access      AccessWords   // commands about access: their words
+	People      PeopleWords   // operands and settings of commands for people
+	Transfer    TransferWords // operands and settings of import and export
+	Access      AccessWords   // operands of commands about access
 	Admin       bool          // key create: the key may administer the server
 	Expires     time.Duration // key create, key rotate: how long the secret is valid
 	Grace       time.Duration // key rotate: how long the present secret stays valid
-	Roles       []string      // key create: the only roles of the key; nil means no restriction
+	Roles       []string      // key create: roles to which the key is restricted; nil means no restriction
 	Description string        // key create, role create
 }
 
-// LeaseWords are the words and settings of lease run.
+// LeaseWords are the operands and settings of lease run.
 type LeaseWords struct {
 	Warehouse string
 	Namespace []string
@@ -128,7 +128,7 @@ type LeaseWords struct {
 	Exec      string // the program, without arguments
 }
 
-// IsGiven reports whether the command line has a flag.
+// IsGiven reports whether a flag is on the command line.
 func (c Config) IsGiven(flag string) bool { return slices.Contains(c.Flags, flag) }
 
 const (
@@ -155,7 +155,7 @@ func (c Config) StoreName() string {
 	return c.StoreDir()
 }
 
-// StoreDir is the folder of the embedded store. It has no meaning for other stores.
+// StoreDir returns the folder of the embedded store. It has no meaning for other stores.
 func (c Config) StoreDir() string {
 	if c.Store != "" {
 		return c.Store
@@ -163,15 +163,15 @@ func (c Config) StoreDir() string {
 	return filepath.Join(c.Data, StoreFolder)
 }
 
-// HostNames are the host names that clients may use for the server. Nil means any name.
+// HostNames returns the host names that clients may use for the server. Nil means any name.
 func (c Config) HostNames() []string {
 	if (c.Authenticates() || c.InsecureNoAuth) && len(c.Hosts) == 0 {
-		return nil // pages have no credentials to send, or the operator chose no protection
+		return nil // web pages have no credentials to send, or the operator chose no protection
 	}
 	return append([]string{}, c.Hosts...)
 }
 
-// BackupsDir is the folder to which the server writes backups.
+// BackupsDir returns the folder to which the server writes backups.
 func (c Config) BackupsDir() string {
 	if c.Backups != "" {
 		return c.Backups
@@ -179,5 +179,5 @@ func (c Config) BackupsDir() string {
 	return filepath.Join(c.Data, "backups")
 }
 
-// Trusted returns TrustedStorages in the form of the storages' option.
+// Trusted returns TrustedStorages in the form that the storage option takes.
 func (c Config) Trusted() string { return strings.Join(c.TrustedStorages, " ") }

@@ -13,17 +13,17 @@ import (
 // helpColumns is the width to which help texts are wrapped.
 const helpColumns = 100
 
-// helpGroup is a part of the overview of all commands.
+// helpGroup is a group of commands in the overview.
 type helpGroup struct {
 	title string
 	rows  [][]helpEntry
 }
 
-// helpEntry is a place in a row of the overview: the first words of commands, and their effect.
+// helpEntry is one entry in a row of the overview: the first words of commands, and their effect.
 type helpEntry struct{ words, effect string }
 
-// overview returns the groups of commands that moorage help prints on one screen. A row with two
-// entries has the columns of overviewRow.
+// overview returns the groups of commands that moorage help prints on one screen. overviewRow
+// formats a row with two entries in columns.
 func overview() []helpGroup {
 	row := func(entries ...helpEntry) []helpEntry { return entries }
 	return []helpGroup{
@@ -48,7 +48,7 @@ func overview() []helpGroup {
 		}},
 		{"Move", [][]helpEntry{
 			row(helpEntry{"import", "bring a catalog in"}, helpEntry{"export", "take a catalog out"}),
-			row(helpEntry{"plan", "what files change"}, helpEntry{"apply", "change it"}),
+			row(helpEntry{"plan", "compare with files"}, helpEntry{"apply", "change to match"}),
 		}},
 		{"Access", [][]helpEntry{
 			row(helpEntry{words: "grant, revoke, grants, owner, explain, access, key, role"}),
@@ -61,7 +61,7 @@ func overview() []helpGroup {
 	}
 }
 
-// overviewRow formats a row of the overview behind a title.
+// overviewRow formats a row of the overview, with the group's title in front.
 func overviewRow(title string, row []helpEntry) string {
 	line := fmt.Sprintf("%-9s", title)
 	for i, entry := range row {
@@ -142,17 +142,17 @@ func (s setting) describe() string {
 	if !s.flagOnly {
 		text += " Environment " + s.variable()
 		if s.list {
-			text += ", several with spaces between"
+			text += ", several values separated by spaces"
 		}
 		if len(s.unless) > 0 {
-			text += ", unless there is a flag --" + strings.Join(s.unless, " or --")
+			text += ", unless --" + strings.Join(s.unless, " or --") + " is given"
 		}
 		text += "."
 	}
 	return text
 }
 
-// addTo declares the setting as a flag of cmd, for help and completion.
+// addTo adds the setting to cmd as a flag, for help and completion.
 func (s setting) addTo(cmd *cobra.Command, completing bool) {
 	flag := &pflag.Flag{Name: s.name, Shorthand: s.short, Value: flagValue(s.value), Usage: s.describe()}
 	if s.value == "" {
@@ -201,7 +201,7 @@ func complete(_ context.Context, c Config, env Environment) error {
 	return root.GenPowerShellCompletionWithDesc(env.Stdout)
 }
 
-// bashAlone makes the script of cobra work without the package bash-completion. The functions of
+// bashAlone lets cobra's script work without the package bash-completion. The functions of
 // bash-completion handle quotes; these replacements only split the line at spaces.
 const bashAlone = `
 if ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then

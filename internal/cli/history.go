@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// errNeedsObject is the fault of a history of nothing.
+// errNeedsObject is the fault of moorage history without an object.
 var errNeedsObject = errors.New("history: name an object, such as sales.orders, or give its --id")
 
 // objectID matches the id of an object.
@@ -26,27 +26,28 @@ func historyCommand() command {
 				faults.addf("--id: %q is not 32 hexadecimal digits", w.ID)
 			}
 		},
-		summary: "who changed a table, a view or a namespace",
+		summary: "show the changes of a table, a view or a namespace",
 		settings: forPeople(
 			setting{name: "lines", short: "n", value: "NUMBER", preset: "20", flagOnly: true,
 				usage: "How many of the last changes to print, up to 1000.",
 				set: one(within(strconv.Atoi, 1, 1000), "a number from 1 to 1000",
 					func(c *Config) *int { return &c.People.Tail })},
 			setting{name: "all", flagOnly: true,
-				usage: "Print all changes, and the older versions whose changes are not kept.",
+				usage: "Print all changes, and also older versions whose changes are no longer kept.",
 				set:   personToggle(func(w *PeopleWords) *bool { return &w.All })},
 			setting{name: "id", value: "ID", flagOnly: true,
-				usage: "The object with this id, which stays through renames and drops.",
+				usage: "Id of the object, which stays the same through renames and drops.",
 				set:   personText(func(w *PeopleWords) *string { return &w.ID })},
 			setting{name: "graph", flagOnly: true,
 				usage: "Print the snapshots of a table instead, with their branches, as a graph.",
 				set:   personToggle(func(w *PeopleWords) *bool { return &w.Graph })}),
-		text: `Prints the changes of a table, a view or a namespace, the latest first: the version, how long ago, the
-caller, what the change did, and its id. The name means the object that has it now, or else the one
-that had it last. So the command also says who dropped a table, and how it comes back.
+		text: `Prints the changes of a table, a view or a namespace, the latest first. Each line has the version,
+how long ago it was made, the caller, the effect, and the id of the change. The name means the
+object that has it now, or otherwise the last one that had it. So the command also shows the caller
+that dropped a table, and how the table can come back.
 
-Changes are kept as long as --change-retention of the server says. The table's own log has the times
-of older versions. The version and the id are versions for moorage diff and moorage rollback.
+The server keeps changes as long as its --change-retention says. The times of older versions come
+from the table's own log. moorage diff and moorage rollback accept both the version and the id.
 ` + namesText,
 	}
 }

@@ -17,11 +17,11 @@ func identitySettings() []setting {
 		{name: "keys", set: toggle(func(c *Config) *bool { return &c.APIKeys }),
 			usage: "Accept the API keys of the store, and issue tokens for them at /v1/oauth/tokens."},
 		{name: "issuer", value: "ALIAS=URL,audience=A", list: true, set: setIssuers,
-			usage: "Accept the tokens of an external issuer. Its subjects are called ALIAS:SUBJECT. Further options, " +
-				"separated by commas: subject, roles (paths of claims), roles-prefix, algorithms (such as " +
-				"RS256+ES256), jwks (a URL or a file), ca, token-file. For people to sign in to the console " +
-				"there: console-client-id, console-client-secret-file, console-scopes (such as openid+profile), " +
-				"console-token (access or id). May be repeated."},
+			usage: "Accept the tokens of an external issuer. Its subjects are called ALIAS:SUBJECT. Further " +
+				"options, separated by commas, are: subject and roles (paths of claims), roles-prefix, " +
+				"algorithms (such as RS256+ES256), jwks (a URL or a file), ca, and token-file. The options for " +
+				"signing in to the console at this issuer are: console-client-id, console-client-secret-file, " +
+				"console-scopes (such as openid+profile), and console-token (access or id). May be repeated."},
 		{name: "admin", value: "PRINCIPAL", list: true, set: setAdmins,
 			usage: "Principal that is always an administrator, such as corp:248289761001. May be repeated."},
 		{name: "token-lifetime", value: "DURATION", preset: "1h",
@@ -34,11 +34,11 @@ func identitySettings() []setting {
 		{name: "tls-key", value: "FILE", set: folder(func(c *Config) *string { return &c.TLSKey }),
 			usage: "PEM file with the key of --tls-cert."},
 		{name: "tls-client-ca", value: "FILE", set: folder(func(c *Config) *string { return &c.TLSClientCA }),
-			usage: "PEM file with the authorities that sign client certificates. A client with a certificate is " +
-				"called cert: and its SPIFFE id, or its common name."},
+			usage: "PEM file with the authorities that sign client certificates. The name of a client with a " +
+				"certificate is cert: followed by the SPIFFE id, or by the common name."},
 		{name: "trusted-proxy", value: "CIDR", list: true, set: setProxies,
-			usage: "Addresses of proxies in front of the server, which do TLS. The audit log has the client address " +
-				"that they send in X-Forwarded-For. May be repeated."},
+			usage: "Addresses of proxies in front of the server, which terminate TLS. The audit log records the " +
+				"client address that they send in X-Forwarded-For. May be repeated."},
 		{name: "insecure", value: "plain-http|no-auth|open-to-issuer", list: true, set: setInsecure,
 			usage: "Accept a risk. plain-http: listen beyond loopback without TLS or a proxy, so that others on the " +
 				"network can read keys. no-auth: listen beyond loopback, or open a store with access control, " +
@@ -106,8 +106,8 @@ func setProxies(c *Config, values []string) error {
 // Authenticates reports whether callers must authenticate.
 func (c Config) Authenticates() bool { return c.APIKeys || len(c.Issuers) > 0 || c.TLSClientCA != "" }
 
-// RefuseListen returns why the server must not listen on an address that other machines can reach.
-// It returns nil if the server may listen there.
+// RefuseListen returns an error if other machines can reach the address and the server must not
+// listen there.
 func (c Config) RefuseListen(address string) error {
 	switch {
 	case !c.Authenticates() && !c.InsecureNoAuth:
@@ -121,7 +121,7 @@ func (c Config) RefuseListen(address string) error {
 	return nil
 }
 
-// validateIdentity finds incomplete settings of authentication.
+// validateIdentity finds incomplete settings for authentication.
 func validateIdentity(c Config, faults *usageError) {
 	if checkHostPort(c.Listen) == nil && !IsLoopback(c.Listen) {
 		if err := c.RefuseListen(c.Listen); err != nil {

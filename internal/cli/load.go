@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// errHelp is returned if the user requested help.
+// errHelp means that the user requested help.
 var errHelp = errors.New("help")
 
 // usageError holds all faults of a command line, the environment and the configuration file. Each
@@ -32,7 +32,7 @@ func (e *usageError) addf(format string, args ...any) {
 	e.faults = append(e.faults, fmt.Sprintf(format, args...))
 }
 
-// given is a value as the user wrote it, and the place where.
+// given is a value as the user wrote it, and the place where it was found.
 type given struct {
 	where  string // "--listen", "MOORAGE_LISTEN", "moorage.yaml: listen"
 	values []string
@@ -47,7 +47,7 @@ func load(cmd command, args, environ []string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	understood := len(faults.faults) == 0 // otherwise validate would find further faults that are none
+	understood := len(faults.faults) == 0 // otherwise validate would report faults that only follow from these
 	fromEnv := parseEnviron(cmd.settings, environ)
 	for _, s := range cmd.settings {
 		if slices.ContainsFunc(s.unless, func(flag string) bool { return len(line.flags[flag].values) > 0 }) {
@@ -112,13 +112,13 @@ func firstGiven(name string, sources ...map[string]given) (given, bool) {
 	return given{}, false
 }
 
-// commandLine has the arguments after the name of a command.
+// commandLine holds the arguments after the name of a command.
 type commandLine struct {
 	flags    map[string]given
 	operands []string
 	// unclear is set if an argument is not a flag of the command, or if the last flag has no value.
-	// The user may have meant that argument as an operand, so a missing operand is then not a
-	// further fault.
+	// The user may have meant that argument as an operand. So a missing operand is not reported as
+	// another fault.
 	unclear bool
 }
 
@@ -150,7 +150,7 @@ func parseLine(cmd command, args []string, faults *usageError) (line commandLine
 			}
 			faults.addf("there is no flag %s%s", arg, didYouMean("--", name, namesOf(cmd.settings)))
 			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-				args = args[1:] // its value, which must not be a second fault
+				args = args[1:] // skip its value, which must not become a second fault
 			}
 			continue
 		case valued:
@@ -189,7 +189,7 @@ func (line *commandLine) add(s setting, value string, faults *usageError) {
 func (line *commandLine) checkOperand(cmd command, faults *usageError) {
 	allowed := choices(cmd.operand)
 	switch n := len(line.operands); {
-	case cmd.words != nil: // words reads the operands
+	case cmd.words != nil: // the function words reads the operands
 	case cmd.operand == "":
 		for _, extra := range line.operands {
 			faults.addf("unexpected argument %q", extra)
@@ -201,8 +201,9 @@ func (line *commandLine) checkOperand(cmd command, faults *usageError) {
 	}
 }
 
-// parseEnviron picks the variables of settings. Other variables with the prefix MOORAGE_ are not
-// faults: container platforms set such variables for a service called moorage.
+// parseEnviron picks the environment variables that belong to settings. Other variables with the
+// prefix MOORAGE_ are not faults: container platforms set such variables for a service called
+// moorage.
 func parseEnviron(settings []setting, environ []string) map[string]given {
 	found := make(map[string]given)
 	for _, s := range settings {
@@ -224,8 +225,8 @@ func parseEnviron(settings []setting, environ []string) map[string]given {
 	return found
 }
 
-// openTelemetry returns the variables of OpenTelemetry. Its specification defines their names and
-// values, so they are no settings.
+// openTelemetry returns the variables of OpenTelemetry. They are not settings, because the
+// specification of OpenTelemetry defines their names and values.
 func openTelemetry(environ []string) map[string]string {
 	found := make(map[string]string)
 	for _, pair := range environ {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestPrecedence writes the same setting to the three places it can come from.
+// TestPrecedence gives the same setting in all three places: a flag, the environment and the file.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "moorage.yaml", "listen: 127.0.0.1:3\nundrop-window: 3h\ncache-size: 3MiB\nlog-level: error\n"+
@@ -94,7 +94,8 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// What starts like a flag and has no name is one fault, and what stands behind it is read.
+// An argument that starts like a flag but has no name is one fault. The arguments after it are
+// still read.
 func TestFlagsWithoutAName(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{"---data", "---", "-=x", "--=x"} {
@@ -126,7 +127,7 @@ func TestConfigFileFaults(t *testing.T) {
 			}
 			want := test.want
 			if want == "" {
-				return // the words are the parser's
+				return // the wording comes from the YAML parser
 			}
 			if got := usage.faults[0]; got != file+want[len("{file}"):] {
 				t.Errorf("got %q, want %q", got, want)
@@ -218,7 +219,8 @@ func TestOperands(t *testing.T) {
 	}
 }
 
-// An option that the service of a key does not have is a fault, and so is a former key alone.
+// It is a fault if the address of a key has an option that its service does not know. A former key
+// without a present one is a fault too.
 func TestSettingsOfKeys(t *testing.T) {
 	t.Parallel()
 	const inAWS = "aws-kms://arn:aws:kms:eu-west-1:111122223333:key/1"
@@ -243,7 +245,7 @@ func TestSettingsOfKeys(t *testing.T) {
 	}
 }
 
-// A URI where a folder is meant would be made as a folder of that name.
+// A setting for a folder refuses a URI, which would become a folder of that name.
 func TestURIsThatAreNoFolders(t *testing.T) {
 	t.Parallel()
 	const noFolder, noStore = "must be a folder of this machine, not a URI", "must be memory, a folder of this machine, or begin with postgres://"
@@ -274,7 +276,7 @@ func TestURIsThatAreNoFolders(t *testing.T) {
 	}
 }
 
-// What is no location is refused with what one looks like.
+// If a value is not a location, the message shows what a location looks like.
 func TestMalformedLocations(t *testing.T) {
 	t.Parallel()
 	for _, uri := range []string{"srv/lake", "gs:/lake", "gs:///lake", "abc://bucket/lake", "s3:/lake", "",
@@ -287,7 +289,8 @@ func TestMalformedLocations(t *testing.T) {
 	}
 }
 
-// One mistake is one fault, also if it lets something else seem to be missing or too much.
+// One mistake is reported as one fault, even if it makes another argument look missing or
+// superfluous.
 func TestOneFaultForOneMistake(t *testing.T) {
 	t.Parallel()
 	const uri = "http://127.0.0.1:8181"
@@ -322,7 +325,8 @@ func TestOneFaultForOneMistake(t *testing.T) {
 	}
 }
 
-// A program that cannot be run is a fault of the command line, before there is a lease or work.
+// A program that cannot be run is a fault of the command line. It is found before the command takes
+// a lease or claims work.
 func TestProgramsAreLookedFor(t *testing.T) {
 	t.Parallel()
 	plain := writeFile(t, "plain", "#!/bin/sh\n")
@@ -348,7 +352,7 @@ func TestProgramsAreLookedFor(t *testing.T) {
 	}
 }
 
-// MOORAGE_URI says which server is asked, unless a flag does, or names a store.
+// MOORAGE_URI gives the server's address, unless a flag gives one or names a store.
 func TestAddressFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -386,8 +390,8 @@ func writeFile(t *testing.T, name, content string) string {
 	return path
 }
 
-// FuzzConfigFile feeds files that nobody would write. Each is read, or refused with a fault that
-// names it.
+// FuzzConfigFile tries arbitrary configuration files. Each is either read, or refused with a fault
+// that names the file.
 func FuzzConfigFile(f *testing.F) {
 	for _, seed := range []string{
 		"listen: 127.0.0.1:1\nallow-location:\n- file:///a\n", "data: &a x\nstore: *a\n", "? [a]\n: b\n", "---\n...\n---\n", "<<: {data: x}\n", "\x00", "a: !!binary x",
@@ -426,7 +430,7 @@ func TestLifetimeSetting(t *testing.T) {
 	}
 }
 
-// Changes are kept as long as is said, and never shorter than keys are honoured.
+// Changes are kept as long as the setting says, but never shorter than idempotency keys are valid.
 func TestChangeRetentionSetting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -474,7 +478,7 @@ func TestIdentitySettings(t *testing.T) {
 	}
 }
 
-// A port alone is one that only this machine reaches.
+// A port without a host means an address that only this machine can reach.
 func TestDebugListen(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
@@ -488,7 +492,7 @@ func TestDebugListen(t *testing.T) {
 	}
 }
 
-// A switch takes a value, and false leaves it off.
+// A switch can have a value, and the value false turns it off.
 func TestSwitches(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range commands() {

@@ -9,11 +9,11 @@ import (
 	"moorage/management/client"
 )
 
-// MaintainWords are the parsed words of a command about maintenance.
+// MaintainWords are the parsed operands of a command about maintenance.
 type MaintainWords struct {
 	Object client.Object
 	Named  bool   // of maintain status: the command line names an Object
-	Kind   string // of job: one of the constants below
+	Kind   string // kind of job: one of the constants below
 	Set    string // of maintain set: SetOn, SetOff or SetInherit
 	Change string // what to do with a job, one of jobChanges; empty to print its files
 	Job    string // id
@@ -54,7 +54,7 @@ const (
 // maintainKinds are the kinds of maintenance that a policy can enable.
 var maintainKinds = []string{KindSnapshots, KindOrphans, kindCompaction}
 
-// maintained reads server, or the kind and the name of an object that can be maintained.
+// maintained reads "server", or the kind and the name of an object that can be maintained.
 func (w *MaintainWords) maintained(words []string) error {
 	object, err := objectOf(words)
 	if err == nil && object.View+object.Function != "" {

@@ -9,9 +9,9 @@ import (
 
 // Name is the name of an object as people write it: [WAREHOUSE/]level.level.name.
 type Name struct {
-	Warehouse string   // empty: the warehouse of --warehouse
+	Warehouse string   // empty: the warehouse given by --warehouse
 	Levels    []string // empty: the warehouse itself
-	// IsNamespace is set if the name ends in a dot: then it names a namespace.
+	// IsNamespace is set if the name ends in a dot, which marks a namespace.
 	IsNamespace bool
 	// IsAll is set for a single slash, which means all warehouses.
 	IsAll bool
@@ -53,9 +53,9 @@ func ParseName(text string) (Name, error) {
 	return n, nil
 }
 
-// cutLevel returns the first level of text, without its quotes, and what is behind it: nothing, or
-// a text that begins with a dot or a slash.
-func cutLevel(text string) (level, after string, err error) {
+// cutLevel returns the first level of text, without its quotes, and the rest. The rest is empty or
+// begins with a dot or a slash.
+func cutLevel(text string) (level, remainder string, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		end := strings.IndexAny(text, "./")
 		if end < 0 {

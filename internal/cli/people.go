@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// PeopleWords are the words and settings of the commands for people. A command sets only the fields
-// for the words and flags in its help.
+// PeopleWords are the operands and settings of the commands for people. A command sets only the
+// fields for the operands and flags in its help.
 type PeopleWords struct {
 	Name    Name // the object
-	To      Name // mv: its new name. undrop: --as
+	To      Name // mv: the new name. undrop: --as
 	Part    string
 	Engine  string
 	Words   []string          // names of properties to remove
 	Pairs   map[string]string // properties to set
-	Ref     string            // tag, branch: its name. rollback: --ref
+	Ref     string            // tag, branch: the name of the ref. rollback: --ref
 	Version string            // a version or a snapshot, as typed; empty for none
 	Older   string            // diff: the version to compare with
 	File    string            // register: the metadata file. connect: --write
@@ -26,11 +26,11 @@ type PeopleWords struct {
 	Body         string
 	Headers      []string
 
-	Profile string // of profile set, use, rm, show: its name
+	Profile string // profile set, use, rm, show: the name of the profile
 
 	Code CodeWords // plan, apply, export
 
-	Warehouse string // --warehouse, which a name without a warehouse means
+	Warehouse string // --warehouse: the warehouse of names that have none
 	Output    string // one of Outputs
 	Color     string
 	NoPager   bool
@@ -74,10 +74,10 @@ func Outputs() []string {
 	return []string{OutputTable, OutputWide, OutputJSON, OutputLines, OutputNames}
 }
 
-// DefaultURI is the server that commands for people ask if nothing names another.
+// DefaultURI is the server that commands for people call by default.
 const DefaultURI = "http://127.0.0.1:8181"
 
-// words is a short form of text for the settings of people.
+// personText is text for a field of c.People.
 func personText(field func(*PeopleWords) *string) func(*Config, []string) error {
 	return text(func(c *Config) *string { return field(&c.People) })
 }
@@ -86,43 +86,46 @@ func personToggle(field func(*PeopleWords) *bool) func(*Config, []string) error 
 	return toggle(func(c *Config) *bool { return field(&c.People) })
 }
 
-// forPeople returns the settings of a command for people. The command's own settings come first.
+// forPeople returns the settings of a command for people. It puts the command's own settings first.
 func forPeople(own ...setting) []setting {
 	stopped := storeSettings()[1:] // without --config
 	for i := range stopped {
 		stopped[i].preset, stopped[i].flagOnly = "", true
 		stopped[i].usage = map[string]string{
-			"data":  "Open the store of a stopped server, in this folder, instead of asking a server.",
-			"store": "Open the store of a stopped server instead of asking a server.",
+			"data":  "Open the store of a stopped server, in this folder, instead of calling a server.",
+			"store": "Open the store of a stopped server instead of calling a server.",
 		}[stopped[i].name]
 	}
-	server := askedServer("Ask the server at this address. Default: that of the profile, else " + DefaultURI + ".")
+	server := askedServer("Address of the server to call. Default: the address in the profile, or else " +
+		DefaultURI + ".")
 	return slices.Concat(own, []setting{
 		server, token(), authority(),
 		{name: "profile", value: "NAME", usage: "Profile to use; see moorage profile.",
 			set: personText(func(w *PeopleWords) *string { return &w.Profile })},
 		{name: "warehouse", short: "w", value: "NAME",
-			usage: "Warehouse of names without one. Default: that of the profile, else default.",
-			set:   personText(func(w *PeopleWords) *string { return &w.Warehouse })},
+			usage: "Warehouse of names that have none. Default: the warehouse in the profile, or else the one " +
+				"called default.",
+			set: personText(func(w *PeopleWords) *string { return &w.Warehouse })},
 		{name: "output", short: "o", value: strings.Join(Outputs(), "|"), preset: OutputTable, flagOnly: true,
-			usage: "Form of the output. table is cut to the width of the terminal, wide is not. json is the " +
-				"answer, jsonl has a line for each object, name only names.",
+			usage: "Format of the output. table is cut to the width of the terminal, and wide is not. json " +
+				"prints the server's answer, jsonl one line for each object, and name only the names.",
 			set: one(oneOf(Outputs()...), "one of "+strings.Join(Outputs(), ", "),
 				func(c *Config) *string { return &c.People.Output })},
 		{name: "color", value: "auto|always|never", preset: "auto", flagOnly: true,
 			usage: "Whether to print colours. auto prints them on a terminal, unless NO_COLOR is set.",
 			set: one(oneOf("auto", "always", "never"), "auto, always or never",
 				func(c *Config) *string { return &c.People.Color })},
-		{name: "no-pager", flagOnly: true, usage: "Show no output in a pager.",
+		{name: "no-pager", flagOnly: true, usage: "Do not use a pager.",
 			set: personToggle(func(w *PeopleWords) *bool { return &w.NoPager })},
-		{name: "quiet", short: "q", flagOnly: true, usage: "Print nothing but the result.",
+		{name: "quiet", short: "q", flagOnly: true, usage: "Print only the result.",
 			set: personToggle(func(w *PeopleWords) *bool { return &w.Quiet })},
 	}, stopped, nodeSettings()[len(storeSettings()):])
 }
 
 // forChange returns the settings of a command for people that changes something.
 func forChange(own ...setting) []setting {
-	return forPeople(append(own, setting{name: "dry-run", flagOnly: true, usage: "Print the requests, and send none.",
+	return forPeople(append(own, setting{name: "dry-run", flagOnly: true, usage: "Print the requests instead of " +
+		"sending them.",
 		set: personToggle(func(w *PeopleWords) *bool { return &w.DryRun })})...)
 }
 
@@ -132,8 +135,8 @@ func forRisk(own ...setting) []setting {
 		set: personToggle(func(w *PeopleWords) *bool { return &w.Yes })})...)
 }
 
-// oneName reads the name of an object, which is optional if isOptional is true. further reads the
-// words behind it; nil: there are none.
+// oneName returns a function that reads the name of an object, which may be missing if isOptional
+// is true. further reads the operands after the name. If it is nil, there may be none.
 func oneName(isOptional bool, further func(w *PeopleWords, words []string) error) func(*Config, []string) error {
 	return func(c *Config, words []string) (err error) {
 		switch {
@@ -151,7 +154,8 @@ func oneName(isOptional bool, further func(w *PeopleWords, words []string) error
 	}
 }
 
-// pairsOf reads K=V words, at least as many as least.
+// pairsOf returns a function that reads operands of the form K=V. It requires at least the number
+// least of them.
 func pairsOf(least int) func(*PeopleWords, []string) error {
 	return func(w *PeopleWords, words []string) error {
 		if len(words) < least {
@@ -169,7 +173,7 @@ func pairsOf(least int) func(*PeopleWords, []string) error {
 	}
 }
 
-// atMost reads up to n words into fields.
+// atMost returns a function that passes up to n operands to keep.
 func atMost(n int, what string, keep func(w *PeopleWords, words []string)) func(*PeopleWords, []string) error {
 	return func(w *PeopleWords, words []string) error {
 		if len(words) > n {
@@ -227,5 +231,5 @@ func wordsOfAPI(c *Config, words []string) error {
 	return nil
 }
 
-// parsePositive reads a number above 0.
+// parsePositive reads a number from 1 to 1,000,000.
 func parsePositive(v string) (int, error) { return within(strconv.Atoi, 1, 1_000_000)(v) }

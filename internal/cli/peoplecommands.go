@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Faults of words.
+// Faults of operands.
 var (
 	errNeedsFile     = errors.New("takes NAME FILE, such as sales.orders s3://lake/orders/metadata/v7.metadata.json")
 	errNeedsProperty = errors.New("takes NAME K..., such as sales.orders write.format.default")
@@ -17,29 +17,29 @@ var (
 	errNeedsVersion  = errors.New("takes NAME VERSION, such as sales.orders now~1")
 )
 
-// findMax is how many names find can print.
+// findMax is the maximum number of names that find prints.
 const findMax = 200
 
-// rowsMax is how many rows the command rows can print.
+// rowsMax is the maximum number of rows that moorage rows prints.
 const rowsMax = 200
 
-// The parts of a table that moorage show reads from its manifests.
+// The parts of a table that moorage show takes from its manifests.
 const (
 	PartFiles      = "files"
 	PartPartitions = "partitions"
 )
 
-// Parts returns what moorage show can show of a table or view.
+// Parts returns the parts of a table or view that moorage show can print.
 func Parts() []string {
 	return []string{"schema", "snapshots", "refs", "props", PartFiles, PartPartitions, "json"}
 }
 
 const namesText = `
-A name is [WAREHOUSE/]level.level.name. A level with a dot or a slash stands in double quotes. A
-trailing dot means the namespace, and a single slash means all warehouses.
+A name has the form [WAREHOUSE/]level.level.name. Put a level that contains a dot or a slash in
+double quotes. A trailing dot means a namespace, and a single slash means all warehouses.
 `
 
-// beginCommands returns the commands with which a newcomer begins.
+// beginCommands returns the commands for newcomers.
 func beginCommands() []command {
 	return []command{
 		{
@@ -47,10 +47,10 @@ func beginCommands() []command {
 			settings: []setting{
 				{name: "data", value: "DIR", preset: "./moorage-demo", flagOnly: true,
 					set:   folder(func(c *Config) *string { return &c.Data }),
-					usage: "Folder for the demo. It is made if it does not exist."},
+					usage: "Folder for the demo. It is created if it does not exist."},
 				{name: "listen", value: "HOST:PORT", preset: strings.TrimPrefix(DefaultURI, "http://"), flagOnly: true,
-					usage: "Address to listen on. Without this flag the demo takes the next of ten ports if the " +
-						"first is in use.",
+					usage: "Address to listen on. Without this flag, the demo tries the next ports, up to ten, " +
+						"if the first is in use.",
 					set: func(c *Config, v []string) (err error) {
 						c.Listen, err = v[0], checkHostPort(v[0])
 						return err
@@ -58,11 +58,11 @@ func beginCommands() []command {
 				{name: "no-browser", flagOnly: true, usage: "Do not open the console in a browser.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.NoBrowser })},
 			},
-			text: `Runs a catalog on this machine that has the sample tables ships, voyages and ports, and two views, in
-the namespace harbour. It needs no network and no set-up, and asks its callers for no credentials.
-It prints lines to paste, and on a terminal it opens the console in a browser, except over SSH and in
-CI. The first start makes the tables; a later start with the same folder goes on with what is there.
-The command refuses a folder that has other content. GET /readyz is 503 until the tables are there.
+			text: `Runs a catalog on this machine. It has the sample tables ships, voyages and ports, and two views, in
+the namespace harbour. It needs no network and no set-up, and requires no credentials. The command
+prints lines to paste. On a terminal, it opens the console in a browser, except over SSH and in CI.
+The first start creates the tables; a later start with the same folder keeps what is there. The
+command refuses a folder with other content. GET /readyz gets 503 until the tables exist.
 `,
 		},
 		{
@@ -72,11 +72,11 @@ The command refuses a folder that has other content. GET /readyz is 503 until th
 			settings: forPeople(setting{name: "write", value: "FILE", flagOnly: true,
 				usage: "Write the lines to this file, which must not exist, instead of printing them.",
 				set:   personText(func(w *PeopleWords) *string { return &w.File })}),
-			text: `Prints what a user of an engine types to reach the catalog, and nothing else: curl, pyiceberg, spark,
-trino, flink, duckdb or polars. Without an engine it prints the lines for all of them. With a table it
-also prints how to read that.
+			text: `Prints the lines with which an engine connects to the catalog, and nothing else. ENGINE is curl,
+pyiceberg, spark, trino, flink, duckdb or polars; without it, the command prints the lines for all
+of them. With a table, it also prints how to read that table.
 
-The tests of Moorage run these lines, except those for Polars. Credentials of the storage stand as
+Moorage's tests run these lines, except those for Polars. Credentials for the storage are shown as
 dots, and credentials of the caller as KEY or TOKEN.
 `,
 		},
@@ -93,36 +93,41 @@ func lookCommands() []command {
 		{
 			operands: []Operand{OperandName},
 			name:     "ls", operand: "[NAME]", words: oneName(true, nil), connects: true,
-			summary: "list what there is",
+			summary: "list namespaces, tables and views",
 			settings: forPeople(
 				setting{name: "long", short: "l", flagOnly: true,
-					usage: "With rows, size, files and the last change of each table, its caller, and whether it is " +
-						"protected or has labels.",
+					usage: "Also print rows, size, files and the last change of each table, with its caller, and " +
+						"whether the table is protected or has labels.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Long })},
-				setting{name: "recursive", short: "R", flagOnly: true, usage: "Also what is in namespaces below.",
+				setting{name: "recursive", short: "R", flagOnly: true, usage: "Also list the contents of nested " +
+					"namespaces.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Recursive })},
-				setting{name: "dropped", flagOnly: true, usage: "What was dropped, and until when it can come back.",
+				setting{name: "dropped", flagOnly: true, usage: "List dropped tables and views, and until when " +
+					"each can come back.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Dropped })},
 				setting{name: "kind", value: "table|view|namespace", flagOnly: true,
 					usage: "Only objects of this kind.",
 					set: one(oneOf("table", "view", "namespace"), "table, view or namespace",
 						func(c *Config) *string { return &c.People.Kind })},
 				setting{name: "sort", value: "name|size|rows|changed", preset: "name", flagOnly: true,
-					usage: "Order. All but name mean --long, and put the largest or latest first.",
+					usage: "Order of the list. Except for name, it implies --long, and the largest or latest " +
+						"comes first.",
 					set: one(oneOf("name", "size", "rows", "changed"), "name, size, rows or changed",
 						func(c *Config) *string { return &c.People.Sort })}),
-			text: `Lists what is in a namespace, or the namespaces of a warehouse. A dash is what the server does not
-know yet: a table that was last changed by an older server has no summary until its next commit.
+			text: `Lists the contents of a namespace, or the namespaces of a warehouse. A dash means that the server
+does not know the value yet: a table that was last changed by an older server has no summary until
+its next commit.
 ` + namesText,
 		},
 		{
 			operands: []Operand{OperandName},
 			name:     "tree", operand: "[NAME]", words: oneName(true, nil), connects: true,
-			summary: "show namespaces with what is in them",
+			summary: "show namespaces with their contents",
 			settings: forPeople(setting{name: "depth", short: "L", value: "N", flagOnly: true,
 				usage: "How many levels of namespaces to show. Default: all.",
 				set:   one(parsePositive, "a number above 0", func(c *Config) *int { return &c.People.Depth })}),
-			text: "Prints the namespaces of a warehouse, or below another one, with what is in them.\n" + namesText,
+			text: "Prints the namespaces in a warehouse or in another namespace, with their contents, as a tree.\n" +
+				namesText,
 		},
 		{
 			operands: []Operand{OperandOther},
@@ -142,8 +147,8 @@ know yet: a table that was last changed by an older server has no summary until 
 					usage: "Only objects of this kind.",
 					set: one(oneOf("table", "view", "namespace"), "table, view or namespace",
 						func(c *Config) *string { return &c.People.Kind })}),
-			text: `Prints the tables, views and namespaces of all warehouses whose names, with their namespaces,
-have all words, the best first. Capital and small letters are the same. It exits with 3 if there are
+			text: `Searches all warehouses, and prints the tables, views and namespaces whose full names contain all
+WORDS, the best matches first. Upper and lower case are the same. The exit code is 3 if there are
 none.
 `,
 		},
@@ -158,8 +163,8 @@ none.
 						func(c *Config) *int { return &c.People.Limit })},
 				setting{name: "ref", value: "NAME", flagOnly: true, usage: "Branch or tag. Default: main.",
 					set: personText(func(w *PeopleWords) *string { return &w.Ref })}),
-			text: `Prints the first rows of a table, without the deleted ones. The server reads at most 5 data files.
-If it cannot show the rows as they are, it says why. With -o jsonl each line is a row.
+			text: `Prints the first rows of a table, without deleted rows. The server reads at most 5 data files. If it
+cannot show correct rows, it says why. With -o jsonl, each line is a row.
 ` + namesText,
 		},
 		{
@@ -174,16 +179,17 @@ If it cannot show the rows as they are, it says why. With -o jsonl each line is 
 			settings: forPeople(setting{name: "at", value: "VERSION", flagOnly: true,
 				usage: "The version of a table or view to show. Default: now.",
 				set:   personText(func(w *PeopleWords) *string { return &w.Version })}),
-			text: `Prints what a table, a view or a namespace is: location, size, last change, refs and columns. PART is
-schema, snapshots, refs, props or json, and prints only that. For files and partitions of a table the
-server reads the manifests: how many files have which size, and the partitions with the most files
-below 32 MB.
+			text: `Prints the location, size, last change, refs and columns of a table, a view or a namespace. With
+PART, it prints only that part: schema, snapshots, refs, props, json, files or partitions. For files
+and partitions of a table, the server reads the manifests. files is the number of files by size, and
+partitions lists the partitions with the most files below 32 MB.
 ` + versionsText + namesText,
 		},
 	}
 }
 
-// DiffParts returns the parts of a table or view that moorage diff compares, in their order.
+// DiffParts returns the parts of a table or view that moorage diff compares, in the order of its
+// output.
 func DiffParts() []string {
 	return []string{
 		"format", "location", "sql", "names in", "schema", "partitions", "sort order", "properties", "refs",
@@ -192,12 +198,12 @@ func DiffParts() []string {
 }
 
 const versionsText = `
-A version is now, now~N (N metadata files before it), the base name of a metadata file, a time such as
-2026-11-27T03:12:00Z, a duration such as 2h, which means ago, or the id of a change that moorage history
-prints, or its first digits.
+A version is one of these: now; now~N (N metadata files before now); the base name of a metadata
+file; a time such as 2026-11-27T03:12:00Z; a duration such as 2h, which means that long ago; the id
+of a change, as moorage history prints it, or the first digits of the id.
 `
 
-// versionCommands returns the commands on the versions of tables and views.
+// versionCommands returns the commands about versions of tables and views.
 func versionCommands() []command {
 	return []command{
 		{
@@ -220,8 +226,8 @@ func versionCommands() []command {
 					usage: "Print only one part: " + strings.Join(DiffParts(), ", ") + ".",
 					set: one(oneOf(DiffParts()...), "one of "+strings.Join(DiffParts(), ", "),
 						func(c *Config) *string { return &c.People.Only })}),
-			text: `Prints what differs from the version A of a table or view to its version B: by default now~1 and
-now. Of a view it prints the SQL of each dialect.
+			text: `Prints the differences from version A of a table or view to version B. The defaults are now~1 and
+now. For a view, it prints the SQL of each dialect.
 ` + versionsText + namesText,
 		},
 		{
@@ -239,18 +245,18 @@ now. Of a view it prints the SQL of each dialect.
 				setting{name: "ref", value: "NAME", flagOnly: true, usage: "Branch of a table to move. Default: main.",
 					set: personText(func(w *PeopleWords) *string { return &w.Ref })},
 				setting{name: "any", flagOnly: true,
-					usage: "The snapshot need not be an ancestor of the branch's head.",
+					usage: "Allow a snapshot that is not an ancestor of the branch's head.",
 					set:   personToggle(func(w *PeopleWords) *bool { return &w.AnyState })},
 				setting{name: "all", flagOnly: true,
-					usage: "Also take back the schema, the partition spec, the sort order and the properties; of a " +
-						"view the properties.",
+					usage: "Also restore the schema, the partition spec, the sort order and the properties; for " +
+						"a view, the properties.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.All })}),
-			text: `Takes a branch of a table back to an earlier version, with an ordinary commit. It prints what
-changes, and asks. Nothing is deleted, and another rollback takes it back. VERSION can also be the id of a
-snapshot, a branch or a tag.
+			text: `Moves a branch of a table back to an earlier version, with an ordinary commit. The command prints
+the changes, and asks before it makes them. It deletes nothing, and another rollback undoes it.
+VERSION can also be the id of a snapshot, a branch or a tag.
 
-Of a view an earlier version becomes the current one. VERSION can also be the id of a version in its
-metadata. If the view has changed since the question, nothing is done.
+For a view, an earlier version becomes the current one. VERSION can also be the id of a version in
+the view's metadata. If the view changes before you answer, the command changes nothing.
 ` + versionsText + namesText,
 		},
 	}
@@ -259,7 +265,7 @@ metadata. If the view has changed since the question, nothing is done.
 // changeCommands returns the commands that change objects.
 func changeCommands() []command {
 	keep := setting{name: "keep", value: "DURATION", flagOnly: true,
-		usage: "How long expiry of snapshots keeps the ref, such as 30d. Default: for good.",
+		usage: "How long the ref is safe from the expiry of snapshots, such as 30d. Default: forever.",
 		set:   one(parseDuration, "a duration such as 30d", func(c *Config) *time.Duration { return &c.People.Keep })}
 	move := setting{name: "move", flagOnly: true, usage: "Move the ref if it exists.",
 		set: personToggle(func(w *PeopleWords) *bool { return &w.Move })}
@@ -270,14 +276,14 @@ func changeCommands() []command {
 			operands: []Operand{OperandName, OperandOther},
 			name:     "mk", operand: "NAMESPACE [K=V...]", words: oneName(false, pairsOf(0)), connects: true,
 			summary: "make a namespace", settings: forChange(),
-			text: "Makes a namespace, with properties. The namespace above it must exist.\n" + namesText,
+			text: "Creates a namespace, with properties. Its parent namespace must exist.\n" + namesText,
 		},
 		{
 			operands: []Operand{OperandName},
 			name:     "mv", operand: "NAME NEWNAME", words: wordsOfMove, connects: true,
 			summary: "rename a table or view", settings: forChange(),
-			text: `Renames a table or view, also into another namespace. Files do not move. A new name that ends in a
-dot is a namespace, in which the object keeps its own name.
+			text: `Renames a table or view, possibly into another namespace. Files do not move. A new name that ends in
+a dot is a namespace: the object moves there and keeps its own name.
 ` + namesText,
 		},
 		{
@@ -286,22 +292,22 @@ dot is a namespace, in which the object keeps its own name.
 			summary: "drop a table, a view or a namespace",
 			settings: forRisk(
 				setting{name: "recursive", short: "R", flagOnly: true,
-					usage: "Drop a namespace with all that is in it.",
+					usage: "Drop a namespace with everything in it.",
 					set:   personToggle(func(w *PeopleWords) *bool { return &w.Recursive })},
 				setting{name: "purge", flagOnly: true, usage: "Also delete the files of tables.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Purge })},
 				setting{name: "dropped", flagOnly: true,
-					usage: "End a dropped table or view before its time: with --purge or --forget.",
+					usage: "Remove a dropped table or view for good, before its time. Needs --purge or --forget.",
 					set:   personToggle(func(w *PeopleWords) *bool { return &w.Dropped })},
 				setting{name: "forget", flagOnly: true, usage: "With --dropped: leave the files where they are.",
 					set: personToggle(func(w *PeopleWords) *bool { return &w.Forget })},
-				dropID("With --dropped: the object with this id, of several with one name.")),
-			text: `Drops a table, a view, or an empty namespace. It prints what the table has, and asks. With --purge
-the name must be typed. Without a terminal it needs --yes.
+				dropID("With --dropped: the id of the object, if several had the same name.")),
+			text: `Drops a table, a view, or an empty namespace. It prints what the drop would remove, and asks. With
+--purge, you must type the name. Without a terminal, the command needs --yes.
 
-A dropped table can come back, by moorage undrop, for the time that --undrop-window of the server
-says. With --purge its files are deleted then. With --dropped the command ends that time now: --purge
-deletes the files, and --forget leaves them.
+moorage undrop can bring a dropped table back for as long as the server's --undrop-window. With
+--purge, the table's files are deleted after that time. With --dropped, the command ends that time
+now: --purge deletes the files, and --forget leaves them.
 ` + namesText,
 		},
 		undropCommand(),
@@ -319,13 +325,14 @@ deletes the files, and --forget leaves them.
 			summary: "make a table from a metadata file",
 			settings: forChange(setting{name: "replace", flagOnly: true, usage: "Replace the table if it exists.",
 				set: personToggle(func(w *PeopleWords) *bool { return &w.Replace })}),
-			text: "Makes a table from its metadata file: a location that ends in .metadata.json.\n" + namesText,
+			text: "Makes a table from its metadata file. FILE is a location that ends in .metadata.json.\n" +
+				namesText,
 		},
 		{
 			operands: []Operand{OperandName, OperandOther},
 			name:     "set", operand: "NAME K=V...", words: oneName(false, pairsOf(1)), connects: true,
 			summary: "set properties", settings: forChange(),
-			text: "Sets properties of an object, and prints what they were.\n" + namesText,
+			text: "Sets properties of an object, and prints their former values.\n" + namesText,
 		},
 		{
 			operands: []Operand{OperandName, OperandOther},
@@ -337,7 +344,7 @@ deletes the files, and --forget leaves them.
 				return nil
 			}),
 			summary: "remove properties", settings: forChange(),
-			text: "Removes properties of an object, and prints what they were.\n" + namesText,
+			text: "Removes properties of an object, and prints their former values.\n" + namesText,
 		},
 		{
 			operands: []Operand{OperandName, OperandOther},
@@ -347,12 +354,13 @@ deletes the files, and --forget leaves them.
 				return nil
 			}),
 			summary: "set labels, which engines show",
-			settings: forChange(setting{name: "unset", flagOnly: true, usage: "Remove the labels that are named.",
+			settings: forChange(setting{name: "unset", flagOnly: true, usage: "Remove the named labels.",
 				set: personToggle(func(w *PeopleWords) *bool { return &w.Unset })}),
-			text: `Sets labels of a table or view, or of one of its fields. Engines get them with each load. They are no
-part of the metadata, and make no version of the table. Without labels the command prints the labels
-that there are. FIELD is a column, such as price or address.city, or the id of a field. A label of the
-table whose name has a colon begins with another colon.
+			text: `Sets labels of a table or view, or of one of its fields. Engines get the labels with each load.
+Labels are not part of the metadata, and setting them does not create a version of the table.
+Without labels, the command prints the existing ones. FIELD is a column, such as price or
+address.city, or the id of a field. If the name of a table's label contains a colon, put another
+colon in front.
 
   moorage label sales.orders team=billing customer:classification=pii
 ` + namesText,
@@ -361,17 +369,17 @@ table whose name has a colon begins with another colon.
 			operands: []Operand{OperandName, OperandRef, OperandVersion},
 			name:     "tag", operand: "TABLE NAME [VERSION]", words: wordsOfRef, connects: true,
 			summary: "name a snapshot of a table", settings: forChange(remove, move, keep),
-			text: `Makes a tag: a name for a snapshot. VERSION is the id of a snapshot, a branch or a tag, and by
-default the branch main. Without --move the tag must not exist.
+			text: `Creates a tag, which is a name for a snapshot. VERSION is the id of a snapshot, a branch or a tag.
+The default is the branch main. Without --move, the tag must not exist.
 ` + namesText,
 		},
 		{
 			operands: []Operand{OperandName, OperandRef, OperandVersion},
 			name:     "branch", operand: "TABLE NAME [VERSION]", words: wordsOfRef, connects: true,
 			summary: "make a branch of a table", settings: forChange(remove, move, keep),
-			text: `Makes a branch of a table, at a snapshot. VERSION is the id of a snapshot, a branch or a tag, and by
-default the branch main. Without --move the branch must not exist. The branch main moves with moorage
-rollback.
+			text: `Creates a branch of a table, at a snapshot. VERSION is the id of a snapshot, a branch or a tag. The
+default is the branch main. Without --move, the branch must not exist. To move the branch main, use
+moorage rollback.
 ` + namesText,
 		},
 	}
@@ -398,19 +406,19 @@ func toolCommands() []command {
 						c.People.Headers = v
 						return nil
 					}}),
-			text: `Sends one request to the server, with the caller's credentials, and prints the body of the answer. It
-does not repeat the request. The exit code goes by the status.
+			text: `Sends one request to the server, with the caller's credentials, and prints the body of the answer.
+It does not retry the request. The exit code depends on the status.
 
   moorage api GET /v1/config?warehouse=default
 `,
 		},
 		{
 			name: "profile list", summary: "list the profiles", run: listProfiles,
-			text: "Prints the profiles, with a star at the one in use. It prints no tokens.\n" + profileText,
+			text: "Prints the profiles, and marks the one in use with a star. It prints no tokens.\n" + profileText,
 		},
 		{
 			name: "profile use", operand: "NAME", words: profileName, summary: "choose a profile", run: useProfile,
-			text: "Chooses the profile that commands use without --profile.\n" + profileText,
+			text: "Chooses the profile that commands without --profile use.\n" + profileText,
 		},
 		{
 			name: "profile set", operand: "NAME K=V...", summary: "make or change a profile", run: setProfile,
@@ -421,8 +429,8 @@ does not repeat the request. The exit code goes by the status.
 				c.People.Profile = words[0]
 				return pairsOf(1)(&c.People, words[1:])
 			},
-			text: `Makes or changes a profile: uri=, warehouse=, token=, token-command= or ca=. An empty value removes
-the setting. The first profile is in use at once.
+			text: `Creates or changes a profile. The settings are uri=, warehouse=, token=, token-command= and ca=. An
+empty value removes a setting. The first profile is in use at once.
 
   moorage profile set prod uri=https://lake.example.com token-command="pass show lake"
 ` + profileText,
@@ -433,12 +441,12 @@ the setting. The first profile is in use at once.
 		},
 		{
 			name: "profile show", operand: "NAME", words: profileName, summary: "show a profile", run: showProfile,
-			text: "Prints the settings of a profile. Of a token it prints only that there is one.\n" + profileText,
+			text: "Prints the settings of a profile. Of a token, it prints only whether there is one.\n" + profileText,
 		},
 	}
 }
 
-// validateDemo refuses an address that other machines reach.
+// validateDemo refuses an address that other machines can reach.
 func validateDemo(c Config, faults *usageError) {
 	if !IsLoopback(c.Listen) {
 		faults.addf("--listen: the demo asks for no credentials, so it listens on loopback only")

@@ -20,28 +20,30 @@ import (
 )
 
 const profileText = `
-Profiles are in moorage/profiles.yaml of $XDG_CONFIG_HOME, or of ~/.config. Only its owner may read the
-file. A flag or a variable such as MOORAGE_URI wins over the profile in use. The flag --profile wins over
-variables. The credential of a profile goes only to the uri of the profile.
+Profiles are in the file moorage/profiles.yaml in $XDG_CONFIG_HOME, or in ~/.config. Only the owner
+may read it. A flag or a variable such as MOORAGE_URI overrides the profile in use, and the flag
+--profile overrides variables. The credential of a profile is only sent to the uri of the same
+profile.
 `
 
-// profile is how a command reaches one server.
+// profile describes how a command reaches one server.
 type profile struct {
 	URI       string `yaml:"uri,omitempty"`
 	Warehouse string `yaml:"warehouse,omitempty"`
 	Token     string `yaml:"token,omitempty"`
-	// TokenCommand is a line for a shell. What it prints is the token.
+	// TokenCommand is a shell command that prints the token.
 	TokenCommand string `yaml:"token-command,omitempty"`
 	CA           string `yaml:"ca,omitempty"` // PEM file with the authorities of the server
 }
 
-// profiles is the content of the file of profiles.
+// profiles is the content of the file with the profiles.
 type profiles struct {
 	Use      string             `yaml:"use,omitempty"` // the profile of commands without --profile
 	Profiles map[string]profile `yaml:"profiles"`
 }
 
-// profilesFile returns the name of the file of profiles; empty if there is no place for it.
+// profilesFile returns the path of the file with the profiles. It returns "" if the environment
+// names no folder for it.
 func profilesFile(environ []string) string {
 	values := make(map[string]string)
 	for _, variable := range environ {
@@ -58,10 +60,11 @@ func profilesFile(environ []string) string {
 	return filepath.Join(folder, "moorage", "profiles.yaml")
 }
 
-// profileFileMode is the only access that a file of profiles may have, because it can have tokens.
+// profileFileMode is the only permission that a file with profiles may have, because it can contain
+// tokens.
 const profileFileMode = 0o600
 
-// readProfiles reads the file of profiles. Without a file there are no profiles.
+// readProfiles reads the file with the profiles. If there is no file, it returns no profiles.
 func readProfiles(environ []string) (read profiles, err error) {
 	read.Profiles = make(map[string]profile)
 	name := profilesFile(environ)
@@ -83,7 +86,7 @@ func readProfiles(environ []string) (read profiles, err error) {
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&read); err != nil && !errors.Is(err, io.EOF) { // a file may have only comments
+	if err := decoder.Decode(&read); err != nil && !errors.Is(err, io.EOF) { // a file may contain only comments
 		return read, fmt.Errorf("read %s: %w", name, err)
 	}
 	if read.Profiles == nil { // the key has no value
@@ -92,7 +95,7 @@ func readProfiles(environ []string) (read profiles, err error) {
 	return read, nil
 }
 
-// write replaces the file of profiles, all at once.
+// write replaces the file with the profiles atomically.
 func (p profiles) write(environ []string) error {
 	name := profilesFile(environ)
 	if name == "" {
@@ -120,7 +123,7 @@ func (p profiles) write(environ []string) error {
 	return nil
 }
 
-// named returns the profile called name. Its error lists the profiles that there are.
+// named returns the profile called name. If there is none, the error lists the existing profiles.
 func (p profiles) named(name string) (profile, error) {
 	found, ok := p.Profiles[name]
 	if !ok {
@@ -134,7 +137,7 @@ func (p profiles) named(name string) (profile, error) {
 	return found, nil
 }
 
-// connect completes the settings of a command for people: the server, the credentials and the
+// connect fills in the settings of a command for people: the server, the credentials and the
 // warehouse. Flags and variables win over the profile in use, and the flag --profile over
 // variables. If isCompleting is true, a user waits at the prompt.
 func connect(c *Config, environ []string, isCompleting bool, faults *usageError) {
@@ -162,7 +165,7 @@ func connect(c *Config, environ []string, isCompleting bool, faults *usageError)
 			return
 		}
 	}
-	// wins reports whether a value of the profile is used instead of that of a flag or a variable.
+	// wins reports whether the value of the profile replaces the value of the flag or the variable.
 	wins := func(value, flag string, isSet bool) bool {
 		return value != "" && (!isSet || c.IsGiven("profile") && !c.IsGiven(flag))
 	}
@@ -186,18 +189,20 @@ func connect(c *Config, environ []string, isCompleting bool, faults *usageError)
 	}
 }
 
-// tokenTimeout bounds the command that prints a token, which may ask its user for something.
+// tokenTimeout is the timeout of the command that prints a token. The command may ask its user for
+// input.
 const tokenTimeout = 2 * time.Minute
 
-// token returns the token of a profile; empty if it has none. If isCompleting is true, the command
-// that prints it cannot ask its user, and must be fast.
+// token returns the token of a profile, or "" if the profile has none. If isCompleting is true, the
+// command that prints the token must be fast, and cannot ask its user.
 func (p profile) token(isCompleting bool) (string, error) {
 	if p.Token != "" || p.TokenCommand == "" {
 		return p.Token, nil
 	}
 	timeout, delay, stdin := tokenTimeout, time.Duration(0), io.Reader(os.Stdin)
 	if isCompleting {
-		// The programs that the shell started may outlive it, so their output is not awaited.
+		// Programs that the shell started may outlive it. This function does not wait for their
+		// output.
 		delay = completeTimeout / 3
 		timeout, stdin = completeTimeout-delay, nil
 	}
@@ -234,7 +239,7 @@ func listProfiles(_ context.Context, _ Config, env Environment) error {
 	return nil
 }
 
-// credential returns the kind of credential that a profile has.
+// credential returns the kind of credential in a profile.
 func (p profile) credential() string {
 	switch {
 	case p.Token != "":

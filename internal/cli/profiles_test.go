@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// withProfiles returns the environment of a user with this file of profiles.
+// withProfiles returns the environment of a user whose file with profiles has this text.
 func withProfiles(t *testing.T, text string, variables ...string) []string {
 	t.Helper()
 	home := t.TempDir()
@@ -58,7 +58,7 @@ func TestWhatWinsOverAProfile(t *testing.T) {
 	}
 }
 
-// A file without profiles gets the first one, and only its owner can read it.
+// The first profile can be added to a file without profiles. Only the owner can read the file.
 func TestFileWithoutProfiles(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "# nothing\n", "profiles:\n", "use:\n"} {
@@ -84,7 +84,7 @@ func TestFileWithoutProfiles(t *testing.T) {
 	}
 }
 
-// A token-command that is slow ends a completion early, also if a program that it started goes on.
+// A slow token-command ends a completion early, even if a program that it started keeps running.
 func TestCompletionWaitsForNoToken(t *testing.T) {
 	t.Parallel()
 	const slow = 5 * time.Second

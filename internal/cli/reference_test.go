@@ -13,19 +13,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the pages in docs/reference")
 
-// TestSettingsReference holds the page of settings against the settings.
+// TestSettingsReference compares the page of settings with the settings in the code.
 func TestSettingsReference(t *testing.T) {
 	t.Parallel()
 	wantPage(t, "../../docs/reference/settings.md", settingsReference())
 }
 
-// TestCommandsReference holds the page of commands against what each command says about itself.
+// TestCommandsReference compares the page of commands with the help of each command.
 func TestCommandsReference(t *testing.T) {
 	t.Parallel()
 	wantPage(t, "../../docs/reference/commands.md", commandsReference(t))
 }
 
-// wantPage compares a page with what it should be. -update rewrites the page.
+// wantPage fails unless the file called name contains page. With -update, it rewrites the file.
 func wantPage(t *testing.T, name, page string) {
 	t.Helper()
 	if *update {
@@ -42,15 +42,16 @@ func wantPage(t *testing.T, name, page string) {
 	}
 }
 
-// sharedPart is the part of all commands that must describe a setting in the same words before it
-// counts as a connection setting. The reference prints connection settings once.
+// sharedPart is the fraction of all commands that must share a setting, with the same description,
+// to make it a connection setting. The reference prints connection settings once.
 const sharedPart = 1.0 / 3
 
-// repeatedMin is how many commands must have a paragraph before the reference prints it once.
+// repeatedMin is the number of commands that must share a paragraph before the reference prints it
+// only once.
 const repeatedMin = 3
 
 // connectionSettings returns the settings that most commands share: where the server or the store
-// is, and how it is reached. They are in the order in which commands list them.
+// is, and how it is reached. Their order is that of the commands' help.
 func connectionSettings() (shared []setting) {
 	count := make(map[string]int)
 	all := commands()
@@ -77,10 +78,11 @@ func commandsReference(t *testing.T) string {
 	var page strings.Builder
 	page.WriteString("# Commands\n\n<!-- Generated: go test ./internal/cli -run Reference -update -->\n\n" +
 		"The output of `moorage help` and `moorage COMMAND --help`. Flags that most commands share are [connection\n" +
-		"settings](settings.md#connection-settings); those of `moorage serve` are [settings](settings.md) too.\n\n" +
-		"Exit codes: 0 done; 1 the command failed, with the reason on stderr; 2 the command line, the environment or the\n" +
-		"configuration file is wrong, with a line for each fault on stderr; 3 the command looked, and the answer is no: not\n" +
-		"found, or bad findings; 4 a conflict with the present state (409 or 412); 5 the change may have happened or not.\n")
+		"settings](settings.md#connection-settings); the flags of `moorage serve` are also [settings](settings.md).\n\n" +
+		"Exit codes: 0: done. 1: the command failed, with the reason on stderr. 2: the command line, the environment or the\n" +
+		"configuration file is wrong, with a line for each fault on stderr. 3: the command worked, and its answer is\n" +
+		"negative: nothing found, or problems found. 4: a conflict with the present state (409 or 412). 5: the change may\n" +
+		"have happened or not.\n")
 	help := func(words ...string) string {
 		got := runToEnd(t, append(words, "--help")...)
 		if got.code != ExitDone || got.stderr != "" {
@@ -89,7 +91,7 @@ func commandsReference(t *testing.T) string {
 		return got.stdout
 	}
 	fmt.Fprintf(&page, "\n## moorage help\n\n```\n%s```\n", help())
-	page.WriteString("\n## Notes\n\nParagraphs that apply to several commands. Each of these commands refers to its notes.\n")
+	page.WriteString("\n## Notes\n\nParagraphs that apply to several commands. Each command refers to its notes.\n")
 	notes := repeatedParagraphs()
 	for i, note := range notes {
 		fmt.Fprintf(&page, "\n%d. %s", i+1, note)
@@ -104,7 +106,7 @@ func commandsReference(t *testing.T) string {
 				also = append(also, fmt.Sprintf("[note %d](#notes)", i+1))
 			}
 		}
-		text = strings.TrimPrefix(text, "Usage: moorage "+cmd.name+" [flags]\n\n") // the heading has it
+		text = strings.TrimPrefix(text, "Usage: moorage "+cmd.name+" [flags]\n\n") // the heading already names it
 		fmt.Fprintf(&page, "\n## moorage %s\n\n```\n%s", cmd.name, text)
 		also = append(also, writeFlags(&page, cmd, shared, described)...)
 		page.WriteString("```\n")
@@ -116,8 +118,8 @@ func commandsReference(t *testing.T) string {
 	return page.String()
 }
 
-// repeatedParagraphs returns the paragraphs that the texts of several commands have. Each paragraph
-// ends in a newline.
+// repeatedParagraphs returns the paragraphs that occur in the help of at least repeatedMin
+// commands. Each paragraph ends in a newline.
 func repeatedParagraphs() (repeated []string) {
 	count := make(map[string]int)
 	for _, cmd := range commands() {
@@ -132,15 +134,16 @@ func repeatedParagraphs() (repeated []string) {
 	return repeated
 }
 
-// writeFlags writes the flags of cmd that the page does not have yet, and returns where the others
-// are. described has the command that described a flag first, by name and description.
+// writeFlags writes the flags of cmd that are not on the page yet, and returns where to find the
+// other flags. described maps the name and description of a flag to the command that described it
+// first.
 func writeFlags(page *strings.Builder, cmd command, shared []setting, described map[string]string) []string {
 	if cmd.name == "serve" {
 		return []string{"the [settings](settings.md)"}
 	}
 	own := &cobra.Command{}
 	own.Flags().SortFlags = false
-	others := make(map[string][]string) // flags by what has them
+	others := make(map[string][]string) // flags by the command that describes them
 	var order []string
 	for _, s := range cmd.settings {
 		key, at := s.name+s.describe(), "[connection settings](settings.md#connection-settings)"
@@ -177,15 +180,15 @@ func writeFlags(page *strings.Builder, cmd command, shared []setting, described 
 }
 
 // settingsReference returns the page: the connection settings, then the other settings of serve.
-// The flags of one other command are on the page of commands.
+// The flags of other commands are on the page of commands.
 func settingsReference() string {
 	var page strings.Builder
 	page.WriteString("# Settings\n\n<!-- Generated: go test ./internal/cli -run Reference -update -->\n\n" +
 		"Each setting is a flag and an environment variable. The settings of `moorage serve` are also keys of the YAML file\n" +
-		"that `--config` names, without the dashes. [Configure](../guide/configure.md) says which one wins.\n" +
+		"given by `--config`, without the leading dashes. [Configure](../guide/configure.md) says which value wins.\n" +
 		"[Commands](commands.md) has the flags of the other commands.\n\n" +
-		"## Connection settings\n\nMost commands take these: where the store or the server is, and how it is reached. `moorage serve` takes\n" +
-		"those that are not about a server to ask.\n")
+		"## Connection settings\n\nMost commands take these settings, which say where the store or the server is, and how to reach it.\n" +
+		"`moorage serve` takes all of them except those about a server to call.\n")
 	shared := connectionSettings()
 	for _, s := range shared {
 		writeSetting(&page, s)
@@ -213,7 +216,7 @@ func writeSetting(page *strings.Builder, s setting) {
 		notes = append(notes, "Environment: `"+s.variable()+"`.")
 	}
 	if s.list && !s.flagOnly {
-		notes = append(notes, "In the environment, spaces separate several.")
+		notes = append(notes, "In the environment, separate several values by spaces.")
 	}
 	if len(notes) > 0 {
 		page.WriteString("\n")

@@ -42,7 +42,7 @@ func ServeDefaults() (Config, error) {
 	return Config{}, errors.New("there is no command serve")
 }
 
-// traceNames is the name of a setting that only commands that send traces have.
+// traceNames is the name of a setting. Only commands that send traces have this setting.
 const traceNames = "trace-names"
 
 // accessSettings returns the settings of serve for addresses, locations of files, and logs.
@@ -55,9 +55,9 @@ func accessSettings() []setting {
 				return err
 			}},
 		{name: "debug-listen", value: "[HOST:]PORT",
-			usage: "Address for /metrics, /healthz and /readyz without a key and without TLS. The default host is " +
-				"127.0.0.1. Every client that reaches the address can read the metrics. Clients on this machine also " +
-				"get the profiles of /debug/pprof/. Default: off.",
+			usage: "Address that serves /metrics, /healthz and /readyz without authentication and without TLS. " +
+				"The default host is 127.0.0.1. Every client that can reach the address can read the metrics. " +
+				"Clients on this machine can also get the profiles at /debug/pprof/. Default: off.",
 			set: func(c *Config, v []string) error {
 				c.DebugListen = v[0]
 				if port := strings.TrimPrefix(v[0], ":"); !strings.Contains(port, ":") {
@@ -66,9 +66,10 @@ func accessSettings() []setting {
 				return checkHostPort(c.DebugListen)
 			}},
 		{name: "host", value: "NAME", list: true,
-			usage: "Host name that requests may use, in addition to localhost and loopback addresses, such as the " +
-				"name of a proxy. Other names get 421, which protects a local server against web pages. Default: " +
-				"any name if callers must authenticate or with --insecure no-auth. May be repeated.",
+			usage: "Host name that requests may use, in addition to localhost and loopback addresses, such as " +
+				"the name of a proxy. Requests with other names get 421, which protects a local server against " +
+				"web pages. Default: any name, if callers must authenticate or with --insecure no-auth. May be " +
+				"repeated.",
 			set: func(c *Config, v []string) error {
 				c.Hosts = v
 				if slices.Contains(v, "") {
@@ -77,29 +78,29 @@ func accessSettings() []setting {
 				return nil
 			}},
 		{name: "console", preset: "true", set: toggle(func(c *Config) *bool { return &c.Console }),
-			usage: "Serve the console, which people open in a browser, below /console. " +
-				"--console=false switches it off."},
+			usage: "Serve the console, which people open in a browser, at /console. --console=false switches it " +
+				"off."},
 		{name: "migrate", set: toggle(func(c *Config) *bool { return &c.Migrate }),
-			usage: "First bring the tables of a PostgreSQL database to this version, as moorage migrate does."},
+			usage: "First migrate the tables of a PostgreSQL database to this version, as moorage migrate does."},
 		{name: "default-location", value: "URI", set: place(func(c *Config) *string { return &c.DefaultLocation }),
-			usage: "Where the first start puts the tables of the warehouse called default: s3://bucket/prefix, " +
-				"gs://bucket/prefix, abfss://container@account.dfs.core.windows.net/path or " +
-				"file:///absolute/folder. Default: the folder warehouse in --data."},
+			usage: "Location for the tables of the warehouse called default, which the first start creates: " +
+				"s3://bucket/prefix, gs://bucket/prefix, abfss://container@account.dfs.core.windows.net/path or " +
+				"file:///absolute/folder. Later starts ignore it. Default: the folder warehouse in --data."},
 		{name: "default-storage-option", value: "NAME=VALUE", list: true,
 			set: pairs(func(c *Config) *map[string]string { return &c.DefaultStorageOptions }),
-			usage: "Option of the storage of the warehouse called default, when the first start makes it, such as " +
-				"s3.endpoint=http://127.0.0.1:9000. No secrets. May be repeated."},
+			usage: "Storage option of the warehouse called default, used when the first start creates it, such " +
+				"as s3.endpoint=http://127.0.0.1:9000. Must not be a secret. May be repeated."},
 		allowLocation(),
 		{name: "backups", value: "DIR", set: folder(func(c *Config) *string { return &c.Backups }),
-			usage: "Folder for the backups of moorage backup --uri. Its parent folder must exist. " +
-				"Default: the folder backups in --data."},
+			usage: "Folder for the backups made by moorage backup --uri. Its parent folder must exist. Default: " +
+				"the folder backups in --data."},
 		{name: "log-level", value: "debug|info|warn|error", preset: "info",
 			usage: "Lowest level of the log on stderr.",
 			set:   one(parseLevel, "debug, info, warn or error", func(c *Config) *slog.Level { return &c.LogLevel })},
 		{name: traceNames, set: toggle(func(c *Config) *bool { return &c.TraceNames }),
-			usage: "Traces have the names of namespaces and tables. Without it they have the names of warehouses " +
-				"only. The server sends traces if the variable OTEL_EXPORTER_OTLP_ENDPOINT names a collector, " +
-				"such as http://127.0.0.1:4318."},
+			usage: "Include the names of namespaces and tables in traces. Without it, traces contain only the " +
+				"names of warehouses. The server sends traces if the variable OTEL_EXPORTER_OTLP_ENDPOINT is the " +
+				"address of a collector, such as http://127.0.0.1:4318."},
 		{name: "log-format", value: "text|json", preset: "text", usage: "Format of the log.",
 			set: one(oneOf("text", "json"), "text or json", func(c *Config) *string { return &c.LogFormat })},
 	}
@@ -111,29 +112,31 @@ const (
 	AuditOff    = "off"
 )
 
-// auditReadsMax bounds how many reads one line of the audit log may represent.
+// auditReadsMax is the maximum number of reads that one line of the audit log may represent.
 const auditReadsMax = 1_000_000
 
 // auditSettings returns the settings of serve for the audit log.
 func auditSettings() []setting {
 	return []setting{
 		{name: "audit", value: "FILE|stderr|off", set: folder(func(c *Config) *string { return &c.Audit }),
-			usage: "Where the audit log goes: one JSON line for each request that was allowed or refused, and for " +
-				"each token and key. A file of 1 GiB is renamed to .1, and four such files are kept. SIGHUP opens " +
-				"the file again, and does not end the server. Default: the file audit.log in --data if callers must " +
-				"authenticate, else off. With a database it is audit-HOST.log, and audit-HOST-2.log for a second " +
-				"server of that machine."},
+			usage: "Destination of the audit log. The log has one JSON line for each request that was allowed or " +
+				"refused, and for each token and key. When the file reaches 1 GiB, it is renamed to .1, and four " +
+				"such files are kept. With a file, SIGHUP makes the server open it again, instead of ending the " +
+				"server. Default: the file audit.log in --data if callers must authenticate, and otherwise off. " +
+				"With a database, the file is audit-HOST.log, and audit-HOST-2.log for a second server on the " +
+				"same machine."},
 		{name: "audit-reads", value: "summed|each|1/N", preset: "summed",
-			usage: "Which allowed reads get a line in the audit log. With summed, the first read of a caller, an " +
-				"operation and an object in a minute gets a line, and one more line has the number of its other " +
-				"reads. With each, every read gets a line. With 1/N, one read of N gets a line. Changes always get " +
-				"a line each. So do the first 100 refusals of a caller in a minute; the others share lines.",
+			usage: "Which allowed reads get a line in the audit log. With summed, there is a line for the first " +
+				"read in a minute by the same caller, with the same operation, of the same object, and a second " +
+				"line counts the others. With each, every read gets a line. With 1/N, one in N reads gets a " +
+				"line. Every change gets a line, and so do a caller's first 100 refusals in a minute; further " +
+				"refusals share lines.",
 			set: one(parseShare, "summed, each, or 1/N with N from 1 to 1000000",
 				func(c *Config) *int { return &c.AuditReads })},
 		{name: "audit-strict",
 			set: toggle(func(c *Config) *bool { return &c.AuditStrict }),
-			usage: "Refuse requests (503) while the audit log cannot be written. Without it the server drops lines " +
-				"and counts them."},
+			usage: "Refuse requests with 503 while the audit log cannot be written. Without this setting, the " +
+				"server drops lines and counts them."},
 	}
 }
 
@@ -167,34 +170,36 @@ func (c Config) AuditTo() string {
 func peerSettings() []setting {
 	return []setting{
 		{name: "peer-listen", value: "HOST:PORT",
-			usage: "Address for the other nodes of a cluster. The nodes then send commits that race on one table to " +
-				"one of them. Needs a PostgreSQL store and --peer-tls. Default: nodes do not call each other.",
+			usage: "Address for the other nodes of a cluster. If commits race on a table, the nodes then send " +
+				"them all to one node. Needs a PostgreSQL store and --peer-tls. Default: nodes do not call each " +
+				"other.",
 			set: func(c *Config, v []string) (err error) {
 				c.PeerListen, err = v[0], checkHostPort(v[0])
 				return err
 			}},
 		{name: "peer-address", value: "HOST:PORT",
-			usage: "Address that the other nodes call. Its host must be in the certificate. Port 0 means the port of " +
-				"--peer-listen. Default: the address of --peer-listen.",
+			usage: "Address that other nodes call. Its host must be in this node's certificate. Port 0 means the " +
+				"port of --peer-listen. Default: the address of --peer-listen.",
 			set: func(c *Config, v []string) (err error) {
 				c.PeerAddress, err = v[0], checkHostPort(v[0])
 				return err
 			}},
 		{name: "peer-tls", value: "DIR", set: folder(func(c *Config) *string { return &c.PeerTLS }),
-			usage: "Folder with the certificate of this node (tls.crt), its key (tls.key), and the authority of all " +
-				"nodes (ca.crt), as PEM files. The authority must sign for nodes only: a node trusts what another " +
-				"node reports about a caller."},
+			usage: "Folder with three PEM files: this node's certificate (tls.crt), its key (tls.key), and the " +
+				"authority of all nodes (ca.crt). The authority must sign certificates only for nodes, because a " +
+				"node trusts what another node reports about a caller."},
 	}
 }
 
-// limitSettings returns the settings of serve that bound sizes and times.
+// limitSettings returns the settings of serve that limit sizes and times.
 func limitSettings() []setting {
 	const days, size = "a duration such as 7d or 36h, more than 0", "a size such as 64MiB, at least 1"
 	return []setting{
 		{name: "connection-limit", value: "N", preset: "4096",
-			usage: "Largest number of connections. An idle one costs about 30 KiB. At the limit a new connection " +
-				"replaces the one that has been idle longest, or gets 429. Above three quarters of the limit an " +
-				"address may have an eighth, unless it is a --trusted-proxy. Health and metrics are always answered.",
+			usage: "Maximum number of connections. An idle connection costs about 30 KiB. At the limit, a new " +
+				"connection replaces the one that has been idle longest, or gets 429. Once three quarters of the " +
+				"limit are in use, a single address may have at most an eighth of the limit, unless it is a " +
+				"--trusted-proxy. Requests for health and metrics are always answered.",
 			set: one(within(strconv.Atoi, 1, 1_000_000), "a number from 1 to 1000000",
 				func(c *Config) *int { return &c.ConnectionsMax })},
 		{name: "cache-size", value: "SIZE", preset: "64MiB",
@@ -203,32 +208,33 @@ func limitSettings() []setting {
 		{name: "hedge-writes",
 			set: toggle(func(c *Config) *bool { return &c.HedgeWrites }),
 			usage: "Write a metadata file in cloud storage a second time, under another name, if the first write " +
-				"takes over 150 ms and 3 times as long as usual. The commit uses the file that is there first."},
+				"takes over 150 ms and 3 times as long as usual. The commit uses the file that is written first."},
 		{name: "maintenance", value: "on|off|only", preset: MaintenanceOn,
-			usage: "on: this server does the maintenance that policies require. off: it does none. only: it does " +
-				"maintenance, and answers only operators and probes.",
+			usage: "on: this server does the maintenance that policies require. off: it does no maintenance. " +
+				"only: it does maintenance, and answers only operators and probes.",
 			set: one(oneOf(MaintenanceOn, MaintenanceOff, MaintenanceOnly), "on, off or only",
 				func(c *Config) *string { return &c.Maintenance })},
 		{name: "undrop-window", value: "DURATION", preset: "7d",
-			usage: "How long a dropped table or view can come back, such as 7d or 36h. This also delays the deletion " +
-				"of files by a drop with a purge, unless the warehouse has the property moorage.purge-delay.",
+			usage: "How long a dropped table or view can come back, such as 7d or 36h. After a drop with a " +
+				"purge, the files are deleted after the same time, unless the warehouse has the property " +
+				"moorage.purge-delay.",
 			set: one(parseDuration, days, func(c *Config) *time.Duration { return &c.UndropWindow })},
 		{name: "idempotency-lifetime", value: "DURATION", preset: "30m",
-			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. A purge of a " +
-				"table that was changed with a key waits until then, and 5 minutes more.",
+			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. If a table " +
+				"was changed with a key, a purge of the table waits for this time and 5 minutes more.",
 			set: one(parseLifetime, "a duration such as 30m, 1s to 8760h",
 				func(c *Config) *time.Duration { return &c.IdempotencyLifetime })},
 		{name: "change-retention", value: "DURATION",
-			usage: "How long the server keeps the record of a change, such as 7d or 36h. At least " +
-				"--idempotency-lifetime and 5 minutes. Default: 7d, or that minimum if it is longer.",
+			usage: "How long the server keeps the record of a change, such as 7d or 36h. The minimum is " +
+				"--idempotency-lifetime plus 5 minutes. Default: 7d, or the minimum if that is longer.",
 			set: one(parseDuration, days, func(c *Config) *time.Duration { return &c.ChangeRetention })},
 		{name: "store-wait", value: "DURATION", preset: "30s",
-			usage: "How long a start waits for a PostgreSQL database that does not answer, or accepts no writes yet. " +
-				"At least 0s.",
+			usage: "How long the start waits for a PostgreSQL database that does not answer, or does not accept " +
+				"writes yet. At least 0s.",
 			set: one(within(parseDays, 0, math.MaxInt64), "a duration such as 30s, at least 0s",
 				func(c *Config) *time.Duration { return &c.StoreWait })},
 		{name: "shutdown-timeout", value: "DURATION", preset: "50s",
-			usage: "How long requests in progress may take to end after SIGTERM, SIGINT or SIGHUP. A commit of " +
+			usage: "How long requests in progress may take to end after SIGTERM, SIGINT or SIGHUP. A commit to " +
 				"several tables may need 45s.",
 			set: one(parseDuration, "a duration such as 45s, more than 0",
 				func(c *Config) *time.Duration { return &c.ShutdownTimeout })},

@@ -21,14 +21,14 @@ type setting struct {
 	list     bool   // may be given more than once
 	flagOnly bool
 	required bool
-	// unless has names of flags. If one of them is given, the environment variable is ignored.
+	// unless is a list of flags. If one of them is given, the environment variable is ignored.
 	unless []string
 	usage  string
 	// set parses values and stores the result in c. There is exactly one value unless list is true.
 	set func(c *Config, values []string) error
 }
 
-// variable is the name of the environment variable.
+// variable returns the name of the environment variable.
 func (s setting) variable() string {
 	return "MOORAGE_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
 }
@@ -42,16 +42,17 @@ func configFile() setting {
 // dataPreset is the default of --data.
 const dataPreset = "./moorage-data"
 
-// storeSettings returns the settings for the store's place.
+// storeSettings returns the settings for the location of the store.
 func storeSettings() []setting {
 	return []setting{
 		configFile(),
 		{name: "data", value: "DIR", preset: dataPreset, set: folder(func(c *Config) *string { return &c.Data }),
-			usage: "Folder for all data of the server. serve makes it if it does not exist. The warehouse called " +
-				"default is the folder warehouse in it, unless it was made with --default-location."},
+			usage: "Folder for all data of the server. serve creates it if it does not exist. The warehouse " +
+				"called default is in its folder warehouse, unless that warehouse was created with " +
+				"--default-location."},
 		{name: "store", value: "memory|DIR|URI",
-			usage: "Store of the catalog's records: the folder of the embedded store; memory, which is lost when the " +
-				"server ends; or a PostgreSQL database for several servers, " +
+			usage: "Store for the catalog's records. It is the folder of the embedded store; or memory, whose " +
+				"content is lost when the server ends; or a PostgreSQL database for several servers, " +
 				"postgres://USER@HOST:PORT,HOST:PORT/DATABASE. Default: the folder registry in --data.",
 			set: func(c *Config, v []string) error {
 				if c.Store = v[0]; c.InDatabase() {
@@ -68,17 +69,18 @@ func storeSettings() []setting {
 // asking returns the settings of a command that calls a server or opens the store itself. The
 // command's own settings come first.
 func asking(own ...setting) []setting {
-	return slices.Concat(own, []setting{askedServer("Ask the server that runs at this address."), token(), authority()},
+	return slices.Concat(own, []setting{askedServer("Address of the server to call."), token(), authority()},
 		nodeSettings())
 }
 
-// nodeSettings returns the settings of every command that opens a catalog: the place of the store,
-// and what its storages need.
+// nodeSettings returns the settings of every command that opens a catalog: the location of the
+// store, and the settings for its storages.
 func nodeSettings() []setting {
 	return append(storeSettings(),
 		setting{name: "trusted-storage", value: "URL", list: true,
-			usage: "Endpoint of a private cloud that may get the tokens of this process, in addition to hosts of " +
-				"Google and Azure. A warehouse on gs:// or abfss:// has it as a storage option. May be repeated.",
+			usage: "Endpoint of a private cloud to which this process may send its tokens, in addition to hosts " +
+				"of Google and Azure. A warehouse on gs:// or abfss:// names the endpoint in a storage option. " +
+				"May be repeated.",
 			set: func(c *Config, v []string) error {
 				c.TrustedStorages = v
 				for _, endpoint := range v {
@@ -91,24 +93,24 @@ func nodeSettings() []setting {
 		secretsKey(), formerSecretsKey())
 }
 
-// secretsKey returns the setting for the place of the keys that seal secrets.
+// secretsKey returns the setting for the address of the keys that seal secrets.
 func secretsKey() setting {
 	return setting{name: "secrets-key", value: "FILE|URI",
 		set: keyAddress(func(c *Config) *string { return &c.SecretsKey }),
-		usage: "Key that seals the secrets of warehouses. It is the path of a file that moorage secrets init " +
-			"makes, or the URI of a key that never leaves its service. The forms of the URI are " +
+		usage: "Key that seals the secrets of warehouses. It is the path of a file made by moorage secrets init, " +
+			"or the URI of a key that never leaves its service. The forms of the URI are " +
 			"hcvault://HOST:8200/transit/keys/NAME?token-file=FILE (and &ca=FILE), " +
 			"aws-kms://arn:aws:kms:REGION:ACCOUNT:key/ID, and " +
-			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K. The last two may end in ?endpoint=URL, for a " +
-			"private network. Default: no key, so no warehouse can have a secret."}
+			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K. The last two may end in ?endpoint=URL, " +
+			"for a private network. Default: no key, so no warehouse can have a secret."}
 }
 
-// formerSecretsKey returns the setting for the former place of the keys that seal secrets.
+// formerSecretsKey returns the setting for the previous address of the keys that seal secrets.
 func formerSecretsKey() setting {
 	return setting{name: "former-secrets-key", value: "FILE|URI",
 		set: keyAddress(func(c *Config) *string { return &c.FormerSecretsKey }),
-		usage: "The previous --secrets-key. Secrets that it sealed open too, and moorage secrets rotate --keep-key " +
-			"seals them with --secrets-key. Default: none."}
+		usage: "Previous value of --secrets-key. Secrets sealed with that key can still be opened, and moorage " +
+			"secrets rotate --keep-key reseals them with --secrets-key. Default: none."}
 }
 
 // keyAddress is like text, for the address of a key.
@@ -144,7 +146,8 @@ func changeSettings() []setting {
 			}}
 	}
 	offers := delegation()
-	offers.usage += " Replaces what the warehouse offers now; none offers nothing."
+	offers.usage += " The new values replace those that the warehouse offers now; none means that it offers no " +
+		"access."
 	removed := removal("remove-location", "Allowed location", func(c *Config) *[]string { return &c.RemovedLocations })
 	removed.value = "URI"
 	return []setting{
@@ -155,7 +158,7 @@ func changeSettings() []setting {
 			set:   toggle(func(c *Config) *bool { return &c.NoSecret }),
 			usage: "Remove the secret. The server then uses the credentials of its process."},
 		storageOption(),
-		removal("remove-storage-option", "Option of the storage",
+		removal("remove-storage-option", "Storage option",
 			func(c *Config) *[]string { return &c.RemovedOptions }),
 	}
 }
@@ -164,14 +167,14 @@ func changeSettings() []setting {
 func warehouseLocation() setting {
 	allow := allowLocation()
 	allow.flagOnly = true
-	allow.usage = "Further location below which tables of the warehouse may live. May be repeated."
+	allow.usage = "Additional location below which tables of the warehouse may be. May be repeated."
 	return allow
 }
 
 func property() setting {
 	return setting{name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
-		usage: "Property of the warehouse, such as table-default.write.format.default=orc. Every client gets it as a " +
-			"default of its own configuration. No secrets. May be repeated.",
+		usage: "Property of the warehouse, such as table-default.write.format.default=orc. Every client gets it " +
+			"as a default for its own configuration. Must not be a secret. May be repeated.",
 		set: pairs(func(c *Config) *map[string]string { return &c.Properties })}
 }
 
@@ -180,9 +183,8 @@ const DelegationNone = "none"
 
 func delegation() setting {
 	return setting{name: "delegation", value: "WAY", list: true, flagOnly: true,
-		usage: "How engines without a key of their own get access to files: vended-credentials or " +
-			"remote-signing. The server first tests that the storage enforces it. May be repeated, the " +
-			"preferred one first.",
+		usage: "How engines without a storage key get access to files: vended-credentials or remote-signing. The " +
+			"server first tests that the storage enforces this. May be repeated, the preferred one first.",
 		set: func(c *Config, values []string) error {
 			c.Delegation = values
 			return nil
@@ -192,19 +194,19 @@ func delegation() setting {
 func secretFile() setting {
 	return setting{name: "secret-file", value: "FILE", flagOnly: true,
 		set: text(func(c *Config) *string { return &c.SecretFile }),
-		usage: "JSON file with the key of the storage: access-key-id and secret-access-key for S3, " +
-			"client-secret or account-key for Azure, or the key file of a service account for Google Cloud " +
-			"Storage. The server seals it with --secrets-key. Default: the credentials of the process."}
+		usage: "JSON file with the storage key: access-key-id and secret-access-key for S3, client-secret or " +
+			"account-key for Azure, or the key file of a service account for Google Cloud Storage. The server " +
+			"seals the content with --secrets-key. Default: the credentials of the process."}
 }
 
 func storageOption() setting {
 	return setting{name: "storage-option", value: "NAME=VALUE", list: true, flagOnly: true,
-		usage: "Option of the storage of the warehouse, such as s3.endpoint=http://127.0.0.1:9000 or " +
-			"s3.sts.role-arn=arn:aws:iam::123456789012:role/engines. No secrets. May be repeated.",
+		usage: "Storage option of the warehouse, such as s3.endpoint=http://127.0.0.1:9000 or " +
+			"s3.sts.role-arn=arn:aws:iam::123456789012:role/engines. Must not be a secret. May be repeated.",
 		set: pairs(func(c *Config) *map[string]string { return &c.StorageOptions })}
 }
 
-// pairs is the set function of a setting whose values are KEY=VALUE.
+// pairs returns the set function of a setting whose values have the form KEY=VALUE.
 func pairs(field func(*Config) *map[string]string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		read := make(map[string]string, len(values))
@@ -222,9 +224,10 @@ func pairs(field func(*Config) *map[string]string) func(*Config, []string) error
 
 func allowLocation() setting {
 	return setting{name: "allow-location", value: "URI", list: true,
-		usage: "Further location for tables of the warehouse default, written into its record when the first start " +
-			"makes it. Over the network, warehouses can only use folders of this machine below one of these, or " +
-			"below the folder warehouse of --data. May be given more than once.",
+		usage: "Additional location for tables of the warehouse called default. The first start, which creates " +
+			"the warehouse, stores it in the warehouse's record. Warehouses that are created over the network " +
+			"can use only folders of this machine below one of these locations, or below the folder warehouse in " +
+			"--data. May be repeated.",
 		set: func(c *Config, v []string) error {
 			c.AllowLocations = v
 			for _, uri := range v {

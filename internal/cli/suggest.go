@@ -9,7 +9,7 @@ import (
 // similar.
 func nearest(typed string, words []string) (found string) {
 	if strings.HasPrefix(typed, "-") {
-		return "" // begins like a flag, but not with --
+		return "" // a flag needs --
 	}
 	least := min(2, (len(typed)-1)/2) + 1 // a short word is similar to every word
 	for _, word := range words {
@@ -23,8 +23,8 @@ func nearest(typed string, words []string) (found string) {
 // IsNear reports whether a mistyped name may mean another one.
 func IsNear(typed, name string) bool { return nearest(typed, []string{name}) != "" }
 
-// didYouMean returns the question at the end of the message about a mistyped word, or the empty
-// string if no word is similar. In the question the word is preceded by before.
+// didYouMean returns the question at the end of the message about a mistyped word. It returns "" if
+// no word is similar. In the question, the text of before precedes the word.
 func didYouMean(before, typed string, words []string) string {
 	if word := nearest(typed, words); word != "" {
 		return fmt.Sprintf("; did you mean %s%s?", before, word)
@@ -32,8 +32,8 @@ func didYouMean(before, typed string, words []string) string {
 	return ""
 }
 
-// editsBetween returns how many letters must be added, removed, replaced, or swapped with the next
-// one to change a into b.
+// editsBetween returns the edit distance of the two words. An edit adds, removes or replaces a
+// letter, or swaps two adjacent letters.
 func editsBetween(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -2,10 +2,10 @@ package cli
 
 import "errors"
 
-// errNeedsDropped is the fault of words without a dropped object.
+// errNeedsDropped is the fault of a command line without a dropped object.
 var errNeedsDropped = errors.New("takes a NAME, such as sales.orders, or --id")
 
-// dropID returns the flag that names a dropped object.
+// dropID returns the flag for the id of a dropped object.
 func dropID(usage string) setting {
 	return setting{name: "id", value: "ID", flagOnly: true, usage: usage,
 		set: personText(func(w *PeopleWords) *string { return &w.ID })}
@@ -18,35 +18,36 @@ func undropCommand() command {
 		name:     "undrop", operand: "[NAME]", words: oneName(true, nil), connects: true, validate: validateUndrop,
 		summary: "bring back a dropped table or view",
 		settings: forRisk(
-			setting{name: "as", value: "NAME", flagOnly: true, usage: "Give it this name.",
+			setting{name: "as", value: "NAME", flagOnly: true, usage: "New name for the object.",
 				set: func(c *Config, v []string) (err error) {
 					c.People.To, err = ParseName(v[0])
 					return err
 				}},
 			setting{name: "replace", flagOnly: true,
-				usage: "Drop the live table or view that has the name. It can come back in its turn.",
+				usage: "First drop the live table or view that has the name. That one can also come back later.",
 				set:   personToggle(func(w *PeopleWords) *bool { return &w.Replace })},
 			setting{name: "make-namespace", flagOnly: true,
-				usage: "Make the namespace if it is gone, with the properties that it had.",
+				usage: "Create the namespace again if it is gone, with its former properties.",
 				set:   personToggle(func(w *PeopleWords) *bool { return &w.MakeNamespace })},
-			dropID("The object with this id, of several that had one name."),
+			dropID("Id of the object, if several had the same name."),
 			setting{name: "recursive", short: "R", flagOnly: true,
-				usage: "All that was dropped in this namespace, and in those below.",
+				usage: "Bring back everything that was dropped in this namespace and in the namespaces inside it.",
 				set:   personToggle(func(w *PeopleWords) *bool { return &w.Recursive })},
 			setting{name: "since", value: "TIME", flagOnly: true,
 				usage: "With -R: only what was dropped since a time such as 2026-11-21T10:00:00Z, or since 2h ago.",
 				set:   personText(func(w *PeopleWords) *string { return &w.Since })},
 			setting{name: "by", value: "CALLER", list: true, flagOnly: true,
-				usage: "With -R: only what this caller dropped. It may be given several times.",
+				usage: "With -R: only what this caller dropped. May be repeated.",
 				set: func(c *Config, v []string) error {
 					c.People.Callers = v
 					return nil
 				}}),
-		text: `Brings back a dropped table or view, with its files, grants, labels and maintenance. Of several with
-one name it means the one that was dropped last; moorage ls --dropped lists them, and --id names
-another. A purge that waits is called off.
+		text: `Brings back a dropped table or view, with its files, grants, labels and maintenance. If several had
+the same name, the last one that was dropped comes back. moorage ls --dropped lists them all, and
+--id selects another. If a purge of the object is waiting, it is cancelled.
 
-With -R it brings back all that was dropped in a namespace, 16 objects at once. It can be repeated.
+With -R, it brings back everything that was dropped in a namespace, 16 objects at a time. You can
+run the same command again.
 ` + namesText,
 	}
 }
@@ -59,10 +60,10 @@ func protectCommand() command {
 		validate: validateStopped, summary: "refuse drops of an object",
 		settings: forChange(setting{name: "off", flagOnly: true, usage: "End the protection.",
 			set: personToggle(func(w *PeopleWords) *bool { return &w.Off })}),
-		text: `Protects a table, a view, a namespace or a warehouse. It, and all in it, cannot be dropped, purged,
-unregistered, overwritten by a register, or renamed out of the namespace, until the protection ends.
-Commits and the expiry of snapshots go on. Servers of version 0.1.0 do not run on the store any more
-once something is protected in it.
+		text: `Protects a table, a view, a namespace or a warehouse. Until the protection ends, neither the object
+nor anything in it can be dropped, purged, unregistered, overwritten by a register, or moved out of
+its namespace. Commits and the expiry of snapshots still work. After the first protection in a
+store, servers of version 0.1.0 no longer run on that store.
 ` + namesText,
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"moorage/storage"
 )
 
-// text is the set function of a setting that takes any text that is not empty.
+// text returns the set function of a setting that takes any text that is not empty.
 func text(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		*field(c) = values[0]
@@ -27,9 +27,9 @@ func text(field func(*Config) *string) func(*Config, []string) error {
 	}
 }
 
-// program is the set function of a setting that names a program. It looks for the program at once.
-// Otherwise the process would take a lease or a job before it learns that the program does not
-// exist.
+// program returns the set function of a setting that names a program. The function looks for the
+// program at once. Otherwise the process would take a lease or a job before it learns that the
+// program does not exist.
 func program(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) (err error) {
 		*field(c), err = exec.LookPath(values[0])
@@ -60,7 +60,7 @@ func folder(field func(*Config) *string) func(*Config, []string) error {
 
 func isURI(v string) bool { return strings.Contains(v, "://") }
 
-// place is the set function of a setting that takes the location of tables.
+// place returns the set function of a setting that takes the location of tables.
 func place(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		*field(c) = values[0]
@@ -68,7 +68,7 @@ func place(field func(*Config) *string) func(*Config, []string) error {
 	}
 }
 
-// one is the set function of a setting that has one value, which parse reads. want describes the
+// one returns the set function of a setting with one value, which parse reads. want describes the
 // expected value.
 func one[T any](parse func(string) (T, error), want string, field func(*Config) *T) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
@@ -81,7 +81,7 @@ func one[T any](parse func(string) (T, error), want string, field func(*Config) 
 	}
 }
 
-// toggle is the set function of a switch, which is true if the user gives no value.
+// toggle returns the set function of a switch, which is true if the user gives no value.
 func toggle(field func(*Config) *bool) func(*Config, []string) error {
 	return one(strconv.ParseBool, "true or false", field)
 }
@@ -129,7 +129,7 @@ func parseDuration(v string) (time.Duration, error) {
 	return within(parseDays, 1, math.MaxInt64)(v)
 }
 
-// lifetimeMax is far longer than any client waits.
+// lifetimeMax is the longest accepted lifetime, far longer than any client waits.
 const lifetimeMax = 365 * 24 * time.Hour
 
 // parseLifetime reads a duration that the server sends to clients in whole seconds.
@@ -190,8 +190,8 @@ func IsLoopback(hostPort string) bool {
 const locationExamples = "file:///srv/lake, s3://bucket/lake, gs://bucket/lake or " +
 	"abfss://container@account.dfs.core.windows.net/lake"
 
-// CheckLocation returns why a user's location is not valid. A valid location has one of the schemes
-// in locationExamples.
+// CheckLocation returns an error if a user's location is not valid. A valid location has one of the
+// schemes in locationExamples.
 func CheckLocation(uri string) error {
 	location, err := storage.Parse(uri)
 	if err != nil {
@@ -212,7 +212,7 @@ func isEveryAddress(host string) bool {
 	return host == "" || err == nil && addr.IsUnspecified()
 }
 
-// KeyAddress is where the keys that seal secrets are: a file, or a key in a service.
+// KeyAddress is the address of the keys that seal secrets: a file, or a key in a service.
 type KeyAddress struct {
 	Place string // path of the file, or URI of the key without its options
 

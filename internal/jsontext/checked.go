@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// checkDepthMax is how deep checked text may nest. A request body adds a few levels around a
-	// document, which has up to DepthMax.
+	// checkDepthMax is the maximum depth of checked text. A request body adds a few levels around a
+	// document, which has up to DepthMax levels.
 	checkDepthMax = DepthMax + 12
-	// checkKeysMax bounds the keys that Check remembers at a time: the keys of an object and of the
-	// objects around it. Remembered keys take many times the memory of their text. No table has as
-	// many properties.
+	// checkKeysMax is the maximum number of keys that Check remembers at a time: the keys of an
+	// object and of the objects around it. Remembered keys take many times the memory of their
+	// text. No real table has so many properties.
 	checkKeysMax = 100_000
 )
 
@@ -20,8 +20,9 @@ const (
 // text, which must not be modified. It is safe for concurrent use.
 type Checked struct{ text []byte }
 
-// Check returns text as a Checked. text must be one JSON value with only white space around it,
-// nest at most 512 deep, and have at most 100,000 keys in an object and the objects around it.
+// Check returns text as a Checked. text must be one JSON value, with only white space around it. It
+// may nest at most 512 deep. An object and the objects around it may have at most 100,000 keys
+// together.
 //
 // The error is a moorage.Error of KindBadRequest with a *SyntaxError as its cause.
 func Check(text []byte) (Checked, error) {
@@ -136,7 +137,7 @@ func (r *Reader) separate() {
 // Type is the type of a JSON value.
 type Type uint8
 
-// The types. The type None is for text that does not begin like a JSON value.
+// The types. None is the type of text that does not begin like a JSON value.
 const (
 	None Type = iota
 	Object

@@ -28,7 +28,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// wide returns an object with n members, and behind them last, the text of one more.
+// wide returns an object with n members, followed by last, the text of one more member.
 func wide(n int, last string) string {
 	var text strings.Builder
 	for i := range n {
@@ -61,7 +61,7 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// TestCheckCharacters tries each character at each place of a string, because a Reader looks at
+// TestCheckCharacters tries each character at each position of a string, because a Reader examines
 // several bytes at a time.
 func TestCheckCharacters(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestCheckCharacters(t *testing.T) {
 	}
 }
 
-// FuzzCheck holds Check against package encoding/json, which accepts more.
+// FuzzCheck compares Check with package encoding/json, which accepts more.
 func FuzzCheck(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `{"a":1,"b":[true,null,"x"],"c":{"d":-1.5e3}}`, `{"a":1,"a":2}`, `{"\ud83d\ude00":"\ud800"}`, `[1]`, `{"a":01}`, "{\"a\":\"\xff\"}", `{} x`, `{"a":"\u0061\/"}`,
@@ -117,8 +117,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// checkReread fails unless a value of a text that was checked is read again as package
-// encoding/json reads it.
+// checkReread fails unless a Reader of checked text returns the same value as package
+// encoding/json.
 func checkReread(t *testing.T, value []byte) {
 	t.Helper()
 	switch value[0] {
@@ -149,7 +149,7 @@ func checkReread(t *testing.T, value []byte) {
 	}
 }
 
-// knownStrictness reports whether err is one of the rules that package encoding/json lacks.
+// knownStrictness reports whether err comes from a rule that package encoding/json lacks.
 func knownStrictness(err error) bool {
 	for _, rule := range []string{"duplicate key", "lone surrogate", "nested too deeply"} {
 		if strings.Contains(err.Error(), rule) {
@@ -159,7 +159,7 @@ func knownStrictness(err error) bool {
 	return false
 }
 
-// Members are counted in an object and in those around it, not in the whole of a body.
+// Members are counted in an object and in the objects around it, not in the whole body.
 func TestCheckBoundsMembers(t *testing.T) {
 	t.Parallel()
 	object := func(members int, last string) string {
@@ -190,7 +190,7 @@ func TestCheckBoundsMembers(t *testing.T) {
 	}
 }
 
-// An error must not call text a number that is no JSON at all.
+// An error must not call text a number if it is not JSON at all.
 func TestTypeOf(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -204,7 +204,7 @@ func TestTypeOf(t *testing.T) {
 	}
 }
 
-// parseObject returns the members of the object that is text.
+// parseObject parses text, an object, and returns its members.
 func parseObject(text []byte) ([]Member, error) {
 	checked, err := Check(text)
 	if err == nil && checked.Type() != Object {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzCheckIsSound: what Check accepts has no fault that readers disagree about.
+// FuzzCheckIsSound checks that text accepted by Check has no fault on which JSON readers disagree.
 func FuzzCheckIsSound(f *testing.F) {
 	for _, list := range []string{
 		`[{"type":"assert-table-uuid","uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1"},{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`,
@@ -50,17 +50,18 @@ var (
 	surrogatePair = regexp.MustCompile(`(?i)\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}`)
 )
 
-// hasLoneSurrogate reports whether a string of text, which is JSON, has half of a surrogate pair.
+// hasLoneSurrogate reports whether a string in text, which is JSON, contains half of a surrogate
+// pair.
 func hasLoneSurrogate(text []byte) bool {
 	escapes := bytes.ReplaceAll(text, []byte(`\\`), []byte(`\/`)) // no backslash but those that begin one
 	return surrogate.Match(surrogatePair.ReplaceAll(escapes, nil))
 }
 
-// hasNameTwice reports whether an object of text, which is JSON, has two members of one name, at
-// any depth.
+// hasNameTwice reports whether any object in text, which is JSON, has two members with the same
+// name.
 func hasNameTwice(text []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // also those that no float64 can hold
+	d.UseNumber() // for numbers that do not fit a float64
 	return nextHasNameTwice(d)
 }
 

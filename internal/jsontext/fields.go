@@ -74,7 +74,7 @@ func (o Fields) Find(key string) (Span, bool) {
 	return Span{}, false
 }
 
-// Present is Find, but it returns false also for a member that is null.
+// Present is like Find, but also returns false for a member that is null.
 func (o Fields) Present(key string) (Span, bool) {
 	at, ok := o.Find(key)
 	if !ok || o.raw[at.Start] == 'n' {
@@ -92,13 +92,13 @@ func (o Fields) Bytes(at Span) []byte { return o.raw[at.Start:at.End] }
 // Text is Bytes as a string.
 func (o Fields) Text(at Span) string { return string(o.raw[at.Start:at.End]) }
 
-// Object returns the member at the span at as an object. It refuses a value that is not an object.
+// Object returns the value at position at as an object. It refuses a value that is not an object.
 // In the error, label names the value.
 func (o Fields) Object(at Span, label string) (Fields, error) {
 	return o.readerAt(at).Fields(label)
 }
 
-// readerAt returns a Reader positioned before the value at the span at.
+// readerAt returns a Reader positioned before the value at position at.
 func (o Fields) readerAt(at Span) *Reader {
 	return &Reader{raw: o.raw, pos: at.Start, depthMax: DepthMax}
 }

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// DepthMax bounds how deeply arrays and objects may nest in a Reader's text. Jackson, which
-	// most clients use, refuses more than 1,000 levels. Half of that leaves room for the levels of
-	// a response around embedded metadata.
+	// DepthMax is the maximum depth of arrays and objects in a Reader's text. Jackson, which most
+	// clients use, refuses more than 1,000 levels. Half of that leaves room for the levels of a
+	// response around embedded metadata.
 	DepthMax = 500
 	// keysLinearMax is the number of keys up to which a linear search finds duplicates. For more
 	// keys, a set is used.
 	keysLinearMax = 32
 	// keysFirst is the initial capacity for the keys of open objects. Most texts are one element of
-	// a document or one update, which have at most that many keys.
+	// a document or one update, and have no more keys.
 	keysFirst = 8
 )
 
@@ -31,17 +31,17 @@ type Reader struct {
 	pos   int
 	depth int
 	// keys are the keys of the objects that are being read, the innermost object last. keyStart is
-	// where the last key that was read begins.
+	// the position of the last key that was read.
 	keys     [][]byte
 	keyStart int
 	depthMax int
-	keysMax  int // maximum of keysOpen; 0 means no limit
+	keysMax  int // limit of keysOpen; 0 means no limit
 	keysOpen int // number of keys of the objects that are being read, if keysMax is set
 	// checked is true if the text is valid and has no key twice in an object.
 	checked bool
 }
 
-// NewReader returns a Reader that checks raw strictly: see the package comment.
+// NewReader returns a Reader that makes all checks of raw; see the package comment.
 func NewReader(raw []byte) Reader { return Reader{raw: raw, depthMax: DepthMax} }
 
 // Reread returns a Reader of raw, a value in a text that a Reader has read before. It checks only
@@ -63,13 +63,13 @@ func (r *Reader) Raw() []byte { return r.raw }
 // SyntaxError is a fault in a text, and the position of the fault.
 type SyntaxError struct {
 	Reason string
-	At     int // in bytes, from 0
+	At     int // position in bytes, from 0
 }
 
-// Error returns the place and the reason.
+// Error returns the position and the reason.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.At, e.Reason) }
 
-// Fail returns the error for a fault at the next byte.
+// Fail returns an error for a fault at the next byte.
 func (r *Reader) Fail(reason string) error {
 	fault := &SyntaxError{Reason: reason, At: r.pos}
 	return &moorage.Error{
@@ -128,7 +128,7 @@ func (r *Reader) Skip() error {
 	return r.Fail("unexpected character")
 }
 
-// skipAgain is Skip in checked text. It finds the end of the value and checks only the depth.
+// skipAgain is Skip for checked text. It finds the end of the value and checks only the depth.
 func (r *Reader) skipAgain() error {
 	for open := 0; ; {
 		switch r.Space() {
@@ -176,7 +176,7 @@ func (r *Reader) skipString() bool {
 	}
 }
 
-// endsScalar reports whether b ends a number or word that it follows.
+// endsScalar reports whether b ends a number or word before it.
 func endsScalar(b byte) bool { return b == ',' || b == '}' || b == ']' || b <= ' ' }
 
 // Value consumes any value and returns its bytes.
@@ -240,9 +240,8 @@ func (r *Reader) Object(member func(key []byte) error) error {
 	return nil
 }
 
-// unseen adds key to the keys of its object, which begin at open, and fails on a duplicate. For an
-// object with many keys, seen is the set of its keys. Each call returns the set, and the caller
-// passes it to the next call.
+// unseen adds key to the keys of its object, which begin at open, and fails on a duplicate. If the
+// object has many keys, seen is the set of its keys. Each call returns the set for the next call.
 func (r *Reader) unseen(key []byte, open int, seen map[string]bool) (map[string]bool, error) {
 	switch earlier := r.keys[open:]; {
 	case r.checked:
@@ -356,7 +355,7 @@ func (r *Reader) byteIs(set string) bool {
 	return r.pos < len(r.raw) && strings.IndexByte(set, r.raw[r.pos]) >= 0
 }
 
-// digits consumes a run of digits and reports whether there was one.
+// digits consumes a run of digits, and reports whether there was at least one digit.
 func (r *Reader) digits() bool {
 	start := r.pos
 	for r.pos < len(r.raw) && '0' <= r.raw[r.pos] && r.raw[r.pos] <= '9' {
@@ -365,7 +364,7 @@ func (r *Reader) digits() bool {
 	return r.pos > start
 }
 
-// ClipBytes bounds how many bytes of a request an error quotes.
+// ClipBytes is the maximum number of bytes of a request that an error quotes.
 const ClipBytes = 200
 
 // Clip shortens text for an error message.

@@ -61,8 +61,8 @@ func skipPlain(raw []byte, i int) int {
 	for i+8 <= len(raw) {
 		x := binary.LittleEndian.Uint64(raw[i:])
 		quote, backslash := x^(ones*'"'), x^(ones*'\\')
-		// The lowest high bit that is set marks the first special byte. Borrows of the subtractions
-		// corrupt only the bits above it.
+		// The lowest bit that is set in special marks the first special byte. Borrows of the
+		// subtractions corrupt only the bits above it.
 		special := (x | (x - ones*' ') | (quote - ones) | (backslash - ones)) & highs
 		if special != 0 {
 			return i + bits.TrailingZeros64(special)/8
@@ -118,7 +118,7 @@ func Unquote(literal []byte) string {
 	}
 	var text string
 	if err := json.Unmarshal(literal, &text); err != nil {
-		return string(literal) // unreachable: a Reader has read it
+		return string(literal) // unreachable: a Reader has checked it
 	}
 	return text
 }

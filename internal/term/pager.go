@@ -10,9 +10,10 @@ import (
 	"golang.org/x/term"
 )
 
-// Paged calls print with an output whose text is shown in the user's pager if it does not fit the
-// terminal. The pager is $MOORAGE_PAGER, else $PAGER, else "less -FRX"; an empty one is none. If
-// there is no terminal, or no pager starts, the text is printed as it is.
+// Paged calls print with an output. If the text does not fit the terminal, Paged shows it in the
+// user's pager. The pager is $MOORAGE_PAGER, or else $PAGER, or else "less -FRX"; an empty variable
+// means no pager. If there is no terminal, or the pager does not start, the text is printed as it
+// is.
 func (o *Output) Paged(environ []string, print func(*Output) error) error {
 	file, ok := o.Writer.(*os.File)
 	if !ok || !o.IsTerminal {
@@ -30,7 +31,7 @@ func (o *Output) Paged(environ []string, print func(*Output) error) error {
 			pager := exec.Command(words[0], words[1:]...)
 			pager.Stdin, pager.Stdout, pager.Stderr = bytes.NewReader(text.Bytes()), file, os.Stderr
 			if err := pager.Start(); err == nil {
-				_ = pager.Wait() // a user who leaves early is no error
+				_ = pager.Wait() // it is not an error if the user quits early
 				return nil
 			}
 		}
@@ -39,7 +40,7 @@ func (o *Output) Paged(environ []string, print func(*Output) error) error {
 	return err
 }
 
-// pagerOf returns the words of the pager, nil for none.
+// pagerOf returns the command line of the pager as words. It returns nil if there is no pager.
 func pagerOf(environ []string) []string {
 	values := map[string]string{}
 	for _, variable := range environ {

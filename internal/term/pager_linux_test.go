@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal returns both ends of a new terminal with few rows. What is written to terminal can
-// be read from screen.
+// openTerminal returns both ends of a new terminal with the given number of rows. Text written to
+// terminal can be read from screen.
 func openTerminal(t *testing.T, rows int) (screen, terminal *os.File) {
 	t.Helper()
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
@@ -38,8 +38,8 @@ func openTerminal(t *testing.T, rows int) (screen, terminal *os.File) {
 	return screen, terminal
 }
 
-// A text that is longer than the terminal goes to the pager: $MOORAGE_PAGER, else $PAGER. A shorter
-// one, and one for which there is no pager, is printed.
+// A text that is longer than the terminal goes to the pager: $MOORAGE_PAGER, or else $PAGER. A
+// shorter text is printed, and so is any text if there is no pager.
 func TestPager(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestPager(t *testing.T) {
 			return err
 		})
 		terminal.Close()
-		shown, _ := io.ReadAll(screen) // it ends with an error once all have closed the terminal
+		shown, _ := io.ReadAll(screen) // the read ends with an error once every process has closed the terminal
 		line := "line\r\n"
 		if c.paged {
 			line = "pagedline\r\n"

@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	// redrawEvery is how often the line on a terminal is drawn again.
+	// redrawEvery is the time between two updates of the line on a terminal.
 	redrawEvery = 200 * time.Millisecond
-	// drawAfter is how long a command runs before a terminal gets the line. Most end sooner.
+	// drawAfter is how long a command must run before the line appears on a terminal. Most commands
+	// end sooner.
 	drawAfter = time.Second
-	// tellEvery is how often a line is printed where there is no terminal, as in the log of a job.
+	// tellEvery is the time between two lines if there is no terminal, as in the log of a job.
 	tellEvery = 10 * time.Second
-	// barWidth is how many columns the bar has.
+	// barWidth is the width of the bar in columns.
 	barWidth = 20
 	// clearLine goes to the first column and erases the line. Source: ECMA-48, 8.3.41.
 	clearLine = "\r\x1b[K"
 )
 
-// Progress shows how far a long command is. On a terminal it is one line, which is drawn again and
-// vanishes at the end. Elsewhere it is a new line every ten seconds. It belongs on the standard
-// error, so that what a command found stays as it is. It is safe for concurrent use.
+// Progress shows the progress of a long command. On a terminal it is one line, which is redrawn and
+// vanishes at the end. Elsewhere it is a new line every ten seconds. It belongs on standard error,
+// so that it does not mix with the output of the command. A Progress is safe for concurrent use.
 type Progress struct {
 	what       string
 	total      int
@@ -40,9 +41,9 @@ type Progress struct {
 	isDrawn bool // the line is on the terminal
 }
 
-// StartProgress begins to show on out how far something is that is called what. total is how many
-// steps it has; 0 if that is not known. environ has the variables of the process. The caller must
-// call End.
+// StartProgress starts to show progress on out. what names the activity. total is its number of
+// steps, or 0 if that is not known. environ is the environment of the process. The caller must call
+// End.
 func StartProgress(out io.Writer, environ []string, what string, total int) *Progress {
 	file, ok := out.(*os.File)
 	isTerminal := ok && term.IsTerminal(int(file.Fd())) && !isDumb(environ)
@@ -59,24 +60,24 @@ func startProgress(out io.Writer, what string, total int, isTerminal bool) *Prog
 	return p
 }
 
-// Add counts steps that are done.
+// Add counts steps as done.
 func (p *Progress) Add(steps int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done += steps
 }
 
-// Over returns a writer to out, which may be the same terminal: the line makes room for what is
-// written.
+// Over returns a writer to out, which may be the same terminal. The line is cleared before each
+// write, and drawn again later.
 func (p *Progress) Over(out io.Writer) io.Writer { return over{p, out} }
 
-// End ends the line. Nothing is written after End returns. It may be called again.
+// End removes the line. Nothing is written after End returns. End may be called again.
 func (p *Progress) End() {
 	p.stop()
 	p.shown.Wait()
 }
 
-// show draws the line until stopped is closed.
+// show draws the line repeatedly until stopped is closed.
 func (p *Progress) show(stopped <-chan struct{}) {
 	every := tellEvery
 	if p.isTerminal {
@@ -99,7 +100,8 @@ func (p *Progress) show(stopped <-chan struct{}) {
 	}
 }
 
-// draw prints the line. mu must be held. Its errors do not matter to the command.
+// draw prints the line. mu must be held. Errors are ignored, because they do not matter to the
+// command.
 func (p *Progress) draw(elapsed time.Duration) {
 	switch {
 	case !p.isTerminal:
@@ -118,7 +120,7 @@ func (p *Progress) clear() {
 	}
 }
 
-// line returns how far the command is: "undrop [=====               ] 120 of 500, 12 s".
+// line returns the progress as text: "undrop [=====               ] 120 of 500, 12 s".
 func (p *Progress) line(elapsed time.Duration) string {
 	seconds := int(elapsed / time.Second)
 	switch {

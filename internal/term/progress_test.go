@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A pipe gets a line every ten seconds, and nothing from a command that ends sooner.
+// A pipe gets a line every ten seconds. It gets none if the command ends sooner.
 func TestProgressOfPipes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +34,8 @@ func TestProgressOfPipes(t *testing.T) {
 	})
 }
 
-// A terminal gets one line after a second. It makes room for what is printed, and vanishes.
+// A terminal gets one line after a second. The line is cleared for other output, and vanishes at
+// the end.
 func TestProgressOfTerminals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

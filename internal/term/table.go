@@ -20,9 +20,10 @@ func Text(text string) Cell { return Cell{Text: text} }
 // Number is a cell that is aligned to the right.
 func Number(text string) Cell { return Cell{Text: text, Right: true} }
 
-// Table prints rows under a header, in columns two spaces apart. Each cell is as wide as the widest
-// of its column, but the last of a row has no spaces behind it. On a terminal a row is cut to the
-// width, with "…" at its end. An empty header is left out. The errors come from the writer.
+// Table prints rows under a header, in columns two spaces apart. All cells of a column are as wide
+// as its widest cell, but the last cell of a row gets no trailing spaces. On a terminal a row is
+// cut to the width, and then ends in "…". An empty header is left out. The errors come from the
+// writer.
 func (o *Output) Table(header []string, rows [][]Cell) error {
 	const gap = 2
 	lines := rows

@@ -1,9 +1,9 @@
-// Package term prints what a command found: tables, times and sizes, in colour where a person reads
-// them, and plain where a program does.
+// Package term prints the output of commands: tables, times and sizes. The output is in colour if a
+// person reads it, and plain if a program does.
 //
 // A terminal gets lines that are cut to its width, relative times and colours. A pipe or a file
 // gets whole lines and times in RFC 3339, and never a colour. Colour never carries a meaning alone.
-// Names come from strangers, so control characters in them are escaped.
+// Names can come from untrusted clients, so control characters in them are escaped.
 package term
 
 import (
@@ -19,7 +19,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Style is a look of a text.
+// Style is the appearance of a text.
 type Style string
 
 // The styles, as SGR codes. Source: ECMA-48, 8.3.117.
@@ -34,7 +34,7 @@ const (
 	Changed Style = "35" // magenta
 )
 
-// When is a choice of when colours are used.
+// When says when colours are used.
 type When string
 
 // The values of --color.
@@ -49,15 +49,16 @@ type Output struct {
 	io.Writer
 	// Width is the number of columns of the terminal; 0 if lines are not cut.
 	Width int
-	// IsTerminal reports whether a person reads along.
+	// IsTerminal is true if the output goes to a terminal.
 	IsTerminal bool
-	// IsColoured reports whether Paint paints.
+	// IsColoured is true if Paint adds colours.
 	IsColoured bool
-	// Now is the time that Time compares with.
+	// Now is the time to which Time refers.
 	Now time.Time
 }
 
-// To returns the Output for w. environ has the variables of the process, KEY=value. Now is now.
+// To returns an Output for w. environ is the environment of the process, as KEY=value. now becomes
+// Output.Now.
 func To(w io.Writer, environ []string, when When, now time.Time) *Output {
 	o := &Output{Writer: w, Now: now}
 	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
@@ -81,7 +82,7 @@ func allowsColour(environ []string) bool {
 	return !isDumb(environ)
 }
 
-// isDumb reports whether the terminal knows no control sequences.
+// isDumb reports whether the terminal does not understand control sequences.
 func isDumb(environ []string) bool { return slices.Contains(environ, "TERM=dumb") }
 
 // Paint returns text in a style, or text itself if the output has no colours.
@@ -92,8 +93,8 @@ func (o *Output) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Time returns a time for people on a terminal: "22 min ago", or the date if that is longer ago
-// than a month. Elsewhere it returns RFC 3339 in UTC. A zero time is "-".
+// Time returns a time for people on a terminal: "22 min ago", or the date if the time is more than
+// a month ago. Elsewhere it returns RFC 3339 in UTC. For a zero time it returns "-".
 func (o *Output) Time(t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -104,7 +105,8 @@ func (o *Output) Time(t time.Time) string {
 	return Ago(o.Now.Sub(t), t)
 }
 
-// Ago returns how long ago t was, given its age. Ages above 30 days are a date.
+// Ago returns in words how long ago t was, given its age. If that is more than 30 days, it returns
+// the date.
 func Ago(age time.Duration, t time.Time) string {
 	const day, month = 24 * time.Hour, 30 * 24 * time.Hour
 	ahead := ""
@@ -130,13 +132,14 @@ func Ago(age time.Duration, t time.Time) string {
 	return text + " ago"
 }
 
-// Size returns a number of bytes in units of 1,000: "812 B", "1.4 kB", "81 GB". A negative number
-// is "-".
+// Size returns a number of bytes in units of 1,000: "812 B", "1.4 kB", "81 GB". For a negative
+// number it returns "-".
 func Size(bytes int64) string {
 	return inUnits(bytes, "B", []string{"kB", "MB", "GB", "TB", "PB", "EB"}, " ")
 }
 
-// Count returns a number in units of 1,000: "812", "1.4k", "50.1M". A negative number is "-".
+// Count returns a number in units of 1,000: "812", "1.4k", "50.1M". For a negative number it
+// returns "-".
 func Count(n int64) string { return inUnits(n, "", []string{"k", "M", "G", "T", "P", "E"}, "") }
 
 func inUnits(n int64, one string, units []string, space string) string {
@@ -157,8 +160,8 @@ func inUnits(n int64, one string, units []string, space string) string {
 	return fmt.Sprintf(format, value) + space + units[unit]
 }
 
-// Clean returns text with control characters, and characters that change the order of others,
-// escaped as in a Go string.
+// Clean escapes control characters, and characters that change the text direction, as in a Go
+// string.
 func Clean(text string) string {
 	isClean := func(r rune) bool { return unicode.IsPrint(r) || r == ' ' }
 	if strings.IndexFunc(text, func(r rune) bool { return !isClean(r) }) < 0 {

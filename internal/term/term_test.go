@@ -10,7 +10,7 @@ import (
 
 var now = time.Date(2026, 11, 27, 3, 30, 0, 0, time.UTC)
 
-// TestTable: cells are aligned and cut on a terminal, and whole elsewhere.
+// TestTable checks that cells are aligned, and that rows are cut on a terminal but not elsewhere.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	rows := [][]term.Cell{
@@ -43,7 +43,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestColours: a pipe gets none unless it asks, and neither does a terminal with NO_COLOR.
+// TestColours checks that neither a pipe nor a terminal with NO_COLOR gets colours by default.
 func TestColours(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -55,7 +55,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestWords: times, sizes and counts as people read them.
+// TestWords tests times, sizes and counts in words.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	terminal, pipe := &term.Output{IsTerminal: true, Now: now}, &term.Output{Now: now}

@@ -19,17 +19,18 @@ import (
 )
 
 const (
-	// exportWait bounds one request to the collector. Source: OpenTelemetry, OTLP exporter.
+	// exportWait is the timeout of one request to the collector. Source: OpenTelemetry, OTLP
+	// exporter.
 	exportWait = 10 * time.Second
-	// answerBytesMax bounds the part of the collector's answer that is read.
+	// answerBytesMax is the maximum number of bytes of the collector's answer that are read.
 	answerBytesMax = 4 << 10
 )
 
-// Exporter sends spans to a collector, by the protocol OTLP over HTTP in its form of JSON. The
-// exporter of OpenTelemetry for Go would add 6.3 MB to the binary, because it links gRPC.
+// Exporter sends spans to a collector, with OTLP over HTTP, encoded as JSON. The exporter of
+// OpenTelemetry for Go would add 6.3 MB to the binary, because it links gRPC.
 //
-// Spans that the collector does not take are lost. The log has a line when that begins and when it
-// ends. It is safe for concurrent use.
+// Spans that the collector does not accept are lost. The exporter logs a line when losses begin,
+// and another when they end. An Exporter is safe for concurrent use.
 type Exporter struct {
 	url    *url.URL
 	header http.Header
@@ -39,7 +40,8 @@ type Exporter struct {
 }
 
 // NewExporter returns an exporter to url, which is the address for traces. header is added to each
-// request, and can have secrets, as can url. So neither is in the log, and no redirect is followed.
+// request. Both header and url can contain secrets. So neither is logged, and no redirect is
+// followed.
 func NewExporter(url *url.URL, header http.Header, logger *slog.Logger) *Exporter {
 	client := &http.Client{
 		Timeout:       exportWait,
@@ -58,7 +60,7 @@ func (e *Exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	case !failed && e.fails.Swap(false):
 		e.logger.Info("traces can be sent again", "url", e.url.Redacted())
 	}
-	return nil // the SDK would write it to stderr, past the log
+	return nil // the SDK would write an error to stderr instead of the log
 }
 
 // Shutdown implements sdk.SpanExporter.
@@ -144,7 +146,7 @@ type keyValue struct {
 // statusError is STATUS_CODE_ERROR.
 const statusError = 2
 
-// requestOf returns the request with spans, which all have the resource of one tracer.
+// requestOf returns a request with spans, which must all come from one tracer.
 func requestOf(spans []sdk.ReadOnlySpan) exportRequest {
 	var scope scopeSpans
 	of := attributed{keyValues(spans[0].Resource().Attributes())} // the SDK exports no empty batch
@@ -161,7 +163,7 @@ func wireSpanOf(span sdk.ReadOnlySpan) wireSpan {
 		attributed: attributed{keyValues(span.Attributes())},
 		TraceID:    id.TraceID().String(), SpanID: id.SpanID().String(), TraceState: id.TraceState().String(),
 		Flags: uint32(id.TraceFlags()),
-		Name:  span.Name(), Kind: int(span.SpanKind()), // the numbers are the same, from 1 on
+		Name:  span.Name(), Kind: int(span.SpanKind()), // both use the same numbers, from 1 on
 		Start: nanoseconds(span.StartTime()), End: nanoseconds(span.EndTime()),
 	}
 	if span.SpanKind() == otel.SpanKindUnspecified {

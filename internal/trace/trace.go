@@ -1,16 +1,16 @@
-// Package trace makes the spans of OpenTelemetry traces: what a request did, step by step, and how
-// long each step took.
+// Package trace creates the spans of OpenTelemetry traces: the steps of a request, and how long
+// each step took.
 //
-// The server starts the span of a request (Tracer.Request). The steps below it begin and end spans
-// of their own (Start). Tracer.Call adds one span for each call of a store or a storage.
-// The context carries the span. Without a tracer, or in a request that is not traced, all functions
-// do nothing and allocate nothing.
+// The server starts the span of a request (Tracer.Request). Each step of the request starts and
+// ends a span of its own below it (Start). Tracer.Call adds one span for each call to a store or a
+// storage. The context carries the span. Without a tracer, or in a request that is not traced, all
+// functions do nothing and allocate nothing.
 //
-// Spans name operations, warehouses, kinds of failures, and numbers. They have no names of
-// namespaces and tables, no locations and no messages, unless the tracer has consent to the names.
-// The readers of traces often may not read the catalog.
+// Spans name operations, warehouses, kinds of failures, and numbers. They contain no locations and
+// no messages. They contain names of namespaces and tables only if the operator has consented
+// (Config.Names), because readers of traces are often not allowed to read the catalog.
 //
-// Only this package knows the SDK of OpenTelemetry.
+// Only this package imports the SDK of OpenTelemetry.
 package trace
 
 import (
@@ -40,33 +40,34 @@ const (
 	keyStatus    = "http.response.status_code"
 	keyBytes     = "http.response.body.size"
 	keyError     = "error.type"
-	// keyNames is an attribute of the resource: the consent to names.
+	// keyNames is the attribute of the resource that records the consent to names.
 	keyNames = "moorage.trace-names"
 )
 
-// The headers of the W3C.
+// The headers of W3C Trace Context.
 const traceParent, traceState = "traceparent", "tracestate"
 
 // scope is the name of the spans' instrumentation.
 const scope = "moorage"
 
 const (
-	// objectsMax bounds the names in one span.
+	// objectsMax is the maximum number of names in one span.
 	objectsMax = 16
-	// traceStateMax bounds the sender's trace state, which waits in the memory with each span.
+	// traceStateMax is the maximum length of the sender's trace state, which stays in memory with
+	// each span until export.
 	// Source: W3C Trace Context, limits of tracestate.
 	traceStateMax = 512
 )
 
 // Config configures a Tracer.
 type Config struct {
-	// Processor gets the spans that ended.
+	// Processor receives the spans when they end.
 	Processor sdk.SpanProcessor
 	// Version is the version of the server, for the resource of the spans.
 	Version string
 	// Now returns the time.
 	Now func() time.Time
-	// Names is the consent to the names of namespaces and tables in spans.
+	// Names is true if spans may contain the names of namespaces and tables.
 	Names bool
 }
 
@@ -83,7 +84,7 @@ func New(config Config) *Tracer {
 		attribute.String("service.name", scope), attribute.String("service.version", config.Version),
 		attribute.Bool(keyNames, config.Names))
 	described := own
-	if all, err := resource.Merge(own, resource.Environment()); err == nil { // fails for another schema only
+	if all, err := resource.Merge(own, resource.Environment()); err == nil { // fails only if the schemas differ
 		described = all
 	}
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(config.Processor), sdk.WithResource(described))
@@ -104,9 +105,9 @@ type Span struct{ span otel.Span }
 // isTraced reports whether ctx has a span.
 func isTraced(ctx context.Context) bool { return otel.SpanContextFromContext(ctx).IsValid() }
 
-// Request starts the span of a request. If header has a context of the W3C, the span belongs to the
-// trace of the sender. A long state of that trace is left out. The context that it returns also has
-// the trace's id; see moorage.TraceID.
+// Request starts the span of a request. If header contains a W3C trace context, the span belongs to
+// the trace of the sender. A trace state that is too long is left out. The returned context also
+// has the trace's id; see moorage.TraceID.
 func (t *Tracer) Request(ctx context.Context, header http.Header) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
@@ -121,7 +122,7 @@ func (t *Tracer) Request(ctx context.Context, header http.Header) (context.Conte
 }
 
 // Start starts a span below the span of ctx. It returns ctx and nil if ctx has none. The name of
-// the span is in parts, so that no name is made without a trace.
+// the span is passed in parts, so that they are joined only if there is a trace.
 func Start(ctx context.Context, name ...string) (context.Context, *Span) {
 	if !isTraced(ctx) {
 		return ctx, nil
@@ -130,8 +131,8 @@ func Start(ctx context.Context, name ...string) (context.Context, *Span) {
 	return ctx, &Span{span}
 }
 
-// Call adds the span of a call of a store or a storage, below the span of ctx. The call took some
-// time until now. outcome is how it ended, as metrics have it.
+// Call adds the span of a call to a store or a storage, below the span of ctx. The call has just
+// ended, and took the time in took. outcome is its result, in the words of the metrics.
 func (t *Tracer) Call(ctx context.Context, name, outcome string, took time.Duration) {
 	if t == nil || !isTraced(ctx) {
 		return
@@ -141,7 +142,7 @@ func (t *Tracer) Call(ctx context.Context, name, outcome string, took time.Durat
 		otel.WithSpanKind(otel.SpanKindClient), otel.WithAttributes(attribute.String(keyOutcome, outcome)))
 	switch outcome {
 	case "done", "missing", "exists":
-	case "conflict": // a race that another commit won
+	case "conflict": // another commit won the race
 		span.AddEvent(outcome, otel.WithTimestamp(now))
 	default:
 		span.SetStatus(codes.Error, "")
@@ -156,8 +157,8 @@ func Inject(ctx context.Context, header http.Header) {
 	}
 }
 
-// On names the objects that the step works on, which are in one warehouse. Only with consent it has
-// more than the name of the warehouse.
+// On adds the names of the objects that the step works on, which are in one warehouse. Without
+// Config.Names, it adds only the name of the warehouse.
 func (s *Span) On(objects ...moorage.Identifier) {
 	if s == nil || len(objects) == 0 {
 		return
@@ -179,7 +180,7 @@ func (s *Span) On(objects ...moorage.Identifier) {
 	s.span.SetAttributes(attribute.StringSlice(keyObjects, names))
 }
 
-// End ends the span. If err is not nil, the span has its kind.
+// End ends the span. If err is not nil, the span records the kind of err.
 func (s *Span) End(err error) {
 	if s == nil {
 		return
@@ -191,8 +192,8 @@ func (s *Span) End(err error) {
 	s.span.End()
 }
 
-// EndRequest ends the span of a request of an operation, which was answered with status and a body
-// of bytes. The operation is known only now.
+// EndRequest ends the span of a request, which was answered with status and a body of the given
+// number of bytes. operation was not known when the span started.
 func (s *Span) EndRequest(operation, method string, status int, bytes int64) {
 	if s == nil {
 		return
@@ -207,7 +208,7 @@ func (s *Span) EndRequest(operation, method string, status int, bytes int64) {
 }
 
 // knownMethod returns a constant for the method of a request. The method itself can be long, and
-// keeps the whole first line of the request in memory. Source: OpenTelemetry, HTTP spans.
+// would keep the whole first line of the request in memory. Source: OpenTelemetry, HTTP spans.
 func knownMethod(method string) string {
 	known := []string{
 		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

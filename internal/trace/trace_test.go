@@ -27,8 +27,8 @@ func recorded(names bool) (*trace.Tracer, *tracetest.InMemoryExporter) {
 	}), memory
 }
 
-// Without a tracer, nothing is allocated and nothing changes. It counts allocations, so it is not
-// parallel.
+// Without a tracer, nothing is allocated and nothing changes. The test counts allocations, so it is
+// not parallel.
 func TestOff(t *testing.T) {
 	var off *trace.Tracer
 	ctx, header, verb := t.Context(), http.Header{}, t.Name()
@@ -49,8 +49,8 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// A request belongs to the trace of its sender, and its id is in the context. Only with consent
-// spans have names of tables; they never have messages.
+// A request belongs to the trace of its sender, and the trace's id is in the context. Spans contain
+// names of tables only with consent, and never contain messages.
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	const id, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -101,7 +101,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// A request that its sender does not sample makes no spans. Neither does work without a request.
+// If the sender does not sample a request, the request creates no spans. Neither does work outside
+// a request.
 func TestNotSampled(t *testing.T) {
 	t.Parallel()
 	tracer, memory := recorded(true)
@@ -117,7 +118,7 @@ func TestNotSampled(t *testing.T) {
 	}
 }
 
-// What a client sends keeps little memory while spans wait for the collector.
+// While spans wait for the collector, they keep little of a client's request in memory.
 func TestLongRequest(t *testing.T) {
 	t.Parallel()
 	tracer, memory := recorded(false)
@@ -140,8 +141,8 @@ func TestLongRequest(t *testing.T) {
 	}
 }
 
-// The headers for the collector, and the password in its address, are secrets: no other server gets
-// them, and they are not in the log.
+// The headers for the collector, and the password in its address, are secrets: they are not sent to
+// any other server, and not logged.
 func TestSecretsOfTheCollector(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -59,7 +59,7 @@ func AnswerNothing(w http.ResponseWriter) error {
 }
 
 // Values of Content-Type, Content-Encoding and Vary. All answers share these slices, which never
-// change. Every answer that can be compressed has at least the Vary of HeaderVary.
+// change. Every answer that can be compressed has at least the Vary header in HeaderVary.
 var (
 	HeaderJSON = []string{"application/json"}
 	HeaderGzip = []string{"gzip"}
@@ -89,7 +89,7 @@ func (s *Server) gzipped(body []byte) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// AcceptsGzip reports whether the client's Accept-Encoding gives gzip at least the weight of an
+// AcceptsGzip reports whether the client's Accept-Encoding weighs gzip at least as high as an
 // uncompressed body. Without the header it returns false. Source: RFC 9110, 12.5.3.
 func AcceptsGzip(r *http.Request) bool {
 	gzipQ, identityQ, anyQ := -1, -1, -1

@@ -9,7 +9,7 @@ import (
 )
 
 // authenticated returns a handler that authenticates the caller and then calls h. It does not
-// authenticate a request that another node forwarded, because that node did.
+// authenticate a request that another node forwarded, because that node has done so.
 func (s *Server) authenticated(h Handler) Handler {
 	if s.config.Authenticate == nil {
 		return h
@@ -26,8 +26,8 @@ func (s *Server) authenticated(h Handler) Handler {
 	}
 }
 
-// CallerOf returns the sender of r. For a request that another node forwarded, it is the sender
-// that the other node reports.
+// CallerOf returns the sender of r. If another node forwarded the request, CallerOf returns the
+// sender that the node reports.
 func CallerOf(r *http.Request) moorage.Caller {
 	if arrival, forwarded := moorage.ArrivalOf(r.Context()); forwarded {
 		return arrival.Caller
@@ -38,7 +38,7 @@ func CallerOf(r *http.Request) moorage.Caller {
 	caller := moorage.Anonymous()
 	caller.Client = moorage.ClientOf(r.Header.Get("X-Client-Version"), r.UserAgent())
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		// All anonymous callers have one name, so a change record has the address of the peer too.
+		// All anonymous callers have one name, so a change record also contains the peer's address.
 		caller.Client = strings.TrimSpace(moorage.Cut(caller.Client, moorage.ClientBytesMax-len(host)-2) + " @" + host)
 	}
 	return caller

@@ -10,12 +10,12 @@ import (
 	"moorage"
 )
 
-// challenge is an error that says how one can show who one is.
+// challenge is an error that describes how a client can authenticate.
 type challenge struct{ error }
 
 func (challenge) Challenge() string { return `Bearer realm="test"` }
 
-// Everything asks who sends the request first, except health and routes that are open.
+// Every request is authenticated first, except requests for health and for open routes.
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Authenticate: func(r *http.Request) (moorage.Caller, error) {
@@ -78,7 +78,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// A request that another node forwarded is of whom that node says.
+// The caller of a forwarded request is the caller that the forwarding node reports.
 func TestForwardedIsAuthenticated(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Authenticate: func(*http.Request) (moorage.Caller, error) {
@@ -96,8 +96,8 @@ func TestForwardedIsAuthenticated(t *testing.T) {
 	}
 }
 
-// A page from elsewhere cannot set the header, so a request that has it is no harm. One with a
-// certificate alone may be a page's.
+// A page from another origin cannot set the header Authorization, so a request with that header is
+// safe. A request with only a certificate may come from such a page.
 func TestForeignPageWithAuthentication(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Authenticate: func(*http.Request) (moorage.Caller, error) { return moorage.Caller{Name: "ann"}, nil }})

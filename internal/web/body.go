@@ -17,13 +17,13 @@ const (
 	// bodyBytesFirst is enough for a typical commit. It is also small enough to spend on a client
 	// that sends only a header.
 	bodyBytesFirst = 4 << 10
-	// bodyBytesFree is the length up to which a body takes no part of the room: see type room.
-	// Nearly all bodies are shorter.
+	// bodyBytesFree is the length up to which a body needs no room; see type room. Nearly all
+	// bodies are shorter.
 	bodyBytesFree = 64 << 10
 )
 
-// These limits leave an honest client enough time to send its body. A body that stops, or arrives
-// very slowly, would only occupy a connection.
+// These limits leave an honest client enough time to send its body. A body that stops or trickles
+// would only occupy a connection.
 const (
 	// bodyPatience is how long a body may make no progress before bodyRateLeast applies. A client
 	// may have to wait for its own disk or network.
@@ -31,20 +31,21 @@ const (
 	// bodyRateLeast is the minimum average rate of a body after bodyPatience, in bytes a second. A
 	// network of 128 kbit/s reaches it.
 	bodyRateLeast = 16 << 10
-	// bodyTimeMax bounds the time for the whole body. Each part of a long body must arrive within
-	// its share of the time. A body of BodyBytesMaxDefault must arrive at 220 KiB a second.
+	// bodyTimeMax is the maximum time for the whole body. Each part of a long body must arrive
+	// within its share of this time. For a body of BodyBytesMaxDefault, that means 220 KiB a
+	// second.
 	bodyTimeMax = 5 * time.Minute
 )
 
-// roomWait is how long a large body waits in total for room that others occupy. It is shorter than
-// the time that clients wait for an answer.
+// roomWait is the maximum total time for which a large body waits for room that others occupy. It
+// is shorter than the time that clients wait for an answer.
 const roomWait = 5 * time.Second
 
 // incoming is the body of a request while it arrives.
 type incoming struct {
 	exchange *exchange
 	request  *http.Request
-	wants    int64     // its length; if unknown, one more than the maximum
+	wants    int64     // length of the body; if unknown, one more than the maximum
 	began    time.Time // moved later by the time spent waiting for room
 	waited   time.Duration
 	text     []byte
@@ -55,8 +56,8 @@ func HasLargeBody(r *http.Request) bool {
 	return r.ContentLength < 0 || r.ContentLength > bodyBytesFree
 }
 
-// strangers is the owner for which all requests that MarkStranger has marked take room. No caller
-// has this name.
+// strangers is the owner of the room for all requests that MarkStranger has marked. No caller has
+// this name.
 const strangers = " strangers"
 
 // MarkStranger marks a request. All marked requests together get as much room for their bodies as
@@ -71,7 +72,7 @@ func MarkStranger(w http.ResponseWriter) {
 // connection.
 func (s *Server) HangUp(w http.ResponseWriter) { s.hangUp(w) }
 
-// ReadBody returns the whole body of r. A body that is longer than allowed is KindTooLarge. If a
+// ReadBody returns the whole body of r. If the body is too long, the error is KindTooLarge. If a
 // large body gets no room, the error is KindTooManyRequests.
 func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
@@ -118,7 +119,7 @@ func (s *Server) grow(in *incoming) error {
 	if int64(len(in.text)) < was {
 		return nil
 	}
-	// One byte more than is wanted, for the read that finds the end.
+	// One byte more than wanted, for the read that finds the end.
 	grown := max(min(max(2*was, bodyBytesFirst), in.wants+1), was+1)
 	if grown > bodyBytesFree {
 		if err := s.takeRoom(in, min(grown, in.wants, s.config.BodyBytesMax)-in.exchange.room.held); err != nil {
@@ -131,8 +132,8 @@ func (s *Server) grow(in *incoming) error {
 	return nil
 }
 
-// takeRoom waits for room for the given number of further bytes of a body, and holds it until the
-// request is answered.
+// takeRoom waits for room for the given number of further bytes of a body. The request holds the
+// room until it is answered.
 func (s *Server) takeRoom(in *incoming, bytes int64) error {
 	if bytes <= 0 {
 		return nil
@@ -170,15 +171,15 @@ func (in *incoming) deadline() time.Time {
 	return in.began.Add(min(bodyPatience+earned, bodyTimeMax))
 }
 
-// expectBody bounds the time until the body of r begins. The bound also applies to a body that no
-// handler reads: net/http reads such a body after the answer.
+// expectBody limits the time until the body of r begins. The limit also applies to a body that no
+// handler reads, because net/http reads such a body after the answer.
 func (s *Server) expectBody(x *exchange, r *http.Request) {
 	if r.ContentLength != 0 {
 		s.setReadDeadline(x, s.config.Now().Add(bodyPatience))
 	}
 }
 
-// setReadDeadline bounds the reads of the connection. The zero time ends the bound.
+// setReadDeadline sets the deadline for reads from the connection. The zero time means no deadline.
 func (s *Server) setReadDeadline(x *exchange, deadline time.Time) {
 	// An error is ignored: a ResponseWriter that is not a connection, as in tests, has no deadline.
 	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(deadline)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// directRoutes are routes that a path may be taken for, one instead of the other.
+// directRoutes are routes that could be confused with each other.
 var directRoutes = []struct {
 	method, path string
 	often        bool
@@ -32,7 +32,7 @@ var directRoutes = []struct {
 	{"DELETE", "/v1/namespaces/{namespace}/tables/{table}", false},
 }
 
-// newRoutedServer returns a server whose handlers say which route they are of, and what is in it.
+// newRoutedServer returns a server whose handlers answer with their route and its parameters.
 func newRoutedServer(direct bool) *Server {
 	s := New(Config{})
 	for _, route := range directRoutes {
@@ -50,7 +50,8 @@ func newRoutedServer(direct bool) *Server {
 	return s
 }
 
-// FuzzDirect compares what the direct routes lead to with what the router alone does.
+// FuzzDirect checks that the direct routes lead to the same handlers and parameters as the router
+// alone.
 func FuzzDirect(f *testing.F) {
 	for _, path := range []string{
 		"/v1/p/namespaces/ns/tables/t", "/v1/namespaces/ns/tables/t", "/v1/namespaces/namespaces/tables/tables/unregister",

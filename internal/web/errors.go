@@ -25,8 +25,8 @@ type Failure struct {
 	Fallback string
 }
 
-// failures is the only table from kinds to answers. Source: REST specification, responses; and the
-// reference server's answer to each exception.
+// failures maps kinds to answers. There is no other such table. Source: REST specification,
+// responses; and the reference server's answer to each exception.
 var failures = map[moorage.Kind]Failure{
 	moorage.KindInternal:        {http.StatusInternalServerError, "InternalServerError", "Internal server error"},
 	moorage.KindBadRequest:      {http.StatusBadRequest, "BadRequestException", "Malformed request"},
@@ -59,7 +59,7 @@ var failures = map[moorage.Kind]Failure{
 		"The object has another version"},
 }
 
-// FailureOf returns the client's view of a kind. An unknown kind is the server's own fault.
+// FailureOf returns the client's view of a kind. An unknown kind counts as a failure of the server.
 func FailureOf(kind moorage.Kind) Failure {
 	if f, ok := failures[kind]; ok {
 		return f
@@ -67,14 +67,14 @@ func FailureOf(kind moorage.Kind) Failure {
 	return failures[moorage.KindInternal]
 }
 
-// Failures that have no kind, because only HTTP has them.
+// Failures without a kind, because they exist only in HTTP.
 var (
 	failureNoRoute  = Failure{http.StatusNotFound, "NoSuchRouteException", "No such route"}
 	failureNoMethod = Failure{http.StatusMethodNotAllowed, "MethodNotAllowedException", "Method is not allowed here"}
 	failureNoHost   = Failure{http.StatusMisdirectedRequest, "MisdirectedRequestException", "No such host"}
 )
 
-// help has for each status one sentence with advice for the client.
+// help has one sentence of advice for the client, by status.
 var help = map[int]string{
 	http.StatusBadRequest:            "Correct the request as the message says; openapi.yaml describes it.",
 	http.StatusUnauthorized:          "Authenticate with an API key, a token, or a client certificate.",
@@ -93,15 +93,15 @@ var help = map[int]string{
 	http.StatusInternalServerError:   "Find request-id in the server's log, and check the state before repeating.",
 }
 
-// retryAfter is the Retry-After of a 503 and a 429, in seconds. After a 503 with this header
+// retryAfter is the header Retry-After of a 503 or 429, in seconds. After a 503 with this header,
 // several clients repeat any request, even a commit. So an answer must not have the header if the
 // server may have applied the request.
 const retryAfter = "1"
 
-// messageBytesMax bounds a message, which may quote the refused value.
+// messageBytesMax is the maximum length of a message, which may quote the refused value.
 const messageBytesMax = 2 << 10
 
-// statusClientGone is the status in logs and metrics of a request whose client closed the
+// statusClientGone is the status that logs and metrics show for a request whose client closed the
 // connection.
 const statusClientGone = 499
 
@@ -121,8 +121,8 @@ type errorModel struct {
 	TraceID string `json:"trace-id,omitempty"`
 }
 
-// fail writes the answer to a failure, and logs it if the server caused it. If an answer has
-// already begun, it closes the connection.
+// fail writes the answer to a failure, and logs the failure if the server caused it. If an answer
+// has already begun, fail closes the connection.
 func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		if !x.began() {
@@ -179,7 +179,7 @@ func (s *Server) writeFailure(x *exchange, r *http.Request, answer Failure, mess
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.WriteHeader(answer.Status)
 	if r.Method != http.MethodHead {
-		_, _ = x.Write(body) // the client is gone if this fails
+		_, _ = x.Write(body) // if this fails, the client has disconnected
 	}
 }
 

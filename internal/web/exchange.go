@@ -18,7 +18,7 @@ import (
 	"moorage/internal/trace"
 )
 
-// exchange is one request with its answer. It is the ResponseWriter that handlers get, and has the
+// exchange is one request with its answer. It is the ResponseWriter for handlers, and collects the
 // facts for logs and metrics. Exchanges are reused, but one exchange serves only one request at a
 // time.
 type exchange struct {
@@ -43,13 +43,13 @@ func (x *exchange) ids() slog.Attr {
 	if x.traceID == "" {
 		return request
 	}
-	// A group without a name is two attributes.
+	// A group without a name adds its attributes to the outer level.
 	return slog.Attr{Value: slog.GroupValue(request, slog.String("trace_id", x.traceID))}
 }
 
 func (x *exchange) began() bool { return x.status != 0 }
 
-// WriteHeader sends the header, once.
+// WriteHeader sends the header. Further calls do nothing.
 func (x *exchange) WriteHeader(status int) {
 	if !x.began() {
 		x.status = status
@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes = w, s.unknown, 0, "", 0
 	x.isStranger = false
 	x.requestID = s.requestID(r)
-	// Without this route context the router would create one, and copy the request once more. It
+	// Without this route context, the router would create one, and copy the request once more. It
 	// would also decode %2F in names before it splits the path at slashes.
 	x.route.Reset()
 	x.route.Routes = s.router
@@ -124,7 +124,7 @@ func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.operation = operation
-		if !probe && operation.name != operationReady && !s.isMine(r.Host) { // the host of a probe is a pod's address
+		if !probe && operation.name != operationReady && !s.isMine(r.Host) { // a probe's host is a pod's address
 			s.writeFailure(x, r, failureNoHost,
 				"This server is not "+r.Host+": use localhost, or start it with --host")
 			return
@@ -144,8 +144,8 @@ func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
 
 // refuseForeignPage refuses a change that a page from another origin makes a browser send. Any page
 // may send a POST, even to a server that listens on loopback only and trusts every caller there.
-// Clients other than browsers send none of the headers that it checks. A page cannot set the header
-// Authorization of a cross-origin request, so a request with that header is safe.
+// Clients other than browsers send none of the headers that this function checks. A page cannot set
+// the header Authorization of a cross-origin request, so a request with that header is safe.
 func (s *Server) refuseForeignPage(r *http.Request) error {
 	if s.config.Authenticate != nil && r.Header["Authorization"] != nil {
 		return nil
@@ -168,9 +168,9 @@ func (s *Server) isMine(host string) bool {
 	})
 }
 
-// recovered answers a request whose handler panicked with reason. If reason is nil, there was no
-// panic, and it does nothing. It returns true if the handler had begun an answer, because that
-// answer must not look complete.
+// recovered answers a request whose handler panicked with reason. It does nothing if reason is nil,
+// which means that there was no panic. It returns true if the handler had already begun an answer,
+// which then must not look complete.
 func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool) {
 	switch {
 	case reason == nil:
@@ -203,11 +203,11 @@ func (s *Server) requestID(r *http.Request) string {
 	return s.requestIDPrefix + strconv.FormatUint(s.requestCount.Add(1), 10)
 }
 
-// requestIDBytesMax bounds an id from a client.
+// requestIDBytesMax is the maximum length of an id from a client.
 const requestIDBytesMax = 128
 
-// saneRequestID reports whether an id has only letters, digits and the characters of UUIDs, traces
-// and paths.
+// saneRequestID reports whether an id consists of letters, digits and the other characters in
+// UUIDs, trace ids and paths.
 func saneRequestID(id string) bool {
 	return id != "" && len(id) <= requestIDBytesMax && strings.Trim(id, requestIDCharacters) == ""
 }
@@ -228,9 +228,9 @@ func isDrawn(id string) bool {
 
 // withoutEmptySegments returns an escaped path without surplus slashes. Clients add them, at the
 // end or twice in a row, when they join a base address and a path. No name is empty, and a slash in
-// a name is %2F, so these slashes have no meaning. The empty namespace of /namespaces//tables/t
-// stays: A Java client that requests a table t without a namespace sends this path, and must get
-// the answer that the table does not exist.
+// a name is %2F, so these slashes have no meaning. The empty namespace in /namespaces//tables/t
+// stays. A Java client sends this path if it requests a table t without a namespace, and the answer
+// must be that the table does not exist.
 func withoutEmptySegments(path string) string {
 	if !strings.Contains(path, "//") && (len(path) < 2 || path[len(path)-1] != '/') {
 		return path
@@ -245,7 +245,7 @@ func withoutEmptySegments(path string) string {
 	return "/" + strings.Join(kept, "/")
 }
 
-// reSpelled returns u with another escaped path.
+// reSpelled returns a copy of u whose escaped path is path.
 func reSpelled(u *url.URL, path string) *url.URL {
 	changed := *u
 	changed.RawPath = path

@@ -21,11 +21,11 @@ type Fields struct {
 	inner *Fields                       // the inner object that was read last; its memory is reused
 }
 
-// membersUsual is a number of members that objects in requests rarely exceed.
+// membersUsual is a number of members that is enough for most objects in requests.
 const membersUsual = 4
 
-// place describes where an object is in a request: its name, and the outer object if there is one.
-// It is converted to text only for an error.
+// place describes the position of an object in a request: its name, and any outer object. It is
+// converted to text only for an error.
 type place struct {
 	outer  *place // nil if there is none
 	what   string
@@ -48,7 +48,7 @@ func (p place) String() string {
 	return text
 }
 
-// ReadFields reads the body of r as a JSON object. Messages call the object by the text in what.
+// ReadFields reads the body of r as a JSON object. In messages, what names the object.
 func (s *Server) ReadFields(w http.ResponseWriter, r *http.Request, what string) (*Fields, error) {
 	body, err := s.ReadBody(w, r)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Server) ReadFields(w http.ResponseWriter, r *http.Request, what string)
 	return ParseFields(body, what)
 }
 
-// ParseFields reads text as a JSON object. Messages call the object by the text in what.
+// ParseFields reads text as a JSON object. In messages, what names the object.
 func ParseFields(text []byte, what string) (*Fields, error) {
 	f := &Fields{place: place{what: what}}
 	if begins := bytes.TrimSpace(text); len(begins) == 0 {
@@ -70,8 +70,8 @@ func ParseFields(text []byte, what string) (*Fields, error) {
 	}
 	body, err := jsontext.Check(text)
 	if err != nil {
-		// The message has the place and the fault from the parser's error, but not its words that
-		// the text cannot be parsed.
+		// Of the parser's error, the message keeps the place and the fault. It leaves out the words
+		// that the text cannot be parsed.
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", f.place, errors.Unwrap(err))
 	}
 	f.members = body.AppendMembers(f.room[:0])
@@ -79,8 +79,8 @@ func ParseFields(text []byte, what string) (*Fields, error) {
 }
 
 // Within returns the fields of value, an object in the text of f. The fields have a failure if
-// value is not an object. Messages call the value by the texts in what and name. The fields are
-// valid until the next call.
+// value is not an object. In messages, what and name name the value. The fields are valid until the
+// next call.
 func (f *Fields) Within(value jsontext.Checked, what, name string) *Fields {
 	return f.within(value, place{what: what, name: name})
 }
@@ -108,8 +108,8 @@ func (f *Fields) Fail(format string, args ...any) {
 	}
 }
 
-// Get returns the value of the member called name. It returns zero if the member is missing or
-// null.
+// Get returns the value of the member called name. It returns the zero Checked if the member is
+// missing or null.
 func (f *Fields) Get(name string) jsontext.Checked {
 	for _, m := range f.members {
 		if string(m.Name) == name {
@@ -139,8 +139,8 @@ func (f *Fields) Require(name string) {
 	}
 }
 
-// Typed returns the value of the member called name, or zero if the member is missing. It sets a
-// failure if the value has another type than want.
+// Typed returns the value of the member called name, or the zero Checked if the member is missing.
+// It sets a failure if the value's type is not want.
 func (f *Fields) Typed(name string, want jsontext.Type) jsontext.Checked {
 	value := f.Get(name)
 	if value.IsZero() || value.Type() == want {
@@ -150,15 +150,15 @@ func (f *Fields) Typed(name string, want jsontext.Type) jsontext.Checked {
 	return jsontext.Checked{}
 }
 
-// Text returns a string; empty if it is missing.
+// Text returns a string, or "" if the member is missing.
 func (f *Fields) Text(name string) string { return f.Typed(name, jsontext.String).Text() }
 
-// Boolean returns a boolean; false if it is missing.
+// Boolean returns a boolean, or false if the member is missing.
 func (f *Fields) Boolean(name string) bool {
 	return string(f.Typed(name, jsontext.Boolean).Bytes()) == "true"
 }
 
-// Integer returns a whole number; 0 if it is missing.
+// Integer returns a whole number, or 0 if the member is missing.
 func (f *Fields) Integer(name string) int64 {
 	value := f.Typed(name, jsontext.Number)
 	if value.IsZero() {
@@ -171,7 +171,7 @@ func (f *Fields) Integer(name string) int64 {
 	return number
 }
 
-// Texts returns a list of strings; nil if it is missing.
+// Texts returns a list of strings, or nil if the member is missing.
 func (f *Fields) Texts(name string) []string {
 	value := f.Typed(name, jsontext.Array)
 	if value.IsZero() {
@@ -188,7 +188,7 @@ func (f *Fields) Texts(name string) []string {
 	return texts
 }
 
-// TextMap returns an object whose values are strings; nil if it is missing.
+// TextMap returns an object whose values are strings, or nil if the member is missing.
 func (f *Fields) TextMap(name string) map[string]string {
 	value := f.Typed(name, jsontext.Object)
 	if value.IsZero() {
@@ -232,7 +232,7 @@ func (f *Fields) Keep(failure error) {
 
 // Refuse sets the failure to err, which describes a fault in a member's value. If f is an inner
 // object, the failure also names the object. If f is the body itself, the text of err stays
-// unchanged, so it equals the text for the same fault in a path.
+// unchanged, so that it equals the text for the same fault in a path.
 func (f *Fields) Refuse(err error) {
 	if f.place.outer == nil {
 		f.Keep(err)

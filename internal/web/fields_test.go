@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzFields holds what is read of a body's members against package encoding/json: the same texts,
-// lists and maps, and the same that is none. Only null within a list or a map, which that package
-// takes for an empty text, is refused.
+// FuzzFields compares Fields with package encoding/json. Both must return the same texts, lists and
+// maps, and refuse the same values. The only difference is null within a list or a map: Fields
+// refuses it, and that package reads it as an empty text.
 func FuzzFields(f *testing.F) {
 	for _, value := range []string{
 		`null`, `true`, `5`, `""`, `"a"`, `"\"\\\/\b\f\n\r\t\u0000\u001F"`, `"\ud83d\ude00\u2028\uFFFD"`, `"ä 😀"`, `"<>&\u003c"`, "\"\u2028\x7f\"",
@@ -22,7 +22,7 @@ func FuzzFields(f *testing.F) {
 		var members map[string]json.RawMessage
 		parsed, err := ParseFields(body, "request")
 		if err != nil {
-			return // FuzzParseObject looks into that
+			return // FuzzParseObject tests such input
 		}
 		if err := json.Unmarshal(body, &members); err != nil {
 			t.Fatalf("%q is accepted, but: %v", body, err)
@@ -62,12 +62,12 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// checkRead fails t unless read reads the member called name of parsed, which is value, as package
-// encoding/json reads it. want turns what that reads into what read returns, and reports whether
-// there is a null where none may be.
+// checkRead fails t unless read returns the same as package encoding/json for value, the member of
+// parsed called name. want converts the result of encoding/json for the comparison, and reports
+// whether there is a null in a place where none is allowed.
 func checkRead[Got, Decoded any](t *testing.T, parsed *Fields, name string, value []byte, read func(*Fields, string) Got, want func(Decoded) (Got, bool)) {
 	t.Helper()
-	f := Fields{place: parsed.place, members: parsed.members} // each with a failure of its own
+	f := Fields{place: parsed.place, members: parsed.members} // so that each f has a Failure of its own
 	got := read(&f, name)
 	var decoded Decoded
 	var wanted Got

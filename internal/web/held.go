@@ -10,23 +10,24 @@ import (
 	"moorage"
 )
 
-// An answer is in memory until its client has received it. So large answers take room, as large
-// request bodies do, and the client must receive them at a minimum pace.
+// An answer is in memory until its client has received it. So large answers need room, like large
+// request bodies, and the client must receive them at a minimum pace.
 const (
 	// answerBytesFree is the length up to which an answer needs no room. Nearly all answers are
 	// shorter.
 	answerBytesFree = 256 << 10
-	// answerPatience is how long a client may take to receive the first part of a large answer.
+	// answerPatience is the maximum time for a client to receive the first part of a large answer.
 	answerPatience = time.Minute
-	// answerTimeMax bounds the time for a whole large answer. The client must receive each part
-	// within its share of the time. A client must receive an uncompressed load of the longest
-	// document at 900 KiB a second.
+	// answerTimeMax is the maximum time for a whole large answer. The client must receive each part
+	// within its share of this time. For an uncompressed load of the longest document, that means
+	// 900 KiB a second.
 	answerTimeMax = 5 * time.Minute
-	// answerPartBytes is how many bytes the server writes between two checks of the pace.
+	// answerPartBytes is the number of bytes that the server writes between two checks of the pace.
 	answerPartBytes = 256 << 10
 )
 
-// answers is the room for the sources of large answers. It is safe for concurrent use.
+// answers manages the room for large answers. Answers with the same source share room. It is safe
+// for concurrent use.
 type answers struct {
 	room *room
 
@@ -36,7 +37,7 @@ type answers struct {
 	waiting int64               // bytes of answers that wait for room
 }
 
-// heldAnswer is the room for one source of answers.
+// heldAnswer is the room that the answers from one source share.
 type heldAnswer struct {
 	share share
 	users int // guarded by answers.mu
@@ -46,14 +47,14 @@ func newAnswers(bytesMax, bytesOfOne int64) *answers {
 	return &answers{room: newRoom(bytesMax, bytesOfOne), shared: make(map[any]*heldAnswer)}
 }
 
-// HoldAnswer takes room for the source of an answer, which has the given number of bytes, and keeps
-// it until the request is answered. Meanwhile the client must receive the answer at a minimum pace.
-// Answers with the same source take room only once. source must be comparable; it is nil if no
-// other answer can share it.
+// HoldAnswer takes room for an answer of the given number of bytes, and keeps the room until the
+// request is answered. Meanwhile the client must receive the answer at a minimum pace. source
+// identifies the data from which the answer is made: answers with the same source take room only
+// once. It must be comparable. It is nil if the answer shares its room with no other answer.
 //
 // If there is no room for a read, the error is KindTooManyRequests. The answer to a change is never
-// refused, because the change has happened. Such an answer takes its room even if no room is left,
-// and other answers wait longer.
+// refused, because the change has happened. Such an answer takes room even if none is left, and
+// other answers wait longer.
 func (s *Server) HoldAnswer(w http.ResponseWriter, r *http.Request, source any, bytes int64) error {
 	x, isExchange := w.(*exchange)
 	if !isExchange || bytes <= answerBytesFree || r.Method == http.MethodHead {
@@ -135,8 +136,8 @@ func (a *answers) release(source any, held *heldAnswer) {
 	a.room.giveBack(&held.share)
 }
 
-// pace is the required pace of an answer that holds room. The zero value is for an answer without
-// room.
+// pace enforces the minimum pace of an answer that holds room. The zero value is for an answer that
+// needs no room.
 type pace struct {
 	isKept   bool
 	now      func() time.Time
@@ -172,7 +173,7 @@ func (x *exchange) writePaced(text []byte) (written int, err error) {
 	}
 	for len(text) > 0 && err == nil {
 		part := text[:min(len(text), answerPartBytes)]
-		earned := answerTimeMax // an answer of unknown length has all the time at once
+		earned := answerTimeMax // an answer of unknown length gets the whole time from the start
 		if taken := x.bytes + int64(len(part)); taken < x.pace.total {
 			earned = time.Duration(float64(answerTimeMax) * float64(taken) / float64(x.pace.total))
 		}

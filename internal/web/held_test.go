@@ -17,7 +17,8 @@ import (
 // largeAnswer is the length of an answer that holds room.
 const largeAnswer = 4 << 20
 
-// newAnswering returns a server that answers /large, or /same from what all such answers share.
+// newAnswering returns a server that sends large answers. All answers to /same share one source,
+// and those to /large share none.
 func newAnswering(answersBytesMax int64) *Server {
 	s := New(Config{AnswersBytesMax: answersBytesMax, Authenticate: func(r *http.Request) (moorage.Caller, error) {
 		return moorage.Caller{Name: r.Header.Get("Authorization")}, nil
@@ -46,7 +47,7 @@ func free(s *Server) int64 {
 	return s.answers.room.free
 }
 
-// reader is a client that takes its answer slowly.
+// reader is a client that receives its answer slowly.
 type reader struct {
 	status int
 	body   io.Reader
@@ -66,7 +67,7 @@ func readSlowly(t *testing.T, l *pipes, caller, method, path string) reader {
 	return reader{status: answer.StatusCode, body: answer.Body, client: client}
 }
 
-// serveAnswers lets do ask a server over connections in memory.
+// serveAnswers calls do with a server, which can be called over connections in memory.
 func serveAnswers(t *testing.T, answersBytesMax int64, do func(s *Server, l *pipes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,8 +84,8 @@ func serveAnswers(t *testing.T, answersBytesMax int64, do func(s *Server, l *pip
 	})
 }
 
-// However many clients take large answers slowly, these stay within the room. Others are refused,
-// and let in when those are gone. One caller has half of the room.
+// However many clients receive large answers slowly, the answers stay within the room. Further
+// requests are refused until slow clients have gone. One caller gets at most half of the room.
 func TestSlowReadersStayWithinTheRoom(t *testing.T) {
 	t.Parallel()
 	const room = 8 * largeAnswer
@@ -125,7 +126,7 @@ func TestSlowReadersStayWithinTheRoom(t *testing.T) {
 	})
 }
 
-// Answers that are made of the same bytes take their room once.
+// Answers that are made from the same bytes take room only once.
 func TestAnswersShareRoom(t *testing.T) {
 	t.Parallel()
 	serveAnswers(t, 2*largeAnswer, func(s *Server, l *pipes) {
@@ -139,12 +140,13 @@ func TestAnswersShareRoom(t *testing.T) {
 	})
 }
 
-// A large answer has to be taken at a pace. A small one need not, nor one that is taken fast.
+// A client must receive a large answer at a minimum pace. There is no limit for a small answer, or
+// for a client that is fast enough.
 func TestPaceOfAnswers(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name  string
-		bytes int // that the client takes each second
+		bytes int // that the client receives each second
 		whole bool
 	}{
 		{"in four minutes", largeAnswer / 240, true},
@@ -164,7 +166,7 @@ func TestPaceOfAnswers(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				took := time.Since(began)
-				rest, _ := io.Copy(io.Discard, r.body) // what was under way
+				rest, _ := io.Copy(io.Discard, r.body) // bytes that were already on the way
 				taken += rest
 				if whole := taken == largeAnswer; whole != row.whole || isHeld() {
 					t.Errorf("took %d bytes in %s, and holds room: %t", taken, took, isHeld())
@@ -177,7 +179,7 @@ func TestPaceOfAnswers(t *testing.T) {
 	}
 }
 
-// A connection that took a large answer serves further ones without its deadline.
+// After a large answer, the connection serves further requests without that answer's deadline.
 func TestPaceEndsWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	serveAnswers(t, 2*largeAnswer, func(_ *Server, l *pipes) {

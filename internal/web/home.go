@@ -9,8 +9,8 @@ import (
 // operationHome is the operation of the page at the root, which browsers open.
 const operationHome = "home"
 
-// wrongBases returns the beginnings of paths that other catalogs have before /v1. A client that was
-// configured for one of them sends its requests there.
+// wrongBases returns path prefixes that other catalogs use before /v1. A client that was configured
+// for such a catalog sends its requests there.
 func wrongBases() []string {
 	return []string{
 		"/api/catalog/", "/catalog/", "/iceberg/", "/polaris/", "/api/2.1/unity-catalog/iceberg/", "/v1/v1/",
@@ -18,7 +18,7 @@ func wrongBases() []string {
 }
 
 // noRouteMessage returns the message for a request whose path has no route. If the client seems to
-// have another base URI, the message has the right one.
+// use a wrong base URI, the message contains the right one.
 func noRouteMessage(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	message := "No such route: " + r.Method + " " + path

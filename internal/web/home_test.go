@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A client whose base URI is that of another catalog is told the right one; other paths that do not
-// exist are only refused.
+// If a client uses the base URI of another catalog, the message contains the right one. Other
+// unknown paths are only refused.
 func TestWrongBase(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})
@@ -26,8 +26,8 @@ func TestWrongBase(t *testing.T) {
 	}
 }
 
-// A browser gets a page at the root, which no other page may frame and which runs nothing. Others
-// get the failure.
+// A browser gets a page at the root. No other page may frame it, and it runs no scripts. Other
+// clients get the failure.
 func TestHome(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Home: func(_ context.Context, uri string) []byte { return []byte("<p>" + uri) }})

@@ -17,13 +17,13 @@ type InProcess struct {
 	// Prepare adds the sender to a request: its address and its headers. Default: the sender is
 	// 127.0.0.1.
 	Prepare func(asked *http.Request)
-	// AnswerBytesMax bounds an answer. A longer answer to a GET becomes a 413. A longer answer to
-	// another request loses its body, because the request may have changed something. 0 means no
-	// bound.
+	// AnswerBytesMax is the maximum length of an answer. A longer answer to a GET becomes a 413. A
+	// longer answer to any other request loses its body but keeps its status, because the request
+	// may have changed something. 0 means no limit.
 	AnswerBytesMax int
-	// Keep gets a function that gives back the room of a large answer: see Server.HoldAnswer. The
-	// caller calls it when it no longer needs the answer. By default closing the body gives the
-	// room back.
+	// Keep is called with a function that gives back the room of a large answer; see
+	// Server.HoldAnswer. The caller must call release when it no longer needs the answer. By
+	// default, closing the body gives the room back.
 	Keep func(release func())
 }
 
@@ -49,7 +49,7 @@ func (p InProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if answer.isTooLong && r.Method == http.MethodGet {
 		answer.refuse()
 	}
-	for name, values := range answer.header { // as a client gets them from a connection
+	for name, values := range answer.header { // in the form in which a client receives them over a connection
 		if canonical := http.CanonicalHeaderKey(name); canonical != name {
 			delete(answer.header, name)
 			answer.header[canonical] = values
@@ -71,7 +71,7 @@ type keptAnswer struct {
 	header    http.Header
 	status    int
 	body      bytes.Buffer
-	bytesMax  int // of the body; 0 means no bound
+	bytesMax  int // maximum length of the body; 0 means no limit
 	isTooLong bool
 	releases  []func() // each gives back room that the answer holds
 }
@@ -93,7 +93,7 @@ func (w *keptAnswer) Write(part []byte) (int, error) {
 	return w.body.Write(part)
 }
 
-// refuse turns the answer into an error, because it is too long.
+// refuse turns an answer that is too long into an error.
 func (w *keptAnswer) refuse() {
 	refused := FailureOf(moorage.KindTooLarge)
 	body, err := json.Marshal(errorAnswer{errorModel{
@@ -108,7 +108,7 @@ func (w *keptAnswer) refuse() {
 	w.body.Write(body)
 }
 
-// release gives back the room that the answer holds, once.
+// release gives back the room that the answer holds. Further calls do nothing.
 func (w *keptAnswer) release() {
 	for _, release := range w.releases {
 		release()

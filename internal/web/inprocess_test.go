@@ -14,7 +14,8 @@ import (
 // largeBytes is the length of an answer that takes room.
 const largeBytes = 600 << 10
 
-// newLargeServer returns a server with room for one large answer, and how to ask it.
+// newLargeServer returns a server with room for one large answer, and a function that sends it a
+// request.
 func newLargeServer() (*web.Server, func(p web.InProcess, method string) *http.Response) {
 	server := web.New(web.Config{AnswersBytesMax: 1 << 20})
 	answer := func(w http.ResponseWriter, r *http.Request) error {
@@ -38,8 +39,8 @@ func newLargeServer() (*web.Server, func(p web.InProcess, method string) *http.R
 	}
 }
 
-// TestInProcessKeepsRoom asks for large answers, and only one has room at a time. The room is
-// free again when the first answer is no longer needed.
+// TestInProcessKeepsRoom requests large answers, with room for one at a time. The room is free
+// again when the first answer is no longer needed.
 func TestInProcessKeepsRoom(t *testing.T) {
 	t.Parallel()
 	for _, isKept := range []bool{false, true} {
@@ -70,8 +71,8 @@ func TestInProcessKeepsRoom(t *testing.T) {
 	}
 }
 
-// TestInProcessBound asks for an answer that is too long: a read fails in words, and a change keeps
-// its status.
+// TestInProcessBound requests an answer that is too long. A read fails with a message, and a change
+// keeps its status.
 func TestInProcessBound(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -92,8 +93,8 @@ func TestInProcessBound(t *testing.T) {
 	}
 }
 
-// TestInProcessHeaders finds headers as a client over a connection does, however a handler spells
-// their names.
+// TestInProcessHeaders checks that headers have the same names as over a connection, however a
+// handler spells them.
 func TestInProcessHeaders(t *testing.T) {
 	t.Parallel()
 	api := web.InProcess{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,14 +9,14 @@ import (
 )
 
 // IsDirect reports whether r comes from a program on this machine, and no header shows that a proxy
-// passed it on. A proxy on this machine that adds no header is not noticed.
+// passed it on. It cannot detect a proxy on this machine that adds no header.
 func IsDirect(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && peer.Addr().Unmap().IsLoopback() && len(ProxyHeaders(r.Header)) == 0
 }
 
-// ProxyHeaders returns the headers in from that proxies add: Forwarded, Via, X-Real-IP and
-// X-Forwarded-*. It does not copy their values.
+// ProxyHeaders returns the headers that proxies add: Forwarded, Via, X-Real-IP and X-Forwarded-*.
+// It takes them out of the header from, without copying their values.
 func ProxyHeaders(from http.Header) http.Header {
 	found := http.Header{}
 	for name, values := range from {

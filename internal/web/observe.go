@@ -16,14 +16,14 @@ import (
 // operationUnknown is the operation of a request that matched no route.
 const operationUnknown = "unknown"
 
-// Bounds for the parts of a log line that come from the client. Without a bound a path may have 1
-// MiB.
+// Maximum lengths of the parts of a log line that come from the client. A path can be up to 1 MiB
+// long.
 const (
 	logTextBytesMax   = 512
 	logMethodBytesMax = 20
 )
 
-// metrics has the metrics of requests that GET /metrics returns.
+// metrics holds the metrics of requests, for GET /metrics.
 type metrics struct {
 	requests *prometheus.CounterVec // operation, status
 	seconds  *prometheus.HistogramVec

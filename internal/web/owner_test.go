@@ -10,8 +10,8 @@ import (
 	"moorage"
 )
 
-// One caller gets half of the room for bodies. What it asks beyond that is refused at once, and
-// others have the rest.
+// One caller gets half of the room for bodies. Its further requests are refused at once, and the
+// rest of the room is for others.
 func TestOneCallerHasHalfOfTheRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestOneCallerHasHalfOfTheRoom(t *testing.T) {
 	})
 }
 
-// Callers that see nothing share the part of one caller, however many they are.
+// All callers that see nothing share the part of one caller, however many they are.
 func TestStrangersShareOnePart(t *testing.T) {
 	t.Parallel()
 	const large = 1 << 20

@@ -9,10 +9,11 @@ import (
 	"moorage"
 )
 
-// PageSizes are the bounds of a list's pages. A page may be shorter than requested.
+// PageSizes are the default and maximum sizes of a list's pages. A page may be shorter than
+// requested.
 type PageSizes struct {
 	Default int // page size for clients that send a page token but no size
-	Max     int // bounds the memory of one answer
+	Max     int // maximum page size, which limits the memory of one answer
 	// Always makes the server page a list even if the request has no token. Otherwise a request
 	// without a token gets the whole list in one answer.
 	Always bool
@@ -33,8 +34,8 @@ type Pager struct {
 }
 
 // PagerOf reads the parameters pageToken and pageSize of r. list names the list: its operation,
-// warehouse and namespace, for example. Without a pageToken, one answer has everything, unless
-// sizes has Always. An empty pageToken requests the first page. Source: REST specification,
+// warehouse and namespace, for example. Without a pageToken, one answer has the whole list, unless
+// sizes.Always is set. An empty pageToken requests the first page. Source: REST specification,
 // PageToken.
 func PagerOf(r *http.Request, sizes PageSizes, list ...string) (Pager, error) {
 	p := Pager{list: listHash(list)}
@@ -60,7 +61,7 @@ func PagerOf(r *http.Request, sizes PageSizes, list ...string) (Pager, error) {
 	return p, err
 }
 
-// listHash returns a hash that differs from list to list. The length before each part distinguishes
+// listHash returns a hash that identifies a list. The length before each part distinguishes
 // "a","bc" from "ab","c".
 func listHash(list []string) (hash [8]byte) {
 	var text []byte
@@ -74,15 +75,15 @@ func listHash(list []string) (hash [8]byte) {
 	return hash
 }
 
-// open returns the name in token, after which the page begins.
+// open returns the name in token. The page begins after this name.
 func (p Pager) open(token string) (string, error) {
 	content, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(content) <= tokenBytesHead {
 		return "", errPageToken
 	}
 	after := string(content[tokenBytesHead:])
-	// The name is sealed again and compared. This finds a token of another version or list, and
-	// another spelling that decodes to the same bytes. A position that begins with a zero byte was
+	// Sealing the name must give the same token. This finds tokens of another version or list, and
+	// other spellings that decode to the same bytes. A position that begins with a zero byte was
 	// sealed by the catalog, and is not a name.
 	if after[0] != 0 && moorage.ValidateName("name", after) != nil || *p.Seal(after) != token {
 		return "", errPageToken
@@ -92,8 +93,8 @@ func (p Pager) open(token string) (string, error) {
 
 var errPageToken = moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: it was not made for this list")
 
-// Seal returns the token of the page that begins after the name next, or nil if next is empty
-// because there is no further page.
+// Seal returns the token of the page that begins after the name in next. If next is empty, there is
+// no further page, and Seal returns nil.
 func (p Pager) Seal(next string) *string {
 	if next == "" || p.Limit == 0 {
 		return nil

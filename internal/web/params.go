@@ -12,8 +12,8 @@ import (
 )
 
 // PathParam returns a name from the path, decoded once. The router uses the escaped path, so a
-// slash inside a name arrives here as %2F. A plus is a space, because Java clients form-encode
-// names. A client that means a plus sends %2B.
+// slash inside a name arrives here as %2F. A plus sign means a space, because Java clients
+// form-encode names. For a plus sign, clients send %2B.
 func PathParam(r *http.Request, name string) (string, error) {
 	escaped := chi.URLParam(r, name)
 	decoded, err := url.QueryUnescape(escaped)
@@ -42,8 +42,8 @@ func QueryOf(r *http.Request) (q Query) {
 	return q
 }
 
-// Text returns the parameter called name, and whether it was given. If it was given twice, its
-// meaning is unclear, and the error is KindBadRequest.
+// Text returns the parameter called name, and whether it was given. If the parameter was given
+// twice, its meaning is unclear, and the error is KindBadRequest.
 func (q Query) Text(name string) (value string, given bool, err error) {
 	values := q.values[name]
 	switch {
@@ -56,8 +56,8 @@ func (q Query) Text(name string) (value string, given bool, err error) {
 }
 
 // RawText returns the parameter called name from the query string of r without decoding it, and
-// whether it was given. A client may repeat the parameter with the same value. A malformed query
-// string is KindBadRequest.
+// whether it was given. A client may repeat the parameter with the same value. If the query string
+// is malformed, the error is KindBadRequest.
 func RawText(r *http.Request, name string) (value string, given bool, err error) {
 	if r.URL.RawQuery == "" {
 		return "", false, nil
@@ -75,7 +75,7 @@ func RawText(r *http.Request, name string) (value string, given bool, err error)
 	return value, given, QueryOf(r).err
 }
 
-// Boolean returns the parameter called name; false if it is not given.
+// Boolean returns the parameter called name, or false if it is not given.
 func (q Query) Boolean(name string) (bool, error) {
 	value, given, err := q.Text(name)
 	switch {

@@ -18,7 +18,7 @@ const (
 	operationMetrics = "metrics"
 )
 
-// routeProbes adds the routes of probes, which may use HEAD too.
+// routeProbes adds the routes of probes, for GET and HEAD.
 func (s *Server) routeProbes() {
 	metrics := promhttp.HandlerFor(s.config.Registry, promhttp.HandlerOpts{})
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -48,9 +48,9 @@ func (s *Server) Probes() http.Handler {
 type probesOnlyContext struct{}
 
 // WithProbesOnly returns a context for the requests of a connection beyond the server's limit of
-// connections. With this context the server answers only requests for health and metrics. It
-// refuses other requests with KindTooManyRequests. It closes the connection after the first
-// request, whatever that was for.
+// connections. With this context, the server answers only requests for health and metrics, and
+// refuses others with KindTooManyRequests. In any case it closes the connection after the first
+// request.
 func WithProbesOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, probesOnlyContext{}, true)
 }
@@ -69,14 +69,14 @@ func (s *Server) refuseBeyondRoom(x *exchange, r *http.Request) error {
 	return moorage.Errorf(moorage.KindTooManyRequests, "Too many connections are open; nothing was changed")
 }
 
-// health reports only that the process runs: a supervisor restarts a process that does not answer
+// health reports only that the process runs. A supervisor restarts a process that does not answer
 // this request.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, map[string]string{"status": "ok"})
 }
 
-// ready reports whether the server can do its work now: a load balancer sends no requests to a
-// server that cannot.
+// ready reports whether the server can do its work now. If not, a load balancer sends it no
+// requests.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := s.config.Ready(r.Context()); err != nil {
 		return moorage.E("web.ready", "", moorage.KindUnavailable, err)

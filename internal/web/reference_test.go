@@ -12,13 +12,13 @@ import (
 	"moorage"
 )
 
-// errorsPage is the page that TestErrorsReference keeps as the table of kinds is.
+// errorsPage is the page that TestErrorsReference compares with the table of kinds.
 const errorsPage = "../../docs/reference/errors.md"
 
 var update = flag.Bool("update", false, "rewrite generated pages")
 
-// TestErrorsReference holds the page of errors against the table of kinds. -update rewrites the
-// page.
+// TestErrorsReference compares the page of errors with the table of kinds. With -update, it
+// rewrites the page.
 func TestErrorsReference(t *testing.T) {
 	t.Parallel()
 	page := errorsReference()

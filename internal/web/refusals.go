@@ -10,19 +10,19 @@ import (
 const (
 	// refusalsPause is the time between two log lines about equal refusals.
 	refusalsPause = time.Minute
-	// refusalsMax and refusalPathBytesMax bound the memory for refusals to 1 MiB.
+	// refusalsMax and refusalPathBytesMax limit the memory for refusals to 1 MiB.
 	refusalsMax         = 1000
 	refusalPathBytesMax = 1000
 )
 
-// refusal has the properties that are equal for all requests that share log lines.
+// refusal identifies the requests that share log lines: its fields are equal for all of them.
 type refusal struct {
 	operation *operation
 	status    int
-	about     string // the path, or the client's address; empty for all requests beyond the bounds
+	about     string // the path, or the client's address; empty for requests beyond refusalsMax
 }
 
-// refusals decides which refused requests have a log line at info level. The server may refuse
+// refusals decides which refused requests get a log line at info level. The server may refuse
 // racing writers thousands of times a second, and each line costs a system call. The zero value is
 // ready for use. It is safe for concurrent use.
 type refusals struct {
@@ -34,16 +34,16 @@ type refusals struct {
 // refusalLine describes the last log line about a refusal.
 type refusalLine struct {
 	logged  time.Time
-	skipped int // requests since then that had no line
+	skipped int // requests since then without a line
 }
 
 // SumRefusals limits the log lines at info level about requests of these operations that were
-// answered 409: one line a minute for each path. The line has the number of requests that were left
-// out since the previous line. These are logged at debug level. The same holds for 404 of all
-// operations. For 401, 421 and 429, and for requests that matched no route, the limit is one line a
-// minute for each client address. A limit for each path would not help, because any client can
-// invent paths. The package that adds the operations must call SumRefusals before the first
-// request.
+// answered 409. The limit is one line a minute for each path. The line has the number of requests
+// that were left out since the previous line. Those are logged at debug level. The limit also holds
+// for answers of 404 by any operation. For 401, 421 and 429, and for requests that matched no
+// route, the limit is one line a minute for each client address. A limit for each path would not
+// help, because any client can invent paths. The package that adds the operations must call
+// SumRefusals before the first request.
 func (s *Server) SumRefusals(operations ...string) {
 	for _, name := range operations {
 		s.summed[name] = true
@@ -73,7 +73,7 @@ func (s *Server) refusalOf(x *exchange, r *http.Request) (refusal, bool) {
 }
 
 // next counts a refused request. It returns whether the request gets a line, and how many requests
-// got no line since the previous line.
+// have got no line since the previous one.
 func (f *refusals) next(of refusal, now time.Time) (skipped int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *refusals) next(of refusal, now time.Time) (skipped int, due bool) {
 	if line == nil && len(f.lines) >= refusalsMax {
 		f.pruneLocked(now)
 		if len(f.lines) >= refusalsMax {
-			of.about = "" // beyond the bounds: one line for each operation and status
+			of.about = "" // beyond refusalsMax: one line for each operation and status
 			line = f.lines[of]
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"moorage"
 )
 
-// Refusals of one operation, status and path have a line at once, and then one for each minute in
-// which there are any, with the number of those between.
+// The first refusal of an operation, status and path gets a line at once. After that, each minute
+// with further refusals gets one line, with the number of those left out.
 func TestRefusalsAreSummed(t *testing.T) {
 	t.Parallel()
 	var f refusals
@@ -44,7 +44,8 @@ func TestRefusalsAreSummed(t *testing.T) {
 	}
 }
 
-// However many paths are asked for, few are remembered, and those beyond share a line.
+// However many paths are requested, only a limited number is remembered, and all others share a
+// line.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	var f refusals
@@ -70,7 +71,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// 404 is summed, and 409 of the operations that were named. At debug level each request has a line.
+// Every 404 is summed, and so is 409 for the operations passed to SumRefusals. At debug level each
+// request has a line.
 func TestRefusalsInTheLog(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -103,8 +105,8 @@ func TestRefusalsInTheLog(t *testing.T) {
 	}
 }
 
-// A stranger writes little into the log: lines are short whatever the request has, and requests
-// that are refused before anybody knows who sends them share a line a minute for each address.
+// A stranger cannot fill the log. Lines are short, whatever the request contains. Requests that are
+// refused before authentication share one line a minute for each address.
 func TestStrangersInTheLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

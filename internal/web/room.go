@@ -6,48 +6,48 @@ import (
 	"sync"
 )
 
-// room is a limit on memory, such as the memory for the bodies of all requests. It counts bytes,
-// and allocates no memory. A request that fits gets memory at once, even while larger requests
-// wait. It is safe for concurrent use.
+// room is a budget of memory, such as the memory for the bodies of all requests. It only counts
+// bytes, and allocates no memory. A request that fits gets memory at once, even while larger
+// requests wait. It is safe for concurrent use.
 type room struct {
-	total int64 // bytes; also the limit of one share
-	ofOne int64 // limit for the bytes that one owner's shares together hold or wait for
+	total int64 // in bytes; also the limit of one share
+	ofOne int64 // maximum number of bytes that one owner's shares together hold or wait for
 
 	// mu guards the fields below and the fields of all shares and waiters. No other lock is taken
 	// under it.
 	mu      sync.Mutex
 	free    int64
-	shares  uint64           // how many were numbered
+	shares  uint64           // number of shares that have a number
 	waiting []*waiter        // the oldest share first
 	stuck   int64            // bytes that waiting shares hold
-	of      map[string]int64 // by owner: the bytes that its shares hold or wait for
+	of      map[string]int64 // number of bytes that the shares of an owner hold or wait for
 }
 
-// newRoom returns a room of total bytes. One owner gets at most half of them, or bodyMax bytes if
-// that is more.
+// newRoom returns a room with a budget of total bytes. One owner gets at most half of them, or
+// bodyMax bytes if that is more.
 func newRoom(total, bodyMax int64) *room {
 	return &room{total: total, ofOne: max(total/2, bodyMax), free: total, of: make(map[string]int64)}
 }
 
 // share is the part of a room that one request holds.
 type share struct {
-	number uint64 // in the order in which shares took their first part; 0 before that
+	number uint64 // rank by the time of its first take; 0 before that
 	held   int64  // bytes
 	owner  string // the caller of the request; empty if callers are not distinguished
 }
 
-// waiter is a share that waits for a further part.
+// waiter is a share that waits for further bytes.
 type waiter struct {
 	share *share
 	bytes int64
 	over  chan struct{} // closed when the wait is over
-	given bool          // the share got the part before over was closed
+	given bool          // the share got its bytes before over was closed
 }
 
 // take adds bytes to s. It waits for free room until ctx ends, and reports whether it got the
-// bytes. It gives up at once if waiting shares hold all of the room, and s is the youngest of them.
-// In that case one share must give up, and older shares have made more progress. take also gives up
-// at once if the owner of s would exceed its limit.
+// bytes. It gives up at once if waiting shares hold the whole room and s is the youngest of them:
+// one share must then give up, and older shares have made more progress. It also gives up at once
+// if the owner of s would exceed its limit.
 func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	r.mu.Lock()
 	if s.owner != "" {

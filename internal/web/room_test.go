@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// newHolding returns a server with one route, to make a namespace, that makes none. It panics if
-// the namespace is called "panic". If that is called "hold" it waits until something arrives on
-// release.
+// newHolding returns a server with one route, for the creation of a namespace. The handler creates
+// nothing. If the namespace is called "panic", it panics. If it is called "hold", the handler waits
+// for a value from release.
 func newHolding(config Config, release <-chan struct{}) *Server {
 	s := New(config)
 	s.Handle("createNamespace", http.MethodPost, "/v1/namespaces", func(w http.ResponseWriter, r *http.Request) error {
@@ -33,13 +33,13 @@ func newHolding(config Config, release <-chan struct{}) *Server {
 	return s
 }
 
-// createBody returns a request for a namespace of that name, so many bytes long.
+// createBody returns a request body for a namespace of that name, with the given length in bytes.
 func createBody(name string, bytes int) string {
 	head, tail := `{"namespace":["`+name+`"],"properties":{"k":"`, `"}}`
 	return head + strings.Repeat("x", bytes-len(head)-len(tail)) + tail
 }
 
-// post sends body, and says that it is of so many bytes; -1: nothing of that.
+// post sends body, and declares its length. With length -1 it declares no length.
 func post(server http.Handler, body io.Reader, length int64) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/v1/namespaces", body)
 	r.ContentLength = length
@@ -48,15 +48,15 @@ func post(server http.Handler, body io.Reader, length int64) *httptest.ResponseR
 	return w
 }
 
-// TestRoomForBodies fills the room for large bodies: others wait for it, and are refused when that
-// takes too long; small ones are not concerned.
+// TestRoomForBodies fills the room for large bodies. Further large bodies wait for room, and are
+// refused if that takes too long. Small bodies are not affected.
 func TestRoomForBodies(t *testing.T) {
 	t.Parallel()
 	const large, largest = 1<<20 + 1, 2 << 20
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		server := newHolding(Config{BodyBytesMax: largest, BodiesBytesMax: 3 << 20}, release)
-		// In the background; returns a channel that gets the status.
+		// begin sends a request in the background. The channel that it returns receives the status.
 		begin := func(name string, bytes int, length int64) chan int {
 			ended := make(chan int, 1)
 			go func() { ended <- post(server, strings.NewReader(createBody(name, bytes)), length).Code }()
@@ -80,7 +80,7 @@ func TestRoomForBodies(t *testing.T) {
 		if got := <-first; got != http.StatusOK {
 			t.Errorf("the first: %d", got)
 		}
-		synctest.Wait() // the second has its room now
+		synctest.Wait() // the second request has its room now
 		release <- struct{}{}
 		if got := <-second; got != http.StatusOK {
 			t.Errorf("one that waited: %d", got)
@@ -88,8 +88,8 @@ func TestRoomForBodies(t *testing.T) {
 	})
 }
 
-// TestRoomIsGivenBack sends more than there is room for at once, one after the other, whatever
-// becomes of each.
+// TestRoomIsGivenBack sends bodies one after another, which together need more than the whole room.
+// Each must give back its room, however its request ends.
 func TestRoomIsGivenBack(t *testing.T) {
 	t.Parallel()
 	const large = 1<<20 + 1
@@ -119,12 +119,12 @@ func TestRoomIsGivenBack(t *testing.T) {
 	}
 }
 
-// failingReader is a connection that was cut.
+// failingReader reads like a connection that was cut.
 type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// Who fits into the room does not wait for those before it that do not.
+// A request that fits into the room does not wait for earlier requests that do not fit.
 func TestRoomIsGivenToWhoFits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,8 @@ func TestRoomIsGivenToWhoFits(t *testing.T) {
 	})
 }
 
-// If all that hold room wait for more, the youngest is refused at once, and the oldest goes on.
+// If all requests that hold room wait for more, the youngest is refused at once, and the oldest
+// continues.
 func TestRoomEndsADeadlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

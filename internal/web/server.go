@@ -8,7 +8,7 @@
 // net/http refuses before it calls the handler. Every body and page is bounded, and names are
 // decoded once, from the escaped path (params.go).
 //
-// The package must not know catalogs.
+// The package must not import catalogs.
 package web
 
 import (
@@ -56,27 +56,28 @@ type Config struct {
 	// adds them to the status. By default there are no problems.
 	Notices func() map[string]string
 	// Details returns the details that GET /readyz?verbose adds, by subject. The details name
-	// warehouses only if named is true. It is true for callers that may read GET /metrics. By
+	// warehouses only if named is true. named is true for callers that may read GET /metrics. By
 	// default there are no details.
 	Details func(named bool) map[string]string
 	// Tracer starts the spans of requests. By default nothing is traced.
 	Tracer *trace.Tracer
 	// Refusal returns the reason if the server must refuse every request except /healthz and
-	// /metrics, and nil otherwise. Once it returns a reason, it must return it until the server
-	// ends. By default it returns nil.
+	// /metrics, and nil otherwise. Once Refusal has returned a reason, it must keep returning it
+	// until the server ends. By default it returns nil.
 	Refusal func() error
 	// Authenticate returns the sender of a request. The server calls it before the handler, except
-	// for the routes of HandleOpen. The error may have a method Challenge in its chain, which
-	// returns the header WWW-Authenticate. By default every caller is moorage.Anonymous.
+	// for the routes of HandleOpen. An error in the chain of its result may have a method
+	// Challenge, which returns the value of the header WWW-Authenticate. By default every caller is
+	// moorage.Anonymous.
 	Authenticate func(r *http.Request) (moorage.Caller, error)
 	// Measure returns nil if a caller may read GET /metrics, and the refusal otherwise. By default
-	// every caller may.
+	// every caller may read the metrics.
 	Measure func(ctx context.Context, caller moorage.Caller) error
 	// Home returns the page that a browser gets at the root. uri is the address that the browser
-	// used. Every caller gets the page. By default there is none.
+	// used. Every caller gets the page. By default there is no page.
 	Home func(ctx context.Context, uri string) []byte
-	// HomePath is the path to which the server sends a browser at the root, instead of Home. By
-	// default there is none.
+	// HomePath is the path to which the server redirects a browser at the root, instead of
+	// answering with Home. By default it does not redirect.
 	HomePath string
 	// Hosts are the host names that clients may use for the server, in addition to localhost and
 	// loopback addresses. Nil means any name. A server that trusts every caller must refuse all
@@ -85,12 +86,12 @@ type Config struct {
 	Hosts []string
 	// BodyBytesMax is the longest request body that is read. Default BodyBytesMaxDefault.
 	BodyBytesMax int64
-	// BodiesBytesMax bounds the memory of the bodies of all requests in progress, as far as the
+	// BodiesBytesMax limits the memory for the bodies of all requests in progress, as far as the
 	// bodies have arrived. Bodies of at most 64 KiB do not count. The decoded form of a body takes
 	// up to a few times as much memory in addition. A request that gets no room within some seconds
 	// fails with KindTooManyRequests. Default BodiesBytesMaxDefault; at least BodyBytesMax.
 	BodiesBytesMax int64
-	// AnswersBytesMax bounds the memory of large answers until their clients have received them;
+	// AnswersBytesMax limits the memory for large answers until their clients have received them;
 	// see HoldAnswer. Default AnswersBytesMaxDefault.
 	AnswersBytesMax int64
 }
@@ -194,7 +195,7 @@ func (s *Server) Handle(operation, method, path string, h Handler) {
 	s.add(operation, method, path, s.authenticated(h))
 }
 
-// HandleOpen is Handle for a route that every caller may use without authentication.
+// HandleOpen is like Handle, for a route that requires no authentication.
 func (s *Server) HandleOpen(operation, method, path string, h Handler) {
 	s.add(operation, method, path, h)
 }

@@ -17,7 +17,7 @@ import (
 	"moorage"
 )
 
-// get answers a GET without a network. headers are name, value, name, value…
+// get sends a GET to h without a network. headers are name, value, name, value…
 func get(h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -43,7 +43,7 @@ func wantFailure(t *testing.T, w *httptest.ResponseRecorder, status int, kind st
 	return answer.Error
 }
 
-// Failures of a face that explains them say the request's id and what to do, and others do not.
+// Below the prefix of Explain, failures contain the request's id and advice. Other failures do not.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})
@@ -79,7 +79,7 @@ func TestEveryKindHasItsAnswer(t *testing.T) {
 	}
 }
 
-// A message that quotes what a client sent is cut, between characters.
+// A long message that quotes a request is cut, but never within a character.
 func TestLongMessages(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ message, want string }{
@@ -94,7 +94,7 @@ func TestLongMessages(t *testing.T) {
 	}
 }
 
-// A panic behind the first byte of an answer cuts the connection.
+// A panic after the first byte of an answer cuts the connection.
 func TestPanicBehindAnswer(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})
@@ -120,7 +120,8 @@ func TestPanicBehindAnswer(t *testing.T) {
 	wantInFlight(t, s, 0)
 }
 
-// Probes name the address of a pod, which no setting has. The answers tell nothing of the catalog.
+// Probes use the address of a pod as the host, which no setting lists. Their answers reveal nothing
+// about the catalog.
 func TestProbesOfAnyHost(t *testing.T) {
 	t.Parallel()
 	h := New(Config{Hosts: []string{"catalog.example"}})
@@ -161,7 +162,7 @@ func TestExtraSlashes(t *testing.T) {
 	}
 }
 
-// A server that trusts everybody who reaches it answers only requests for a name of its own.
+// A server that trusts every caller answers only requests whose host is one of its own names.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -242,8 +243,8 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// Whether a failure is final is decided by its status: 4xx, except those that say who may ask, and
-// when.
+// The status decides whether a failure is final: 4xx is, except for statuses about authentication
+// and about the rate of requests.
 func TestFinalKinds(t *testing.T) {
 	t.Parallel()
 	for kind, wire := range failures {
@@ -275,7 +276,8 @@ func TestAcceptsGzip(t *testing.T) {
 	}
 }
 
-// FuzzPageToken: a token is refused, or is one that Seal makes.
+// FuzzPageToken checks that every token is either refused, or equal to the token that Seal returns
+// for its name.
 func FuzzPageToken(f *testing.F) {
 	list := Pager{list: listHash([]string{"tables", "w", "a"}), Limit: 1}
 	for _, name := range []string{"x", "é", "a/b"} {

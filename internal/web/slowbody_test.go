@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// pipes is a listener whose connections are in memory, so that they keep the time of a synctest
+// pipes is a listener whose connections are in memory, so that they use the clock of a synctest
 // bubble.
 type pipes struct {
 	conns  chan net.Conn
@@ -39,8 +39,8 @@ func (l *pipes) Close() error {
 
 func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// sendSlowly sends a request with a body of so many bytes, rate of them each second after a pause,
-// and returns the answer and how long it took.
+// sendSlowly sends a request whose body has the given number of bytes. After a pause it sends rate
+// bytes a second. It returns the answer, and how long the request took.
 func sendSlowly(t *testing.T, handler http.Handler, bytes, rate int, pause time.Duration) (*http.Response, time.Duration) {
 	t.Helper()
 	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -73,11 +73,11 @@ func sendSlowly(t *testing.T, handler http.Handler, bytes, rate int, pause time.
 	took := time.Since(began)
 	client.Close()
 	sender.Wait()
-	time.Sleep(time.Second) // of the bubble: net/http lets a connection linger
+	time.Sleep(time.Second) // time of the bubble: net/http lets a connection linger
 	return answer, took
 }
 
-// A body may come slowly, but not stand still, nor trickle.
+// A body may arrive slowly, but must not stop or trickle.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -111,8 +111,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// A request whose body nobody reads does not hold its connection for longer than one whose body is
-// read.
+// A body that no handler reads does not hold its connection longer than a body that a handler
+// reads.
 func TestBodyThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,8 @@ func TestBodyThatNobodyReads(t *testing.T) {
 	})
 }
 
-// claim sends the header of a request with a body of so many bytes, and the first of them.
+// claim sends the header of a request that declares a body of the given length, and then sent, the
+// beginning of the body.
 func claim(t *testing.T, server *httptest.Server, bytes int, sent string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -147,7 +148,7 @@ func claim(t *testing.T, server *httptest.Server, bytes int, sent string) {
 	}
 }
 
-// Clients that claim all of the room, and send little, keep nobody from it.
+// Clients that declare long bodies but send little do not keep others out of the room.
 func TestClaimedBodiesHoldWhatTheySent(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newHolding(Config{}, nil))
@@ -171,7 +172,7 @@ func TestClaimedBodiesHoldWhatTheySent(t *testing.T) {
 	}
 }
 
-// Not parallel: it counts what the process holds.
+// Not parallel, because it measures the memory of the process.
 func TestClaimsCostLittle(t *testing.T) {
 	began := make(chan struct{})
 	handler := newHolding(Config{}, nil)
@@ -190,7 +191,7 @@ func TestClaimsCostLittle(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	// The clients of this test are in the same process.
+	// The measured memory includes that of the clients, which are in the same process.
 	if each := int64(after.HeapInuse+after.StackInuse-before.HeapInuse-before.StackInuse) / claims; each > 64<<10 {
 		t.Errorf("a client that sent a byte of 1 MiB costs %d bytes", each)
 	}

@@ -1,6 +1,5 @@
 // Package worker runs a function repeatedly in the background. Every background loop of the server
-// is a Worker. The package does not know what the function does. Its Sleep is also for code that
-// waits between two attempts.
+// is a Worker. Sleep is also for other code that waits between two attempts.
 package worker
 
 import (
@@ -29,7 +28,7 @@ type Config struct {
 	// Interval is the mean pause between two runs. The worker draws each pause between 0.5 and 1.5
 	// times Interval. So nodes that were started together do not run at the same times.
 	Interval time.Duration
-	// Jitter is the source of randomness for the pauses. Only the worker may use it from then on,
+	// Jitter is the source of randomness for the pauses. After New, only the worker may use it,
 	// because it is not safe for concurrent use.
 	Jitter *rand.Rand
 
@@ -40,7 +39,7 @@ type Config struct {
 type Worker struct {
 	config Config
 	log    *slog.Logger
-	kicks  chan struct{} // contains a value if a kick was not handled yet
+	kicks  chan struct{} // contains a value if a kick has not been handled yet
 	slot   chan struct{} // has room for one run, so runs never overlap
 
 	failures, panics spell // used only by the loop
@@ -126,15 +125,15 @@ func (w *Worker) RunOnce(ctx context.Context) error {
 
 // PanicError is a panic of a run.
 type PanicError struct {
-	Value any // what was passed to panic
+	Value any // the argument of panic
 	Stack []byte
 }
 
 // Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Safely calls run and returns its error, or a *PanicError if it panicked. It is for work whose
-// panic must not end other work, and for goroutines, where a panic would end the process.
+// Safely calls run and returns its error, or a *PanicError if it panicked. Use it for work whose
+// panic must not end other work, and in goroutines, where a panic would end the process.
 func Safely(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

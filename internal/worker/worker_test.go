@@ -17,7 +17,7 @@ import (
 
 const interval = time.Minute
 
-// probe is a function to be run, and what is known of its runs.
+// probe is the function that a worker runs, and a record of its runs.
 type probe struct {
 	lasts time.Duration
 	fails func(run int) error // nil: no run fails
@@ -60,8 +60,8 @@ func (p *probe) runs() int {
 	return len(p.began)
 }
 
-// inBubble runs body over a worker in virtual time. Its loop is stopped at the end: a bubble does
-// not end before its goroutines have, so this shows too that none is left.
+// inBubble calls body with a worker in virtual time. It stops the worker's loop at the end. A
+// bubble ends only after all of its goroutines, so this also shows that none is left.
 func inBubble(t *testing.T, p *probe, logs *bytes.Buffer, body func(t *testing.T, w *worker.Worker)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,8 +78,8 @@ func inBubble(t *testing.T, p *probe, logs *bytes.Buffer, body func(t *testing.T
 	})
 }
 
-// Runs come one interval apart in the mean, never less than half of it nor more than one and a
-// half, and not in step.
+// The mean time between runs is one interval. It is never less than half of that nor more than one
+// and a half times that, and it differs between workers.
 func TestInterval(t *testing.T) {
 	var p probe
 	inBubble(t, &p, nil, func(t *testing.T, w *worker.Worker) {
@@ -105,7 +105,7 @@ func TestInterval(t *testing.T) {
 	})
 }
 
-// A second Start starts no second loop, and a second Stop returns as the first does.
+// A second Start does not start a second loop, and a second Stop returns like the first.
 func TestStartStopTwice(t *testing.T) {
 	p := probe{lasts: time.Hour}
 	inBubble(t, &p, nil, func(t *testing.T, w *worker.Worker) {
@@ -140,7 +140,8 @@ func TestStartStopTwice(t *testing.T) {
 	})
 }
 
-// Stop waits for a run that does not heed its context, and a Start meanwhile waits for its end too.
+// Stop waits for a run that ignores its context. A Start in the meantime also waits for the end of
+// that run.
 func TestStartWhileStopping(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +175,8 @@ func TestStartWhileStopping(t *testing.T) {
 	})
 }
 
-// A kick ends a pause; several are one; one during a run makes one more run; one before Start is
-// not lost.
+// A kick ends a pause. Several kicks count as one. A kick during a run causes one more run, and a
+// kick before Start is not lost.
 func TestKick(t *testing.T) {
 	p := probe{lasts: time.Second}
 	inBubble(t, &p, nil, func(t *testing.T, w *worker.Worker) {
@@ -203,7 +204,7 @@ func TestKick(t *testing.T) {
 	})
 }
 
-// RunOnce needs no loop, waits for the run of a loop, and heeds its context meanwhile.
+// RunOnce needs no loop. It waits for the end of the loop's run, unless its context ends first.
 func TestRunOnce(t *testing.T) {
 	wrong := errors.New("wrong")
 	p := probe{lasts: time.Second, fails: func(run int) error {
@@ -236,8 +237,8 @@ func TestRunOnce(t *testing.T) {
 	})
 }
 
-// A run that fails or panics is logged, the panic with its stack, and the loop goes on. A run that
-// Stop cut off is no failure.
+// A run that fails or panics is logged, a panic with its stack, and the loop continues. A run that
+// Stop cut off does not count as a failure.
 func TestFailuresAreLogged(t *testing.T) {
 	var logs bytes.Buffer
 	p := probe{fails: func(run int) error {
@@ -279,7 +280,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	})
 }
 
-// A failure that stays is logged once a minute, however often the worker runs.
+// A lasting failure is logged once a minute, however often the worker runs.
 func TestLastingFailureIsLoggedOnceAMinute(t *testing.T) {
 	var logs bytes.Buffer
 	p := probe{fails: func(int) error { return errors.New("the database is away") }}
@@ -297,7 +298,7 @@ func TestLastingFailureIsLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// Who runs it once gets the panic as an error.
+// RunOnce returns a panic as an error.
 func TestRunOncePanic(t *testing.T) {
 	p := probe{fails: func(int) error { panic("the sky fell") }}
 	inBubble(t, &p, nil, func(t *testing.T, w *worker.Worker) {

@@ -39,8 +39,8 @@ type KeySpec struct {
 	Description string    `json:"description,omitempty"`
 	Roles       []string  `json:"roles,omitempty"`
 	Ends        time.Time `json:"ends,omitzero"` // default: 90 days from now
-	// GraceSeconds is how much longer the key's present secret remains valid after a further secret
-	// is drawn.
+	// GraceSeconds is the time in seconds for which the present secret remains valid after a
+	// further secret is drawn.
 	GraceSeconds int64 `json:"grace-seconds,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type MembersChange struct {
 	Remove []string `json:"remove,omitempty"`
 }
 
-// Grant has the privileges of one grantee on one object.
+// Grant lists the privileges of one grantee on one object.
 type Grant struct {
 	Grantee    string    `json:"grantee"`
 	Privileges []string  `json:"privileges"`
@@ -73,7 +73,7 @@ type Grant struct {
 	At         time.Time `json:"at"`
 }
 
-// ObjectGrants has all grants on one object.
+// ObjectGrants lists all grants on one object.
 type ObjectGrants struct {
 	Object  Object  `json:"object"`
 	Owner   string  `json:"owner,omitempty"`
@@ -81,7 +81,7 @@ type ObjectGrants struct {
 	Grants  []Grant `json:"grants"` // never null
 }
 
-// The changes of a GrantChange.
+// The values of GrantChange.Change.
 const (
 	ChangeGrant  = "grant"
 	ChangeRevoke = "revoke"
@@ -95,7 +95,7 @@ type GrantChange struct {
 	Privileges []string `json:"privileges"`
 }
 
-// GrantChanges are changes of grants. Either all of them are made, or none is.
+// GrantChanges are several changes of grants, which are made together or not at all.
 type GrantChanges struct {
 	Changes []GrantChange `json:"changes"`
 }
@@ -103,8 +103,8 @@ type GrantChanges struct {
 // GrantsChanged is the result of changes of grants.
 type GrantsChanged struct {
 	Changes int `json:"changes"`
-	// Unknown reports that a grantee has no record. The name may be misspelled, or the principal
-	// may not have made a request yet.
+	// Unknown is true if a grantee has no record. The name may be misspelled, or the principal may
+	// not have made a request yet.
 	Unknown         bool     `json:"unknown"`
 	UnknownGrantees []string `json:"unknown-grantees,omitempty"`
 }
@@ -115,33 +115,33 @@ type Owner struct {
 	Owner  string `json:"owner"` // empty to return it to its creator
 }
 
-// Managed sets whether a warehouse or namespace is managed: the owners of the objects in it then
+// Managed sets whether a warehouse or namespace is managed. If it is, the owners of objects in it
 // cannot grant privileges on them.
 type Managed struct {
 	Object  Object `json:"object"`
 	Managed bool   `json:"managed"`
 }
 
-// Subject is the principal whose access a question is about.
+// Subject is the principal that a question is about.
 type Subject struct {
 	Name  string   `json:"name"`
 	Roles []string `json:"roles,omitempty"` // roles that an issuer's token gives the principal
 }
 
-// Question requests an explanation of an access decision: on an Operation, with its name in the
-// audit log, or on Privileges.
+// Question requests an explanation of an access decision: about an Operation, by its name in the
+// audit log, or about Privileges.
 type Question struct {
 	Caller     *Subject `json:"caller,omitempty"` // default: the caller that sends the question
 	Operation  string   `json:"operation,omitempty"`
 	Privileges []string `json:"privileges,omitempty"`
 	Object     Object   `json:"object"`
-	// Through has the views by which the caller reaches the object, the outermost first. Engine is
-	// the principal that acts for the caller. Empty if the caller acts itself.
+	// Through lists the views through which the caller reaches the object, the outermost first.
+	// Engine is the principal that acts for the caller. Engine is empty if the caller acts itself.
 	Through []Object `json:"through,omitempty"`
 	Engine  string   `json:"engine,omitempty"`
 }
 
-// Explanation has the reasons for the answer to a question.
+// Explanation gives the reasons for the answer to a question.
 type Explanation struct {
 	Decision string   `json:"decision"` // allow, forbid or hidden
 	Asked    []string `json:"asked"`
@@ -149,11 +149,11 @@ type Explanation struct {
 	Missing  []string `json:"missing"`
 	Steps    []Step   `json:"steps"`    // for the object first, for the server last
 	Grantors []string `json:"grantors"` // grantees that could grant the missing privileges
-	// Through has the views of the question, up to the one that denied access. If a view denied
-	// access, the fields above describe the decision on that view. As is the owner of a view, if
-	// this owner's privileges decided. It is "nobody" if that view has no owner, and empty if the
-	// caller's own privileges decided. Ignored reports that the engine is not trusted, so the views
-	// were ignored.
+	// Through lists the views of the question, up to the one that denied access. If a view denied
+	// access, the fields above describe the decision on that view. If the privileges of a view's
+	// owner decided, As is that owner. It is "nobody" if that view has no owner, and empty if the
+	// caller's own privileges decided. Ignored is true if the views were ignored, because the
+	// engine is not trusted.
 	Through []Passed `json:"through,omitempty"`
 	As      string   `json:"as,omitempty"`
 	Ignored bool     `json:"ignored,omitempty"`
@@ -177,14 +177,14 @@ type Step struct {
 	Grants  []Counted `json:"grants"` // the grants that count for the caller
 }
 
-// Counted is a grant that counts for a caller.
+// Counted is a grant that counts for the subject of a question.
 type Counted struct {
 	Grantee    string   `json:"grantee"`
 	Privileges []string `json:"privileges"`
 	Via        []string `json:"via,omitempty"` // the roles between the caller and the grantee
 }
 
-// Checked has the answers to questions, in the order of the questions.
+// Checked lists the answers to several questions, in the order of the questions.
 type Checked struct {
 	Allowed []bool `json:"allowed"`
 }
@@ -202,24 +202,24 @@ type Denial struct {
 	Decision  string    `json:"decision"` // forbid or hidden
 }
 
-// Denials has the denials of one request.
+// Denials lists the denials of one request.
 type Denials struct {
 	Decisions []Denial `json:"decisions"`
 }
 
-// Access has the state of access control.
+// Access is the state of access control.
 type Access struct {
 	On bool `json:"on"`
-	// Caller is the principal that the server takes the sender of the request for.
+	// Caller is the principal that the server identified as the sender of the request.
 	Caller string `json:"caller,omitempty"`
 	// Grantees are the names for which a grant counts: the caller, the roles in its token, and
-	// everyone. Roles of the store that have one of them as a member count too. Nil in the answer
-	// to a change.
+	// everyone. Roles of the store with one of these names as a member count too. Grantees is nil
+	// in the answer to a change.
 	Grantees []string `json:"grantees,omitempty"`
-	// LimitedTo are the roles that the credential is limited to. Of the roles that the caller has,
-	// only these count, and everyone. Nil if there is no limit.
+	// LimitedTo lists the roles to which the credential is limited. Of the caller's roles, only
+	// these and everyone count. LimitedTo is nil if there is no limit.
 	LimitedTo []string `json:"limited-to,omitzero"`
-	// AlwaysAdministrator means that the server was started with the caller as an administrator.
+	// AlwaysAdministrator is true if the server was started with the caller as an administrator.
 	AlwaysAdministrator bool `json:"always-administrator,omitempty"`
 }
 

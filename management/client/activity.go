@@ -2,12 +2,12 @@ package client
 
 import "time"
 
-// NodeAsked is a node whose memory is in an answer.
+// NodeAsked is a node that was asked for what it remembers.
 type NodeAsked struct {
 	Name string `json:"name"`
-	// Since is when the node began to remember: when it started.
+	// Since is the time from which the node remembers, which is its start.
 	Since time.Time `json:"since,omitzero"`
-	// Failed is why the node did not answer; empty if it did.
+	// Failed says why the node did not answer. It is empty if the node answered.
 	Failed string `json:"failed,omitempty"`
 }
 
@@ -27,15 +27,17 @@ type Refusal struct {
 	Client    string    `json:"client,omitempty"`
 	RequestID string    `json:"request-id,omitempty"`
 	Type      string    `json:"type"` // as in the answer of the commit, such as CommitFailedException
-	// Reason is the text of that answer. It is empty if it is not about another commit, and the
-	// request was another caller's.
+	// Reason is the text of that answer. It is left out if the request was another caller's and the
+	// reason does not concern another commit.
 	Reason string `json:"reason,omitempty"`
-	// Ref is the branch or tag whose head the commit required. Expected and Found are the heads;
-	// null means that there must be, or was, no such ref.
+	// Ref is the branch or tag whose head the commit required. Expected is the head that the commit
+	// required, and null means that the ref must not exist. Found is the actual head, and null
+	// means that the ref did not exist.
 	Ref      string `json:"ref,omitempty"`
 	Expected *int64 `json:"expected,omitempty"`
 	Found    *int64 `json:"found,omitempty"`
-	// By is the caller of the last commit before, at LastAt, whose change has the id Change.
+	// By is the caller of the previous commit. LastAt is its time, and Change is the id of its
+	// change.
 	By     string    `json:"by,omitempty"`
 	LastAt time.Time `json:"last-at,omitzero"`
 	Change string    `json:"change,omitempty"`
@@ -47,7 +49,7 @@ type NodeDenials struct {
 	Denials []Denial    `json:"denials"`
 }
 
-// Top is what one node does. Rates are per second. Times are in milliseconds.
+// Top is the present activity of one node. Rates are per second. Times are in milliseconds.
 type Top struct {
 	Node      string      `json:"node"`
 	Since     time.Time   `json:"since"` // when the node started
@@ -73,7 +75,7 @@ type BusyTable struct {
 	LastBy    string   `json:"last-by,omitempty"`
 }
 
-// Minute has the numbers of one minute of a node.
+// Minute has the totals of one minute of a node.
 type Minute struct {
 	At        time.Time `json:"at"`
 	Commits   uint64    `json:"commits"`

@@ -21,19 +21,19 @@ type Row struct {
 	UUID     string `json:"uuid,omitempty"`    // of a table or view
 	Creator  string `json:"creator,omitempty"` // empty if it is not known
 	Labelled bool   `json:"labelled,omitempty"`
-	// Protected means that it, or a container of it, is protected from drops.
+	// Protected is true if the object, or a container of it, is protected from drops.
 	Protected bool `json:"protected,omitempty"`
-	// Mirror names the catalog that a mirror follows. It is empty for other objects.
+	// Mirror names the catalog that the object mirrors. It is empty if the object is not a mirror.
 	Mirror string `json:"mirror-of,omitempty"`
-	// Change is the id of the change that made the present version, and By its caller. Empty if the
-	// version is of a server that did not record them.
+	// Change is the id of the change that made the present version, and By is its caller. They are
+	// empty if an older server, which did not record them, made the version.
 	Change  string         `json:"change,omitempty"`
 	By      string         `json:"by,omitempty"`
 	Summary *ObjectSummary `json:"summary,omitempty"`
 }
 
-// ObjectSummary describes the present version of a table or view. What its metadata lacks is left
-// out.
+// ObjectSummary describes the present version of a table or view. Members that the metadata lacks
+// are left out.
 type ObjectSummary struct {
 	Format    int64      `json:"format"`
 	At        *time.Time `json:"at,omitempty"` // when the version was made
@@ -49,7 +49,7 @@ type ObjectSummary struct {
 	Comment   string     `json:"comment,omitempty"`
 }
 
-// Stats are counts of what is in a warehouse. Rows, bytes and files leave out the tables
+// Stats counts the contents of a warehouse. The numbers of rows, bytes and files leave out tables
 // for which they are unknown.
 type Stats struct {
 	Tables     int64     `json:"tables"`
@@ -64,7 +64,7 @@ type Stats struct {
 	Complete   bool      `json:"complete"`
 }
 
-// Levels are the namespace and the name.
+// Levels returns the levels of the namespace, and then the name.
 func (r Row) Levels() []string {
 	if r.Name == "" {
 		return r.Namespace
@@ -78,19 +78,19 @@ type ObjectsPage struct {
 	NextPage
 }
 
-// Found is the answer of a search. More means that there may be others.
+// Found is the answer to a search. More is true if there may be further objects.
 type Found struct {
 	Objects []Row `json:"objects"`
 	More    bool  `json:"more"`
 }
 
-// ObjectDetails is one object, with everything that the catalog knows of it.
+// ObjectDetails is one object, with everything that the catalog knows about it.
 type ObjectDetails struct {
 	Row
 	Owner      string            `json:"owner,omitempty"`
 	Location   string            `json:"location"`
 	Properties map[string]string `json:"properties"`
-	// The members below are of a table or view only.
+	// The members below are set only for a table or view.
 	MetadataLocation string   `json:"metadata-location,omitempty"`
 	Columns          []Column `json:"columns,omitempty"`
 	Labels           *Labels  `json:"labels,omitempty"`

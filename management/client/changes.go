@@ -5,14 +5,14 @@ import "time"
 // ChangesPage is a page of the feed of changes.
 type ChangesPage struct {
 	Events []Event `json:"events"`
-	// Next is the position from which the next request goes on, as its parameter after.
+	// Next is the position to pass as the parameter after of the next request.
 	Next string `json:"next"`
-	// First is the position before the first change that is kept.
+	// First is the position before the first change that the server still has.
 	First string `json:"first"`
 	AtEnd bool   `json:"at-end"`
 }
 
-// Event is what a change did to one object.
+// Event describes the effect of a change on one object.
 type Event struct {
 	ID        string    `json:"id,omitempty"`
 	Position  string    `json:"position,omitempty"` // not in a History
@@ -33,22 +33,22 @@ type Event struct {
 	RequestID string `json:"request-id,omitempty"`
 	TraceID   string `json:"trace-id,omitempty"`
 	Verb      string `json:"verb,omitempty"`
-	// Purge means that the drop asked for a purge. Actions are the updates of a commit.
+	// Purge is true if the drop requested a purge. Actions are the updates of a commit.
 	Purge   bool     `json:"purge,omitempty"`
 	Actions []string `json:"actions,omitempty"`
 
 	MetadataLocation         string        `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string        `json:"previous-metadata-location,omitempty"`
 	Summary                  *EventSummary `json:"summary,omitempty"`
-	// Delta is what the change added to the numbers of a table.
+	// Delta is what the change added to the counts of a table.
 	Delta   *EventDelta   `json:"delta,omitempty"`
 	Members []EventMember `json:"members,omitempty"`
-	// Version is the name of the metadata file that the change made. Only a History has it.
+	// Version is the name of the metadata file that the change made. It is set only in a History.
 	Version string `json:"version,omitempty"`
 }
 
-// EventDelta is what a change added to the numbers of a table. What it took away is negative. A
-// number that is not known is missing.
+// EventDelta is what a change added to the counts of a table. A number is negative if the change
+// removed something, and missing if it is not known.
 type EventDelta struct {
 	Rows      *int64 `json:"rows,omitempty"`
 	Files     *int64 `json:"files,omitempty"`
@@ -62,8 +62,8 @@ type EventName struct {
 	Name      string   `json:"name"`
 }
 
-// EventSummary describes the version of a table or view after a change. A number that it does not
-// have is missing.
+// EventSummary describes the version of a table or view after a change. Numbers that are not known
+// are missing.
 type EventSummary struct {
 	Operation string `json:"operation,omitempty"` // of the head of branch main
 	Engine    string `json:"engine,omitempty"`    // which made the head

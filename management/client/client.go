@@ -1,8 +1,8 @@
-// Package client calls the operations of package management, and has the types of their bodies. The
-// server uses the same types.
+// Package client calls the operations of package management, and defines the types of their bodies.
+// The server uses the same types.
 //
-// It reads only bounded responses, and sends changes with an Idempotency-Key. It must not know how
-// the server carries out the operations.
+// It reads only bounded responses, and sends changes with an Idempotency-Key. It must not import
+// the code that carries out the operations.
 package client
 
 import (
@@ -61,8 +61,7 @@ func (e *Error) Error() string {
 	return e.URI + " answered " + e.Status + ": " + e.Message
 }
 
-// isOurs reports whether Moorage answered. Otherwise the answer is that of a proxy, or of another
-// server at the address.
+// isOurs reports whether Moorage answered. If not, a proxy or some other server answered.
 func (e *Error) isOurs() bool { return e.Type != "" }
 
 // IsMissing reports whether the object of the request does not exist.
@@ -79,16 +78,16 @@ type Client struct {
 	uri     string
 	token   string
 	http    *http.Client
-	isLocal bool // there is no server: the process itself answers
+	isLocal bool // the process itself answers, not a server
 }
 
-// New returns a client of the server at uri, such as http://127.0.0.1:8181. token identifies the
+// New returns a client for the server at uri, such as http://127.0.0.1:8181. token identifies the
 // caller: an API key or a token of an issuer. If token is empty, requests have no credentials.
 func New(uri, token string) *Client {
 	return &Client{uri: strings.TrimSuffix(uri, "/"), token: token, http: http.DefaultClient}
 }
 
-// Over returns a client of a handler in this process. transport calls the handler.
+// Over returns a client for a handler in this process. transport calls the handler.
 func Over(transport http.RoundTripper) *Client {
 	return &Client{uri: "http://localhost", http: &http.Client{Transport: transport}, isLocal: true}
 }
@@ -111,21 +110,22 @@ type Request struct {
 	Method string
 	Path   string     // below RootManagement, escaped; see Path
 	Whole  string     // the whole path, instead of Path; see IcebergPath
-	Query  url.Values // parameters; may be nil
+	Query  url.Values // query parameters; may be nil
 	Body   any        // sent as JSON; nil for no body
-	Reads  bool       // it changes nothing, although its method is not GET
-	// IfMatch is the ETag of the version that a change is for; empty for any version.
+	Reads  bool       // true for a read whose method is not GET
+	// IfMatch is the ETag of the version that the change expects. If it is empty, any version will
+	// do.
 	IfMatch string
-	Tag     *string // gets the ETag of the response, unless it is nil
-	// Date gets the time at which the server answered, in whole seconds, unless it is nil. It is
-	// zero if the process itself answered.
+	Tag     *string // if not nil, receives the ETag of the response
+	// If Date is not nil, it receives the time at which the server answered, in whole seconds. That
+	// is the zero time if the process itself answered.
 	Date *time.Time
 }
 
 // changes reports whether r can change something.
 func (r Request) changes() bool { return r.Method != http.MethodGet && !r.Reads }
 
-// RootManagement begins the paths of the operations of the management API.
+// RootManagement is the prefix of the paths of all operations of the management API.
 const RootManagement = "/management/v1"
 
 // Path returns the path of an operation. It escapes each segment.
@@ -137,7 +137,7 @@ func Path(segments ...string) string {
 	return path
 }
 
-// NextPage is the last member of a page of a list.
+// NextPage is embedded in the pages of lists.
 type NextPage struct {
 	NextPageToken *string `json:"next-page-token"` // null on the last page
 }
@@ -154,7 +154,7 @@ func (p NextPage) Next() string {
 const PageMax = 1000
 
 // Pages requests a list page by page, and calls visit with each page. If visit returns false, Pages
-// stops. The request may set the size of a page; otherwise it is PageMax.
+// stops. The request may set the page size, which is PageMax by default.
 func Pages[P interface{ Next() string }](ctx context.Context, c *Client, request Request, visit func(P) bool) error {
 	query := url.Values{"pageSize": {strconv.Itoa(PageMax)}, "pageToken": {""}}
 	maps.Copy(query, request.Query)
@@ -171,15 +171,15 @@ func Pages[P interface{ Next() string }](ctx context.Context, c *Client, request
 	}
 }
 
-// answerBytesMax bounds how much of a response is read.
+// answerBytesMax is the maximum number of bytes of a response that are read.
 const answerBytesMax = 64 << 20
 
-// userAgent is what the client is called in histories and logs.
+// userAgent is the client's name in histories and logs.
 const userAgent = "moorage"
 
-// Do sends a request and decodes the response into answer, which stays unchanged if the response
-// has no body. It returns an *Error for an error response. If a change was sent, and no response of
-// Moorage that can be read arrived, the error is also ErrOutcomeUnknown.
+// Do sends a request and decodes the response into answer. If the response has no body, answer
+// stays unchanged. Do returns an *Error for an error response. If a change was sent and no readable
+// response from Moorage arrived, the error also wraps ErrOutcomeUnknown.
 func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 	var content io.Reader
 	if asked.Body != nil {
@@ -208,8 +208,8 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if asked.Method != http.MethodGet {
-		// If the connection turns out to be closed, net/http repeats a request only if it has a
-		// key.
+		// If the connection turns out to be closed, net/http repeats a request only if the request
+		// has a key.
 		request.Header.Set("Idempotency-Key", uuid.NewString())
 	}
 	if asked.IfMatch != "" {
@@ -224,7 +224,7 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 		*asked.Tag = response.Header.Get("ETag")
 	}
 	if asked.Date != nil {
-		*asked.Date, _ = http.ParseTime(response.Header.Get("Date")) // zero without the header
+		*asked.Date, _ = http.ParseTime(response.Header.Get("Date")) // the zero time if there is no such header
 	}
 	switch {
 	case response.StatusCode == http.StatusNoContent:
@@ -252,7 +252,7 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 // ErrOutcomeUnknown means that a change was sent to a server and may have happened.
 var ErrOutcomeUnknown = errors.New("the change may have happened or not: check before you repeat it")
 
-// unanswered returns the error of a request without a response.
+// unanswered returns the error for a request that got no response.
 func (c *Client) unanswered(asked Request, err error) error {
 	if refused, ok := errors.AsType[*url.Error](err); ok {
 		err = refused.Err // the cause, without the address of the request
@@ -268,8 +268,9 @@ func (c *Client) unanswered(asked Request, err error) error {
 	return fmt.Errorf("the server at %s did not answer: %w; %w", c.uri, err, ErrOutcomeUnknown)
 }
 
-// Send sends one request as it is, and returns the response, whatever its status is. path begins
-// with a slash. The caller closes the body. Errors are as for Do without a response.
+// Send sends one request unchanged, and returns the response, whatever its status is. path begins
+// with a slash. The caller closes the body. If no response arrives, the error is the one that Do
+// would return.
 func (c *Client) Send(ctx context.Context, method, path string, headers http.Header, body io.Reader) (
 	*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.uri+path, body)
@@ -288,7 +289,7 @@ func (c *Client) Send(ctx context.Context, method, path string, headers http.Hea
 	return response, nil
 }
 
-// RefusalBytesMax bounds how much of an error response is read.
+// RefusalBytesMax is the maximum number of bytes of an error response that are read.
 const RefusalBytesMax = 8 << 10
 
 // refusal returns the error in a response. If the response does not come from Moorage, the message
@@ -298,7 +299,7 @@ func (c *Client) refusal(response *http.Response) *Error {
 	return c.RefusalOf(response, text)
 }
 
-// RefusalOf returns the error in a response whose body is text.
+// RefusalOf returns the error in a response. text is the body of the response.
 func (c *Client) RefusalOf(response *http.Response, text []byte) *Error {
 	var ours struct{ Error Error }
 	if json.Unmarshal(text, &ours) != nil || ours.Error.Message == "" {

@@ -18,7 +18,7 @@ import (
 	"moorage/management/client"
 )
 
-// paged has three roles, which it answers one by one.
+// paged has three roles, which it returns on pages of one role.
 type paged struct{ management.Access }
 
 func (paged) Roles(_ context.Context, page moorage.Page) ([]grants.Role, string, error) {
@@ -34,7 +34,7 @@ func (paged) DeleteRole(_ context.Context, name string) error {
 	return moorage.Errorf(moorage.KindNotFound, "There is no role %s", name)
 }
 
-// newClient returns a client of a server, and what requests for changes it has sent.
+// newClient returns a client for a server, and the requests for changes that the client has sent.
 func newClient(t *testing.T) (*client.Client, *[]*http.Request) {
 	t.Helper()
 	server := web.New(web.Config{})
@@ -52,7 +52,7 @@ func newClient(t *testing.T) (*client.Client, *[]*http.Request) {
 
 var roles = client.Request{Method: http.MethodGet, Path: client.Path("roles"), Query: url.Values{"pageSize": {"1"}}}
 
-// Tokens lead from page to page, to the end or until the caller has seen enough.
+// Pages follows the tokens from page to page, until the end or until the caller stops.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	c, _ := newClient(t)
@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A failure is an Error with all that the server said, and each change has a key of its own.
+// A failure becomes an Error with all details from the server, and each change has its own key.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	c, changes := newClient(t)
@@ -91,8 +91,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What no server of ours answers is shown as it came. It does not say that an object is missing or
-// in conflict.
+// The text of an answer that is not from Moorage is shown unchanged. It never means that an object
+// is missing or in conflict.
 func TestForeignFailure(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -109,7 +109,7 @@ func TestForeignFailure(t *testing.T) {
 	}
 }
 
-// A server that is not there is named, without the request that went to it.
+// If no server answers at an address, the error contains the address, but not the request.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -121,15 +121,15 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// A change whose answer is lost may have happened: the server goes away, a proxy answers in its
-// place, or the answer cannot be read. A request that reads changes nothing.
+// A change whose answer is lost may have happened: the server disconnects, a proxy answers instead,
+// or the answer cannot be read. For a read, the outcome is never unknown.
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	change := client.Request{Method: http.MethodPatch, Path: client.Path("roles", "a", "members"), Body: client.MembersChange{}}
 	reading := client.Request{Method: http.MethodPost, Path: client.Path("access", "explain"), Reads: true}
 	const ours = `{"error":{"message":"no","type":"ServiceUnavailableException","code":503}}`
 	for name, tt := range map[string]struct {
-		code      int // 0: the server goes away
+		code      int // 0: the server disconnects
 		body      string
 		isUnknown bool
 	}{
@@ -167,7 +167,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// answering answers each request with status and a body that names it.
+// answering answers each request with its value as the status, and a body that contains the status.
 type answering int
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -177,7 +177,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// The error of the process itself names no server.
+// If the process itself answers, errors do not contain a server's address.
 func TestErrorOfTheProcess(t *testing.T) {
 	t.Parallel()
 	err := client.Over(answering(404)).Do(t.Context(), roles, new(client.RolesPage))

@@ -1,24 +1,25 @@
 package client
 
-// Cluster has the states of nodes.
+// Cluster lists the states of nodes.
 type Cluster struct {
 	Nodes []NodeState `json:"nodes"` // the answering node first
 }
 
-// NodeState is the state of one node, as the node itself answers it.
+// NodeState is the state of one node, as reported by the node itself.
 type NodeState struct {
 	NodeAsked
 	// The other fields are zero if the node did not answer.
 	Version string `json:"version,omitempty"`
-	// Members is how many nodes the node knows, with itself.
+	// Members is the number of nodes that the node knows, including itself.
 	Members int `json:"members,omitempty"`
-	// Store has the calls to the store since the node started, the most frequent first.
+	// Store summarizes the calls to the store since the node started, the most frequent first.
 	Store []CallTimes `json:"store,omitempty"`
-	// Connections are those of the node to its database; nil if the store is no database.
+	// Connections describes the node's connections to its database. It is nil if the store is not a
+	// database.
 	Connections *Connections `json:"connections,omitempty"`
-	// Cached is the cache of metadata documents.
+	// Cached describes the cache of metadata documents.
 	Cached *CacheUse `json:"cached,omitempty"`
-	// HeapBytes is the memory of live and dead Go objects.
+	// HeapBytes is the memory of Go objects, both reachable ones and garbage.
 	HeapBytes int64 `json:"heap-bytes,omitempty"`
 }
 
@@ -32,14 +33,14 @@ type CallTimes struct {
 	P99    float64 `json:"p99-ms"`
 }
 
-// Connections are the connections of a pool.
+// Connections describes a pool of connections.
 type Connections struct {
 	Used int `json:"used"`
 	Idle int `json:"idle"`
 	Max  int `json:"max"`
 }
 
-// CacheUse is how full a cache is.
+// CacheUse describes how full a cache is.
 type CacheUse struct {
 	Bytes    int64 `json:"bytes"`
 	BytesMax int64 `json:"bytes-max"`

@@ -5,21 +5,23 @@ import "time"
 // The levels of a Finding.
 const (
 	LevelOK   = "ok"
-	LevelWarn = "warn" // it works, and an operator should look at it
+	LevelWarn = "warn" // it works, but an operator should check it
 	LevelBad  = "bad"  // it does not work until an operator acts
 )
 
 // Finding is the state of one thing that the server examined.
 type Finding struct {
-	// ID names a transaction, a purge or a job, for retry and abort. Empty for other things.
+	// ID is the id of a transaction, a purge or a job, for retry and abort. It is empty for other
+	// things.
 	ID    string `json:"id,omitempty"`
 	Level string `json:"level"` // ok, warn or bad
 	What  string `json:"what"`  // such as "purge of harbour.ships in warehouse default"
 	Fact  string `json:"fact"`
-	// Remedy is what the operator should do, such as a command. Empty if there is nothing to do.
+	// Remedy says what the operator should do: a command, for example. It is empty if there is
+	// nothing to do.
 	Remedy string `json:"remedy,omitempty"`
-	// Files are the metadata files that a transaction may have written. Until is the time that its
-	// coordinator has for it. Both are absent for other things.
+	// Files are the metadata files that a transaction may have written. Until is the time by which
+	// its coordinator must finish it. Both are absent for other things.
 	Files []string  `json:"files,omitempty"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -48,7 +50,7 @@ type Retried struct {
 type Aborted struct {
 	Kind string `json:"kind"` // transaction or job
 	Was  string `json:"was"`  // the state before the abort
-	// Forgotten reports that the record of the transaction or job is gone. Otherwise the servers
+	// Forgotten is true if the record of the transaction or job is gone. Otherwise the servers
 	// first delete its files.
 	Forgotten bool     `json:"forgotten"`
 	Left      []string `json:"left"` // files that may exist and will never be deleted; not null

@@ -2,7 +2,7 @@ package client
 
 import "time"
 
-// The states of dropped objects, and what a drop asked of the files.
+// The states of dropped objects, and what should happen to their files.
 const (
 	StateDropped = "dropped"
 	StatePurging = "purging"
@@ -12,7 +12,7 @@ const (
 	PurgeWaiting = "waiting"
 	PurgeBegun   = "begun"
 
-	// UndropYes is Dropped.Undrop of an object that can come back.
+	// UndropYes is the value of Dropped.Undrop for an object that can come back.
 	UndropYes = "yes"
 )
 
@@ -33,14 +33,15 @@ type Dropped struct {
 
 	MetadataLocation string         `json:"metadata-location,omitempty"`
 	Summary          *ObjectSummary `json:"summary,omitempty"`
-	// Undrop is UndropYes, or one sentence with the reason why the object cannot come back.
+	// Undrop is UndropYes, or one sentence that says why the object cannot come back.
 	Undrop string `json:"undrop"`
-	// Ended is when the object ended for good, and EndedBy who ended it.
+	// Ended is the time at which the object ended for good, and EndedBy is the caller that ended
+	// it.
 	Ended   *time.Time `json:"ended,omitempty"`
 	EndedBy string     `json:"ended-by,omitempty"`
 }
 
-// Levels are the namespace and the name.
+// Levels returns the levels of the namespace, and then the name.
 func (d Dropped) Levels() []string {
 	return append(d.Namespace[:len(d.Namespace):len(d.Namespace)], d.Name)
 }
@@ -51,7 +52,7 @@ type DroppedPage struct {
 	NextPage
 }
 
-// UndropRequest names a dropped table or view, and what becomes of it.
+// UndropRequest names a dropped table or view, and says how to bring it back.
 type UndropRequest struct {
 	ID        string   `json:"id,omitempty"` // empty: by its last name
 	Warehouse string   `json:"warehouse,omitempty"`
@@ -74,6 +75,6 @@ type Undropped struct {
 	UUID             string         `json:"uuid"`
 	MetadataLocation string         `json:"metadata-location"`
 	Summary          *ObjectSummary `json:"summary,omitempty"`
-	// Warnings are what did not come back.
+	// Warnings says what was not restored, in one sentence for each item.
 	Warnings []string `json:"warnings"`
 }

@@ -9,21 +9,21 @@ type Health struct {
 	Shape            *Shape          `json:"shape,omitempty"` // if the manifests were read
 }
 
-// HealthFinding is what was found about one aspect of a table.
+// HealthFinding is a finding about one aspect of a table.
 type HealthFinding struct {
 	Level string `json:"level"` // ok, warn or bad
 	What  string `json:"what"`  // such as "small files"
 	Fact  string `json:"fact"`
 	Limit string `json:"limit,omitempty"` // beyond it the level is not ok
-	// Command is what to type against it: a command of moorage, or a statement of SQL that begins
-	// with CALL or ALTER. Empty if the level is ok.
+	// Command is the remedy: a command of moorage, or an SQL statement that begins with CALL or
+	// ALTER. It is empty if the level is ok.
 	Command string `json:"command,omitempty"`
 }
 
-// Shape is how the live files of the current snapshot are distributed.
+// Shape describes the sizes and partitions of the live files of the current snapshot.
 type Shape struct {
-	// Stopped is why not all manifests were read; empty if they were. The numbers are then of the
-	// manifests that were read.
+	// Stopped says why not all manifests were read. The numbers then cover only the manifests that
+	// were read. It is empty if all were read.
 	Stopped    string      `json:"stopped,omitempty"`
 	Manifests  int64       `json:"manifests"` // that were read
 	Files      int64       `json:"files"`     // data files
@@ -33,8 +33,8 @@ type Shape struct {
 	DeleteRows int64       `json:"delete-rows"` // rows in delete files
 	Small      int64       `json:"small"`       // data files below 32 MB
 	Sizes      []SizeClass `json:"sizes"`       // of data files, ascending
-	// ByRows are the data files by their rows, and ByFiles the partitions by how many data files
-	// they have, ascending.
+	// ByRows counts the data files by their number of rows. ByFiles counts the partitions by their
+	// number of data files. Both are in ascending order.
 	ByRows     []CountClass     `json:"by-rows,omitempty"`
 	ByFiles    []CountClass     `json:"by-files,omitempty"`
 	Partitions int              `json:"partitions"` // that have data files
@@ -42,15 +42,16 @@ type Shape struct {
 	Worst      []PartitionShape `json:"worst"`      // with the most small files; at most ten
 }
 
-// SizeClass has the data files below a size, and not below that of the class before it.
+// SizeClass counts the data files whose size is below Below, but not below that of the previous
+// class.
 type SizeClass struct {
 	Below int64 `json:"below,omitempty"` // bytes; 0 in the last class, which has no bound
 	Files int64 `json:"files"`
 	Bytes int64 `json:"bytes"`
 }
 
-// CountClass has how many things have fewer than Below of something, and not fewer than in the
-// class before it.
+// CountClass counts the things whose number of rows or files is below Below, but not below that of
+// the previous class.
 type CountClass struct {
 	Below int64 `json:"below,omitempty"` // 0 in the last class, which has no bound
 	Count int64 `json:"count"`

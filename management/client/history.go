@@ -5,16 +5,17 @@ import "time"
 // History is a page of the history of a table, a view or a namespace.
 type History struct {
 	Object HistoryObject `json:"object"`
-	// Versions are the changes of the object, the latest first. At the end of the history of a
-	// table are metadata files that its metadata log names, but no change that is kept: they have
-	// only a time, a location and a version.
+	// Versions are the changes of the object, the latest first. For a table, they end with metadata
+	// files from its metadata log whose changes are no longer kept. Such an entry has only a time,
+	// a location and a version.
 	Versions []Event `json:"versions"`
-	// Complete is true if the page has the creation of the object, and no page left out a change.
+	// Complete is true if the page includes the creation of the object, and no page left out a
+	// change.
 	Complete bool `json:"complete"`
 	NextPage
 }
 
-// HistoryObject is the object of a History, as it is now.
+// HistoryObject is the object of a History, in its present state.
 type HistoryObject struct {
 	ID               string   `json:"id"`
 	Kind             string   `json:"kind"`
@@ -24,19 +25,21 @@ type HistoryObject struct {
 	UUID             string   `json:"uuid,omitempty"`
 	State            string   `json:"state"`
 	MetadataLocation string   `json:"metadata-location,omitempty"`
-	// Dropped is set unless the object is live.
+	// Dropped is nil if the object is live.
 	Dropped *HistoryDrop `json:"dropped,omitempty"`
 }
 
-// HistoryDrop is how an object was dropped, or how it ended for good.
+// HistoryDrop says how an object was dropped, or how it ended for good.
 type HistoryDrop struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by,omitempty"`
 	Change string    `json:"change,omitempty"`
-	// EndsAt is the time until which the object can come back; nil if it cannot.
+	// EndsAt is the time until which the object can come back. It is nil if the object cannot come
+	// back.
 	EndsAt *time.Time `json:"ends-at,omitempty"`
 	Purge  string     `json:"purge"` // none, waiting or begun
-	// How is how the object ended for good: purge, unregister, window, forget, takeover or drop.
+	// How is the way in which the object ended for good: purge, unregister, window, forget,
+	// takeover or drop.
 	Ended   time.Time `json:"ended,omitzero"`
 	How     string    `json:"how,omitempty"`
 	EndedBy string    `json:"ended-by,omitempty"`

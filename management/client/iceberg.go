@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// RootIceberg begins the paths of the operations of the Iceberg REST specification.
+// RootIceberg is the prefix of the paths of the operations of the Iceberg REST specification.
 const RootIceberg = "/v1"
 
 // IcebergPath returns the path of an Iceberg operation in a warehouse. It escapes each segment.
 func IcebergPath(warehouse string, segments ...string) string {
 	prefix := segment(warehouse)
-	if warehouse == "namespaces" { // begins the paths without a prefix
+	if warehouse == "namespaces" { // such a prefix would look like a path without a prefix
 		prefix = "%6Eamespaces"
 	}
 	path := RootIceberg + "/" + prefix
@@ -22,7 +22,8 @@ func IcebergPath(warehouse string, segments ...string) string {
 	return path
 }
 
-// segment returns a name as a segment of a path. The server decodes a plus as a space.
+// segment returns a name as a segment of a path. It escapes plus signs, because the server decodes
+// them as spaces.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")
@@ -54,7 +55,7 @@ type Identifier struct {
 	Name      string   `json:"name"`
 }
 
-// NamespacesPage is a page of the namespaces in another one, or in a warehouse.
+// NamespacesPage is a page of the namespaces in a warehouse or in another namespace.
 type NamespacesPage struct {
 	Namespaces [][]string `json:"namespaces"`
 	NextPage

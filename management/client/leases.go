@@ -35,7 +35,7 @@ type Renewal struct {
 	Lost    []string `json:"lost"`
 }
 
-// Released has the number of ended leases.
+// Released is the result of ending leases: the number of leases that ended.
 type Released struct {
 	Released int `json:"released"`
 }

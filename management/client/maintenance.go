@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// MaintenancePolicy is a scope's policy for a type of job. Its body has the form of Amazon S3
+// MaintenancePolicy is a scope's policy for a type of job. Its JSON has the form of Amazon S3
 // Tables.
 type MaintenancePolicy struct {
 	Status string `json:"status"` // enabled or disabled
-	// Settings has one member, with the name of the type: an object of settings.
+	// Settings has one member. Its name is that of the type, and its value is an object of
+	// settings.
 	Settings map[string]MaintenanceSettings `json:"settings,omitempty"`
 	// Unsafe allows settings below the values that are safe for running readers and writers.
 	Unsafe bool      `json:"unsafe,omitempty"`
@@ -19,10 +20,10 @@ type MaintenancePolicy struct {
 	By     string    `json:"by,omitempty"`
 }
 
-// MaintenanceScope has the own policies of an object, by type.
+// MaintenanceScope has an object's own policies, by type.
 type MaintenanceScope struct {
-	// Scope is server, or a letter, a slash and the id of the object: w for a warehouse, n for a
-	// namespace, t for a table. The object may be gone.
+	// Scope is "server", or a letter, a slash and the id of the object. The letter is w for a
+	// warehouse, n for a namespace, and t for a table. The object may no longer exist.
 	Scope    string                       `json:"scope"`
 	Policies map[string]MaintenancePolicy `json:"policies"`
 }
@@ -39,7 +40,7 @@ type MaintenanceSettings map[string]json.RawMessage
 // MaintenanceValue is the effective value of a setting, and its source.
 type MaintenanceValue struct {
 	Value string `json:"value"` // in the form of a policy, or with its own unit
-	// Level and name of the source; also whether the server raised a property to a safe value
+	// Level and name of the source, and whether the server raised a property to a safe value
 	From string `json:"from"`
 }
 
@@ -132,7 +133,7 @@ type MaintenanceChange struct {
 }
 
 // MaintenanceSettingsByHand are the settings of a job that an operator begins. A nil field means
-// Moorage's default. Times are whole seconds.
+// the default. Times are in whole seconds.
 type MaintenanceSettingsByHand struct {
 	// Settings for snapshots.
 	MaxSnapshotAgeSeconds *int64 `json:"max-snapshot-age-seconds,omitempty"` // default 5 days
@@ -146,7 +147,7 @@ type MaintenanceSettingsByHand struct {
 	QuarantineSeconds *int64 `json:"quarantine-seconds,omitempty"` // default 10 days
 	EqualAuthorities  bool   `json:"equal-authorities,omitempty"`
 	Confirm           bool   `json:"confirm,omitempty"` // confirms that most files are orphans
-	// Treat files as the table's even if they are older than the table at its location
+	// Treat files as the table's even if they are older than the table's claim of its location
 	Adopt  bool `json:"adopt,omitempty"`
 	Unsafe bool `json:"unsafe,omitempty"` // for a warehouse: OlderThanSeconds may be less than 7 days
 }
@@ -163,7 +164,7 @@ type MaintenanceByHand struct {
 	Sample   int                        `json:"sample,omitempty"` // maximum number of files that a plan names
 }
 
-// MaintenanceBegun is the result of a run.
+// MaintenanceBegun is the result of a MaintenanceByHand run.
 type MaintenanceBegun struct {
 	Object Object `json:"object"`
 	Kind   string `json:"kind"`
@@ -183,7 +184,7 @@ const (
 	BegunDue     = "due"
 )
 
-// MaintenancePlan has the effects that a job would have now.
+// MaintenancePlan lists the effects that a job would have now.
 type MaintenancePlan struct {
 	Object  Object `json:"object"`
 	Kind    string `json:"kind"`
@@ -192,8 +193,8 @@ type MaintenancePlan struct {
 	// Snapshots has all snapshots of the table. Refs has the refs that the job would remove.
 	Snapshots []MaintenancePlanSnapshot `json:"snapshots"`
 	Refs      []string                  `json:"refs"`
-	// Reach is how the job finds its files: "full", or empty if there are no files to find.
-	// Manifests and ReadBytes are what the job reads to find them.
+	// Reach says how the job finds its files: "full", or "" if there are no files to find.
+	// Manifests and ReadBytes count the manifests and bytes that the job reads for this.
 	Reach     string            `json:"reach,omitempty"`
 	Manifests int64             `json:"manifests"`
 	ReadBytes int64             `json:"read-bytes"`
@@ -219,8 +220,8 @@ type MaintenanceFilesPage struct {
 	NextPage
 }
 
-// MaintenanceAdopted names the store that removed orphans in a warehouse before. Other is empty if
-// that was this store, or if there was no such store.
+// MaintenanceAdopted names the store that removed orphans in a warehouse until now. Other is empty
+// if that was this store, or if there was no such store.
 type MaintenanceAdopted struct {
 	Warehouse string `json:"warehouse"`
 	Other     string `json:"other,omitempty"`
@@ -231,7 +232,7 @@ type MaintenanceJobChange struct {
 	Job    string `json:"job"`
 	Change string `json:"change"` // cancel, retry, quarantine, pause or resume
 	Reason string `json:"reason,omitempty"`
-	// Confirm belongs to a retry. It confirms that most files of the table are orphans.
+	// Confirm confirms that most files of the table are orphans. It is only for a retry.
 	Confirm bool `json:"confirm,omitempty"`
 }
 

@@ -5,7 +5,7 @@ type Manifests struct {
 	SnapshotID int64      `json:"snapshot-id"` // 0 if the table has no snapshot
 	Manifests  []Manifest `json:"manifests"`   // in the order of the manifest list
 	More       bool       `json:"more,omitempty"`
-	// Files are those of the manifest in the request. FilesMore means that it has more of them.
+	// Files are files of the requested manifest. FilesMore is true if the manifest has more.
 	Files     []ManifestFile `json:"files,omitempty"`
 	FilesMore bool           `json:"files-more,omitempty"`
 }
@@ -15,7 +15,7 @@ type Manifest struct {
 	Path    string `json:"path"`
 	Content string `json:"content"` // ContentData or ContentDeletes
 	Bytes   int64  `json:"bytes"`
-	// Added, Existing and Removed are how many files the manifest has with each status.
+	// Added, Existing and Removed are the numbers of files with each status in the manifest.
 	Added    *int64 `json:"added,omitempty"`
 	Existing *int64 `json:"existing,omitempty"`
 	Removed  *int64 `json:"removed,omitempty"`
@@ -42,7 +42,7 @@ type ColumnBounds struct {
 	Upper *string `json:"upper,omitempty"`
 }
 
-// What manifests and files have in them, and what a manifest did to a file.
+// The contents of manifests and files, and the status of a file in a manifest.
 const (
 	ContentData      = "data"
 	ContentDeletes   = "deletes"

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// MirrorRequest makes a table or view a mirror, or moves the mirror to another metadata file.
+// MirrorRequest is a request to turn a table or view into a mirror, or to move a mirror to another
+// metadata file.
 type MirrorRequest struct {
 	// Source names the catalog that the mirror follows, such as its address. It is empty if
 	// Writable.
@@ -17,41 +18,42 @@ type MirrorRequest struct {
 	Writable bool `json:"writable,omitempty"`
 }
 
-// MirrorEnd ends a mirror whose metadata file is MetadataLocation.
+// MirrorEnd is a request to end a mirror whose metadata file is MetadataLocation.
 type MirrorEnd struct {
 	MetadataLocation string `json:"metadata-location"`
 }
 
-// Mirror is whether a table or view is a mirror.
+// Mirror says whether a table or view is a mirror.
 type Mirror struct {
 	Source string `json:"source,omitempty"` // the catalog that it follows; empty if it is no mirror
 }
 
-// RegisterCheck asks what a register would meet.
+// RegisterCheck asks what would happen if a metadata file were registered.
 type RegisterCheck struct {
 	MetadataLocation string `json:"metadata-location"`
-	// NewNamespace means that the namespace will be made first. The warehouse is checked instead.
+	// NewNamespace is true if the namespace does not exist yet and will be created first. The
+	// server then checks the warehouse instead.
 	NewNamespace bool `json:"new-namespace,omitempty"`
 }
 
-// RegisterChecked is what a register of a metadata file would meet.
+// RegisterChecked is the answer to a RegisterCheck.
 type RegisterChecked struct {
 	// Fitness is new, same, moved, changed-here, uuid-taken, name-taken, location-outside,
 	// location-nested or unreadable.
 	Fitness string `json:"fitness"`
 	Why     string `json:"why,omitempty"`    // a sentence
 	Mirror  string `json:"mirror,omitempty"` // the source of the present table or view of the name
-	// Facts are nil if the file cannot be read, and for uuid-taken and name-taken.
+	// Facts is nil if the file cannot be read, and if Fitness is uuid-taken or name-taken.
 	Facts *Facts `json:"facts,omitempty"`
 }
 
-// Facts are the members of a metadata file by which two catalogs are compared.
+// Facts are the members of a metadata file that a comparison of two catalogs uses.
 type Facts struct {
 	UUID     string `json:"uuid"`
 	Location string `json:"location"` // of the files
 	Format   int    `json:"format-version"`
 	// Snapshot is the current snapshot of a table, or the current version of a view. It is 0 if
-	// there is none.
+	// there is no current snapshot or version.
 	Snapshot int64            `json:"current-snapshot-id"`
 	Schema   int64            `json:"current-schema-id"` // of a view: 0
 	Sequence int64            `json:"last-sequence-number"`
@@ -60,7 +62,7 @@ type Facts struct {
 
 // FactsOf returns the facts in a metadata document of a table or a view.
 //
-// Errors: the document is no JSON object of that form.
+// Errors: the document is not a JSON object of that form.
 func FactsOf(document json.RawMessage) (Facts, error) {
 	var read struct {
 		Table    string `json:"table-uuid"`
@@ -82,7 +84,7 @@ func FactsOf(document json.RawMessage) (Facts, error) {
 		UUID: read.Table + read.View, Location: read.Location, Format: read.Format, Snapshot: read.Version,
 		Schema: read.Schema, Sequence: read.Sequence,
 	}
-	if read.Snapshot != nil && *read.Snapshot > 0 { // -1 means none, too
+	if read.Snapshot != nil && *read.Snapshot > 0 { // -1 also means none
 		facts.Snapshot = *read.Snapshot
 	}
 	for name, ref := range read.Refs {

@@ -12,8 +12,8 @@ import (
 )
 
 // Object is the object of a grant: a warehouse, or a namespace, table, view or function in it. The
-// zero value is the server. In JSON the server is the string "server". All other values are
-// objects.
+// zero value is the server. In JSON, the server is the string "server", and every other value is an
+// object.
 type Object struct {
 	Warehouse string   `json:"warehouse"`
 	Namespace []string `json:"namespace,omitempty"`
@@ -40,8 +40,8 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(o))
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses a value that names no object, and unknown
-// members.
+// UnmarshalJSON implements json.Unmarshaler. It refuses unknown members, and values that name no
+// object.
 func (o *Object) UnmarshalJSON(text []byte) error {
 	var word string
 	if json.Unmarshal(text, &word) == nil {
@@ -98,8 +98,8 @@ func (o Object) Query() url.Values {
 	return values
 }
 
-// ObjectOfQuery returns the object that the parameters of a request name. The function parameter
-// returns the value of a parameter, or "" if it is absent.
+// ObjectOfQuery returns the object named by the query parameters of a request. parameter is a
+// function that returns the value of a query parameter, or "" if it is absent.
 func ObjectOfQuery(parameter func(name string) string) (Object, error) {
 	o := Object{
 		Warehouse: parameter("warehouse"), Table: parameter("table"), View: parameter("view"),

@@ -1,20 +1,20 @@
 package client
 
-// MaintenancePreview has the effects that a policy would have on a table now.
+// MaintenancePreview describes the effects that a policy would have on a table now.
 type MaintenancePreview struct {
 	Object Object `json:"object"`
-	// Nothing is the reason why nothing would happen. Failed is the reason why the effects are
-	// unknown, or why the job would stop.
+	// Nothing says why nothing would happen. Failed says why the effects are unknown, or why the
+	// job would stop.
 	Nothing string `json:"nothing,omitempty"`
 	Failed  string `json:"failed,omitempty"`
-	// Snapshots and Refs are how many snapshots and refs would expire.
+	// Snapshots and Refs are the numbers of snapshots and refs that would expire.
 	Snapshots int `json:"snapshots"`
 	Refs      int `json:"refs"`
-	// Files is how many files would be deleted, or could be compacted. Bytes is the size of
-	// orphans.
+	// Files is the number of files that would be deleted, or that could be compacted. Bytes is the
+	// size of the orphans.
 	Files int64 `json:"files"`
 	Bytes int64 `json:"bytes"`
-	// Due reports that the table has enough files for compaction.
+	// Due is true if the table has enough files for compaction.
 	Due bool `json:"due"`
 }
 

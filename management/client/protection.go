@@ -1,8 +1,8 @@
 package client
 
-// Protection is whether an object can be dropped.
+// Protection says whether an object is protected from drops.
 type Protection struct {
 	Protected bool `json:"protected"` // the object itself
-	// By is the innermost container that protects the object too. It is nil if there is none.
+	// By is the innermost container that also protects the object. It is nil if no container does.
 	By *Object `json:"protected-by,omitempty"`
 }

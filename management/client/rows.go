@@ -10,9 +10,10 @@ type Rows struct {
 	ColumnsInAll int `json:"columns-in-all"`
 	// Rows has a JSON array for each row, with the values in the order of Columns.
 	Rows []json.RawMessage `json:"rows"`
-	// Complete means that these are all rows of the table.
+	// Complete is true if these are all rows of the table.
 	Complete bool `json:"complete"`
-	// Stopped is why fewer rows than requested are here. It is empty if there is no such reason.
+	// If Rows has fewer rows than requested although the table has more, Stopped says why.
+	// Otherwise it is empty.
 	Stopped string `json:"stopped,omitempty"`
 }
 

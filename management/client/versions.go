@@ -5,13 +5,13 @@ import "encoding/json"
 // TableVersion is a version of a table or view.
 type TableVersion struct {
 	MetadataLocation string `json:"metadata-location"`
-	// TimestampMS is when the version was made, and of a view when the version of its SQL was. It
-	// is in milliseconds since 1970.
+	// TimestampMS is the time at which the version of a table, or of a view's SQL, was made. It is
+	// in milliseconds since 1970.
 	TimestampMS int64 `json:"timestamp-ms"`
 }
 
-// TableDifference is what differs between two versions of a table or view. Members that do not
-// differ are absent. A pair has the value of the first version, and that of the second.
+// TableDifference describes the differences between two versions of a table or view. Members that
+// do not differ are absent. A pair has the values in the first and in the second version.
 type TableDifference struct {
 	From          TableVersion       `json:"from"`
 	To            TableVersion       `json:"to"`
@@ -24,13 +24,13 @@ type TableDifference struct {
 	Refs          *RefsDifference    `json:"refs,omitempty"`
 	Snapshots     *SnapshotsAdded    `json:"snapshots,omitempty"`
 	Totals        map[string][]int64 `json:"totals,omitempty"` // -1: unknown
-	// These are of views: the SQL by dialect, and where its names are looked up.
+	// Only for views: the SQL by dialect, and the default catalog and namespace of names in it.
 	SQL              map[string][2]*string `json:"sql,omitempty"`
 	DefaultNamespace *[2][]string          `json:"default-namespace,omitempty"`
 	DefaultCatalog   *[2]string            `json:"default-catalog,omitempty"` // empty if it is not set
 }
 
-// SchemaDifference has the columns that differ.
+// SchemaDifference lists the columns that differ.
 type SchemaDifference struct {
 	Added   []ColumnShown  `json:"added,omitempty"`
 	Removed []ColumnShown  `json:"removed,omitempty"`
@@ -46,7 +46,7 @@ type ColumnShown struct {
 	Doc      string `json:"doc"`
 }
 
-// ColumnChange is a column that differs, with the members that do.
+// ColumnChange is a column that differs, with the members that differ.
 type ColumnChange struct {
 	ID   int            `json:"id"`
 	Path string         `json:"path"`
@@ -54,13 +54,13 @@ type ColumnChange struct {
 	Is   map[string]any `json:"is"`
 }
 
-// PropertyChanges has the properties that differ.
+// PropertyChanges lists the properties that differ.
 type PropertyChanges struct {
 	Set     map[string][2]*string `json:"set,omitempty"`
 	Removed map[string]string     `json:"removed,omitempty"`
 }
 
-// RefsDifference has the branches and tags that differ.
+// RefsDifference lists the branches and tags that differ.
 type RefsDifference struct {
 	Added   []RefShown `json:"added,omitempty"`
 	Removed []RefShown `json:"removed,omitempty"`
@@ -84,7 +84,7 @@ type RefShown struct {
 	SnapshotID int64  `json:"snapshot-id"`
 }
 
-// SnapshotsAdded has the snapshots that one of the versions has.
+// SnapshotsAdded lists the snapshots that only one of the versions has.
 type SnapshotsAdded struct {
 	Added   []json.RawMessage `json:"added,omitempty"`
 	Removed []int64           `json:"removed,omitempty"`
@@ -97,20 +97,20 @@ const (
 	PartAll  = "all"
 )
 
-// RollbackRequest takes a table or view back to an earlier state.
+// RollbackRequest is a request to take a table or view back to an earlier state.
 type RollbackRequest struct {
 	To     string   `json:"to"`
 	Ref    string   `json:"ref,omitempty"` // of a table
 	Any    bool     `json:"any,omitempty"` // of a table
 	Parts  []string `json:"parts,omitempty"`
 	DryRun bool     `json:"dry-run,omitempty"`
-	// PreviousMetadataLocation is the metadata file that must be the present one when the rollback
-	// begins. Empty: any.
+	// PreviousMetadataLocation is the metadata file that must be current when the rollback begins.
+	// If it is empty, any file may be current.
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
 }
 
-// RolledBack is the commit that took a table or view back. Updates is empty if it was in that
-// state.
+// RolledBack describes the commit that took a table or view back. Updates is empty if the table or
+// view was already in that state.
 type RolledBack struct {
 	Requirements             json.RawMessage `json:"requirements"`
 	Updates                  json.RawMessage `json:"updates"`

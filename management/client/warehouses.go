@@ -21,18 +21,18 @@ type Warehouse struct {
 	Secret           *WarehouseSecret  `json:"secret"`            // null if it has no secret
 	Creator          string            `json:"creator,omitempty"`
 	WaitingPurges    WaitingPurges     `json:"waiting-purges"`
-	// Health is the answering node's view of the storage. Nil if it has no such view.
+	// Health is the answering node's view of the storage. It is nil if the node has no such view.
 	Health *StorageHealth `json:"storage-health,omitempty"`
 }
 
 // StorageHealth is a node's view of the storage of a warehouse.
 type StorageHealth struct {
 	Failing []StorageFailure `json:"failing"` // never null
-	// FreeBytes is the free space on the disk of a local folder. Nil if unknown.
+	// FreeBytes is the free space on the disk of a local folder. It is nil if unknown.
 	FreeBytes *uint64 `json:"free-bytes,omitempty"`
 }
 
-// StorageFailure reports that calls of a storage fail.
+// StorageFailure reports that calls to a storage fail.
 type StorageFailure struct {
 	Calls string    `json:"calls"` // reads, writes or credentials
 	Since time.Time `json:"since"`
@@ -40,8 +40,8 @@ type StorageFailure struct {
 	Error string    `json:"error"`
 }
 
-// WaitingPurges counts the dropped tables of a warehouse that can be restored until their purges
-// begin.
+// WaitingPurges counts the dropped tables of a warehouse whose purges have not begun. Until then
+// the tables can be restored.
 type WaitingPurges struct {
 	Tables int   `json:"tables"`
 	Bytes  int64 `json:"bytes"` // size of their files, from the tables' metadata
@@ -62,24 +62,23 @@ type WarehouseSpec struct {
 	Storage          map[string]string `json:"storage,omitempty"`
 	Properties       map[string]string `json:"properties,omitempty"`
 	Delegation       []string          `json:"delegation,omitempty"`
-	// Secret has the credentials of the server for the storage. If nil, the server uses the
+	// Secret has the server's credentials for the storage. If it is nil, the server uses the
 	// credentials of its process.
 	Secret map[string]string `json:"secret,omitempty"`
 }
 
 // WarehouseChange is a request to change a warehouse. Absent members stay unchanged.
 type WarehouseChange struct {
-	// Storage and Properties set the members that have a string, and remove the members that are
-	// null.
+	// In Storage and Properties, a string sets a member, and null removes it.
 	Storage    map[string]*string `json:"storage,omitempty"`
 	Properties map[string]*string `json:"properties,omitempty"`
-	// AllowLocations are added to the warehouse's allowed locations, and RemoveLocations are
-	// removed from them.
+	// AllowLocations are added to the allowed locations of the warehouse, and RemoveLocations are
+	// removed.
 	AllowLocations  []string `json:"allow-locations,omitempty"`
 	RemoveLocations []string `json:"remove-locations,omitempty"`
-	// Delegation has the delegations that the warehouse offers from now on. Nil for no change.
+	// Delegation lists the delegations that the warehouse offers from now on. Nil means no change.
 	Delegation *[]string `json:"delegation,omitempty"`
-	// Secret is the new secret. Nil for no change; an empty map removes the secret.
+	// Secret is the new secret. Nil means no change, and an empty map removes the secret.
 	Secret *map[string]string `json:"secret,omitempty"`
 }
 
@@ -94,14 +93,15 @@ type WarehouseTrial struct {
 type WarehouseValidation struct {
 	Passed bool             `json:"passed"` // all tests passed
 	Trials []WarehouseTrial `json:"trials"`
-	// Stopped are the delegations that the warehouse no longer offers, because its storage does not
-	// enforce them; never null.
+	// Stopped lists the delegations that the warehouse no longer offers, because its storage does
+	// not enforce them. It is never null.
 	Stopped []string `json:"stopped"`
-	// Features are the features that the storage lacks, or implements in its own way; never null.
+	// Features lists the features that the storage lacks, or implements in its own way. It is never
+	// null.
 	Features []StorageFeature `json:"features"`
 }
 
-// StorageFeature is a feature that only some storages of one kind have.
+// StorageFeature is a feature that not all storages of the same kind have.
 type StorageFeature struct {
 	Name  string `json:"name"`
 	Value string `json:"value"` // for human readers
@@ -135,8 +135,8 @@ type Tombstone struct {
 	Ended     time.Time `json:"ended"`
 	How       string    `json:"how"` // purge, unregister, window, forget or takeover
 	Lasting   bool      `json:"lasting"`
-	// ReachableUntil is the time until which engines may hold credentials for the location. Nil if
-	// no engine holds any.
+	// ReachableUntil is the time until which engines may hold credentials for the location. It is
+	// nil if no engine holds any.
 	ReachableUntil *time.Time `json:"reachable-until,omitempty"`
 }
 
@@ -146,7 +146,7 @@ type TombstonesPage struct {
 	NextPage
 }
 
-// TombstoneClear names the tombstone to remove.
+// TombstoneClear is a request to remove a tombstone.
 type TombstoneClear struct {
 	Location string `json:"location"`
 }

@@ -22,7 +22,7 @@ type Work struct {
 	Namespace []string `json:"namespace"`
 	Name      string   `json:"name"`
 	TableUUID string   `json:"table-uuid"`
-	// Settings are strings, numbers of milliseconds, numbers of bytes, or numbers of objects.
+	// The values of Settings are strings, or numbers of milliseconds, bytes or objects.
 	Settings map[string]any `json:"settings"`
 }
 
