@@ -2,9 +2,9 @@
 // store, checks the tables that are due, begins jobs on them, and shows operators the state of all
 // that.
 //
-// Package maintenance/policy decides when a commit makes a table due (due.go there). check.go checks
-// a due table: it decides whether a job begins, and when the table is checked next. After a failed
-// check, settle.go decides when the table is checked again.
+// Package maintenance/policy decides when a commit makes a table due (due.go there). check.go
+// checks a due table: it decides whether a job begins, and when the table is checked next. After a
+// failed check, settle.go decides when the table is checked again.
 //
 //	commit ─ change{summary} ─► Monitor ─► schedule and due index, in one Apply with its own position
 //	policy ─ change ──────────► begins a walk over the tables of its scope
