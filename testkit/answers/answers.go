@@ -57,10 +57,12 @@ func Specification(text []byte) (*Judge, error) {
 		if schema, ok := current.(map[string]any); ok {
 			schema["type"] = []any{"integer", "null"}
 		}
-		// A number fits the file's integer, long and more.
-		if value, ok := dig(file, "components", "schemas", "PrimitiveTypeValue").(map[string]any); ok {
-			value["anyOf"] = value["oneOf"]
-			delete(value, "oneOf")
+		// A number fits the file's integer, long and more; "variant" fits its primitive types too.
+		for _, name := range []string{"PrimitiveTypeValue", "Type"} {
+			if value, ok := dig(file, "components", "schemas", name).(map[string]any); ok {
+				value["anyOf"] = value["oneOf"]
+				delete(value, "oneOf")
+			}
 		}
 		return nil
 	})

@@ -97,7 +97,11 @@ def ordered(rows: list) -> list:
 def assert_as_pyiceberg(server, table, name: str, **asked) -> int:
     """Asserts that the shown rows are all rows of a PyIceberg table, and returns how many there are."""
     scan = table.scan(snapshot_id=asked["snapshot"]) if "snapshot" in asked else table.scan()
-    schema, arrow = scan.projection(), scan.to_arrow()
+    return assert_shown(server, name, scan.projection(), scan.to_arrow(), **asked)
+
+
+def assert_shown(server, name: str, schema, arrow, **asked) -> int:
+    """Asserts that the shown rows of a table with a schema of PyIceberg are those of an Arrow table, and returns how many there are."""
     shown = answer(server, name, **asked)
     assert [column["name"] for column in shown["columns"]] == [field.name for field in schema.fields]
     assert shown["complete"], shown.get("stopped")
