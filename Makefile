@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check browse-million code quick crash-all lint build release image packages release-check interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows import-scale
+.PHONY: help check browse-million console-million code quick crash-all lint build release image packages release-check interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures random-rows import-scale
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -148,12 +148,16 @@ browse-million: ## pages and searches over a million tables, on Pebble and Postg
 	scripts/packages.sh go postgres
 	go test -v -timeout 1h ./catalog/browse -run TestBrowseMany -parallel 1 -tables 1000000 -bounds
 
-random-rows: ## the rows that the management API shows of TABLES=200 random tables, against PyIceberg's
+random-rows: ## the rows that the management API shows of TABLES=200 random tables each of PyIceberg and Spark, against theirs
 random-rows: TABLES ?= 200
 random-rows:
 	scripts/packages.sh python
-	interop/setup.sh python
-	MOORAGE_RANDOM_TABLES=$(TABLES) .cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop/pyiceberg/test_pyiceberg_rows.py
+	interop/setup.sh python spark
+	MOORAGE_RANDOM_TABLES=$(TABLES) .cache/interop/venv/bin/python -m pytest -c interop/pytest.ini \
+	  interop/pyiceberg/test_pyiceberg_rows.py interop/spark/test_spark_rows.py
+
+console-million: ## each page of the console of a server with a million tables, within bounds for time and memory
+	go test -v -timeout 1h ./cmd/moorage -run TestConsoleMany -console-tables 1000000 -console-bounds
 
 import-scale: ## 10,000 tables imported by a process that is killed 100 times, from each kind of source
 	go test -v -timeout 2h ./cmd/moorage -run TestTransferKilled -transfer-tables 10000 -transfer-kills 100

@@ -145,9 +145,11 @@ func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehous
 			return nil, "", err
 		}
 	}
-	after, err := c.guard.UnsealPage(ctx, list, page.After)
-	if err != nil {
-		return nil, "", err
+	after, isOpen := strings.CutPrefix(page.After, openMark)
+	if !isOpen {
+		if after, err = c.guard.UnsealPage(ctx, list, after); err != nil {
+			return nil, "", err
+		}
 	}
 	if after != "" {
 		after = prefix + after
@@ -178,9 +180,16 @@ func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehous
 			p.rows, after = p.rows[:page.Limit], p.keys[page.Limit-1]
 		}
 		next, err := c.guard.SealPage(ctx, c.random, list, strings.TrimPrefix(after, prefix))
+		if err == nil && !strings.HasPrefix(next, gate.SealedMark) {
+			next = openMark + next
+		}
 		return p.rows, next, err
 	}
 }
+
+// openMark is the prefix of a position that is not encrypted. A position has several names, and is
+// not taken for a name with this prefix. See browse.openMark.
+const openMark = gate.SealedMark + "dropped:"
 
 // keyOfDropped returns the id of the key of the dropped record of the pointer called id. It is
 // empty if there is no such dropped pointer, or if the id does not begin with prefix.

@@ -92,8 +92,15 @@ func feedQuery(o client.Object) url.Values {
 	return query
 }
 
+// feedWithin is how long the feed looks back for the last events that a visitor may see. Others are
+// found by their time.
+const feedWithin = "50ms"
+
 // loadFeed loads a page of the feed, with the newest event first.
 func loadFeed(ctx context.Context, v *visit, query url.Values) (feed client.ChangesPage, err error) {
+	if query.Has("tail") {
+		query.Set("within", feedWithin)
+	}
 	err = v.get(ctx, "/changes", query, &feed)
 	if statusOf(err) == http.StatusGone {
 		query.Del("after")

@@ -67,14 +67,13 @@ func loadView(ctx context.Context, v *visit) (*page, error) {
 	if err := v.api.Do(ctx, asked, &loaded); err != nil {
 		return nil, err
 	}
-	query := feedQuery(o)
-	query.Set("tail", homeEvents)
-	query.Set("kind", client.KindView)
-	feed, err := loadFeed(ctx, v, query)
-	if optional(err) != nil {
+	var history client.History
+	query := o.Query()
+	query.Set("pageSize", homeEvents)
+	if err := v.get(ctx, "/history", query, &history); optional(err) != nil {
 		return nil, err
 	}
-	model.events = feed.Events
+	model.events = history.Versions
 	beside, err := loadTree(ctx, v, o)
 	if err != nil {
 		return nil, err

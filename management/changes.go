@@ -55,7 +55,7 @@ func (s *server) listChanges(w http.ResponseWriter, r *http.Request) error {
 
 // changesParameters are the parameters of listChanges.
 var changesParameters = []string{
-	"after", "tail", "since", "limit", "wait", "warehouse", "namespace", "name", "kind", "operation", "caller",
+	"after", "tail", "within", "since", "limit", "wait", "warehouse", "namespace", "name", "kind", "operation", "caller",
 }
 
 // changesQuery reads the parameters of a request.
@@ -99,6 +99,13 @@ func (s *server) changesQuery(r *http.Request) (query history.Query, err error) 
 		if query.Wait, err = time.ParseDuration(wait); err != nil || query.Wait < 0 || query.Wait > history.WaitMax {
 			err = moorage.Errorf(moorage.KindBadRequest, "Invalid wait: it is a duration from 0s to %s",
 				history.WaitMax)
+		}
+	}
+	if within := text("within"); within != "" && err == nil {
+		query.Within, err = time.ParseDuration(within)
+		if err != nil || query.Within <= 0 || query.Within > history.WithinMax {
+			err = moorage.Errorf(moorage.KindBadRequest, "Invalid within: it is a duration from 1ms to %s",
+				history.WithinMax)
 		}
 	}
 	begins := 0

@@ -1,7 +1,6 @@
 package browse_test
 
 import (
-	"crypto/rand"
 	"flag"
 	"fmt"
 	"runtime"
@@ -13,6 +12,7 @@ import (
 	"moorage/catalog/browse"
 	"moorage/registry"
 	"moorage/testkit"
+	"moorage/testkit/manytables"
 )
 
 var (
@@ -28,7 +28,7 @@ func TestBrowseMany(t *testing.T) {
 			return // the bounds are for the other stores
 		}
 		w := newWorld(t, store)
-		w.fill(store, *tablesFlag)
+		filled := manytables.Fill(t, store, "w", *tablesFlag)
 		began := time.Now()
 		_, _, err := w.search(browse.Search{Words: "orders", Limit: 50})
 		testkit.Must(t, err)
@@ -58,8 +58,8 @@ func TestBrowseMany(t *testing.T) {
 			counted, err = w.Browse().Stats(w.ctx, "w", time.Hour)
 		}
 		testkit.Must(t, err)
-		namespaces := min(1000, *tablesFlag/10)
-		if tables := int64(*tablesFlag / namespaces * namespaces); counted.Tables != tables || counted.Namespaces != int64(namespaces) || counted.Rows != tables*rowsOfEach {
+		namespaces, tables := int64(filled.Namespaces), int64(filled.Namespaces*filled.TablesEach)
+		if counted.Tables != tables || counted.Namespaces != namespaces || counted.Rows != tables*manytables.RowsOfEach {
 			t.Errorf("counted %+v; want %d tables in %d namespaces", counted, tables, namespaces)
 		}
 		t.Logf("%d tables: index in %s, %d MB; p99 of a page %s, of a search %s, medians %s and %s; counted in %s", *tablesFlag,
@@ -73,55 +73,6 @@ func TestBrowseMany(t *testing.T) {
 			t.Errorf("beyond the bounds: index 5 s and 45 MB, page and search %s", limit)
 		}
 	})
-}
-
-// rowsOfEach is how many rows each table has that fill writes.
-const rowsOfEach = 50_000_000
-
-// fill writes tables as records, without files. Each record is as large as after a commit of Spark.
-func (w *world) fill(store registry.Store, tables int) {
-	w.t.Helper()
-	warehouse := registry.ID{}
-	records, err := store.Get(w.ctx, registry.WarehouseKey("w"))
-	testkit.Must(w.t, err)
-	value, err := registry.Decode[registry.Warehouse](records[0])
-	testkit.Must(w.t, err)
-	warehouse = value.ID
-	var writes []registry.Write
-	put := func(key registry.Key, state registry.State, value registry.Value) {
-		encoded, err := registry.Encode(value)
-		testkit.Must(w.t, err)
-		if writes = append(writes, registry.Put(key, state, encoded)); len(writes) < 4000 {
-			return
-		}
-		_, err = store.Apply(w.ctx, registry.Batch{Writes: writes})
-		testkit.Must(w.t, err)
-		writes = nil
-	}
-	namespaces := min(1000, tables/10)
-	for i := range namespaces {
-		id, err := registry.NewID(rand.Reader)
-		testkit.Must(w.t, err)
-		name := fmt.Sprintf("ns%d", i)
-		put(registry.NamespaceKey(warehouse, warehouse, name), registry.StateLive, registry.Namespace{ID: id})
-		for j := range tables / namespaces {
-			pointer, err := registry.NewID(rand.Reader)
-			testkit.Must(w.t, err)
-			table := fmt.Sprintf("orders_daily_%d_%d", j, i)
-			put(registry.EntryKey(id, table), registry.StateTable, registry.Entry{Pointer: pointer, Shard: registry.Shard(table)})
-			value := registry.Pointer{
-				ID: pointer, Warehouse: "w", Namespace: moorage.Namespace{name}, Name: table, NamespaceID: id, TableUUID: pointer.String(),
-				MetadataLocation: "s3://lake/warehouse/" + name + "/" + table + "/metadata/00001-0190f3a0-1234-7abc-8def-0123456789ab.metadata.json",
-			}
-			value.Last = value.Written(registry.StateLive, registry.Change{ID: pointer, Principal: "key:etl"}, &registry.Summary{
-				Format: 2, Snapshots: 120, Refs: 1, Columns: 40, At: 1_790_000_000_000, FirstMS: 1_780_000_000_000, Seq: 120, Rows: rowsOfEach,
-				Files: 812, Deletes: 3, Bytes: 81 << 30, Snapshot: 7_841_234_567_890_123_456, Operation: "append", Engine: "spark 3.5.6",
-			})
-			put(registry.PointerKey(pointer), registry.StateLive, value)
-		}
-	}
-	_, err = store.Apply(w.ctx, registry.Batch{Writes: writes})
-	testkit.Must(w.t, err)
 }
 
 func heapNow() int64 {

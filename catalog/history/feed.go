@@ -1,10 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +26,8 @@ const (
 	// 10,000 changes takes some 150 ms.
 	readsMax = 10_000
 	readTime = 2 * time.Second
+	// WithinMax bounds, and is the default of, Query.Within.
+	WithinMax = readTime
 	// chunkMax is how many changes are read at once.
 	chunkMax = 500
 	// timeSlack is how much the clocks of the nodes may differ. A search by time begins so much
@@ -80,6 +82,9 @@ type Query struct {
 	After string
 	// Tail asks for the last events, 1 to EventsMax of them.
 	Tail int
+	// Within is how long a request with Tail reads further back than is needed if it sees every
+	// event. Default WithinMax. There are fewer events if it ends the request.
+	Within time.Duration
 	// From asks for the events since a time.
 	From time.Time
 	// Limit is the number of events after which the page ends. Default 100.
@@ -154,6 +159,7 @@ type reading struct {
 	horizon registry.Horizon
 	at      registry.Position // everything up to here was read
 	from    registry.Position // where the page began
+	until   registry.Position // the last change that is read; zero for all
 	found   []Event
 	atEnd   bool
 	waited  bool // so the follower knows the end well enough
@@ -230,7 +236,7 @@ func (r *reading) page(ctx context.Context, deadline time.Time) error {
 	}
 	r.from = r.at
 	for left := readsMax; left > 0 && len(r.found) < r.query.Limit && r.config.Now().Before(deadline); {
-		changes, err := r.changes(ctx, min(chunkMax, left))
+		changes, err := r.upTo(ctx, min(chunkMax, left))
 		if errors.Is(err, registry.ErrForgotten) {
 			return r.forgotten(ctx)
 		}
@@ -250,6 +256,23 @@ func (r *reading) page(ctx context.Context, deadline time.Time) error {
 		return r.checkEnd(ctx)
 	}
 	return nil
+}
+
+// upTo returns at most limit changes after r.at, without those after r.until.
+func (r *reading) upTo(ctx context.Context, limit int) ([]placed, error) {
+	if r.until == 0 {
+		return r.changes(ctx, limit)
+	}
+	if r.at >= r.until {
+		return nil, nil
+	}
+	changes, err := r.changes(ctx, int(min(registry.Position(limit), r.until-r.at)))
+	for i, each := range changes {
+		if each.position > r.until {
+			return changes[:i], err
+		}
+	}
+	return changes, err
 }
 
 // changes returns at most limit changes after r.at. They come from memory while the follower has
@@ -336,56 +359,73 @@ func (r *reading) checkEnd(ctx context.Context) error {
 	return r.gone(ctx, "The position %s is beyond the last change", format(r.id, r.at))
 }
 
-// beginTail reads the last events. It finds a position with enough of them behind it by steps that
-// double. All steps share one deadline.
+// beginTail reads the last events: the last changes, and then earlier ones by steps that double,
+// until there are enough events, or Query.Within or readsMax ends that.
 func (r *reading) beginTail(ctx context.Context) error {
 	head, err := registry.Head(ctx, r.config.Store, r.horizon.Position)
 	if err != nil {
 		return err
 	}
-	tail, deadline := min(r.query.Tail, EventsMax), r.deadline()
+	before := func(position, step registry.Position) registry.Position {
+		return max(position, r.horizon.Position+step) - step
+	}
+	tail, deadline := min(r.query.Tail, EventsMax), r.config.Now().Add(cmp.Or(r.query.Within, WithinMax))
 	r.query.Limit = EventsMax
-	for step := registry.Position(2 * tail); ; step *= 2 {
-		begin := r.horizon.Position
-		if head-begin > step {
-			begin = head - step
-		}
-		if err := r.readTail(ctx, begin, tail, deadline); err != nil {
+	step := registry.Position(2 * tail)
+	begin := before(head, step)
+	last, isWhole, err := r.readTo(ctx, begin, 0, r.deadline())
+	if err == nil && !isWhole {
+		err = moorage.Errorf(moorage.KindUnavailable,
+			"The last events could not be read within %s. Try again, or ask for the events since a time", readTime)
+	}
+	if err != nil {
+		return err
+	}
+	end := r.at
+	for len(last) < tail && begin > r.horizon.Position && head-begin < readsMax {
+		until := begin
+		step *= 2
+		begin = before(until, step)
+		earlier, isWhole, err := r.readTo(ctx, begin, until, deadline)
+		if err != nil {
 			return err
 		}
-		if len(r.found) >= tail || begin == r.horizon.Position || step >= readsMax {
+		if !isWhole {
 			break
 		}
+		last = append(earlier, last...)
 	}
-	r.query.Limit = tail
+	r.at, r.atEnd, r.until, r.query.Limit = end, true, 0, tail
+	r.found = newest(last, tail)
 	return nil
 }
 
-// readTail reads the last events behind a position, at least as many as tail if there are so many.
-// It reads page by page up to the end, and keeps the newest events.
-//
-// Errors: KindUnavailable if it does not reach the end before the deadline.
-func (r *reading) readTail(ctx context.Context, begin registry.Position, tail int, deadline time.Time) error {
-	var last []Event
-	r.at, r.atEnd = begin, false
+// readTo returns the events of the changes after begin, up to and including until, or up to the end
+// if until is zero. It reads page by page. isWhole is false if the deadline came first.
+func (r *reading) readTo(ctx context.Context, begin, until registry.Position, deadline time.Time) (
+	events []Event, isWhole bool, err error) {
+	r.at, r.until, r.atEnd = begin, until, false
 	for !r.atEnd {
 		if !r.config.Now().Before(deadline) {
-			return moorage.Errorf(moorage.KindUnavailable,
-				"The last events could not be read within %s. Try again, or ask for the events since a time", readTime)
+			return nil, false, nil
 		}
 		r.found = nil
 		if err := r.page(ctx, deadline); err != nil {
-			return err
+			return nil, false, err
 		}
-		last = append(last, r.found...)
-		cut := max(0, len(last)-tail)
-		for cut > 0 && last[cut-1].Position == last[cut].Position {
-			cut-- // a change is not split
-		}
-		last = slices.Delete(last, 0, cut)
+		events = newest(append(events, r.found...), r.query.Tail)
 	}
-	r.found = last
-	return nil
+	return events, true, nil
+}
+
+// newest returns the last events, at least as many as tail if there are so many. It does not split
+// a change.
+func newest(events []Event, tail int) []Event {
+	cut := max(0, len(events)-tail)
+	for cut > 0 && events[cut-1].Position == events[cut].Position {
+		cut--
+	}
+	return events[cut:]
 }
 
 // positionAt returns a position before the first change since a time. The times of changes come

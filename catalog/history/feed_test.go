@@ -322,6 +322,11 @@ func TestTail(t *testing.T) {
 			t.Errorf("tail=%d: the events of the changes %s to %s", tail, first.UUID, last.UUID)
 		}
 	}
+	store.onRead = func() { f.Clock.Advance(20 * time.Millisecond) }
+	nothing := history.Query{Tail: 1, Within: 50 * time.Millisecond, Filter: history.Filter{Callers: []string{"nobody"}}}
+	if page, err := f.History().Read(f.Ctx, moorage.Anonymous(), nothing); err != nil || !page.AtEnd || len(page.Events) != 0 {
+		t.Errorf("without time to read far back: %d events, at the end: %t, %v", len(page.Events), page.AtEnd, err)
+	}
 	store.onRead = func() { f.Clock.Advance(time.Second) }
 	if page, err := f.History().Read(f.Ctx, moorage.Anonymous(), history.Query{Tail: 10}); moorage.KindOf(err) !=
 		moorage.KindUnavailable || !strings.Contains(moorage.MessageOf(err), "within 2s") {

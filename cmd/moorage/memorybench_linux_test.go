@@ -56,7 +56,7 @@ func BenchmarkServerMemory(b *testing.B) {
 }
 
 // residentMB returns the resident memory of a process, in megabytes.
-func residentMB(b *testing.B, pid int) float64 {
+func residentMB(b testing.TB, pid int) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -92,6 +92,7 @@ func importTable() map[string][]string {
 		"testkit/fakecloud":    {},
 		"testkit/histories":    {"metadata"},
 		"testkit/locktest":     {"locks"},
+		"testkit/manytables":   {"registry", "testkit"},
 		"testkit/loopback":     {},
 		"testkit/openid":       {},
 		"testkit/pgserver":     {"testkit/loopback"},
