@@ -20,6 +20,8 @@
 //     TestPlanAfterInterruption.
 //   - No step takes the right of an administrator from the caller, unless Options.GiveUp permits
 //     it; then the steps that do are the last ones: TestNoStepLocksOut.
+//   - No step makes roles contain themselves, or too many roles contain each other, on the way to
+//     roles that do not: TestMembershipsThatChangePlaces.
 //   - No step creates or drops a table or view, or a namespace or warehouse that has one:
 //     TestTablesStay.
 //   - What only the server has stays, unless Options.Prune removes it: TestKept.

@@ -1,7 +1,6 @@
 package ascode
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,12 +12,13 @@ type Do int
 
 // The steps, in the order in which they are made: first what adds, then what ends something. So
 // each object exists before it is named, and the caller has its new rights before it needs them or
-// loses others. Ownership is handed over late, because the caller may need it until then.
+// loses others. Ownership is handed over late, because the caller may need it until then. A
+// membership that stands in the way of another one ends before that.
 const (
 	CreateWarehouse Do = iota // with location, allowed locations, storage, secret, delegation, properties
 	PutRole                   // a new role, or another description
-	AddMembers
-	CreateNamespace // with its properties; together with AddGrants, in the order of objects
+	AddMembers                // together with PutRole, in the order of objects
+	CreateNamespace           // with its properties; together with AddGrants, in the order of objects
 	AddGrants
 	ChangeWarehouse // the facts of CreateWarehouse, but the location
 	SetManaged
@@ -111,8 +111,8 @@ func (c Catalog) DescribesAccess() bool {
 // Make returns the plan that brings a server from actual to what c describes. actual has at least
 // the objects that c names, if the server has them, and with Options.Prune all objects.
 //
-// Errors: faults of c that only the server shows, such as a new warehouse without a location, and
-// ErrLockout.
+// Errors: faults of c that only the server shows, such as a new warehouse without a location or
+// roles that contain each other, and ErrLockout.
 func Make(c Catalog, actual World, options Options) (Plan, error) {
 	m := maker{
 		wanted: c.World(), actual: actual, options: options, access: c.DescribesAccess(), warehouses: c.Warehouses,
@@ -126,26 +126,12 @@ func Make(c Catalog, actual World, options Options) (Plan, error) {
 	if len(m.faults) > 0 {
 		return Plan{}, errors.Join(m.faults...)
 	}
-	slices.SortStableFunc(m.plan.Steps, compareSteps)
-	return m.plan, m.keepCaller()
-}
-
-// compareSteps orders steps. A container is made, and its grants, before what is in it; and removed
-// after that.
-func compareSteps(a, b Step) int {
-	rank := func(do Do) Do {
-		if do == AddGrants {
-			return CreateNamespace
-		}
-		return do
+	steps, err := order(m.plan.Steps, actual, options)
+	if err != nil {
+		return Plan{}, err
 	}
-	if rank(a.Do) != rank(b.Do) {
-		return int(rank(a.Do)) - int(rank(b.Do))
-	}
-	if a.Do == DropNamespace {
-		a, b = b, a
-	}
-	return cmp.Or(a.Object.Compare(b.Object), int(a.Do)-int(b.Do))
+	m.plan.Steps = steps
+	return m.plan, nil
 }
 
 // maker makes a plan.
@@ -410,72 +396,6 @@ func (m *maker) withoutAccess(o Object) {
 		steps[do][fact] = change
 	}
 	m.add(o, steps)
-}
-
-// ErrLockout is the error of a plan that would take the caller's right as an administrator.
-var ErrLockout = errors.New("the plan would take your own right as an administrator of the server: " +
-	"grant admin on the server to you or one of your roles in the files, or add --give-up-admin")
-
-// keepCaller moves the steps that take the caller's right to the end.
-func (m *maker) keepCaller() error {
-	world := make(World) // what decides whether the caller is an administrator
-	for o, facts := range m.actual {
-		if o.Kind <= RoleKind {
-			world[o] = maps.Clone(facts)
-		}
-	}
-	if m.options.Caller.IsFixed || !m.options.Caller.administers(world) {
-		return nil
-	}
-	var safe, last []Step
-	for _, step := range m.plan.Steps {
-		if step.Object.Kind <= RoleKind {
-			after := world.clone()
-			after.Apply(step)
-			if !m.options.Caller.administers(after) {
-				last = append(last, step)
-				continue
-			}
-			world = after
-		}
-		safe = append(safe, step)
-	}
-	if len(last) > 0 && !m.options.GiveUp {
-		return ErrLockout
-	}
-	m.plan.Steps = append(safe, last...)
-	return nil
-}
-
-// administers reports whether the caller has the privilege admin on the server.
-func (c Caller) administers(w World) bool {
-	counts := w.withRoles(c.Grantees)
-	if c.Only != nil {
-		counts = w.withRoles(slices.DeleteFunc(counts, func(name string) bool {
-			return name != everyone && !slices.Contains(c.Only, name)
-		}))
-	}
-	return slices.ContainsFunc(counts, func(name string) bool {
-		_, has := w[Object{}][Fact{Grant, name, "admin"}]
-		return has
-	})
-}
-
-// everyone is the grantee that stands for all callers.
-const everyone = "everyone"
-
-// withRoles returns names, and the roles that have one of them as a member, directly or not.
-func (w World) withRoles(names []string) []string {
-	reached := slices.Clone(names)
-	for i := 0; i < len(reached); i++ {
-		for o, facts := range w {
-			_, isMember := facts[Fact{Attribute: Member, Key: reached[i]}]
-			if o.Kind == RoleKind && isMember && !slices.Contains(reached, o.Name) {
-				reached = append(reached, o.Name)
-			}
-		}
-	}
-	return reached
 }
 
 // Apply changes w as a server does when step is made.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"moorage/access"
 )
 
 var (
@@ -109,6 +111,7 @@ func (r random) view(roles []string) View {
 func (r random) catalog() Catalog {
 	c := Catalog{Roles: make(map[string]*Role), Warehouses: make(map[string]*Warehouse)}
 	roles := r.some("r1", "r2", "r3")
+	r.Shuffle(len(roles), func(i, j int) { roles[i], roles[j] = roles[j], roles[i] }) // other catalogs have the reverse
 	for i, name := range roles {
 		members := r.some(append([]string{"key:etl", "key:me"}, roles[:i]...)...)
 		c.Roles[name] = &Role{Description: []string{"", "d", "e"}[r.IntN(3)], Members: members}
@@ -192,6 +195,9 @@ func (w World) make(t *testing.T, step Step) {
 		}
 	}
 	w.Apply(step)
+	if chain := w.longestChain(); isTooLong(chain) {
+		t.Errorf("%s: %s", step, faultOf(chain))
+	}
 }
 
 // The steps of a plan bring a server to what the files describe, and the next plan has none.
@@ -296,6 +302,80 @@ func TestNoStepLocksOut(t *testing.T) {
 	})
 	if refused == 0 || given == 0 {
 		t.Errorf("%d plans were refused, and %d gave the right up: the catalogs try nothing", refused, given)
+	}
+}
+
+// A membership that stands in the way of another one ends before that, and no sooner than the
+// caller can do without it.
+func TestMembershipsThatChangePlaces(t *testing.T) {
+	t.Parallel()
+	chain := "r0: {members: ['key:you']}"
+	for i := range access.DepthMax - 1 {
+		chain += fmt.Sprintf(", r%d: {members: [r%d]}", i+1, i)
+	}
+	const free = "server: {grants: {'key:me': [admin]}}\n"
+	for _, row := range []struct{ name, before, after, want string }{
+		{"inverted", free + "roles: {a: {members: [b, 'key:x']}, b: {}}", free + "roles: {a: {}, b: {members: [a]}}",
+			"remove members of role a: b; add members of role b: a; remove members of role a: key:x"},
+		{"three in a circle", free + "roles: {a: {members: [b]}, b: {members: [c]}, c: {}}",
+			free + "roles: {a: {}, b: {members: [a]}, c: {members: [a, b]}}",
+			"remove members of role a: b; add members of role b: a; add members of role c: a; " +
+				"remove members of role b: c; add members of role c: b"},
+		{"the caller's own roles", "server: {grants: {b: [admin]}}\nroles: {a: {members: ['key:me']}, b: {members: [a]}}",
+			"server: {grants: {a: [admin]}}\nroles: {a: {members: ['key:me', b]}, b: {}}",
+			"grant on server; remove members of role b: a; add members of role a: b; revoke on server"},
+		{"a role that goes", free + "roles: {a: {members: [b]}, b: {members: [c]}, c: {}}",
+			free + "roles: {a: {}, c: {members: [a]}}",
+			"remove members of role a: b; add members of role c: a; remove role b"},
+		{"a new role at the end of a long chain", free + "roles: {" + chain + "}",
+			free + "roles: {" + strings.Replace(chain, "members: [r3]", "", 1) + ", new: {members: [r7, 'key:x']}}",
+			"create role new: key:x; remove members of role r4: r3; add members of role new: r7"},
+		{"a circle", free + "roles: {a: {}, b: {}}", free + "roles: {a: {members: [b]}, b: {members: [a]}}",
+			"fault: add members of role b: a role cannot contain itself: a has the member b has the member a"},
+		{"too long", free + "roles: {" + chain + "}", free + "roles: {" + chain + ", r8: {members: [r7]}}",
+			"fault: add members of role r8: 9 roles contain each other, at most 8 can: r8 has the member r7 has"},
+		{"no order", "server: {grants: {y: [admin], d: [admin]}}\nroles: {x: {members: ['key:me', d]}, " +
+			"y: {members: [x]}, c: {members: ['key:me', y]}, d: {}}",
+			"server: {grants: {y: [admin], d: [admin]}}\nroles: {x: {members: ['key:me', d]}, " +
+				"y: {}, c: {members: ['key:me', y]}, d: {members: [c]}}",
+			"fault: " + ErrLockout.Error()},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			before, err := Decode(File{"before", []byte(row.before)})
+			after, err2 := Decode(File{"after", []byte(row.after)})
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			actual := before.World()
+			plan, err := Make(after, actual, Options{Prune: true, Caller: me})
+			if err != nil {
+				if fault := "fault: " + err.Error(); !strings.HasPrefix(fault, row.want) {
+					t.Errorf("%s\nwant %s", fault, row.want)
+				}
+				return
+			}
+			var steps []string
+			for _, step := range plan.Steps {
+				actual.make(t, step)
+				if !me.administers(actual) {
+					t.Errorf("%s: the caller is no administrator any more", step)
+				}
+				words := step.String()
+				for i, change := range step.Changes {
+					if change.Fact.Attribute == Member {
+						words += []string{", ", ": "}[1-min(i, 1)] + change.Fact.Key
+					}
+				}
+				steps = append(steps, words)
+			}
+			if got := strings.Join(steps, "; "); got != row.want {
+				t.Errorf("the steps are %s\nwant %s", got, row.want)
+			}
+			if again, err := Make(after, actual, Options{Prune: true, Caller: me}); err != nil || len(again.Steps) > 0 {
+				t.Errorf("the next plan is %v, %v", again.Steps, err)
+			}
+		})
 	}
 }
 

@@ -77,7 +77,7 @@ func importTable() map[string][]string {
 			"secrets/keyservice", "storage/adls", "storage/gcs", "storage/s3"},
 		"management":          {"access", "audit", "catalog", "catalog/activity", "catalog/browse", "catalog/vending", "catalog/warehouses", "catalog/gate", "catalog/grants", "catalog/history", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/due", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
 		"management/client":   {},
-		"ascode":              {},
+		"ascode":              {"access"},
 		"ascode/live":         {"ascode", "management/client"},
 		"console":             {"internal/term", "internal/web", "management/client"},
 		"transfer":            {"management/client"},
