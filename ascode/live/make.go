@@ -18,10 +18,17 @@ type Conflict struct {
 	Step    ascode.Step
 	Fact    ascode.Fact
 	Present *string // nil if the fact is not there
+	// IsLockout reports that the step would take the caller's right as an administrator, although
+	// it took none when the plan was made. Fact is zero then.
+	IsLockout bool
 }
 
 // Error implements error.
 func (c *Conflict) Error() string {
+	if c.IsLockout {
+		return fmt.Sprintf("%s: it would take your own right as an administrator of the server, because grants or "+
+			"roles have changed since the plan was made", c.Step)
+	}
 	name := strings.TrimSpace(string(c.Fact.Attribute) + " " + c.Fact.Key + " " + c.Fact.Item)
 	now := "is gone"
 	if c.Present != nil {
@@ -35,6 +42,9 @@ func (c *Conflict) Error() string {
 //
 // Errors: *Conflict, and the errors of the server.
 func (s *Server) Make(ctx context.Context, c ascode.Catalog, step ascode.Step) error {
+	if err := s.keepCaller(ctx, step); err != nil {
+		return err
+	}
 	switch step.Do {
 	case ascode.CreateWarehouse, ascode.CreateNamespace, ascode.DropNamespace, ascode.DropWarehouse, ascode.RemoveRole:
 		return s.makeWhole(ctx, c, step)
@@ -59,6 +69,36 @@ func (s *Server) Make(ctx context.Context, c ascode.Catalog, step ascode.Step) e
 	}
 	step.Changes = left
 	return s.change(ctx, c, step, present)
+}
+
+// keepCaller refuses a step that would now take the caller's right as an administrator.
+func (s *Server) keepCaller(ctx context.Context, step ascode.Step) error {
+	isRemoval := step.Do == ascode.RemoveGrants && step.Object.Kind == ascode.ServerKind ||
+		step.Do == ascode.RemoveMembers || step.Do == ascode.RemoveRole
+	if s.GivesUp || !isRemoval {
+		return nil
+	}
+	r := &reader{Server: s, read: Reading{World: ascode.World{{}: {}}}}
+	if err := r.who(ctx); err != nil {
+		return err
+	}
+	world := r.read.World
+	if _, err := s.some(ctx, ascode.Object{}, ascode.Grant, world[ascode.Object{}]); err != nil {
+		return err
+	}
+	list := client.Request{Method: http.MethodGet, Path: client.Path("roles")}
+	err := client.Pages(ctx, s.Client, list, func(page client.RolesPage) bool {
+		for _, role := range page.Roles {
+			facts := make(ascode.Facts)
+			addRole(facts, role)
+			world[ascode.Object{Kind: ascode.RoleKind, Name: role.Name}] = facts
+		}
+		return true
+	})
+	if err == nil && r.read.Caller.LocksOut(world, step) {
+		err = &Conflict{Step: step, IsLockout: true}
+	}
+	return err
 }
 
 // groupOf returns a name that attributes share if some reads them together.

@@ -24,6 +24,8 @@ type Server struct {
 	// Secret returns the secret of a storage in an environment variable. It is called only for
 	// variables that exist.
 	Secret func(variable string) (map[string]string, error)
+	// GivesUp means that a step may take the caller's right as an administrator.
+	GivesUp bool
 }
 
 // Extent is how much of a server is read.

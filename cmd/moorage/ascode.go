@@ -91,7 +91,7 @@ func (p *person) makeCodePlan(ctx context.Context) (made codePlan, err error) {
 	if made.catalog, err = p.codeIn(); err != nil {
 		return made, err
 	}
-	made.server = &live.Server{Client: p.server, Secret: p.secretIn}
+	made.server = &live.Server{Client: p.server, Secret: p.secretIn, GivesUp: p.Code.GiveUp}
 	extent := live.Named
 	if p.Code.Prune {
 		extent = live.Whole

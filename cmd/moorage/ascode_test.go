@@ -238,17 +238,32 @@ func TestAsCode(t *testing.T) {
 	exit(0, "Nothing to change.", "plan", owned)
 	// If something changes between the plan and the user's answer, apply leaves it alone.
 	changed := write("changed.yaml", "warehouses: {default: {namespaces: {full: {properties: {a: b}}}}}\n")
-	var stdout, stderr lockedBuffer
-	code := run(t.Context(), []string{"apply", changed}, cli.Environment{
-		Environ: []string{"MOORAGE_URI=" + server.uri, "MOORAGE_TOKEN=" + server.key, "HOME=" + t.TempDir(), "NO_COLOR=1"},
-		Stdin:   &answering{do: func() { server.must(t, "set", "full.", "a=c") }}, Stdout: &stdout, Stderr: &stderr,
-		Columns: 80, Now: time.Now,
-	})
-	if want := `moorage: change properties of namespace full: property a is "c" since the plan was made. 0 of 1 steps are made`; code !=
-		cli.ExitConflict || !strings.Contains(stderr.String(), want) {
-		t.Errorf("exit %d\n%s%swant %s", code, stdout.String(), stderr.String(), want)
+	conflict := func(want string, do func(), args ...string) {
+		t.Helper()
+		var stdout, stderr lockedBuffer
+		code := run(t.Context(), args, cli.Environment{
+			Environ: []string{"MOORAGE_URI=" + server.uri, "MOORAGE_TOKEN=" + server.key, "HOME=" + t.TempDir(), "NO_COLOR=1"},
+			Stdin:   &answering{do: do}, Stdout: &stdout, Stderr: &stderr, Columns: 80, Now: time.Now,
+		})
+		if code != cli.ExitConflict || !strings.Contains(stderr.String(), want) {
+			t.Errorf("moorage %v: exit %d\n%s%swant %s", args, code, stdout.String(), stderr.String(), want)
+		}
 	}
+	conflict(`moorage: change properties of namespace full: property a is "c" since the plan was made. 0 of 1 steps are made`,
+		func() { server.must(t, "set", "full.", "a=c") }, "apply", changed)
 	exit(cli.ExitNo, "~ property a c -> b", "plan", changed)
+	// Nor does a step take the caller's right because another one was taken meanwhile.
+	server.must(t, "grant", "admin", "on", "server", "to", "key:root")
+	conflict("revoke on server: it would take your own right as an administrator of the server",
+		func() { server.must(t, "role", "remove", "admins", "key:root") }, "apply", "--prune", moved)
+	server.must(t, "role", "add", "admins", "key:root")
+	exit(0, "1/1 revoke on server\n", "apply", "--prune", "--yes", moved)
+	// Two roles that contain each other's members change places in one run.
+	inner := write("inner.yaml", "roles: {a: {members: [b]}, b: {}}\n")
+	outer := write("outer.yaml", "roles: {admins: {members: ['key:root']}, a: {}, b: {members: [a]}}\nserver: {grants: {admins: [admin, audit, manage, operate]}}\n")
+	exit(0, "2/2 create role b\n", "apply", "--yes", inner)
+	exit(0, "1/2 remove members of role a\n2/2 add members of role b\n", "apply", "--prune", "--yes", outer)
+	exit(0, "Nothing to change.", "plan", "--prune", outer)
 	// A missing secret stops all steps.
 	secret := write("secret.yaml", "warehouses:\n  default: {properties: {a: b}}\n  lake: {location: 's3://lake/x', secret: {kind: access-key, env: LAKE_KEY}}\n")
 	exit(cli.ExitNo, "missing secret: the environment variable LAKE_KEY is not set", "plan", secret)
