@@ -18,6 +18,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"moorage/internal/loopback"
 	"moorage/internal/term"
 	"moorage/internal/web"
 	"moorage/management/client"
@@ -97,7 +98,7 @@ type channel struct {
 
 // channelOf returns how the browser that sent r reaches the server.
 func (c *console) channelOf(r *http.Request) channel {
-	isLocal := web.IsDirect(r) && web.IsLoopback(r.Host) && !c.config.IsFromProxy(r)
+	isLocal := web.IsDirect(r) && loopback.Is(r.Host) && !c.config.IsFromProxy(r)
 	return channel{isTLS: r.TLS != nil || c.config.IsEncrypted(r), isLocal: isLocal}
 }
 

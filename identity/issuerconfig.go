@@ -3,13 +3,13 @@ package identity
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"moorage/internal/loopback"
 )
 
 // IssuerConfig describes an outside issuer of tokens. ParseIssuer makes one.
@@ -154,19 +154,10 @@ func checkURL(text string) error {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%q is not a URL such as https://idp.example/realms/lake", text)
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Host):
+	case u.Scheme == "https", u.Scheme == "http" && loopback.Is(u.Host):
 		return nil
 	}
 	return fmt.Errorf("%q must begin with https://", text)
-}
-
-func isLoopback(hostPort string) bool {
-	host := hostPort
-	if before, _, err := net.SplitHostPort(hostPort); err == nil {
-		host = before
-	}
-	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
 func (c IssuerConfig) algorithms() []jose.SignatureAlgorithm {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"moorage/internal/cli"
-	"moorage/internal/web"
+	"moorage/internal/loopback"
 )
 
 // debugConnectionsMax is the maximum number of connections to --debug-listen, which has few
@@ -74,5 +74,5 @@ func withProfiles(probes http.Handler) http.Handler {
 // domain name at this address, and read the answer.
 func isOfThisMachine(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && peer.Addr().Unmap().IsLoopback() && web.IsLoopback(r.Host)
+	return err == nil && peer.Addr().Unmap().IsLoopback() && loopback.Is(r.Host)
 }

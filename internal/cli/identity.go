@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moorage/identity"
+	"moorage/internal/loopback"
 )
 
 // identitySettings returns the settings of serve for the authentication of callers, and for
@@ -123,7 +124,7 @@ func (c Config) RefuseListen(address string) error {
 
 // validateIdentity finds incomplete settings for authentication.
 func validateIdentity(c Config, faults *usageError) {
-	if checkHostPort(c.Listen) == nil && !IsLoopback(c.Listen) {
+	if checkHostPort(c.Listen) == nil && !loopback.Is(c.Listen) {
 		if err := c.RefuseListen(c.Listen); err != nil {
 			faults.addf("--listen: %s", err)
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"moorage/internal/loopback"
 )
 
 // Faults of operands.
@@ -448,7 +450,7 @@ empty value removes a setting. The first profile is in use at once.
 
 // validateDemo refuses an address that other machines can reach.
 func validateDemo(c Config, faults *usageError) {
-	if !IsLoopback(c.Listen) {
+	if !loopback.Is(c.Listen) {
 		faults.addf("--listen: the demo asks for no credentials, so it listens on loopback only")
 	}
 }

@@ -172,20 +172,6 @@ func checkHostPort(v string) error {
 	return nil
 }
 
-// IsLoopback reports whether only this machine can reach a server that listens on hostPort. It
-// accepts no host name except localhost, because the addresses of other names may change.
-func IsLoopback(hostPort string) bool {
-	host, _, err := net.SplitHostPort(hostPort)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
-}
-
 // locationExamples are locations for which Moorage has a storage.
 const locationExamples = "file:///srv/lake, s3://bucket/lake, gs://bucket/lake or " +
 	"abfss://container@account.dfs.core.windows.net/lake"

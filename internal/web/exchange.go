@@ -15,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"moorage"
+	"moorage/internal/loopback"
 	"moorage/internal/trace"
 )
 
@@ -159,7 +160,7 @@ func (s *Server) refuseForeignPage(r *http.Request) error {
 // isMine reports whether clients may use host as a name of this server, with or without a port. An
 // empty host is allowed, because it cannot come from a browser: every browser sends a host.
 func (s *Server) isMine(host string) bool {
-	if s.config.Hosts == nil || host == "" || IsLoopback(host) {
+	if s.config.Hosts == nil || host == "" || loopback.Is(host) {
 		return true
 	}
 	name := strings.TrimSuffix(hostWithoutPort(host), ".")

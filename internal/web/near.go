@@ -27,15 +27,6 @@ func ProxyHeaders(from http.Header) http.Header {
 	return found
 }
 
-// IsLoopback reports whether a host, with or without a port, is localhost or a loopback address.
-func IsLoopback(host string) bool {
-	name := hostWithoutPort(host)
-	if addr, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
-		return addr.Unmap().IsLoopback()
-	}
-	return strings.EqualFold(strings.TrimSuffix(name, "."), "localhost")
-}
-
 func hostWithoutPort(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name

@@ -9,13 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 	"unicode"
 
+	"moorage/internal/loopback"
 	"moorage/internal/worker"
 	"moorage/secrets"
 )
@@ -179,14 +179,8 @@ func CheckEndpoint(endpoint string) error {
 		parsed.RawQuery != "" || parsed.Fragment != "" || strings.Trim(parsed.Path, "/") != "" {
 		return fmt.Errorf("%q is not the address of a service, such as https://kms.example.com", endpoint)
 	}
-	if parsed.Scheme == "http" && !IsLoopback(parsed.Hostname()) {
+	if parsed.Scheme == "http" && !loopback.Is(parsed.Hostname()) {
 		return fmt.Errorf("%q: http is for an address of this machine, such as 127.0.0.1", endpoint)
 	}
 	return nil
-}
-
-// IsLoopback reports whether host is a loopback address.
-func IsLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"moorage/internal/loopback"
 	"moorage/secrets"
 )
 
@@ -61,7 +62,7 @@ func NewVault(config VaultConfig) (*Vault, error) {
 	}
 	scheme := "https"
 	if address.Scheme == SchemePlain {
-		if !IsLoopback(address.Hostname()) {
+		if !loopback.Is(address.Hostname()) {
 			return nil, fmt.Errorf("vault: %s is for an address of this machine, such as 127.0.0.1", SchemePlain)
 		}
 		scheme = "http"
