@@ -110,7 +110,7 @@ func (c IssuerConfig) check() error {
 		return fmt.Errorf("%q is not an alias: it is lower-case letters, digits and dashes, begins with a letter, "+
 			"and is none of %s", c.Alias, strings.Join(reservedAliases(), ", "))
 	}
-	if err := checkURL(c.URL); err != nil {
+	if err := checkIssuer(c.URL); err != nil {
 		return err
 	}
 	if c.Audience == "" {
@@ -122,7 +122,7 @@ func (c IssuerConfig) check() error {
 		}
 	}
 	if isURL(c.KeySet) {
-		if err := checkURL(c.KeySet); err != nil {
+		if err := checkEndpoint(c.KeySet); err != nil {
 			return err
 		}
 	}
@@ -147,12 +147,22 @@ func (c IssuerConfig) checkSignIn() error {
 
 func isURL(text string) bool { return strings.Contains(text, "://") }
 
-// checkURL returns an error for a URL from which keys must not be fetched. It must be an HTTPS URL,
-// except on loopback.
-func checkURL(text string) error {
+// checkIssuer returns an error for a URL that cannot be that of an issuer. Source: OpenID Connect
+// Discovery, 3: it has no query.
+func checkIssuer(text string) error {
+	if strings.Contains(text, "?") {
+		return fmt.Errorf("%q has a query: it is not a URL such as https://idp.example/realms/lake", text)
+	}
+	return checkEndpoint(text)
+}
+
+// checkEndpoint returns an error for a URL from which keys must not be fetched, and to which no
+// person and no secret must be sent. It must be an HTTPS URL, except on loopback. It can have a
+// query. Source: RFC 6749, 3.1 and 3.2.
+func checkEndpoint(text string) error {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
 		return fmt.Errorf("%q is not a URL such as https://idp.example/realms/lake", text)
 	case u.Scheme == "https", u.Scheme == "http" && loopback.Is(u.Host):
 		return nil

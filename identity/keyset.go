@@ -173,7 +173,7 @@ func (f *fetcher) fetch(ctx context.Context) (set *keySet, found *discovery, err
 		if found, err = f.discover(ctx); err != nil {
 			return nil, nil, err
 		}
-		if err := checkURL(found.Keys); err != nil {
+		if err := checkEndpoint(found.Keys); err != nil {
 			return nil, nil, fmt.Errorf("jwks_uri: %w", err)
 		}
 		set, err = f.keys(ctx, found.Keys)

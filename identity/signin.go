@@ -143,8 +143,8 @@ func (i *issuer) signInClient(ctx context.Context, redirect string) (*oauth2.Con
 			return nil, nil, i.noSignIn(ctx, errors.New("its discovery document is not known"))
 		}
 	}
-	for _, address := range []string{found.Authorize, found.Token} {
-		if err := checkURL(address); err != nil {
+	for _, endpoint := range []string{found.Authorize, found.Token} {
+		if err := checkEndpoint(endpoint); err != nil {
 			return nil, nil, i.noSignIn(ctx, err)
 		}
 	}

@@ -227,6 +227,18 @@ func TestSignInIssuerIsAway(t *testing.T) {
 			t.Errorf("plain HTTP as the %s: %v", member, err)
 		}
 	}
+	f, p = newSignIns(t, func(p *openid.Provider, _ *IssuerConfig) {
+		p.Discovery = map[string]any{
+			"authorization_endpoint": p.URL + "/authorize?p=policy", "token_endpoint": p.URL + "/token?p=policy",
+			"jwks_uri": p.URL + "/keys?p=policy",
+		}
+	})
+	if _, address, err = f.BeginSignIn(t.Context(), "corp", redirect); err != nil || !strings.Contains(address, "?p=policy&client_id=") {
+		t.Errorf("endpoints with a query: %s, %v", address, err)
+	}
+	if _, err := f.signIn(p, nil); err != nil {
+		t.Errorf("endpoints with a query: %v", err)
+	}
 	for _, alias := range []string{"other", "none", ""} {
 		if _, _, err := f.BeginSignIn(t.Context(), alias, redirect); moorage.KindOf(err) != moorage.KindNotFound {
 			t.Errorf("an issuer %q without a client: %v", alias, err)
