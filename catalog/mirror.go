@@ -47,9 +47,9 @@ func (m Mirrors) Load(ctx context.Context, kind access.Kind, ident moorage.Ident
 // the file: see RegisterTable. A dropped table or view with the same uuid comes back as a mirror.
 //
 // Errors: the errors of RegisterTable. KindAlreadyExists also if the name belongs to another table
-// or view, or to one that is no mirror. The first mirror in a store raises the version that the
-// store needs: nodes that do not know mirrors end. The first Put by a process waits until they
-// have. Durable when it returns.
+// or view, to one that is no mirror, or to a mirror of another catalog. The first mirror in a store
+// raises the version that the store needs: nodes that do not know mirrors end. The first Put by a
+// process waits until they have. Durable when it returns.
 func (m Mirrors) Put(ctx context.Context, kind access.Kind, ident moorage.Identifier, source, location string) error {
 	c := m.catalog
 	request := RegisterRequest{MetadataLocation: location, Overwrite: true, mirrorOf: source}

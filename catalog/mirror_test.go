@@ -28,10 +28,25 @@ func unregistered(f *catalogkit.Fixture, name string) []string {
 
 // putMirror is a client that makes or moves the mirror called name.
 func putMirror(name, location string) catalogkit.RaceClient {
+	return putMirrorOf(oldCatalog, name, &location)
+}
+
+// putMirrorOf is putMirror for a source. It reads what location points to when it is called.
+func putMirrorOf(source, name string, location *string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
-		mirrors := c.(interface{ Mirrors() catalog.Mirrors }).Mirrors()
-		return mirrors.Put(ctx, access.Table, ident(name), oldCatalog, location)
+		return mirrorsOf(c).Put(ctx, access.Table, ident(name), source, *location)
 	}
+}
+
+// endMirror is a client that ends the mirror called name at what location points to.
+func endMirror(name string, location *string) catalogkit.RaceClient {
+	return func(ctx context.Context, c catalog.Verbs) error {
+		return mirrorsOf(c).End(ctx, access.Table, ident(name), *location)
+	}
+}
+
+func mirrorsOf(c catalog.Verbs) catalog.Mirrors {
+	return c.(interface{ Mirrors() catalog.Mirrors }).Mirrors()
 }
 
 // TestMirrorRefuses: nothing but Put changes a mirror. When it has ended it is an ordinary table.
@@ -103,6 +118,16 @@ func TestMirrorMoves(t *testing.T) {
 	must(t, err)
 	if source != oldCatalog {
 		t.Errorf("it is a mirror of %q", source)
+	}
+	for _, file := range files { // another catalog does not take it over, not even at the same file
+		err := putMirrorOf("https://other.example.com", "t", &file)(f.Ctx, f.Instance)
+		catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
+		if want := "ns.t is a mirror of " + oldCatalog; !strings.Contains(moorage.MessageOf(err), want) {
+			t.Errorf("the refusal is %s, want %s", moorage.MessageOf(err), want)
+		}
+	}
+	if now := f.PointerOf("t"); now.MetadataLocation != files[0] || now.Frozen != oldCatalog {
+		t.Errorf("after a refusal the mirror is %+v", now)
 	}
 	catalogkit.WantKind(t, f.Mirrors().End(f.Ctx, access.Table, ident("t"), files[1]), moorage.KindCommitFailed)
 	for range 2 { // the second one finds nothing to do

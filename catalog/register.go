@@ -145,8 +145,8 @@ type registration struct {
 }
 
 // checkOccupant returns the error for a registration over the present table or view of the name: it
-// may be protected or a mirror. Only a mirror of the same table or view may move, and protection
-// does not refuse that. path leads to its namespace.
+// may be protected or a mirror. Only a mirror of the same table or view in the same catalog may
+// move, and protection does not refuse that. path leads to its namespace.
 func (r *registration) checkOccupant(path *directory.Path) error {
 	if !r.occupant.Exists() {
 		return nil
@@ -160,6 +160,9 @@ func (r *registration) checkOccupant(path *directory.Path) error {
 		err = moorage.Errorf(moorage.KindAlreadyExists, "Another table or view has the name %s", r.ident)
 	case occupant.Frozen == "":
 		err = moorage.Errorf(moorage.KindAlreadyExists, "%s is no mirror: it is written here", r.ident)
+	case occupant.Frozen != r.mirrorOf:
+		err = moorage.Errorf(moorage.KindAlreadyExists,
+			"%s is a mirror of %s, and follows no other catalog: end that mirror first", r.ident, occupant.Frozen)
 	}
 	return err
 }
