@@ -266,3 +266,38 @@ func TestRegisterRequires(t *testing.T) {
 	}
 	f.WantClean()
 }
+
+// mirrorRaces are those about a mirror. Its source has a newer file, to which an import moves it.
+func mirrorRaces(t testing.TB) []race {
+	// Each race has files of its own.
+	about := func(name string, a, b func(now, newer *string) catalogkit.RaceClient, ends ...string) race {
+		now, newer := new(string), new(string)
+		return race{
+			name: name, a: a(now, newer), b: b(now, newer), ends: ends,
+			leaves: true, // a mirror has the files of its source
+			prepare: func(f *catalogkit.Fixture) {
+				files := unregistered(f, "t")
+				*now, *newer = files[0], files[1]
+				must(f.T, putMirrorOf(oldCatalog, "t", now)(f.Ctx, f.Instance))
+			},
+		}
+	}
+	moves := func(_, newer *string) catalogkit.RaceClient { return putMirrorOf(oldCatalog, "t", newer) }
+	cutOver := func(now, _ *string) catalogkit.RaceClient { return endMirror("t", now) }
+	anyFile := func(client catalogkit.RaceClient) func(_, _ *string) catalogkit.RaceClient {
+		return func(_, _ *string) catalogkit.RaceClient { return client }
+	}
+	commits := anyFile(catalogkit.CommitTable(ident("t"), catalogkit.SetProperty(t, "a", "b")))
+	drops := anyFile(dropTable(ident("t"), catalog.DropOptions{}))
+	renames := anyFile(renameTable(ident("t"), ident("u")))
+	return []race{
+		about("move a mirror, commit to it", moves, commits, "done, forbidden: ns ns:t"),
+		about("move a mirror, drop it", moves, drops, "done, forbidden: ns ns:t"),
+		about("move a mirror, rename it", moves, renames, "done, forbidden: ns ns:t"),
+		about("move a mirror, end it", moves, cutOver, "done, commit failed: ns ns:t", "already exists, done: ns ns:t"),
+		about("move a mirror twice", moves, moves, "done, done: ns ns:t"),
+		about("end a mirror, commit to it", cutOver, commits, "done, done: ns ns:t", "done, forbidden: ns ns:t"),
+		about("end a mirror, drop it", cutOver, drops, "done, done: ns", "done, forbidden: ns ns:t"),
+		about("end a mirror, rename it", cutOver, renames, "done, done: ns ns:u", "done, forbidden: ns ns:t"),
+	}
+}

@@ -87,6 +87,7 @@ func races(t testing.TB) []race {
 	races = append(races, viewRaces(t)...)
 	races = append(races, undropRaces()...)
 	races = append(races, protectRaces()...)
+	races = append(races, mirrorRaces(t)...)
 	return append(races, registerRaces()...)
 }
 
