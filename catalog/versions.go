@@ -99,6 +99,15 @@ func parseAgo(text string) (time.Duration, bool) {
 // String returns the name as it was written.
 func (n VersionName) String() string { return n.text }
 
+// Fixed returns a text that means the same version later, as long as the table or view does not
+// change: a duration becomes the time that it has meant.
+func (n VersionName) Fixed() string {
+	if n.at.IsZero() {
+		return n.text
+	}
+	return n.at.UTC().Format(time.RFC3339Nano)
+}
+
 // isFile reports whether n names a metadata file, and not only a snapshot.
 func (n VersionName) isFile() bool { return n.back >= 0 || n.file != "" || !n.at.IsZero() }
 

@@ -292,3 +292,22 @@ func TestRollbackAgain(t *testing.T) {
 		}
 	}
 }
+
+// A name that is fixed means the same version later.
+func TestFixedVersionNames(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.FixedZone("", 3600))
+	for text, want := range map[string]string{
+		"2h": "2026-01-02T00:04:05.000000678Z", "2026-01-02T03:04:05+01:00": "2026-01-02T02:04:05Z",
+		"now~1": "now~1", "7.metadata.json": "7.metadata.json", "eod": "eod", "12": "12",
+	} {
+		name, err := catalog.ParseVersion(text, now)
+		if err != nil || name.Fixed() != want {
+			t.Errorf("%s is %s, %v; want %s", text, name.Fixed(), err, want)
+		}
+		again, err := catalog.ParseVersion(name.Fixed(), now.Add(time.Hour))
+		if err != nil || again.Fixed() != want {
+			t.Errorf("%s is %s later, %v", text, again.Fixed(), err)
+		}
+	}
+}

@@ -244,6 +244,7 @@ func (s *server) rollbackTable(w http.ResponseWriter, r *http.Request) error {
 		return s.AnswerJSON(w, r, client.RolledBack{
 			Requirements: done.Requirements, Updates: done.Updates, Warnings: done.Warnings,
 			MetadataLocation: done.View.Location, PreviousMetadataLocation: done.Was.Location,
+			To: asked.To.Fixed(),
 		})
 	}
 	done, err := versions.Rollback(r.Context(), ident, asked)
@@ -253,6 +254,7 @@ func (s *server) rollbackTable(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, client.RolledBack{
 		Requirements: done.Requirements, Updates: done.Updates, Warnings: done.Warnings,
 		MetadataLocation: done.Table.Location, PreviousMetadataLocation: done.Was.Location,
+		To: asked.To.Fixed(),
 	})
 }
 

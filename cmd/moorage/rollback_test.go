@@ -3,16 +3,22 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"moorage/internal/cli"
+	"moorage/management/client"
 )
 
 // atTerminal runs a command line as at a terminal of 80 columns, with stdin as the user's input.
@@ -91,6 +97,44 @@ func TestRollbackPrintsItsUndo(t *testing.T) {
 	}
 	if head() != before {
 		t.Errorf("after the undo the branch is %s, not %s", head(), before)
+	}
+}
+
+// A duration means the time of the question, and nothing else when it was answered.
+func TestRollbackOfAViewToTheTimeOfTheQuestion(t *testing.T) {
+	t.Parallel()
+	s := startDemo(t, "--data", filepath.Join(t.TempDir(), "demo"), "--listen", "127.0.0.1:0")
+	to, err := url.Parse(s.uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const then = "2026-01-02T03:04:05.678Z" // what the server takes 2h for
+	var asked []string
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/rollback") {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		var request client.RollbackRequest
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			t.Error(err)
+		}
+		asked = append(asked, request.To+" "+request.PreviousMetadataLocation)
+		_ = json.NewEncoder(w).Encode(client.RolledBack{
+			Requirements: json.RawMessage("[]"), Updates: json.RawMessage(`[{"action":"set-properties"}]`),
+			PreviousMetadataLocation: "file:///present", To: then,
+		})
+	}))
+	defer between.Close()
+	through := &served{uri: between.URL}
+	for _, all := range [][]string{nil, {"--all"}} {
+		asked = nil
+		args := append([]string{"rollback", "harbour.busiest", "2h", "-y"}, all...)
+		got := through.atTerminal(t.Context(), nil, args...)
+		if want := []string{"2h ", then + " file:///present"}; got.code != cli.ExitDone || !slices.Equal(asked, want) {
+			t.Errorf("%v: %+v\nit asked for %q, want %q", args, got, asked, want)
+		}
 	}
 }
 

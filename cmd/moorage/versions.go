@@ -296,17 +296,11 @@ func rollback(ctx context.Context, p *person) error {
 }
 
 // rollBackView carries out the rollback of a view that was agreed to. A commit of a view cannot
-// require a version, so the server compares the metadata file with the one of the plan.
+// require a version, so the server compares the metadata file with the one of the plan. It goes to
+// the version of the plan, which a duration such as 2h may not mean any more.
 func (p *person) rollBackView(ctx context.Context, of object, asked client.RollbackRequest,
 	plan client.RolledBack) error {
-	asked.DryRun, asked.PreviousMetadataLocation = false, plan.PreviousMetadataLocation
-	updates, err := viewUpdatesOf(plan)
-	if err != nil {
-		return err
-	}
-	if !p.All && len(updates) == 1 { // a duration such as 2h can mean another version by now
-		asked.To = strconv.Itoa(updates[0].ID)
-	}
+	asked.DryRun, asked.PreviousMetadataLocation, asked.To = false, plan.PreviousMetadataLocation, plan.To
 	var done client.RolledBack
 	path := client.RootManagement + client.Path("rollback")
 	if err := p.change(ctx, http.MethodPost, path, of.query(), asked, &done); err != nil || p.DryRun {

@@ -117,4 +117,6 @@ type RolledBack struct {
 	Warnings                 []string        `json:"warnings"`
 	MetadataLocation         string          `json:"metadata-location"`
 	PreviousMetadataLocation string          `json:"previous-metadata-location"`
+	// To is what the request has named, with the time that a duration has meant.
+	To string `json:"to,omitempty"`
 }
