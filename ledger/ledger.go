@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"moorage"
+	"moorage/internal/trace"
 	"moorage/internal/worker"
 	"moorage/registry"
 )
@@ -20,7 +21,7 @@ import (
 // settleTimeout bounds the lookup of the outcome of one Apply whose answer was lost.
 const settleTimeout = 10 * time.Second
 
-// Config configures Deps. All fields but Alone and Applied are required.
+// Config configures Deps. All fields but Alone, Applied and Tracer are required.
 type Config struct {
 	Store registry.Store
 	// Alone is true if no other process uses the store. Then this process need not wait for the
@@ -31,6 +32,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Applied is called after each mutation that happened. It must not wait. It may be nil.
 	Applied func()
+	// Tracer makes the spans of work in the background. It may be nil.
+	Tracer *trace.Tracer
 }
 
 // Deps is shared by all parts of a process that work on one store: a ledger, a name, and a clock.

@@ -374,7 +374,10 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 		d.tries.first = r.config.Now()
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+	attempt, span := r.config.Tracer.Work(attempt, "recovery.transaction")
+	span.On(moorage.Identifier{Warehouse: e.Warehouse})
 	cause := worker.Safely(attempt, func(ctx context.Context) error { return r.finishTransaction(ctx, e) })
+	span.End(cause)
 	cancel()
 	isMine := r.noteTrying(t, txlog.Entry{}, time.Time{})
 	if ctx.Err() != nil {

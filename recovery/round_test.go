@@ -15,6 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"moorage"
+	"moorage/internal/trace"
 	"moorage/internal/worker"
 	"moorage/recovery"
 	"moorage/registry"
@@ -452,4 +457,26 @@ func TestRoundReadsAllPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStats(t, node, recovery.Stats{Attempts: n, Recovered: n})
+}
+
+// Each attempt to end a transaction has a trace of its own, with the id that the log has.
+func TestTraceOfARecovery(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewInMemoryExporter()
+	r, id := newResolver(memory.New(rand.Reader)), ""
+	r.begin(t, time.Now().Add(-time.Hour))
+	node := r.node(func(c *recovery.Config) {
+		c.Tracer = trace.New(trace.Config{Processor: sdk.NewSimpleSpanProcessor(spans), Version: "1", Now: time.Now})
+		c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
+			id = moorage.TraceID(ctx)
+			return r.deleteSurplus(ctx, e)
+		}
+	})
+	if err := node.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	made := spans.GetSpans()
+	if len(made) != 1 || made[0].Name != "recovery.transaction" || made[0].SpanContext.TraceID().String() != id {
+		t.Errorf("the spans are %+v, and the trace is %q", made, id)
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/documents"
+	"moorage/internal/trace"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -16,7 +17,10 @@ import (
 func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err error) {
 	var scope Scope
 	if w.Look != nil {
-		if scope, err = w.Look(ctx); err != nil {
+		looking, span := trace.Start(ctx, "resolve")
+		scope, err = w.Look(looking)
+		span.End(err)
+		if err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -57,10 +61,12 @@ func (p *Pipeline) attempt(ctx context.Context, w *work, number int, container *
 	if len(w.Edits) > 0 {
 		planner = w.Edits[0].Create
 	}
-	plan, err := planner(ctx, &Attempt{
+	planning, span := trace.Start(ctx, "plan")
+	plan, err := planner(planning, &Attempt{
 		Number: number, Now: p.now(), Change: change, On: w.On[0],
 		KeyExpires: w.keyExpires(), Container: container,
 	})
+	span.End(err)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -111,7 +117,10 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 func (p *Pipeline) publish(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (
 	etags []registry.ETag, lost bool, err error) {
 	if plan.File.Location != "" {
-		if err := plan.File.Write(ctx); err != nil {
+		writing, span := trace.Start(ctx, "write")
+		err := plan.File.Write(writing)
+		span.End(err)
+		if err != nil {
 			return nil, documents.MayRemain(err), err
 		}
 	}

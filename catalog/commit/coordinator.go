@@ -12,6 +12,7 @@ import (
 	"moorage"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/internal/trace"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -101,7 +102,10 @@ func (o *coordinator) step(ctx context.Context, stale bool) error {
 			return nil
 		}
 	}
-	if err := o.t.buildParticipants(ctx, o.change); err != nil {
+	building, span := trace.Start(ctx, "build")
+	err := o.t.buildParticipants(building, o.change)
+	span.End(err)
+	if err != nil {
 		return movedIfAgain(err)
 	}
 	files := o.t.files()
@@ -119,7 +123,10 @@ func (o *coordinator) step(ctx context.Context, stale bool) error {
 		return err
 	}
 	o.last = files
-	if err := o.write(ctx, files); err != nil {
+	writing, span := trace.Start(ctx, "write")
+	err = o.write(writing, files)
+	span.End(err)
+	if err != nil {
 		return err
 	}
 	return o.applyOnce(ctx, files, batch)

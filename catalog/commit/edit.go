@@ -254,7 +254,9 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	beside.addTo(plan)
 	writing, stop := g.writing(ctx)
 	defer stop()
+	writing, span = trace.Start(writing, "write")
 	written, err := p.documents.WriteWith(writing, file, planned.lists)
+	span.End(err)
 	mine := &documents.Lost{File: written, Base: found.Pointer.MetadataLocation, Lists: planned.lists}
 	if err != nil {
 		beside.end(ctx)

@@ -14,6 +14,7 @@ import (
 	"moorage"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/internal/trace"
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/registry"
@@ -78,7 +79,9 @@ func (t *transaction) replayed() bool {
 }
 
 // readParticipants reads the pointers of all existing tables of t, and their documents.
-func (t *transaction) readParticipants(ctx context.Context) error {
+func (t *transaction) readParticipants(ctx context.Context) (err error) {
+	ctx, span := trace.Start(ctx, "resolve")
+	defer func() { span.End(err) }()
 	var named, pinned []*participant
 	for _, part := range t.parts {
 		switch {

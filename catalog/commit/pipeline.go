@@ -228,7 +228,9 @@ func (p *Pipeline) apply(ctx context.Context, mutation ledger.Mutation, effects 
 			return nil, err
 		}
 	}
-	etags, err := p.ledger.Apply(ctx, mutation)
+	applying, span := trace.Start(ctx, "apply")
+	etags, err := p.ledger.Apply(applying, mutation)
+	span.End(err)
 	for _, e := range effects {
 		if err != nil {
 			continue

@@ -10,6 +10,7 @@ import (
 	"moorage"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/internal/trace"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
@@ -85,7 +86,9 @@ func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 	}
 	release, waited := t.waitForOthers(ctx)
 	defer release()
-	hold, err := t.lock(ctx)
+	locking, span := trace.Start(ctx, "lock.acquire")
+	hold, err := t.lock(locking)
+	span.End(err)
 	if err != nil {
 		return err
 	}

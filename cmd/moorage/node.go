@@ -190,6 +190,7 @@ func (n *node) openLedger() (err error) {
 	n.ledger, err = ledger.New(ledger.Config{
 		Store: n.guard.Watch(metered), Alone: alone, Now: time.Now, Random: rand.Reader, Logger: n.logger,
 		Applied: func() { n.catalog.History().Wake() }, // no mutation begins before n.catalog is set
+		Tracer:  n.tracer,
 	})
 	return err
 }

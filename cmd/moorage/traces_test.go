@@ -104,11 +104,13 @@ func (c *collector) tree(trace string) string {
 func TestTraceOfACommit(t *testing.T) {
 	t.Parallel()
 	const trace, failed = "4bf92f3577b34da6a3ce929d0e0e4736", "5bf92f3577b34da6a3ce929d0e0e4736"
+	const created = "6bf92f3577b34da6a3ce929d0e0e4736"
 	collector := newCollector(t)
 	s := startTraced(t, collector, "--data", t.TempDir(), "--log-level", "debug")
 	s.request(t, "POST", "/v1/namespaces", `{"namespace":["sales"]}`)
-	s.request(t, "POST", "/v1/namespaces/sales/tables", `{"name":"orders","schema":{"type":"struct","fields":[]}}`)
 	parent := func(id string) string { return "00-" + id + "-00f067aa0ba902b7-01" }
+	s.request(t, "POST", "/v1/namespaces/sales/tables", `{"name":"orders","schema":{"type":"struct","fields":[]}}`,
+		"Traceparent", parent(created))
 	commit := func(id, requirements string) (int, string) {
 		return s.request(t, "POST", "/v1/namespaces/sales/tables/orders",
 			`{"requirements":[`+requirements+`],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`,
@@ -135,11 +137,21 @@ func TestTraceOfACommit(t *testing.T) {
       store.get moorage.outcome=done
     requirements
     build
-    storage.put moorage.outcome=done
-    store.apply moorage.outcome=done
+    write
+      storage.put moorage.outcome=done
+    apply
+      store.apply moorage.outcome=done
 `
 	if got := collector.tree(trace); got != want {
 		t.Errorf("the spans are\n%swant\n%s", got, want)
+	}
+	const wantCreate = `HTTP createTable moorage.operation=createTable http.request.method=POST http.response.status_code=200
+  catalog.create-table moorage.warehouse=default
+    resolve
+`
+	if got := collector.tree(created); !strings.HasPrefix(got, wantCreate) || !strings.Contains(got, "\n    plan\n      store.get ") ||
+		!strings.Contains(got, "\n    write\n      storage.put ") || !strings.Contains(got, "\n    apply\n      store.apply ") {
+		t.Errorf("the spans of a create are\n%s", got)
 	}
 	if got := collector.tree(failed); !strings.Contains(got, "    requirements error.type=") {
 		t.Errorf("the spans of a commit that fails are\n%s", got)
@@ -167,6 +179,27 @@ func TestCollectorFails(t *testing.T) {
 		t.Errorf("the server ends with %d", code)
 	}
 	if log := s.stderr.String(); !regexp.MustCompile(`level=WARN msg="traces cannot be sent.*503`).MatchString(log) {
+		t.Errorf("the log is\n%s", log)
+	}
+}
+
+// A collector that never answers costs its traces. The server answers, and stops in time.
+func TestCollectorHangs(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	hanging := &collector{Server: httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))}
+	t.Cleanup(hanging.Close)
+	t.Cleanup(func() { close(release) })
+	s := startTraced(t, hanging, "--store", "memory", "--data", t.TempDir())
+	for range 20 {
+		if status, body := s.request(t, "GET", "/v1/config", ""); status != http.StatusOK {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if code := s.stop(); code != 0 {
+		t.Errorf("the server ends with %d", code)
+	}
+	if log := s.stderr.String(); !strings.Contains(log, "the last traces are lost") {
 		t.Errorf("the log is\n%s", log)
 	}
 }

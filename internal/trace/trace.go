@@ -1,10 +1,11 @@
 // Package trace creates the spans of OpenTelemetry traces: the steps of a request, and how long
 // each step took.
 //
-// The server starts the span of a request (Tracer.Request). Each step of the request starts and
-// ends a span of its own below it (Start). Tracer.Call adds one span for each call to a store or a
-// storage. The context carries the span. Without a tracer, or in a request that is not traced, all
-// functions do nothing and allocate nothing.
+// The server starts the span of a request (Tracer.Request), and of one piece of its work in the
+// background (Tracer.Work). Each step starts and ends a span of its own below it (Start).
+// Tracer.Call adds one span for each call to a store or a storage. The context carries the span.
+// Without a tracer, or in a request that is not traced, all functions do nothing and allocate
+// nothing.
 //
 // Spans name operations, warehouses, kinds of failures, and numbers. They contain no locations and
 // no messages. They contain names of namespaces and tables only if the operator has consented
@@ -40,6 +41,7 @@ const (
 	keyStatus    = "http.response.status_code"
 	keyBytes     = "http.response.body.size"
 	keyError     = "error.type"
+	keyMore      = "moorage.more-calls"
 	// keyNames is the attribute of the resource that records the consent to names.
 	keyNames = "moorage.trace-names"
 )
@@ -57,6 +59,8 @@ const (
 	// each span until export.
 	// Source: W3C Trace Context, limits of tracestate.
 	traceStateMax = 512
+	// callsMax bounds the spans of calls below one span, because a purge can make a million.
+	callsMax = 500
 )
 
 // Config configures a Tracer.
@@ -99,7 +103,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Span is one step of a traced request. The methods of a nil Span do nothing.
+// Span is one step of a traced request or of traced work. The methods of a nil Span do nothing.
 type Span struct{ span otel.Span }
 
 // isTraced reports whether ctx has a span.
@@ -121,6 +125,17 @@ func (t *Tracer) Request(ctx context.Context, header http.Header) (context.Conte
 	return moorage.WithTraceID(ctx, span.SpanContext().TraceID().String()), &Span{span}
 }
 
+// Work starts the span of one piece of work that no request waits for, such as one purge. It begins
+// a trace of its own, unless ctx has one. The context that Work returns also has the trace's id;
+// see moorage.TraceID.
+func (t *Tracer) Work(ctx context.Context, name ...string) (context.Context, *Span) {
+	if t == nil {
+		return ctx, nil
+	}
+	ctx, span := t.provider.Tracer(scope).Start(ctx, strings.Join(name, ""))
+	return moorage.WithTraceID(ctx, span.SpanContext().TraceID().String()), &Span{span}
+}
+
 // Start starts a span below the span of ctx. It returns ctx and nil if ctx has none. The name of
 // the span is passed in parts, so that they are joined only if there is a trace.
 func Start(ctx context.Context, name ...string) (context.Context, *Span) {
@@ -133,8 +148,14 @@ func Start(ctx context.Context, name ...string) (context.Context, *Span) {
 
 // Call adds the span of a call to a store or a storage, below the span of ctx. The call has just
 // ended, and took the time in took. outcome is its result, in the words of the metrics.
+// Calls beyond callsMax have no spans, and the span of ctx says so.
 func (t *Tracer) Call(ctx context.Context, name, outcome string, took time.Duration) {
 	if t == nil || !isTraced(ctx) {
+		return
+	}
+	above := otel.SpanFromContext(ctx)
+	if made, isRecorded := above.(sdk.ReadOnlySpan); isRecorded && made.ChildSpanCount() >= callsMax {
+		above.SetAttributes(attribute.Bool(keyMore, true))
 		return
 	}
 	now := t.now()

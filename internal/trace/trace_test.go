@@ -2,6 +2,8 @@ package trace_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +38,11 @@ func TestOff(t *testing.T) {
 		requested, span := off.Request(ctx, header)
 		below, step := trace.Start(requested, "catalog.", verb)
 		off.Call(below, "store.get", "done", time.Millisecond)
+		working, work := off.Work(below, "maintenance.", verb)
+		work.End(nil)
+		if working != below {
+			t.Error("work is traced")
+		}
 		trace.Inject(below, header)
 		step.On()
 		step.End(nil)
@@ -98,6 +105,91 @@ func TestRequest(t *testing.T) {
 		if !slices.Equal(texts, want) || commit.Status.Description != "" {
 			t.Errorf("consent %t: the attributes are %q, want %q", consent, texts, want)
 		}
+	}
+}
+
+// Work in the background has a trace of its own. Only the first calls of a step have spans.
+func TestWork(t *testing.T) {
+	t.Parallel()
+	const calls = 700
+	tracer, memory := recorded(false)
+	ctx, work := tracer.Work(t.Context(), "maintenance.", "snapshots")
+	below, step := trace.Start(ctx, "step")
+	for range calls {
+		tracer.Call(below, "storage.delete", "done", time.Millisecond)
+	}
+	step.End(nil)
+	work.End(moorage.Errorf(moorage.KindUnavailable, "the storage of sales.orders hangs"))
+	spans := memory.GetSpans()
+	root := spans[len(spans)-1]
+	if root.Name != "maintenance.snapshots" || root.Parent.IsValid() || moorage.TraceID(ctx) != root.SpanContext.TraceID().String() {
+		t.Errorf("the root is %s below %s, and the trace %s", root.Name, root.Parent.SpanID(), moorage.TraceID(ctx))
+	}
+	if step := spans[len(spans)-2]; len(spans) != 502 || !slices.Equal(step.Attributes, []attribute.KeyValue{
+		attribute.Bool("moorage.more-calls", true),
+	}) {
+		t.Errorf("%d spans, and the step has the attributes %v", len(spans), step.Attributes)
+	}
+	if !slices.Equal(root.Attributes, []attribute.KeyValue{
+		attribute.String("error.type", moorage.KindUnavailable.String()),
+	}) {
+		t.Errorf("the attributes are %v", root.Attributes)
+	}
+	requested, request := tracer.Request(t.Context(), http.Header{})
+	_, work = tracer.Work(requested, "purge") // that an operator asked for
+	work.End(nil)
+	request.End(nil)
+	spans = memory.GetSpans()
+	if purge, root := spans[len(spans)-2], spans[len(spans)-1]; purge.Parent.SpanID() != root.SpanContext.SpanID() {
+		t.Error("work of a request is not below it")
+	}
+}
+
+// A collector that never answers delays no request, and the end of the server only until its limit.
+func TestHangingCollector(t *testing.T) {
+	t.Parallel()
+	asked, release := make(chan struct{}, 10), make(chan struct{})
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-release
+	}))
+	defer collector.Close()
+	defer close(release)
+	to, err := url.Parse(collector.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	exporter := trace.NewExporter(to, http.Header{}, slog.New(slog.NewTextHandler(&log, nil)))
+	tracer := trace.New(trace.Config{Processor: sdk.NewBatchSpanProcessor(exporter), Version: "1", Now: time.Now})
+	request := func() {
+		_, span := tracer.Request(t.Context(), http.Header{})
+		span.EndRequest("loadTable", "GET", 200, 10)
+	}
+	for range 600 { // more than the SDK sends at once
+		request()
+	}
+	<-asked
+	for range 5000 { // more than wait for the collector; a request that waited would never end
+		request()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := tracer.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it closes with: %v", err)
+	}
+}
+
+// BenchmarkOff measures what the calls of one load of a hot table cost without a tracer: those of
+// its request and of its read of the store.
+func BenchmarkOff(b *testing.B) {
+	var off *trace.Tracer
+	ctx, header := b.Context(), http.Header{}
+	b.ReportAllocs()
+	for b.Loop() {
+		requested, span := off.Request(ctx, header)
+		off.Call(requested, "store.get", "done", time.Millisecond)
+		span.EndRequest("loadTable", "GET", 200, 10)
 	}
 }
 

@@ -4,6 +4,10 @@ import (
 	"testing"
 	"time"
 
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"moorage/internal/trace"
 	"moorage/maintenance/jobs"
 	"moorage/registry"
 )
@@ -71,5 +75,25 @@ func TestAnExpiryOfNothingRaisesNoFormat(t *testing.T) {
 	}
 	if own := w.own(); len(own) > 0 {
 		t.Errorf("there are %q", own)
+	}
+}
+
+// Each run of a job has a trace of its own.
+func TestTraceOfAJob(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewInMemoryExporter()
+	w := newWorld(t, inMemory, 5, 8)
+	w.tracer = trace.New(trace.Config{Processor: sdk.NewSimpleSpanProcessor(spans), Version: "1", Now: w.clock.Now})
+	w.node = w.newNode(w.store, w.files)
+	_, err := w.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	made := spans.GetSpans()
+	if len(made) == 0 {
+		t.Fatal("there are no spans")
+	}
+	work := made[len(made)-1]
+	if work.Name != "maintenance.snapshots" || work.Parent.IsValid() || work.Attributes[0].Value.AsString() != "w" {
+		t.Errorf("the last span is %+v", work)
 	}
 }

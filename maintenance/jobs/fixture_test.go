@@ -13,6 +13,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
 	"moorage/internal/jsontext"
+	"moorage/internal/trace"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
@@ -53,6 +54,7 @@ type world struct {
 	table   registry.ID
 	// orphaned says that what no snapshot ever reached may go.
 	orphaned bool
+	tracer   *trace.Tracer // of the nodes that are made from now on
 }
 
 // newStore makes an empty store of records whose clock is that of the test.
@@ -110,7 +112,7 @@ func (w *world) newNodeOver(store registry.Store, open func(storage.Place) (stor
 	})
 	must(w.t, err)
 	made, err := jobs.New(jobs.Config{
-		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: served.As(moorage.System("expire")).Tables(),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: true, Tracer: w.tracer}), Tables: served.As(moorage.System("expire")).Tables(),
 		FormerKept: formerKept,
 	})
 	must(w.t, err)

@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/trace"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -91,6 +92,7 @@ type Jobs struct {
 	now      func() time.Time
 	stats    counters
 	busy     busy
+	tracer   *trace.Tracer
 	// A search for leftovers holds looking while it runs. Another search fails at once instead of
 	// waiting.
 	looking sync.Mutex
@@ -132,7 +134,7 @@ func New(config Config) (*Jobs, error) {
 		store: config.Store, ledger: config.Ledger, now: config.Now,
 		assigner: config.Assigner(), owner: config.Owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
-		former:   config.FormerKept,
+		former: config.FormerKept, tracer: config.Tracer,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,
 	}, nil
 }

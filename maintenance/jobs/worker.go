@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"moorage"
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/registry"
@@ -130,7 +131,10 @@ func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, t
 	if !j.busy.enter(kind, table, pointer.Warehouse, j.now()) {
 		return nil
 	}
-	err = worker.Safely(ctx, func(ctx context.Context) error { return j.Step(ctx, job.Key) })
+	working, span := j.tracer.Work(ctx, "maintenance.", kind)
+	span.On(moorage.Identifier{Warehouse: pointer.Warehouse})
+	err = worker.Safely(working, func(ctx context.Context) error { return j.Step(ctx, job.Key) })
+	span.End(err)
 	j.busy.leave(kind, table, pointer.Warehouse, j.now(), errors.Is(err, ErrStalled))
 	if err != nil && ctx.Err() == nil {
 		j.log.WarnContext(ctx, "maintenance job did not finish", "job", job.Key.ID, "error", err)

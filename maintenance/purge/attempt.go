@@ -73,6 +73,7 @@ func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) er
 		cause = fmt.Errorf("%w: %w", errStalled, cause)
 	}
 	w.noteFailed()
+	d.failed = cause
 	log.WarnContext(ctx, "purge did not finish",
 		"task", d.task, "pointer", d.pointer, "error", moorage.OneLine(cause.Error()))
 	d.left = work.record

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"moorage"
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/registry"
@@ -45,6 +46,7 @@ type due struct {
 
 	// The fields below are set when the attempt has ended.
 	left      registry.Record // the task after the attempt, zero if it is gone
+	failed    error           // why the purge did not finish, which its task has too
 	elsewhere bool            // the task is assigned to another node, so its state is unknown
 	err       error           // of the store or the context, not of the purge
 }
@@ -234,10 +236,13 @@ func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause
 // try takes the assignment of a purge, makes one attempt, and records the new state of the task.
 // Its error is an error of the store or ctx, not of the purge. A purge that hangs loses its
 // assignment, so that another node, which may reach the storage, takes over.
-func (r *round) try(ctx context.Context, d *due) error {
+func (r *round) try(ctx context.Context, d *due) (err error) {
+	ctx, span := r.config.Tracer.Work(ctx, "purge")
+	span.On(moorage.Identifier{Warehouse: d.warehouse})
+	defer func() { span.End(cmp.Or(err, d.failed)) }()
 	watched, dog := watch(ctx, r.config.Stall)
 	defer dog.stop()
-	err := r.assigner.Assign(watched, assignmentOf(d.task), r.config.Life, func(watched context.Context) error {
+	err = r.assigner.Assign(watched, assignmentOf(d.task), r.config.Life, func(watched context.Context) error {
 		return r.attempt(ctx, watched, d, dog)
 	})
 	if d.elsewhere = errors.Is(err, ledger.ErrAssigned) || errors.Is(err, ledger.ErrAssignmentLost); d.elsewhere {
