@@ -177,7 +177,7 @@ var policyMutations = []policyMutation{
 	{
 		name: "transfer",
 		run: func(ctx context.Context, p *policyCase) error {
-			return p.Access(catalogkit.AnnName).SetOwner(ctx, catalogkit.OnTable("t"), catalogkit.BobName)
+			return p.Access(catalogkit.AnnName).SetOwner(ctx, catalogkit.OnTable("t"), catalogkit.BobName, nil)
 		},
 		recorded: func(r policyRecords) bool { return r.grants(r.policyCase.t).Owner == catalogkit.BobName },
 		shown: func(ctx context.Context, node *catalogkit.Secured) bool {

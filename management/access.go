@@ -26,7 +26,7 @@ type Access interface {
 
 	Roles(ctx context.Context, page moorage.Page) ([]grants.Role, string, error)
 	LoadRole(ctx context.Context, name string) (grants.Role, error)
-	PutRole(ctx context.Context, role grants.Role) (grants.Role, error)
+	PutRole(ctx context.Context, role grants.Role, match func(present *grants.Role) bool) (grants.Role, error)
 	ChangeMembers(ctx context.Context, name string, add, remove []string) (grants.Role, error)
 	DeleteRole(ctx context.Context, name string) error
 
@@ -34,7 +34,8 @@ type Access interface {
 	GrantsOn(ctx context.Context, object grants.Object) (grants.ObjectGrants, error)
 	GrantsTo(ctx context.Context, grantee string, page moorage.Page) ([]grants.ObjectGrants, string, error)
 	AllGrants(ctx context.Context, page moorage.Page) ([]grants.ObjectGrants, string, error)
-	SetOwner(ctx context.Context, object grants.Object, owner string) error
+	SetOwner(ctx context.Context, object grants.Object, owner string,
+		match func(present grants.ObjectGrants) bool) error
 	SetManaged(ctx context.Context, object grants.Object, managed bool) error
 
 	IsOn(ctx context.Context) (bool, error)
@@ -109,7 +110,7 @@ func objectOf(ref grants.Object) client.Object {
 
 func grantsOf(g grants.ObjectGrants) client.ObjectGrants {
 	return client.ObjectGrants{
-		Object: objectOf(g.Object), Owner: g.Owner, Managed: g.Managed,
+		Object: objectOf(g.Object), Owner: g.Owner, OwnerIsCreator: g.OwnerIsCreator, Managed: g.Managed,
 		Grants: each(g.Grants, func(grant grants.Grant) client.Grant {
 			return client.Grant{Grantee: grant.Grantee, Privileges: words(grant.Privileges), By: grant.By, At: grant.At}
 		}),

@@ -73,7 +73,14 @@ func (f *fakeAccess) LoadRole(_ context.Context, name string) (grants.Role, erro
 	return grants.Role{Name: name}, f.note("LoadRole %s", name)
 }
 
-func (f *fakeAccess) PutRole(_ context.Context, role grants.Role) (grants.Role, error) {
+func (f *fakeAccess) PutRole(_ context.Context, role grants.Role, match func(present *grants.Role) bool) (grants.Role, error) {
+	present := &grants.Role{Name: role.Name}
+	if role.Name == "new" {
+		present = nil
+	}
+	if !match(present) {
+		return role, moorage.Errorf(moorage.KindPreconditionFailed, "it has changed")
+	}
 	return role, f.note("PutRole %v", role)
 }
 
@@ -112,7 +119,10 @@ func (f *fakeAccess) AllGrants(_ context.Context, page moorage.Page) ([]grants.O
 	}}}, "", f.note("AllGrants %v", page)
 }
 
-func (f *fakeAccess) SetOwner(_ context.Context, object grants.Object, owner string) error {
+func (f *fakeAccess) SetOwner(_ context.Context, object grants.Object, owner string, match func(present grants.ObjectGrants) bool) error {
+	if !match(grants.ObjectGrants{Object: object, Owner: "key:etl"}) {
+		return moorage.Errorf(moorage.KindPreconditionFailed, "it has changed")
+	}
 	return f.note("SetOwner %v %s", object, owner)
 }
 
@@ -337,5 +347,44 @@ func TestExport(t *testing.T) {
 	}
 	if secret := url.QueryEscape("mrg_"); strings.Contains(w.Body.String(), secret) {
 		t.Errorf("an export holds a key: %s", w.Body)
+	}
+}
+
+// A role, and the owner of an object, change only if they are as the request has read them.
+func TestAccessIfMatch(t *testing.T) {
+	t.Parallel()
+	h := newServer(t, configOf(&fake{}))
+	tag := func(target string) string {
+		return strings.Join(send(h, "GET", base+target, "").Header()["ETag"], " ")
+	}
+	role, grants := tag("/roles/r"), tag("/grants?warehouse=w")
+	if other := tag("/roles/s"); role == "" || grants == "" || other == role {
+		t.Errorf("the ETags are %s, %s and %s", role, grants, other)
+	}
+	const owner = `{"object":{"warehouse":"w"},"owner":"corp:ann"}`
+	for _, tt := range []struct {
+		name, target, body, header, value string
+		code                              int
+	}{
+		{"the present role", "/roles/r", `{}`, "If-Match", `"0", ` + role, 200},
+		{"another role", "/roles/r", `{}`, "If-Match", `"0"`, 412},
+		{"any role", "/roles/r", `{}`, "If-Match", "*", 200},
+		{"any role, and there is none", "/roles/new", `{}`, "If-Match", "*", 412},
+		{"a role, and there is none", "/roles/new", `{}`, "If-Match", role, 412},
+		{"a new role", "/roles/new", `{}`, "If-None-Match", "*", 200},
+		{"a new role, and there is one", "/roles/r", `{}`, "If-None-Match", "*", 412},
+		{"no such role", "/roles/r", `{}`, "If-None-Match", role, 400},
+		{"the present owner", "/owner", owner, "If-Match", grants, 200},
+		{"another owner", "/owner", owner, "If-Match", role, 412},
+		{"a managed one", "/managed", `{"object":{"warehouse":"w"},"managed":true}`, "If-Match", grants, 400},
+	} {
+		if got := send(h, "PUT", base+tt.target, tt.body, tt.header, tt.value); got.Code != tt.code {
+			t.Errorf("%s: %d %s, want %d", tt.name, got.Code, got.Body, tt.code)
+		}
+	}
+	first := send(h, "PUT", base+"/roles/r", `{}`, "If-Match", role, "Idempotency-Key", someKey)
+	again := send(h, "PUT", base+"/roles/r", `{}`, "If-Match", `"0"`, "Idempotency-Key", someKey)
+	if first.Code != 200 || again.Code != 422 {
+		t.Errorf("one key with two conditions: %d, %d", first.Code, again.Code)
 	}
 }

@@ -40,6 +40,7 @@ func (s *server) listGrants(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.Header()["ETag"] = []string{tagOfValue(grantsOf(found))}
 	return s.AnswerJSON(w, r, grantsPage([]client.ObjectGrants{grantsOf(found)}, nil))
 }
 
@@ -112,7 +113,8 @@ func (s *server) setOwner(r *http.Request, body []byte) (any, error) {
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	return owner, s.access(r).SetOwner(r.Context(), refOf(owner.Object), owner.Owner)
+	match := func(present grants.ObjectGrants) bool { return matches(r, tagOfValue(grantsOf(present)), true) }
+	return owner, s.access(r).SetOwner(r.Context(), refOf(owner.Object), owner.Owner, match)
 }
 
 func (s *server) setManaged(r *http.Request, body []byte) (any, error) {

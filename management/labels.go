@@ -105,24 +105,9 @@ func (s *server) replaceLabels(r *http.Request, body []byte, labels registry.Lab
 		return registry.ID{}, moorage.Errorf(moorage.KindBadRequest,
 			"If-None-Match is not known here: send the ETag of the labels in If-Match")
 	}
-	match := func(present registry.ID) bool { return matches(r.Header.Values("If-Match"), present) }
+	match := func(present registry.ID) bool { return matches(r, tagOf(present), !present.IsZero()) }
 	put := s.config.Labels(web.CallerOf(r), key)
 	return put.Put(context.WithoutCancel(r.Context()), on.Kind, on.Ident, labels, match)
-}
-
-// matches reports whether one of the lines of If-Match names the present version. It returns true
-// if there is no line. present is zero if there are no labels; then * does not match. Source: RFC
-// 9110, 13.1.1.
-func matches(lines []string, present registry.ID) bool {
-	for _, line := range lines {
-		for tag := range strings.SplitSeq(line, ",") {
-			tag = strings.TrimSpace(tag)
-			if tag == tagOf(present) || tag == "*" && !present.IsZero() {
-				return true
-			}
-		}
-	}
-	return len(lines) == 0
 }
 
 // catalogKey returns the Idempotency-Key of a request, for a change that the catalog makes only

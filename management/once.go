@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -39,15 +41,32 @@ func newMade() *otter.Cache[string, *made] {
 // first request is still in progress. Failures are not remembered. Only this node remembers keys,
 // and only while its process runs, because making such a change twice does no harm.
 func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.Handler {
+	return unconditional(s.changeIfMatch(do))
+}
+
+// changeIfMatch is like change, for an operation that knows If-Match and If-None-Match; see
+// matches.
+func (s *server) changeIfMatch(do func(r *http.Request, body []byte) (any, error)) web.Handler {
 	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
 	})
 }
 
+// unconditional refuses requests that depend on the version of an object.
+func unconditional(h web.Handler) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "" {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"This change knows no If-Match and no If-None-Match; those of members and grants add and remove")
+		}
+		return h(w, r)
+	}
+}
+
 // changeThatWaits is like change, for an operation that waits if the client requests it. The wait
 // ends when the client disconnects and when the server stops.
 func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, error)) web.Handler {
-	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
+	return unconditional(s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
 		go func() {
 			defer cancel()
@@ -57,7 +76,7 @@ func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, err
 			}
 		}()
 		return ctx, cancel
-	})
+	}))
 }
 
 // once is the common part of change and changeThatWaits. lasting derives the context of a request
@@ -69,15 +88,17 @@ func (s *server) once(do func(r *http.Request, body []byte) (any, error),
 		if err != nil {
 			return err
 		}
-		if r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "" {
+		if none := r.Header.Values("If-None-Match"); len(none) > 0 && !slices.Equal(none, []string{"*"}) {
 			return moorage.Errorf(moorage.KindBadRequest,
-				"Changes here know no If-Match and no If-None-Match; those of members and grants add and remove")
+				"If-None-Match can only be *, for an object that must not exist: send an ETag in If-Match")
 		}
 		body, err := s.ReadBody(w, r)
 		if err != nil {
 			return err
 		}
-		asked := &made{request: sha256.Sum256(append([]byte(web.EscapedPath(r.URL)+"\x00"), body...))}
+		about := []string{web.EscapedPath(r.URL)}
+		about = append(append(about, r.Header.Values("If-Match")...), r.Header.Values("If-None-Match")...)
+		asked := &made{request: sha256.Sum256(append([]byte(strings.Join(about, "\x00")+"\x00"), body...))}
 		load := func(ctx context.Context, _ string) (_ *made, err error) {
 			ctx, cancel := lasting(ctx)
 			defer cancel()

@@ -33,12 +33,12 @@ func (s *server) accessOperations() []operation {
 		{"endSessions", post, "/sessions/end", s.change(s.endSessions)},
 		{"listRoles", get, "/roles", s.listRoles},
 		{"loadRole", get, "/roles/{role}", s.loadRole},
-		{"putRole", put, "/roles/{role}", s.change(s.putRole)},
+		{"putRole", put, "/roles/{role}", s.changeIfMatch(s.putRole)},
 		{"deleteRole", del, "/roles/{role}", s.change(s.deleteRole)},
 		{"changeMembers", patch, "/roles/{role}/members", s.change(s.changeMembers)},
 		{"listGrants", get, "/grants", s.listGrants},
 		{"changeGrants", post, "/grants", s.change(s.changeGrants)},
-		{"setOwner", put, "/owner", s.change(s.setOwner)},
+		{"setOwner", put, "/owner", s.changeIfMatch(s.setOwner)},
 		{"setManaged", put, "/managed", s.change(s.setManaged)},
 		{"loadAccess", get, "/access", s.loadAccess},
 		{"enableAccess", post, "/access/enable", s.change(s.enableAccess)},
@@ -223,6 +223,7 @@ func (s *server) loadRole(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.Header()["ETag"] = []string{tagOfValue(roleOf(found))}
 	return s.AnswerJSON(w, r, roleOf(found))
 }
 
@@ -239,7 +240,12 @@ func (s *server) putRole(r *http.Request, body []byte) (any, error) {
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	put, err := s.access(r).PutRole(r.Context(), role)
+	put, err := s.access(r).PutRole(r.Context(), role, func(present *grants.Role) bool {
+		if present == nil {
+			return matches(r, "", false)
+		}
+		return matches(r, tagOfValue(roleOf(*present)), true)
+	})
 	return roleOf(put), err
 }
 

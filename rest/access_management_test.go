@@ -148,7 +148,7 @@ func newManagedLake(t testing.TB, without string) *lake {
 		_, err = admin.CreateKey(t.Context(), etl, grants.KeySpec{ID: "abc", SHA256: [32]byte{1}, Ends: time.Now().Add(time.Hour)})
 	}
 	if err == nil {
-		_, err = admin.PutRole(t.Context(), grants.Role{Name: "staff", Members: []string{etl}})
+		_, err = admin.PutRole(t.Context(), grants.Role{Name: "staff", Members: []string{etl}}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

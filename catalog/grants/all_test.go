@@ -22,7 +22,7 @@ func TestAllGrants(t *testing.T) {
 		s.Grant(grants.Object{Kind: access.Server}, "corp:248289761001", access.Admin)
 		s.Grant(catalogkit.OnNamespace("ns"), "corp/analysts", access.Read)
 		s.Grant(catalogkit.OnTable("u"), catalogkit.BobName, access.Read)
-		if err := s.Admin().SetOwner(ctx, catalogkit.OnTable("t"), "corp/owners"); err != nil {
+		if err := s.Admin().SetOwner(ctx, catalogkit.OnTable("t"), "corp/owners", nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Named(catalogkit.AnnName).UnregisterTable(ctx, ident("u")); err != nil {

@@ -61,7 +61,7 @@ func TestBackupKeepsPolicy(t *testing.T) {
 	s.Grant(catalogkit.OnTable("t"), catalogkit.BobName, access.Read)
 	s.Grant(catalogkit.OnWarehouse(), catalogkit.EtlName, access.Describe)
 	must(t, s.Admin().SetManaged(ctx, catalogkit.OnNamespace("other"), true))
-	must(t, s.Access(catalogkit.AnnName).SetOwner(ctx, catalogkit.OnTable("u"), catalogkit.BobName))
+	must(t, s.Access(catalogkit.AnnName).SetOwner(ctx, catalogkit.OnTable("u"), catalogkit.BobName, nil))
 	spec := grants.KeySpec{ID: catalogkit.OldKey, SHA256: [32]byte{1}, Ends: s.Config.Now().Add(1 << 50)}
 	_, err := s.Admin().CreateKey(ctx, catalogkit.EtlName, spec)
 	must(t, err)

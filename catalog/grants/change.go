@@ -33,10 +33,12 @@ type Grant struct {
 
 // ObjectGrants holds all grants on one object.
 type ObjectGrants struct {
-	Object  Object
-	Owner   string // empty if the object has no owner
-	Managed bool
-	Grants  []Grant // sorted by grantee
+	Object Object
+	Owner  string // empty if the object has no owner
+	// OwnerIsCreator means that Owner is the creator, because the object was not handed over.
+	OwnerIsCreator bool
+	Managed        bool
+	Grants         []Grant // sorted by grantee
 }
 
 // Change grants privileges to a grantee on an object, or revokes them.
@@ -315,8 +317,10 @@ func (c *call) isKnown(grantee string) (known bool) {
 
 // SetOwner transfers an object to another owner. The caller must be the present owner or the owner
 // of a container, or have admin. If owner is empty, the object goes back to its creator. Only admin
-// may transfer a definer view to another principal.
-func (g *Grants) SetOwner(ctx context.Context, object Object, owner string) error {
+// may transfer a definer view to another principal. If match is not nil, it must accept the present
+// grants on the object. Otherwise the error is KindPreconditionFailed.
+func (g *Grants) SetOwner(ctx context.Context, object Object, owner string,
+	match func(present ObjectGrants) bool) error {
 	err := g.change(ctx, gate.SetOwner, func(ctx context.Context, c *call) (e edit, err error) {
 		t, err := c.find(ctx, object)
 		if err != nil {
@@ -329,18 +333,23 @@ func (g *Grants) SetOwner(ctx context.Context, object Object, owner string) erro
 		if err != nil {
 			return e, err
 		}
+		identity := ""
 		if owner != "" {
 			if err := access.CheckGrantee(owner); err != nil {
 				return e, moorage.Errorf(moorage.KindIllegalArgument, "Owner: %w", err)
 			}
-			owner = c.policy.Identity(owner)
+			identity = c.policy.Identity(owner)
 		}
 		if t.ref.Kind == access.View {
-			if err := c.mayHandOver(ctx, t, owner); err != nil {
+			if err := c.mayHandOver(ctx, t, identity); err != nil {
 				return e, err
 			}
 		}
-		t.value.Owner = owner
+		if match != nil && !match(t.asCaller(c.policy)) {
+			return e, moorage.Errorf(moorage.KindPreconditionFailed, "The owner or the grants of %s have changed",
+				object.Ident)
+		}
+		t.value.Owner = identity
 		return e, t.add(&e, c.policy)
 	})
 	return moorage.Annotate("grants.SetOwner", object.Ident.String(), err)

@@ -140,11 +140,54 @@ func TestWhoMayGrant(t *testing.T) {
 		more.Object = catalogkit.OnWarehouse()
 		_, err = s.Access(catalogkit.AnnName).ChangeGrants(ctx, []grants.Change{toBob, more})
 		catalogkit.WantKind(t, err, moorage.KindForbidden) // she may create there, and no more
-		if err := s.Access(catalogkit.AnnName).SetOwner(ctx, catalogkit.OnTable("t"), catalogkit.BobName); err != nil {
+		if err := s.Access(catalogkit.AnnName).SetOwner(ctx, catalogkit.OnTable("t"), catalogkit.BobName, nil); err != nil {
 			t.Errorf("the owner hands over: %v", err)
 		}
 		if err := s.Named(catalogkit.BobName).DropTable(ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Errorf("drop by the new owner: %v", err)
+		}
+	})
+}
+
+// A role and an owner change only if the caller accepts what they are then.
+func TestChangesOfWhatWasRead(t *testing.T) {
+	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
+		s := catalogkit.NewSecured(t, store, alone)
+		s.Populate()
+		ctx, role := t.Context(), grants.Role{Name: "staff", Description: "d", Members: []string{catalogkit.BobName}}
+		var seen *grants.Role
+		match := func(accepts bool) func(present *grants.Role) bool {
+			return func(present *grants.Role) bool {
+				seen = present
+				return accepts
+			}
+		}
+		_, err := s.Admin().PutRole(ctx, role, match(false))
+		catalogkit.WantKind(t, err, moorage.KindPreconditionFailed)
+		if _, err := s.Admin().LoadRole(ctx, "staff"); seen != nil || moorage.KindOf(err) != moorage.KindNotFound {
+			t.Errorf("a role that was refused: %v, after %v", err, seen)
+		}
+		_, err = s.Admin().PutRole(ctx, role, match(true))
+		must(t, err)
+		_, err = s.Admin().PutRole(ctx, grants.Role{Name: "staff"}, match(false))
+		catalogkit.WantKind(t, err, moorage.KindPreconditionFailed)
+		now, err := s.Admin().LoadRole(ctx, "staff")
+		must(t, err)
+		if fmt.Sprint(now) != fmt.Sprint(role) || fmt.Sprint(*seen) != fmt.Sprint(role) {
+			t.Errorf("the role is %v, and %v was seen", now, *seen)
+		}
+		owners := ""
+		for _, accepts := range []bool{false, true, false} {
+			err := s.Admin().SetOwner(ctx, catalogkit.OnTable("t"), catalogkit.BobName, func(present grants.ObjectGrants) bool {
+				owners += fmt.Sprint(present.Owner, " ", present.OwnerIsCreator, "; ")
+				return accepts
+			})
+			if (moorage.KindOf(err) == moorage.KindPreconditionFailed) == accepts {
+				t.Errorf("accepts %t: %v", accepts, err)
+			}
+		}
+		if want := catalogkit.AnnName + " true; " + catalogkit.AnnName + " true; " + catalogkit.BobName + " false; "; owners != want {
+			t.Errorf("the owners are %s, want %s", owners, want)
 		}
 	})
 }

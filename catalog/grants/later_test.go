@@ -48,7 +48,7 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 		}
 		putRole := func(members ...string) {
 			t.Helper()
-			_, err := admin.PutRole(ctx, grants.Role{Name: role, Members: members})
+			_, err := admin.PutRole(ctx, grants.Role{Name: role, Members: members}, nil)
 			must(err)
 		}
 
@@ -59,14 +59,14 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 			_, err := etl.CreateTable(ctx, ident(name), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 			must(err)
 			if name != "mine" {
-				must(admin.SetOwner(ctx, catalogkit.OnTable(name), catalogkit.AnnName))
+				must(admin.SetOwner(ctx, catalogkit.OnTable(name), catalogkit.AnnName, nil))
 			}
 		}
 		s.Revoke(catalogkit.OnNamespace("ns"), key, access.Create)
 		s.Grant(catalogkit.OnTable("read"), key, access.Read)
 		s.Grant(catalogkit.OnTable("ofrole"), role, access.Read)
-		must(admin.SetOwner(ctx, catalogkit.OnTable("given"), key))
-		must(admin.SetOwner(ctx, catalogkit.OnTable("roles"), role))
+		must(admin.SetOwner(ctx, catalogkit.OnTable("given"), key, nil))
+		must(admin.SetOwner(ctx, catalogkit.OnTable("roles"), role, nil))
 		sees(s.Catalog, key, "given", "mine", "ofrole", "read", "roles")
 
 		must(admin.DeleteRole(ctx, role))
@@ -112,7 +112,7 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 		s.Grant(catalogkit.OnTable("read"), key, access.Describe)
 		_, err = admin.ChangeMembers(ctx, role, []string{key}, []string{catalogkit.BobName})
 		must(err)
-		must(admin.SetOwner(ctx, catalogkit.OnTable("given"), key))
+		must(admin.SetOwner(ctx, catalogkit.OnTable("given"), key, nil))
 		for _, node := range []*catalog.Catalog{s.Catalog, later.Catalog} {
 			if !alone || node == s.Catalog {
 				sees(node, key, "given", "new", "read", "u")

@@ -26,10 +26,19 @@ func (g *Grants) GrantsOn(ctx context.Context, object Object) (ObjectGrants, err
 	if err != nil {
 		return ObjectGrants{}, moorage.Annotate(op, object.Ident.String(), err)
 	}
-	if t.value.Owner == "" && len(t.object.Path) > 0 {
-		t.value.Owner = t.object.Path[0].Creator
+	return t.asCaller(call.policy), nil
+}
+
+// asCaller returns the grants on t in the form for callers. An object that has never been handed
+// over has its creator as the owner.
+func (t *target) asCaller(policy *access.Snapshot) ObjectGrants {
+	value, isCreator := t.value, t.value.Owner == "" && len(t.object.Path) > 0
+	if isCreator {
+		value.Owner = t.object.Path[0].Creator
 	}
-	return grantsOf(object, t.value, call.policy), nil
+	grants := grantsOf(t.ref, value, policy)
+	grants.OwnerIsCreator = isCreator
+	return grants
 }
 
 // grantsOf returns the value of a grants record in the form for callers, without grants to deleted

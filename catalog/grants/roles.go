@@ -128,9 +128,17 @@ func (g *Grants) LoadRole(ctx context.Context, name string) (Role, error) {
 	return r.asCaller(call.policy), moorage.Annotate(op, name, err)
 }
 
-// PutRole creates or replaces a role. It requires admin.
-func (g *Grants) PutRole(ctx context.Context, role Role) (made Role, err error) {
-	err = g.changeRole(ctx, gate.PutRole, role.Name, &made, func(r *roleAt, _ []string) ([]string, error) {
+// PutRole creates or replaces a role. It requires admin. If match is not nil, it must accept the
+// present role, which is nil if there is none. Otherwise the error is KindPreconditionFailed.
+func (g *Grants) PutRole(ctx context.Context, role Role, match func(present *Role) bool) (made Role, err error) {
+	err = g.changeRole(ctx, gate.PutRole, role.Name, &made, func(r *roleAt, members []string) ([]string, error) {
+		var present *Role
+		if r.exists {
+			present = &Role{Name: r.name, Description: r.value.Description, Members: members}
+		}
+		if match != nil && !match(present) {
+			return nil, moorage.Errorf(moorage.KindPreconditionFailed, "Role %s has changed", role.Name)
+		}
 		r.value.Description = role.Description
 		return role.Members, checkDescription(role.Description)
 	})

@@ -112,19 +112,19 @@ func TestLoadThroughDefinerView(t *testing.T) {
 		disable(s, carlName, false)
 		through("carl is enabled")
 
-		if err := s.Admin().SetOwner(ctx, onView("v"), "corp:dan"); err != nil {
+		if err := s.Admin().SetOwner(ctx, onView("v"), "corp:dan", nil); err != nil {
 			t.Fatal(err)
 		}
 		refused("dan owns the view")
 		s.Grant(catalogkit.OnTable("t"), "corp:dan", access.Read)
 		through("dan may too")
-		if err := s.Admin().SetOwner(ctx, onView("v"), "readers"); err != nil {
+		if err := s.Admin().SetOwner(ctx, onView("v"), "readers", nil); err != nil {
 			t.Fatal(err)
 		}
 		refused("a role owns the view that does not exist")
 
 		s.Revoke(catalogkit.OnWarehouse(), trinoName, access.Delegate)
-		if err := s.Admin().SetOwner(ctx, onView("v"), ""); err != nil {
+		if err := s.Admin().SetOwner(ctx, onView("v"), "", nil); err != nil {
 			t.Fatal(err)
 		}
 		refused("trino is not trusted any more")
@@ -234,12 +234,12 @@ func TestDefinerViewIsOfItsWriter(t *testing.T) {
 	catalogkit.WantSame(t, "bob's query with the rights of carl", err, gate.NoSuchTable(ident("t")))
 
 	for _, to := range []string{carlName, "", "readers"} {
-		if err := s.Access(catalogkit.BobName).SetOwner(ctx, onView("v"), to); moorage.KindOf(err) != moorage.KindForbidden {
+		if err := s.Access(catalogkit.BobName).SetOwner(ctx, onView("v"), to, nil); moorage.KindOf(err) != moorage.KindForbidden {
 			t.Errorf("bob hands his query to %q: %v", to, err)
 		}
 	}
 	replace(s.As(moorage.Caller{Name: catalogkit.BobName}), invoker, moorage.Kind(0)) // he owns it
-	if err := s.Access(catalogkit.BobName).SetOwner(ctx, onView("v"), carlName); err != nil {
+	if err := s.Access(catalogkit.BobName).SetOwner(ctx, onView("v"), carlName, nil); err != nil {
 		t.Errorf("bob hands an invoker's view over: %v", err)
 	}
 	replace(s.As(moorage.Caller{Name: catalogkit.BobName}), definer, moorage.KindForbidden)
@@ -338,7 +338,7 @@ func TestReplaceWhileHandedOver(t *testing.T) {
 			return
 		}
 		hook.before.Store(nil)
-		if err := s.Admin().SetOwner(t.Context(), onView("v"), catalogkit.AnnName); err != nil {
+		if err := s.Admin().SetOwner(t.Context(), onView("v"), catalogkit.AnnName, nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -75,10 +75,12 @@ type Grant struct {
 
 // ObjectGrants lists all grants on one object.
 type ObjectGrants struct {
-	Object  Object  `json:"object"`
-	Owner   string  `json:"owner,omitempty"`
-	Managed bool    `json:"managed"`
-	Grants  []Grant `json:"grants"` // never null
+	Object Object `json:"object"`
+	Owner  string `json:"owner,omitempty"`
+	// OwnerIsCreator means that no other owner was set.
+	OwnerIsCreator bool    `json:"owner-is-creator,omitempty"`
+	Managed        bool    `json:"managed"`
+	Grants         []Grant `json:"grants"` // never null
 }
 
 // The values of GrantChange.Change.

@@ -72,6 +72,10 @@ func (e *Error) IsConflict() bool {
 	return e.isOurs() && (e.Code == http.StatusConflict || e.Code == http.StatusPreconditionFailed)
 }
 
+// IsOutdated reports whether the object of the request is no longer as Request.IfMatch or IfNew
+// requires.
+func (e *Error) IsOutdated() bool { return e.isOurs() && e.Code == http.StatusPreconditionFailed }
+
 // Client calls one server. It is safe for concurrent use. Its methods return *Error for an error
 // response of the server.
 type Client struct {
@@ -116,6 +120,7 @@ type Request struct {
 	// IfMatch is the ETag of the version that the change expects. If it is empty, any version will
 	// do.
 	IfMatch string
+	IfNew   bool    // the object of a PUT must not exist
 	Tag     *string // if not nil, receives the ETag of the response
 	// If Date is not nil, it receives the time at which the server answered, in whole seconds. That
 	// is the zero time if the process itself answered.
@@ -214,6 +219,9 @@ func (c *Client) Do(ctx context.Context, asked Request, answer any) error {
 	}
 	if asked.IfMatch != "" {
 		request.Header.Set("If-Match", asked.IfMatch)
+	}
+	if asked.IfNew {
+		request.Header.Set("If-None-Match", "*")
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
