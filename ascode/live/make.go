@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,26 +16,22 @@ import (
 
 // Conflict is the error of a step whose object is no longer what the plan was made for.
 type Conflict struct {
-	Step    ascode.Step
-	Fact    ascode.Fact
-	Present *string // nil if the fact is not there
-	// IsLockout reports that the step would take the caller's right as an administrator, although
-	// it took none when the plan was made. Fact is zero then.
-	IsLockout bool
+	Step ascode.Step
+	Why  string
 }
 
 // Error implements error.
-func (c *Conflict) Error() string {
-	if c.IsLockout {
-		return fmt.Sprintf("%s: it would take your own right as an administrator of the server, because grants or "+
-			"roles have changed since the plan was made", c.Step)
-	}
-	name := strings.TrimSpace(string(c.Fact.Attribute) + " " + c.Fact.Key + " " + c.Fact.Item)
+func (c *Conflict) Error() string { return fmt.Sprintf("%s: %s", c.Step, c.Why) }
+
+// conflictOf returns the Conflict of a step with a fact. present is the value of the fact now, or
+// nil if the fact is not there.
+func conflictOf(step ascode.Step, fact ascode.Fact, present *string) *Conflict {
+	name := strings.TrimSpace(string(fact.Attribute) + " " + fact.Key + " " + fact.Item)
 	now := "is gone"
-	if c.Present != nil {
-		now = "is " + strconv.Quote(*c.Present)
+	if present != nil {
+		now = "is " + strconv.Quote(*present)
 	}
-	return fmt.Sprintf("%s: %s %s since the plan was made", c.Step, name, now)
+	return &Conflict{step, fmt.Sprintf("%s %s since the plan was made", name, now)}
 }
 
 // Make makes one step. c is the catalog that the plan was made for. It makes nothing if the server
@@ -42,23 +39,31 @@ func (c *Conflict) Error() string {
 //
 // Errors: *Conflict, and the errors of the server.
 func (s *Server) Make(ctx context.Context, c ascode.Catalog, step ascode.Step) error {
-	if err := s.keepCaller(ctx, step); err != nil {
-		return err
+	err := s.keepCaller(ctx, step)
+	if err == nil {
+		err = s.make(ctx, c, step)
 	}
+	if answered, ok := errors.AsType[*client.Error](err); ok && answered.IsOutdated() {
+		return &Conflict{step, "it has changed since the plan was made"}
+	}
+	return err
+}
+
+func (s *Server) make(ctx context.Context, c ascode.Catalog, step ascode.Step) error {
 	switch step.Do {
 	case ascode.CreateWarehouse, ascode.CreateNamespace, ascode.DropNamespace, ascode.DropWarehouse, ascode.RemoveRole:
 		return s.makeWhole(ctx, c, step)
 	}
+	present, tag := make(ascode.Facts), ""
 	if step.IsNew {
-		return s.putRole(ctx, step, nil)
+		return s.change(ctx, c, step, present, tag)
 	}
-	present := make(ascode.Facts)
 	read := make(map[string]bool)
 	for _, change := range step.Changes {
 		attribute := change.Fact.Attribute
 		if key := groupOf(attribute); !read[key] {
 			read[key] = true
-			if _, err := s.some(ctx, step.Object, attribute, present); err != nil {
+			if _, err := s.some(ctx, step.Object, attribute, present, &tag); err != nil {
 				return err
 			}
 		}
@@ -68,7 +73,7 @@ func (s *Server) Make(ctx context.Context, c ascode.Catalog, step ascode.Step) e
 		return err
 	}
 	step.Changes = left
-	return s.change(ctx, c, step, present)
+	return s.change(ctx, c, step, present, tag)
 }
 
 // keepCaller refuses a step that would now take the caller's right as an administrator.
@@ -83,7 +88,7 @@ func (s *Server) keepCaller(ctx context.Context, step ascode.Step) error {
 		return err
 	}
 	world := r.read.World
-	if _, err := s.some(ctx, ascode.Object{}, ascode.Grant, world[ascode.Object{}]); err != nil {
+	if _, err := s.some(ctx, ascode.Object{}, ascode.Grant, world[ascode.Object{}], nil); err != nil {
 		return err
 	}
 	list := client.Request{Method: http.MethodGet, Path: client.Path("roles")}
@@ -96,7 +101,8 @@ func (s *Server) keepCaller(ctx context.Context, step ascode.Step) error {
 		return true
 	})
 	if err == nil && r.read.Caller.LocksOut(world, step) {
-		err = &Conflict{Step: step, IsLockout: true}
+		err = &Conflict{step, "it would take your own right as an administrator of the server, because grants or " +
+			"roles have changed since the plan was made"}
 	}
 	return err
 }
@@ -118,19 +124,15 @@ func remaining(step ascode.Step, present ascode.Facts) (left []ascode.Change, er
 		is, has := present[change.Fact]
 		isDone := has == (change.Is != nil) && (!has || is == *change.Is)
 		isAsPlanned := has == (change.Was != nil) && (!has || is == *change.Was)
-		if change.Fact.Attribute == ascode.Owner && change.Was == nil {
-			isDone, isAsPlanned = false, true // the server shows the creator of an object without an owner
-		}
 		switch {
 		case isDone:
 		case isAsPlanned:
 			left = append(left, change)
 		default:
-			conflict := &Conflict{Step: step, Fact: change.Fact}
-			if has {
-				conflict.Present = &is
+			if !has {
+				return nil, conflictOf(step, change.Fact, nil)
 			}
-			return nil, conflict
+			return nil, conflictOf(step, change.Fact, &is)
 		}
 	}
 	return left, nil
@@ -181,8 +183,10 @@ func (s *Server) warehouseSpec(c ascode.Catalog, name string) (spec client.Wareh
 	return spec, err
 }
 
-// change makes the changes of a step, for an object with the facts that were read for it.
-func (s *Server) change(ctx context.Context, c ascode.Catalog, step ascode.Step, present ascode.Facts) error {
+// change makes the changes of a step, for an object with the facts that were read for it. tag is
+// the ETag of what was read last, if it has one.
+func (s *Server) change(ctx context.Context, c ascode.Catalog, step ascode.Step, present ascode.Facts,
+	tag string) error {
 	object := ofObject(step.Object)
 	put := func(path string, body any) error {
 		request := client.Request{Method: http.MethodPut, Path: path, Query: object.Query(), Body: body}
@@ -197,7 +201,7 @@ func (s *Server) change(ctx context.Context, c ascode.Catalog, step ascode.Step,
 		path := client.Path("warehouses", step.Object.Warehouse)
 		return s.Client.Do(ctx, client.Request{Method: http.MethodPatch, Path: path, Body: change}, nil)
 	case ascode.PutRole:
-		return s.putRole(ctx, step, present)
+		return s.putRole(ctx, step, present, tag)
 	case ascode.AddMembers, ascode.RemoveMembers:
 		var change client.MembersChange
 		for _, each := range step.Changes {
@@ -219,7 +223,8 @@ func (s *Server) change(ctx context.Context, c ascode.Catalog, step ascode.Step,
 		if is := step.Changes[0].Is; is != nil {
 			body.Owner = *is
 		}
-		return s.Client.Do(ctx, client.Request{Method: http.MethodPut, Path: client.Path("owner"), Body: body}, nil)
+		owner := client.Request{Method: http.MethodPut, Path: client.Path("owner"), Body: body, IfMatch: tag}
+		return s.Client.Do(ctx, owner, nil)
 	case ascode.SetProperties:
 		return s.setProperties(ctx, step)
 	case ascode.SetLabels:
@@ -267,19 +272,13 @@ func (s *Server) warehouseChange(c ascode.Catalog, step ascode.Step) (made clien
 	return made, nil
 }
 
-// putRole makes a role, or gives it another description. present has the members that it keeps.
-func (s *Server) putRole(ctx context.Context, step ascode.Step, present ascode.Facts) error {
-	role := client.Role{Members: []string{}}
-	if present == nil {
-		there, err := s.some(ctx, step.Object, ascode.Member, make(ascode.Facts))
-		if err != nil {
-			return err
-		}
-		if there {
-			is := "there"
-			return &Conflict{Step: step, Fact: ascode.Fact{Attribute: "role"}, Present: &is}
-		}
+// putRole makes a role, or gives it another description. present has the members that it keeps, as
+// of tag. The server refuses if the role has others by now.
+func (s *Server) putRole(ctx context.Context, step ascode.Step, present ascode.Facts, tag string) error {
+	if !step.IsNew && tag == "" {
+		return conflictOf(step, ascode.Fact{Attribute: ascode.Attribute(step.Object.Kind.String())}, nil)
 	}
+	role := client.Role{Members: []string{}}
 	for fact := range present {
 		if fact.Attribute == ascode.Member {
 			role.Members = append(role.Members, fact.Key)
@@ -294,7 +293,10 @@ func (s *Server) putRole(ctx context.Context, step ascode.Step, present ascode.F
 		}
 	}
 	slices.Sort(role.Members)
-	put := client.Request{Method: http.MethodPut, Path: client.Path("roles", step.Object.Name), Body: role}
+	put := client.Request{
+		Method: http.MethodPut, Path: client.Path("roles", step.Object.Name), Body: role,
+		IfMatch: tag, IfNew: step.IsNew,
+	}
 	return s.Client.Do(ctx, put, nil)
 }
 
@@ -339,7 +341,7 @@ func (s *Server) setProperties(ctx context.Context, step ascode.Step) error {
 		return err
 	}
 	if !there {
-		return &Conflict{Step: step, Fact: ascode.Fact{Attribute: ascode.Attribute(o.Kind.String())}}
+		return conflictOf(step, ascode.Fact{Attribute: ascode.Attribute(o.Kind.String())}, nil)
 	}
 	path := client.TablePath(o.Warehouse, o.Levels(), o.Name)
 	if o.Kind == ascode.ViewKind {
@@ -367,7 +369,7 @@ func (s *Server) setLabels(ctx context.Context, step ascode.Step) error {
 		return err
 	}
 	if !there {
-		return &Conflict{Step: step, Fact: ascode.Fact{Attribute: ascode.Attribute(step.Object.Kind.String())}}
+		return conflictOf(step, ascode.Fact{Attribute: ascode.Attribute(step.Object.Kind.String())}, nil)
 	}
 	var labels client.Labels
 	tag := ""

@@ -217,7 +217,7 @@ func (r *reader) object(ctx context.Context, o found) error {
 		addPolicies(facts, r.policies[o.scope])
 	}
 	for _, attribute := range attributes {
-		there, err := r.some(ctx, o.Object, attribute, facts)
+		there, err := r.some(ctx, o.Object, attribute, facts, nil)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", o, err)
 		}
@@ -256,9 +256,9 @@ func isMissing(err error) bool {
 }
 
 // some adds the facts of an object that are read together with those about attribute. there is
-// false if the object does not exist.
-func (s *Server) some(ctx context.Context, o ascode.Object, attribute ascode.Attribute, facts ascode.Facts) (
-	there bool, err error) {
+// false if the object does not exist. tag gets the ETag of roles and of grants, unless it is nil.
+func (s *Server) some(ctx context.Context, o ascode.Object, attribute ascode.Attribute, facts ascode.Facts,
+	tag *string) (there bool, err error) {
 	switch attribute {
 	case ascode.Location, ascode.AllowedLocation, ascode.Storage, ascode.Delegation, ascode.Secret:
 		err = s.warehouse(ctx, o, facts)
@@ -279,13 +279,17 @@ func (s *Server) some(ctx context.Context, o ascode.Object, attribute ascode.Att
 		addPolicies(facts, found.Policies)
 	case ascode.Owner, ascode.Managed, ascode.Grant:
 		var page client.GrantsPage
-		err = s.get(ctx, client.Path("grants"), ofObject(o).Query(), &page)
+		read := client.Request{
+			Method: http.MethodGet, Path: client.Path("grants"), Query: ofObject(o).Query(), Tag: tag,
+		}
+		err = s.Client.Do(ctx, read, &page)
 		for _, each := range page.Grants {
 			addGrants(facts, each)
 		}
 	case ascode.Member, ascode.Description:
 		var role client.Role
-		if err = s.get(ctx, client.Path("roles", o.Name), nil, &role); err == nil {
+		read := client.Request{Method: http.MethodGet, Path: client.Path("roles", o.Name), Tag: tag}
+		if err = s.Client.Do(ctx, read, &role); err == nil {
 			addRole(facts, role)
 		}
 	}
@@ -401,7 +405,7 @@ func addGrants(facts ascode.Facts, found client.ObjectGrants) {
 	if found.Managed {
 		facts[ascode.Fact{Attribute: ascode.Managed}] = "true"
 	}
-	if found.Owner != "" {
+	if found.Owner != "" && !found.OwnerIsCreator {
 		facts[ascode.Fact{Attribute: ascode.Owner}] = found.Owner
 	}
 }

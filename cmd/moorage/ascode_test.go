@@ -5,6 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -274,5 +278,71 @@ func TestAsCode(t *testing.T) {
 	if got := server.run(t, "plan", pasted); got.code != cli.ExitNo || !strings.Contains(got.stdout, "missing secret: the key env") ||
 		strings.Contains(got.stdout+got.stderr, "hidden") {
 		t.Errorf("a secret in place of its variable: %+v", got)
+	}
+}
+
+// What others change while a step is made stays: the server refuses the step.
+func TestAsCodeKeepsWhatOthersChange(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	server := newCodeRun(t, folder)
+	to, err := url.Parse(server.uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before func(r *http.Request) // is called before a request reaches the server
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		before(r)
+		proxy.ServeHTTP(w, r)
+	}))
+	defer between.Close()
+	through := codeRun{&served{uri: between.URL}, server.key}
+	server.must(t, "grant", "create", "on", "warehouse", "default", "to", "key:root")
+	server.must(t, "mk", "fleet")
+	server.must(t, "role", "create", "analysts")
+	for _, row := range []struct {
+		file, path string // the path of the request before which others change something
+		by         []string
+		want       string
+	}{
+		{"roles: {analysts: {description: they read}}", "/roles/analysts", []string{"role add analysts key:eve"},
+			"change role analysts: it has changed since the plan was made"},
+		{"roles: {analysts: {description: they read}}", "/roles/analysts", []string{"role drop analysts"},
+			"change role analysts: it has changed since the plan was made"},
+		{"roles: {analysts: {description: they read}}", "/roles/analysts", []string{"role create analysts"},
+			"create role analysts: it has changed since the plan was made"},
+		{"warehouses: {default: {namespaces: {fleet: {owner: 'corp:ann'}}}}", "/owner", []string{"owner namespace default.fleet to corp:eve"},
+			"change the owner of namespace fleet: it has changed since the plan was made"},
+	} {
+		before = func(r *http.Request) {
+			if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, row.path) {
+				for _, line := range row.by {
+					if got := server.run(t, strings.Fields(line)...); got.code != 0 {
+						t.Errorf("moorage %s: %+v", line, got)
+					}
+				}
+			}
+		}
+		got := through.run(t, "apply", "--yes", writeFile(t, "changed.yaml", row.file))
+		if got.code != cli.ExitConflict || !strings.Contains(got.stderr, row.want) {
+			t.Errorf("%s, then %v: %+v\nwant %s", row.file, row.by, got, row.want)
+		}
+	}
+	if got := server.must(t, "export", "--as-code"); !strings.Contains(got, "owner: corp:eve") || strings.Contains(got, "they read") {
+		t.Errorf("it is now\n%s", got)
+	}
+	// An owner that was set between the plan and its step is one, and not the creator.
+	before = func(*http.Request) {}
+	server.must(t, "mk", "harbour")
+	var stdout, stderr lockedBuffer
+	code := run(t.Context(), []string{"apply", writeFile(t, "owned.yaml", "warehouses: {default: {namespaces: {harbour: {owner: 'corp:ann'}}}}")},
+		cli.Environment{
+			Environ: []string{"MOORAGE_URI=" + server.uri, "MOORAGE_TOKEN=" + server.key, "HOME=" + t.TempDir(), "NO_COLOR=1"},
+			Stdin:   &answering{do: func() { server.must(t, "owner", "namespace", "default.harbour", "to", "corp:eve") }}, Stdout: &stdout,
+			Stderr: &stderr, Columns: 80, Now: time.Now,
+		})
+	if want := `owner is "corp:eve" since the plan was made`; code != cli.ExitConflict || !strings.Contains(stderr.String(), want) {
+		t.Errorf("exit %d\n%s%swant %s", code, stdout.String(), stderr.String(), want)
 	}
 }
