@@ -13,7 +13,7 @@ const (
 
 func id(n byte) access.ID { return access.ID{0: 1, 15: n} }
 
-// lake is the path of a table made by bob, in a namespace in a warehouse that the root made.
+// lake returns the path of a table made by bob, in a namespace and a warehouse made by root.
 func lake() []access.Object {
 	return []access.Object{
 		{ID: id(3), Kind: access.Table, Creator: bob},
@@ -22,7 +22,8 @@ func lake() []access.Object {
 	}
 }
 
-// grantOn returns the record of one grant on the object at of the lake; 3 is the server.
+// grantOn returns the record of one grant on an object of the lake. at is the index of the object;
+// 3 is the server.
 func grantOn(at int, grantee string, privileges access.Privileges) access.Grants {
 	path := lake()
 	record := access.Grants{Grants: []access.Grant{{Grantee: grantee, Privileges: privileges}}}

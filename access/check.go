@@ -9,16 +9,16 @@ import (
 
 // Bounds of one record.
 const (
-	// MembersMax is how many direct members a role may have. It has a limit because each change
-	// rewrites the whole record of the role.
+	// MembersMax is the maximum number of direct members of a role. There is a limit because each
+	// change rewrites the whole record of the role.
 	MembersMax = 10_000
-	// GranteesMax is how many grantees one object may have, for the same reason.
+	// GranteesMax is the maximum number of grantees of one object, for the same reason.
 	GranteesMax = 1_000
 )
 
 // CheckRole returns a KindIllegalArgument error if role may not be written. A role must not have an
 // invalid name or member, contain itself, or nest more than DepthMax roles. If it has too many
-// members, the error is KindTooLarge. role has the names of its members here, not their identities.
+// members, the error is KindTooLarge. In role, members are given by name, not by identity.
 func (s *Snapshot) CheckRole(role Role) error {
 	if GranteeOf(role.Name) != IsRole || role.Name == Everyone {
 		return moorage.Errorf(moorage.KindIllegalArgument,
@@ -63,7 +63,7 @@ func (s *Snapshot) membersOf(identity string) []string {
 }
 
 // wayDown returns the shortest chain of memberships from one of members down to role, which is the
-// last identity of the chain. It is nil if there is no chain.
+// last identity in the chain. If there is no chain, it returns nil.
 func (s *Snapshot) wayDown(members []string, role string) (chain []string) {
 	from := make(map[string]string)
 	reached := make([]string, 0, len(members))
@@ -89,8 +89,8 @@ func (s *Snapshot) wayDown(members []string, role string) (chain []string) {
 	return nil
 }
 
-// chainBelow returns the length of the longest chain of roles that begins with one of members. The
-// map known caches the lengths for roles that were already visited.
+// chainBelow returns the length of the longest chain of roles that begins with one of members.
+// known caches the lengths for roles that were already visited.
 func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest int) {
 	for _, member := range members {
 		if GranteeOf(moorage.NameOf(member)) != IsRole {

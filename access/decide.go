@@ -29,15 +29,15 @@ const (
 // Decision is the result of one decision.
 type Decision struct {
 	Outcome Outcome
-	// Missing are the requested privileges that the caller lacks, if Outcome is Forbid or Hidden.
-	// It is empty if the caller only asked to see.
+	// Missing holds the requested privileges that the caller lacks, if Outcome is Forbid or Hidden.
+	// It is empty if asked was See.
 	Missing Privileges
 	// HiddenAt is the index in the path of the outermost object that the caller does not see, if
 	// Outcome is Hidden.
 	HiddenAt int
 	// If Outcome is Allow, By is the rule that gave the last missing privilege. At is the index in
-	// the path of the object that has the grant or the owner. If At is the length of the path, that
-	// object is the server. Grantee is the grantee of that grant, or the owner.
+	// the path of the object with that grant or owner. If At is the length of the path, the object
+	// is the server. Grantee is the grantee of that grant, or the owner.
 	By      Reason
 	At      int
 	Grantee string
@@ -47,7 +47,7 @@ type Decision struct {
 // warehouse.
 const pathMax = 1 + moorage.NamespaceLevelsMax + 1
 
-// shows has the privileges on an object that make all objects below it visible. Each other
+// shows holds the privileges on an object that make all objects below it visible. Any other
 // privilege either implies Describe, or shows only its own object, or is granted on the server.
 const shows = Describe | Admin
 
@@ -86,7 +86,7 @@ func (w *Who) Decide(path []Object, asked Privileges) Decision {
 	return w.denied(path, &t)
 }
 
-// addGrants adds those grants that count for the caller, and reports whether they suffice.
+// addGrants adds the grants that count for the caller, and reports whether they suffice.
 func (w *Who) addGrants(t *tally, at int, grants []granted) bool {
 	for i := range grants {
 		grant := &grants[i]
@@ -119,9 +119,9 @@ func (w *Who) denied(path []Object, t *tally) Decision {
 
 // hidden returns the index of the outermost object of path that the caller does not see. It returns
 // -1 if the caller sees all objects. The caller must not have a privilege on the path that shows
-// the objects below the privilege's object. The set here has a bit for each object that a grant to
-// the caller, or the caller's ownership, shows. A caller that sees an object also sees every object
-// above it. So the search goes down, and only its last lookup can find nothing.
+// all objects below. here has a bit for each object that is visible because of a grant to the
+// caller, or because the caller owns it. A caller that sees an object also sees every object above
+// it. So the search goes down, and only its last lookup can find nothing.
 func (w *Who) hidden(path []Object, here uint64) int {
 	shown := 0 // the index below the lowest object that is known to be visible
 	for shown < len(path) && here&(1<<shown) == 0 && !path[shown].OwnsInside {
@@ -139,11 +139,11 @@ type tally struct {
 	had      Privileges
 	seen     bool     // the caller sees the object
 	here     uint64   // has a bit for each object of the path that the caller owns or has a grant on
-	complete Decision // Allow as soon as had holds all of asked
+	complete Decision // set to Allow once had includes all of asked
 }
 
 // add adds the privileges from one object of the path, and reports whether the caller now has all
-// that it asked for.
+// requested privileges.
 func (t *tally) add(privileges Privileges, at int, by Reason, grantee string) bool {
 	t.had |= privileges
 	t.here |= 1 << at
@@ -154,7 +154,7 @@ func (t *tally) add(privileges Privileges, at int, by Reason, grantee string) bo
 	return t.seen && t.complete.Outcome == Allow
 }
 
-// withoutServer returns path without the server, which is above it in any case.
+// withoutServer returns path without the server, which is implicitly above every path.
 func withoutServer(path []Object) []Object {
 	if last := len(path) - 1; last >= 0 && path[last].ID == ServerID {
 		return path[:last]
@@ -215,8 +215,8 @@ func (w *Who) hasGrantInside(id ID) bool {
 // Seen reports whether the caller sees the object that path begins with.
 func (w *Who) Seen(path []Object) bool { return w.Decide(path, See).Outcome == Allow }
 
-// Has returns all privileges that the caller has on the object that path begins with, implied ones
-// included.
+// Has returns all privileges that the caller has on the object that path begins with, including
+// implied ones.
 func (w *Who) Has(path []Object) Privileges {
 	path = withoutServer(path)
 	if w.disabled || len(path) > pathMax {
@@ -249,9 +249,9 @@ func (w *Who) DecideGrant(path []Object, privileges Privileges) Decision {
 }
 
 // DecideTransfer decides whether the caller may make another grantee the owner of the object that
-// path begins with. The caller must own the object or one above it, or have Admin. An owner below a
-// managed object may not do that. Such an owner may not grant privileges to others, and a transfer
-// would be a way around that.
+// path begins with. The caller must own the object or one above it, or have Admin. The owner of an
+// object below a managed one may not do that. Such an owner may not grant privileges to others, and
+// a transfer would be a way around that rule.
 func (w *Who) DecideTransfer(path []Object) Decision {
 	path = withoutServer(path)
 	decision := w.Decide(path, See)

@@ -22,11 +22,11 @@
 //
 // # Rules
 //
-//   - A grant on an object also holds for all objects below it. A privilege may imply others
+//   - A grant on an object also applies to all objects below it. A privilege may imply others
 //     (Implied).
 //   - The owner of an object has every privilege that can be granted on it or on a kind of object
-//     below it. The owner is the one in the object's grants record. Without one there, the creator
-//     is the owner.
+//     below it. The object's grants record names the owner. If it names none, the creator is the
+//     owner.
 //   - If a warehouse or namespace is managed, owners of objects in it lack Manage on these objects.
 //     They also may not make another grantee the owner.
 //   - Grants only add privileges. No grant denies anything.
@@ -37,6 +37,6 @@
 //
 // # What it must not know
 //
-// It knows no store, no verb and no HTTP. Package catalog finds the path of an object and turns a
-// decision into a response.
+// It does not know about stores, verbs or HTTP. Package catalog finds the path of an object and
+// turns a decision into a response.
 package access

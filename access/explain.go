@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Explanation has the reasons for a decision.
+// Explanation holds the reasons for a decision.
 type Explanation struct {
 	Decision Decision
 	Asked    Privileges
-	Has      Privileges // that the caller has, implied ones included
+	Has      Privileges // privileges of the caller, including implied ones
 	Steps    []Step     // the object first, the server last
-	// Grantors are the principals and roles that could grant the missing privileges, sorted:
+	// Grantors lists the principals and roles that could grant the missing privileges, sorted:
 	// owners, grantees with Manage and all missing privileges, and grantees with Admin. It is nil
 	// if no privilege is missing.
 	Grantors []string
 }
 
-// Step is what one object of the path contributes to a decision.
+// Step is the contribution of one object of the path to a decision.
 type Step struct {
 	Object  Object
 	Owner   string // empty if it has no owner
@@ -31,7 +31,7 @@ type Step struct {
 type Counted struct {
 	Grantee    string
 	Privileges Privileges // as granted
-	Via        []string   // the roles from the caller to the grantee, which is last; nil for the caller itself
+	Via        []string   // the roles from the caller to the grantee; nil for the caller itself
 }
 
 // Explain explains the decision of Decide for the same arguments. It is slower than Decide, and
@@ -48,7 +48,8 @@ func (w *Who) Explain(path []Object, asked Privileges) Explanation {
 	return e
 }
 
-// explainStep explains the object path[at]. If at is the length of path, it explains the server.
+// explainStep explains the step for path[at]. If at is the length of path, it explains the step for
+// the server.
 func (w *Who) explainStep(path []Object, at int) Step {
 	step := Step{Object: Object{ID: ServerID, Kind: Server}}
 	if at < len(path) {
@@ -73,9 +74,9 @@ func (w *Who) explainStep(path []Object, at int) Step {
 	return step
 }
 
-// via returns the shortest chain of memberships from the caller to the grantee, a role. The first
-// role in it has the caller as a direct member. The last one is the grantee. The chain is nil if
-// the grantee is the caller.
+// via returns the shortest chain of memberships from the caller to the grantee, a role. The caller
+// is a direct member of the first role in the chain, and the last role is the grantee. If the
+// grantee is the caller, the chain is nil.
 func (w *Who) via(grantee number) (roles []string) {
 	names := w.snapshot.names
 	from := make(map[number]number) // for each role, the member through which the search reached it
@@ -128,6 +129,6 @@ func (s *Snapshot) grantors(path []Object, missing Privileges) []string {
 			owners[s.names.holder(s.names.identity(grantee))] = true
 		}
 	}
-	delete(owners, "") // owners that were deleted have no name
+	delete(owners, "") // deleted owners have no name
 	return slices.Sorted(maps.Keys(owners))
 }

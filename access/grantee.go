@@ -7,11 +7,11 @@ import (
 	"moorage"
 )
 
-// Everyone is the role that each authenticated caller has. It has no record and no list of members.
-// It can be a member of another role.
+// Everyone is the role that all authenticated callers have. It has no record and no list of
+// members. It can be a member of another role.
 const Everyone = "everyone"
 
-// GranteeBytesMax bounds the name of a principal or role.
+// GranteeBytesMax is the maximum length of the name of a principal or role.
 const GranteeBytesMax = 1024
 
 // GranteeKind is the kind of a grantee's name.
@@ -25,8 +25,8 @@ const (
 	IsTokenRole             // "corp/analysts": an alias, a slash, a role in the issuer's tokens
 )
 
-// GranteeOf returns the kind of grantee of a name, and Nobody if name is not valid. The first colon
-// or slash in the name decides, so a name has only one kind.
+// GranteeOf returns the kind of grantee for a name, or Nobody if the name is not valid. The first
+// colon or slash in the name decides, so a name has only one kind.
 func GranteeOf(name string) GranteeKind {
 	if len(name) > GranteeBytesMax || name == moorage.Anonymous().Name {
 		return Nobody
@@ -49,8 +49,8 @@ func GranteeOf(name string) GranteeKind {
 	return Nobody
 }
 
-// isWord reports whether text can be the name of a role, if role is true. Otherwise it reports
-// whether text can be an alias, by stricter rules.
+// If role is true, isWord reports whether text can be the name of a role. Otherwise it reports
+// whether text can be an alias, with stricter rules.
 func isWord(text string, role bool) bool {
 	for i, r := range text {
 		switch {

@@ -27,7 +27,7 @@ func newRandom(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// principals, roles and token roles of the random worlds.
+// Principals, roles and token roles of the random worlds.
 func people() []string     { return []string{"corp:ann", "corp:bob", "key:etl"} }
 func ownRoles() []string   { return []string{"readers", "writers", "staff"} }
 func tokenRoles() []string { return []string{"corp/analysts", "corp/ops"} }
@@ -36,11 +36,11 @@ func grantees() []string {
 	return slices.Concat(people(), ownRoles(), tokenRoles(), []string{access.Everyone})
 }
 
-// randomWorld is a tree of objects, and the records that stand on it.
+// randomWorld is a tree of objects, with the records about it.
 type randomWorld struct {
 	random *rand.Rand
 	reference
-	paths [][]access.Object // of every object
+	paths [][]access.Object // the paths of all objects
 }
 
 func one[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
@@ -69,8 +69,8 @@ func newRandomWorld(random *rand.Rand) *randomWorld {
 	return w
 }
 
-// identity returns the identity of one of names: mostly of the one who has it now, else of one who
-// had it or will.
+// identity returns an identity for one of names: mostly that of the present holder, and otherwise
+// that of a former or future holder.
 func (w *randomWorld) identity(names []string) string {
 	name := one(w.random, names)
 	if generation := w.random.Uint64N(3); w.random.IntN(5) == 0 && (access.GranteeOf(name) == access.IsPrincipal ||
@@ -80,7 +80,7 @@ func (w *randomWorld) identity(names []string) string {
 	return w.present(name)
 }
 
-// end ends the one who has a name, and notes that in c.
+// end deletes the principal or role with this name, and records that in c.
 func (w *randomWorld) end(name string, c *access.Changes) {
 	w.Generations[name]++
 	c.Generations = map[string]uint64{name: w.Generations[name]}
@@ -122,7 +122,7 @@ func (w *randomWorld) randomChange() (c access.Changes) {
 			w.end(role.Name, &c)
 			return c
 		}
-		for range r.IntN(3) { // roles have earlier ones as members, so there is no cycle
+		for range r.IntN(3) { // a role has only earlier roles as members, so there is no cycle
 			role.Members = append(role.Members, w.identity(slices.Concat(people(), tokenRoles(), ownRoles()[:at])))
 		}
 		c.Roles = []access.Role{role}
@@ -131,7 +131,7 @@ func (w *randomWorld) randomChange() (c access.Changes) {
 	return c
 }
 
-// randomGrants returns a record that may be written.
+// randomGrants returns a random valid grants record.
 func (w *randomWorld) randomGrants() access.Grants {
 	r := w.random
 	var record access.Grants
@@ -149,7 +149,7 @@ func (w *randomWorld) randomGrants() access.Grants {
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, grantee := range all[:r.IntN(3)] {
 		may := access.Grantable(record.Kind).Each()
-		first, second := one(r, may), one(r, may) // often two different ones
+		first, second := one(r, may), one(r, may) // often two different grantees
 		if privileges := first | second; privileges != 0 {
 			identity := w.identity([]string{grantee})
 			if r.IntN(10) == 0 && access.GranteeOf(grantee) == access.IsPrincipal {
@@ -173,7 +173,7 @@ func (w *randomWorld) randomCaller() access.Caller {
 	return c
 }
 
-// seenBy returns path with what no snapshot knows: what c made below.
+// seenBy returns path with OwnsInside set, which no snapshot knows: objects below that c made.
 func (w *randomWorld) seenBy(c access.Caller, path []access.Object) []access.Object {
 	path = slices.Clone(path)
 	for i := range path {
@@ -186,8 +186,8 @@ func (w *randomWorld) seenBy(c access.Caller, path []access.Object) []access.Obj
 	return path
 }
 
-// The engine decides, sees, lists and explains as the reference does, in random worlds. It does so
-// in a snapshot of all records, and in one that followed every change.
+// In random worlds, decisions, visibility, lists and explanations agree with the reference. That
+// holds for a snapshot made from all records, and for one updated with every change.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	random := newRandom(t)
@@ -232,7 +232,7 @@ func (w *randomWorld) compare(t *testing.T, who *access.Who, caller access.Calle
 	for _, asked := range []access.Privileges{access.See, asked} {
 		got := who.Decide(path, asked)
 		outcome, missing, hiddenAt := w.decide(caller, path, asked, w.paths)
-		if disabled { // who sees nothing, the server neither
+		if disabled { // a disabled caller sees nothing, not even the server
 			outcome, hiddenAt = access.Hidden, max(len(path)-1, 0)
 		}
 		if got.Outcome != outcome || got.Missing != missing || got.HiddenAt != hiddenAt {
@@ -254,7 +254,7 @@ func (w *randomWorld) compare(t *testing.T, who *access.Who, caller access.Calle
 	w.compareLists(t, who, caller, path)
 }
 
-// compareReason holds what an allowed decision names against the records.
+// compareReason compares the reason for an allowed decision with the records.
 func (w *randomWorld) compareReason(t *testing.T, caller access.Caller, path []access.Object, got access.Decision) {
 	t.Helper()
 	var object access.Object
@@ -287,7 +287,8 @@ func (w *randomWorld) mayTransfer(caller access.Caller, path []access.Object) (m
 	return may
 }
 
-// compareLists lists the children of a container by the plan and by asking about each.
+// compareLists lists the children of a container in two ways: by the plan, and by checking each
+// child.
 func (w *randomWorld) compareLists(t *testing.T, who *access.Who, caller access.Caller, path []access.Object) {
 	t.Helper()
 	for _, kind := range kinds()[1:] {
@@ -299,13 +300,13 @@ func (w *randomWorld) compareLists(t *testing.T, who *access.Who, caller access.
 			if child[0].Kind != kind || len(child) != len(path)+1 || len(path) > 0 && child[1].ID != path[0].ID {
 				continue
 			}
-			seen := w.sees(caller, child, w.paths) && w.counts(caller, access.Everyone)
+			seen := w.canSee(caller, child, w.paths) && w.counts(caller, access.Everyone)
 			listed := plan == access.ListAll
 			switch plan {
 			case access.ListChildren:
 				listed = slices.Contains(ids, child[0].ID)
 				if made := w.owns(caller, child[0]) && w.record(child[0].ID).Owner == ""; made {
-					continue // what he made may be left out
+					continue // objects that the caller made may be left out
 				}
 				if w.seenBy(caller, child)[0].OwnsInside {
 					continue

@@ -8,26 +8,25 @@ import (
 )
 
 // number is a short form of the identity of a grantee. Identities get numbers in the order of first
-// use. Snapshots that descend from each other never use a number for two identities. Zero means no
-// name.
+// use. Related snapshots never use one number for two identities. Zero means no name.
 type number uint32
 
 // everyoneNumber is the number of Everyone.
 const everyoneNumber number = 1
 
-// namesPerBlock is how many names one block has. A block is the smallest part that is copied when a
-// name is added.
+// namesPerBlock is the number of names in a block. A block is the smallest unit that is copied when
+// a name is added.
 const namesPerBlock = 1024
 
-// names has the principals and the roles, and the number of each grantee. It never changes.
+// names holds the principals and the roles, and the number of each grantee. It never changes.
 type names struct {
 	numbers    *sharded[name, number]
 	blocks     []*[namesPerBlock]string // the name of each number
 	count      int
 	principals map[string]Principal
-	keys       map[string]string // the name of the principal, by the id of its API key
+	keys       map[string]string // names of principals, by the ids of their API keys
 	roles      map[string]Role
-	parents    map[number][]number // the roles that have a grantee as a direct member, by its number
+	parents    map[number][]number // the roles of which a grantee is a direct member, by its number
 	// generations is Records.Generations. Numbers belong to identities, not to names.
 	generations map[string]uint64
 }
@@ -51,10 +50,10 @@ func (n *names) identity(number number) string {
 // name returns the name with a number.
 func (n *names) name(number number) string { return moorage.NameOf(n.identity(number)) }
 
-// present returns the identity that a name has now.
+// present returns the present identity for a name.
 func (n *names) present(name string) string { return moorage.IdentityOf(name, n.generations[name]) }
 
-// holder returns the name of the principal or role with an identity. It is empty if the principal
+// holder returns the name of the principal or role with this identity. It is empty if the principal
 // or role was deleted.
 func (n *names) holder(identity string) string {
 	if name := moorage.NameOf(identity); n.present(name) == identity {
@@ -63,8 +62,8 @@ func (n *names) holder(identity string) string {
 	return ""
 }
 
-// numberOf returns the number of the principal or role that has a name now. It is zero if there is
-// no number.
+// numberOf returns the number of the principal or role that currently has this name, or zero if
+// there is none.
 func (n *names) numberOf(text string) number { return n.numbered(n.present(text)) }
 
 // numbered returns the number of an identity, or zero if it has no number.
@@ -74,7 +73,7 @@ func (n *names) numbered(identity string) number {
 }
 
 // edit returns a copy of n with the principals and roles of changes. Further names can be added to
-// it.
+// the copy.
 func (n *names) edit(changes Changes) *namesEdit {
 	e := &namesEdit{names: *n, numbers: n.numbers.edit(0)}
 	if len(changes.Generations) > 0 {
@@ -162,8 +161,8 @@ func (e *namesEdit) result() *names {
 	return &done
 }
 
-// closure returns, sorted, the numbers in start and the numbers of all roles that contain them,
-// directly or through other roles. It skips zeros in start.
+// closure returns, sorted, the numbers in start and those of all roles that contain them, directly
+// or through other roles. It skips zeros in start.
 func (n *names) closure(start []number) (all []number) {
 	seen := make(map[number]bool, len(start))
 	for _, each := range start {

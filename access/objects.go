@@ -22,8 +22,8 @@ type object struct {
 // granted is one grant. 16 bits suffice for all privileges.
 type granted struct {
 	grantee    number
-	privileges uint16 // as they were granted
-	implied    uint16 // including the privileges that these imply
+	privileges uint16 // as granted
+	implied    uint16 // including implied privileges
 }
 
 const _ = uint16(everyPrivilege)
@@ -42,16 +42,16 @@ func (o object) grantees() []number {
 	return all
 }
 
-// below are the grants below one container.
+// below holds the grants below one container.
 type below struct {
 	path     []ID // the container and its ancestors
 	grantees map[number]*childSet
 }
 
-// childSet has those children of one container on which, or below which, one grantee has a grant or
-// is the owner.
+// childSet holds the children of one container that matter for one grantee: the grantee has a grant
+// on them or below them, or is the owner there.
 type childSet struct {
-	grants   int     // how many objects on and below the children the grantee has a grant on or owns
+	grants   int     // number of grants and ownerships on and below the children
 	children []child // sorted by id; nil once there were more than ChildrenMax
 }
 
@@ -88,7 +88,7 @@ func (s *childSet) add(id ID, kind Kind, delta int) {
 	}
 }
 
-// cut reports whether the set has dropped its children because there were too many.
+// cut reports whether the set has dropped its list of children because there were too many.
 func (s *childSet) cut() bool { return s.children == nil && s.grants > 0 }
 
 // place is a pair of a container and a grantee.
@@ -132,7 +132,7 @@ func (e *edit) put(record Grants) {
 	e.objects.set(record.ID, next)
 }
 
-// difference returns the elements of all that are not in others. Both must be sorted.
+// difference returns the elements that are in all but not in others. Both must be sorted.
 func difference(all, others []number) []number {
 	return slices.DeleteFunc(slices.Clone(all), func(n number) bool {
 		_, found := slices.BinarySearch(others, n)
@@ -203,8 +203,8 @@ func (e *edit) count(id ID, o object, grantees []number, delta int) {
 	})
 }
 
-// above calls do for each container above the object with id. child is the child of the container
-// on the path down to the object.
+// above calls do for each container above the object. child is the container's child on the path
+// down to the object.
 func (o object) above(id ID, do func(container, child ID, kind Kind)) {
 	if o.kind == Server {
 		return
@@ -235,7 +235,7 @@ func (e *edit) set(at place) *childSet {
 	return set
 }
 
-// finish puts the sets that changed into their containers.
+// finish puts the changed sets into their containers.
 func (e *edit) finish() {
 	e.recount()
 	changed := make(map[ID]below)
@@ -266,7 +266,7 @@ func (e *edit) finish() {
 }
 
 // recount rebuilds the sets that were cut and now have few enough grants. It visits all objects,
-// which takes some 50 ms for a million. It is necessary once in a thousand revokes, or less often.
+// which takes about 50 ms for a million. It is needed at most once in a thousand revokes.
 func (e *edit) recount() {
 	again := make(map[place]*childSet)
 	for at, set := range e.sets {

@@ -35,7 +35,7 @@ const (
 // See asks whether the caller sees the object. It requires no privilege.
 const See Privileges = 0
 
-// OfAdministrators has the privileges that a new administrator gets on the server.
+// OfAdministrators holds the privileges that a new administrator gets on the server.
 const OfAdministrators = Admin | Operate | Audit
 
 // Kind is the kind of an object.
@@ -72,7 +72,7 @@ func ParseKind(text string) (Kind, error) {
 	return 0, fmt.Errorf("unknown kind of object %q: it is one of %s", text, strings.Join(kindNames[:], ", "))
 }
 
-// privilege has the fixed facts about one privilege.
+// privilege holds the fixed facts about one privilege.
 type privilege struct {
 	word    string
 	implies Privileges // the privileges that it implies directly
@@ -98,8 +98,8 @@ var privileges = [...]privilege{
 	{"impersonate", 0, []Kind{Server}},
 }
 
-// closed has, for each privilege, that privilege and all that it implies, directly or not. It is
-// never written to.
+// closed holds, for each privilege, the set of it and all privileges that it implies, directly or
+// indirectly. It is never written to.
 var closed = func() (table [len(privileges)]Privileges) {
 	for i := range privileges {
 		table[i] = 1<<i | privileges[i].implies
@@ -114,7 +114,7 @@ var closed = func() (table [len(privileges)]Privileges) {
 	return table
 }()
 
-// grantable has the privileges that can be granted on each kind. It is never written to.
+// grantable holds the privileges that can be granted on each kind. It is never written to.
 var grantable = func() (table [len(kindNames)]Privileges) {
 	for i, p := range privileges {
 		for _, kind := range p.on {
@@ -124,7 +124,7 @@ var grantable = func() (table [len(kindNames)]Privileges) {
 	return table
 }()
 
-// Every returns each privilege, in order.
+// Every returns all privileges, in order.
 func Every() []Privileges { return everyPrivilege.Each() }
 
 // Each returns the privileges of the set, one at a time, in order.
@@ -160,7 +160,7 @@ func (p Privileges) Words() (words []string) {
 func (p Privileges) String() string { return strings.Join(p.Words(), ", ") }
 
 // Parse returns the set with the given words. If some words are unknown, the error names them, and
-// the set has the others. So this version can use the record of a newer version.
+// the set contains the others. So this version can use a record of a newer version.
 func Parse(words []string) (set Privileges, err error) {
 	var unknown []string
 	for _, word := range words {

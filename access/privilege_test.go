@@ -8,7 +8,8 @@ import (
 	"moorage/access"
 )
 
-// Records hold the words, and the design says what each implies and where it may stand.
+// Records contain the words of privileges. The design defines what each privilege implies and on
+// which kinds it can be granted.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
 	const all = "server warehouse namespace table view function"
@@ -92,7 +93,7 @@ func TestGranteeOf(t *testing.T) {
 	}
 }
 
-// Whatever the words, those that are known come back, in order and once, and the error names the
+// Whatever the words, the known ones are returned, in order and once, and the error names the
 // others.
 func FuzzParse(f *testing.F) {
 	f.Add("read write")
@@ -113,7 +114,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// No text is a name of two kinds, and what is a name can be granted to and found again.
+// No text is a valid name of two kinds. Every valid name can be granted to and found again.
 func FuzzGrantee(f *testing.F) {
 	for _, name := range []string{"corp:ann", "corp/analysts", "analysts", "everyone", "a:b/c", "a/b:c", ":", "\xff"} {
 		f.Add(name)

@@ -9,7 +9,7 @@ import (
 // ID is the id of an object in the store. The zero ID is the server.
 type ID [16]byte
 
-// ServerID is the id of the server, which is above all objects.
+// ServerID is the id of the server, which is above all other objects.
 var ServerID = ID{}
 
 // String returns id as 32 lower-case hexadecimal digits, and "server" for the server.
@@ -50,8 +50,8 @@ type Grants struct {
 	// Ancestors are the namespaces above the object, nearest first, and then its warehouse. It
 	// never contains the server. It is empty for a warehouse and for the server.
 	Ancestors []ID
-	// Owner is the principal or role that was made the owner of the object. It is empty if the
-	// object still belongs to its creator.
+	// Owner is the principal or role to which the object was transferred. It is empty if the object
+	// still belongs to its creator.
 	Owner   string
 	Managed bool // only for a warehouse or namespace: owners of objects in it lack Manage
 	Grants  []Grant
@@ -64,20 +64,20 @@ type Grant struct {
 	Privileges Privileges // as granted, without implied privileges
 }
 
-// Records are all records that decisions depend on. New and With neither keep nor change the
+// Records holds all records that decisions depend on. New and With neither keep nor change the
 // Records that they get.
 //
-// Members, owners, grantees and creators are identities, as moorage.IdentityOf spells them.
+// Members, owners, grantees and creators are identities, as spelled by moorage.IdentityOf.
 type Records struct {
 	Principals []Principal
 	Roles      []Role
 	Grants     []Grants
-	// Generations has, for each name of a deleted principal or role, how many deleted principals
+	// Generations counts, for each name of a deleted principal or role, how many deleted principals
 	// and roles had that name.
 	Generations map[string]uint64
 }
 
-// Changes are the records that a change of access policy wrote and removed. A removed record need
+// Changes holds the records that a change of access policy wrote and removed. A removed record need
 // not have existed.
 type Changes struct {
 	Records
@@ -89,8 +89,8 @@ type Changes struct {
 // Caller is the caller of a request.
 type Caller struct {
 	Name  string
-	Roles []string // token roles, as GranteeOf spells them; other roles are ignored
-	// Only are the roles that the caller's token is limited to. It is nil if there is no limit.
+	Roles []string // token roles, in the form that GranteeOf expects; others are ignored
+	// Only lists the roles to which the caller's token is limited. It is nil if there is no limit.
 	// With a limit, the caller has no privileges as a principal: neither grants to it nor its own
 	// objects count. A role in Only that the caller does not have gives it nothing.
 	Only []string
@@ -111,6 +111,6 @@ type Object struct {
 	Creator string // from the object's record; empty if unknown
 	// OwnsInside is true if the caller created, and so owns, an object below this one. That makes
 	// this object visible. A snapshot does not have this information. Look it up only if the object
-	// would be hidden without it.
+	// would otherwise be hidden.
 	OwnsInside bool
 }

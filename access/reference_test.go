@@ -7,11 +7,11 @@ import (
 	"moorage/access"
 )
 
-// reference decides by nested loops over all records, and knows nothing of package access but its
-// values. Each method goes through everything again.
+// reference decides with nested loops over all records. It uses only the value types of package
+// access. Each method goes through all records again.
 type reference struct{ access.Records }
 
-// implied is the table of the design, word by word.
+// implied is the table in the design, word for word.
 func implied(set access.Privileges) access.Privileges {
 	has := func(p access.Privileges) bool { return set&p != 0 }
 	if has(access.Purge) {
@@ -26,7 +26,7 @@ func implied(set access.Privileges) access.Privileges {
 	return set
 }
 
-// isMember reports whether name is, or is a direct or other member of, what grantee names.
+// isMember reports whether one of names is the grantee, or a direct or indirect member of it.
 func (r reference) isMember(names []string, grantee string, deep int) bool {
 	if slices.Contains(names, grantee) {
 		return true
@@ -44,10 +44,10 @@ func (r reference) isMember(names []string, grantee string, deep int) bool {
 	return false
 }
 
-// present returns the identity of the one who has a name now.
+// present returns the present identity for a name.
 func (r reference) present(name string) string { return moorage.IdentityOf(name, r.Generations[name]) }
 
-// counts reports whether what is granted to grantee counts for c.
+// counts reports whether a grant to grantee counts for c.
 func (r reference) counts(c access.Caller, grantee string) bool {
 	for _, p := range r.Principals {
 		if p.Name == c.Name && p.Disabled {
@@ -83,7 +83,8 @@ func (r reference) owns(c access.Caller, o access.Object) bool {
 	return o.Creator == r.present(c.Name) && c.Only == nil && r.counts(c, o.Creator)
 }
 
-// at returns what c has by the object at of path itself; the server is the one after the last.
+// at returns the privileges that c gets from path[at] alone. The index after the last stands for
+// the server.
 func (r reference) at(c access.Caller, path []access.Object, at int) (had access.Privileges) {
 	object := access.Object{}
 	if at < len(path) {
@@ -115,9 +116,9 @@ func (r reference) has(c access.Caller, path []access.Object) (had access.Privil
 	return had
 }
 
-// sees reports whether c sees the object that path begins with: he can describe it, or something
-// stands on it, or he sees something below it, of all paths that there are.
-func (r reference) sees(c access.Caller, path []access.Object, all [][]access.Object) bool {
+// canSee reports whether c sees the first object in path. That is true if c can describe it, has a
+// grant on it, or sees an object below it. all contains all paths.
+func (r reference) canSee(c access.Caller, path []access.Object, all [][]access.Object) bool {
 	if len(path) == 0 {
 		return true
 	}
@@ -135,13 +136,13 @@ func (r reference) sees(c access.Caller, path []access.Object, all [][]access.Ob
 func (r reference) decide(c access.Caller, path []access.Object, asked access.Privileges, all [][]access.Object) (
 	outcome access.Outcome, missing access.Privileges, hiddenAt int) {
 	missing = asked &^ r.has(c, path)
-	if r.sees(c, path, all) {
+	if r.canSee(c, path, all) {
 		if missing == 0 && (asked != 0 || r.counts(c, access.Everyone) || len(path) > 0) {
 			return access.Allow, 0, 0
 		}
 		return access.Forbid, missing, 0
 	}
-	for hiddenAt < len(path)-1 && !r.sees(c, path[hiddenAt+1:], all) {
+	for hiddenAt < len(path)-1 && !r.canSee(c, path[hiddenAt+1:], all) {
 		hiddenAt++
 	}
 	return access.Hidden, missing, hiddenAt

@@ -9,8 +9,8 @@ import (
 	"moorage/access"
 )
 
-// Ruling by ruling: who may do what on the table of the lake, which bob made, in a namespace and a
-// warehouse of the root.
+// The rules, one by one: which caller may do what on the lake's table, which bob made, in a
+// namespace and a warehouse made by root.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	const root = "corp:root"
@@ -79,7 +79,8 @@ func TestRules(t *testing.T) {
 
 func moorageAnonymous() access.Caller { return access.Caller{Name: moorage.Anonymous().Name} }
 
-// A disabled principal sees nothing, and its keys end. A key ends by time and by withdrawal.
+// A disabled principal sees nothing, and its keys end. A key also ends when it expires or is
+// withdrawn.
 func TestPrincipals(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
@@ -137,12 +138,12 @@ func TestCheckRole(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		role access.Role
-		want string // in the error; empty: it may be written
+		want string // text in the error; empty if the role may be written
 		kind moorage.Kind
 	}{
 		{"principals and token roles", access.Role{Name: "a", Members: []string{ann, "corp/x", "everyone"}}, "", 0},
 		{"as deep as can be", access.Role{Name: "r8", Members: []string{"r7"}}, "", 0},
-		{"too deep below", access.Role{Name: "r0", Members: []string{"r9", "r7", "r8"}}, "", 0}, // r8 and r9 are not there
+		{"too deep below", access.Role{Name: "r0", Members: []string{"r9", "r7", "r8"}}, "", 0}, // r8 and r9 do not exist
 		{"too deep in the middle", access.Role{Name: "r1", Members: []string{"a", "b"}}, "", 0},
 		{"itself", access.Role{Name: "a", Members: []string{"a"}}, "a has the member a", moorage.KindIllegalArgument},
 		{"a cycle", access.Role{Name: "r1", Members: []string{"r3"}}, "r1 has the member r3 has the member r2 has the member r1", moorage.KindIllegalArgument},

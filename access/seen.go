@@ -12,9 +12,9 @@ type Plan uint8
 const (
 	// ListNone lists nothing: the caller does not see the container.
 	ListNone Plan = iota
-	// ListAll lists every child, without a check of each.
+	// ListAll lists every child, without checking each.
 	ListAll
-	// ListSeen reads all children and keeps those for which SeenIn returns true.
+	// ListSeen reads all children, and keeps the ones for which SeenIn returns true.
 	ListSeen
 	// ListChildren reads the children with the returned ids, and keeps the children that still
 	// exist.
@@ -22,11 +22,11 @@ const (
 )
 
 // PlanList plans how to list the children of a container that are of one kind. The path begins with
-// the container. The empty path means the list of warehouses. They are few, so the plan for them is
-// never ListChildren. PlanList returns ids only with ListChildren: at most ChildrenMax, sorted, in
-// a slice that the caller of PlanList may keep. The ids do not contain objects without grants, even
-// if w created them. So if w created an object in the container, the container must have
-// OwnsInside, and the plan is ListSeen.
+// the container. The empty path means the list of warehouses. There are few warehouses, so the plan
+// for them is never ListChildren. PlanList returns ids only with ListChildren: at most ChildrenMax,
+// sorted, in a slice that the caller of PlanList may keep. The ids do not contain objects without
+// grants, even if w created them. So if w created an object in the container, the container must
+// have OwnsInside, and the plan is ListSeen.
 func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	path = withoutServer(path)
 	if !w.Seen(path) {

@@ -2,11 +2,10 @@ package access
 
 import "maps"
 
-// shardCount is how many maps a sharded map consists of. A change of one key copies only one of
-// them.
+// shardCount is the number of maps in a sharded map. A change of one key copies only one of them.
 const shardCount = 256
 
-// sharder is a key that knows which shard it belongs to.
+// sharder is a key that determines its shard.
 type sharder interface {
 	comparable
 	shard() uint8
@@ -18,7 +17,7 @@ func (id ID) shard() uint8 { return id[len(id)-1] }
 // name is the name of a grantee, as a key.
 type name string
 
-// shard is a hash of the name (FNV-1a, folded).
+// shard returns a hash of the name (FNV-1a, folded).
 func (n name) shard() uint8 {
 	hash := uint32(2166136261)
 	for i := range len(n) {
@@ -46,7 +45,7 @@ func (s *sharded[K, V]) edit(size int) *shardedEdit[K, V] {
 // shardedEdit is a sharded map under construction. It is not safe for concurrent use.
 type shardedEdit[K sharder, V any] struct {
 	sharded[K, V]
-	own  [shardCount]bool // the shards that were copied for this edit
+	own  [shardCount]bool // shards that were copied for this edit
 	size int              // capacity of a new shard
 }
 

@@ -11,12 +11,12 @@ import (
 
 // Bounds.
 const (
-	// ObjectsMax is how many objects may have grants. A million objects take some 110 MiB on each
-	// node.
+	// ObjectsMax is the maximum number of objects with grants. A million objects take about 110 MiB
+	// on each node.
 	ObjectsMax = 1_000_000
-	// DepthMax is how many roles may be nested in each other.
+	// DepthMax is the maximum depth of nested roles.
 	DepthMax = 8
-	// ChildrenMax is the largest number of children with grants that a set or a plan lists.
+	// ChildrenMax is the maximum number of children with grants in a set or a plan.
 	ChildrenMax = 1_000
 )
 
@@ -25,7 +25,7 @@ const (
 type Snapshot struct {
 	epoch uint64
 	names *names
-	// objects has the grants records. below has the grants below each container.
+	// objects holds the grants records. below holds the grants below each container.
 	objects *sharded[ID, object]
 	below   *sharded[ID, below]
 	count   int
@@ -62,7 +62,7 @@ func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
 // Epoch returns the number of the newest change that s includes.
 func (s *Snapshot) Epoch() uint64 { return s.epoch }
 
-// Objects returns how many objects have a grants record.
+// Objects returns the number of objects with a grants record.
 func (s *Snapshot) Objects() int { return s.count }
 
 // CheckRoom returns a KindTooLarge error if s has no room for grants on the given number of further
@@ -75,13 +75,13 @@ func (s *Snapshot) CheckRoom(more int) error {
 		"%d objects have grants, and no more than %d may: grant on their namespaces instead", s.count, ObjectsMax)
 }
 
-// Identity returns the identity of the principal or role that has name now. If there is none, it
-// returns the identity that a new one would get. A record that refers to the name must contain this
-// identity.
+// Identity returns the identity of the principal or role that now has this name. If there is none,
+// it returns the identity that a new one would get. A record that refers to the name must contain
+// this identity.
 func (s *Snapshot) Identity(name string) string { return s.names.present(name) }
 
 // Holder returns the name of the principal or role with an identity. It is empty if the principal
-// or role was deleted. Grants to a deleted one do not count.
+// or role was deleted. Grants to a deleted principal or role do not count.
 func (s *Snapshot) Holder(identity string) string { return s.names.holder(identity) }
 
 // Principal returns the record of a principal. found is false if there is no record.
@@ -102,7 +102,7 @@ func (s *Snapshot) Keys(id string) (keys []Key, owner Principal) {
 	return keys, owner
 }
 
-// KeyLives reports whether a secret of the API key called id is valid at the time now. generation
+// KeyLives reports whether a secret of the API key called id is valid at time now. generation
 // selects the secret. If the key's principal is disabled, the secret is not valid.
 func (s *Snapshot) KeyLives(id string, generation uint64, now time.Time) bool {
 	owner := s.names.principals[s.names.keys[id]]

@@ -11,14 +11,14 @@ import (
 	"moorage/access"
 )
 
-// bigID returns a well spread id.
+// bigID returns the n-th of many evenly distributed ids.
 func bigID(n uint64) (id access.ID) {
 	binary.BigEndian.PutUint64(id[8:], (n+1)*0x9e3779b97f4a7c15)
 	return id
 }
 
-// bigLake returns the grants records of n tables, a thousand a namespace, that all lie in one
-// warehouse. Each is granted to one of the roles "role-0" to "role-999", and each tenth to ann.
+// bigLake returns the grants records of n tables in one warehouse, a thousand per namespace. Each
+// table is granted to one of the roles "role-0" to "role-999", and every tenth also to ann.
 func bigLake(n int) []access.Grants {
 	records := make([]access.Grants, n)
 	for i := range records {
@@ -44,8 +44,8 @@ func bigPath(i int) []access.Object {
 	}
 }
 
-// A list names the granted children as long as there are few, and finds them again after many
-// became few. A snapshot that was followed there plans what a fresh one does.
+// A plan lists the granted children as long as there are few, and again once many have become few.
+// A snapshot updated step by step has the same plan as a fresh one.
 func TestManyChildren(t *testing.T) {
 	t.Parallel()
 	const count = access.ChildrenMax + 500
@@ -115,7 +115,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// Names outnumber a block of them, and stay what they are over changes.
+// More names than fit into a block keep their numbers across changes.
 func TestManyNames(t *testing.T) {
 	t.Parallel()
 	s := access.New(0, access.Records{})
@@ -149,7 +149,7 @@ func TestCheckRoom(t *testing.T) {
 	}
 }
 
-// A decision allocates nothing, whatever it says.
+// A decision allocates nothing, whatever its outcome.
 func TestDecideAllocatesNothing(t *testing.T) {
 	s := access.New(1, access.Records{Grants: bigLake(3000), Roles: twentyRoles()})
 	path := bigPath(77)
@@ -174,8 +174,9 @@ func twentyRoles() (roles []access.Role) {
 
 var objectsFlag = flag.Int("objects", access.ObjectsMax, "how many objects have grants in the largest benchmark of decisions")
 
-// BenchmarkDecide prints what a decision costs by how many objects have grants. The caller has 20
-// roles, and the path has four objects; denied is the worst case, because everything is looked at.
+// BenchmarkDecide measures a decision for different numbers of objects with grants. The caller has
+// 20 roles, and the path has four objects. The case denied is the worst, because everything is
+// checked.
 func BenchmarkDecide(b *testing.B) {
 	for _, count := range []int{1_000, 100_000, 1_000_000} {
 		if count > *objectsFlag {
@@ -207,7 +208,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkNew prints what a node does when it loads all policy.
+// BenchmarkNew measures the loading of all access policy.
 func BenchmarkNew(b *testing.B) {
 	records := access.Records{Grants: bigLake(100_000), Roles: twentyRoles()}
 	for b.Loop() {

@@ -6,15 +6,15 @@ import "strings"
 type Passed struct {
 	// Path begins with the view. It is empty if there is no such view.
 	Path []Object
-	// Definer is true for a view with definer's rights. Then the privileges of the view's owner
-	// count for the objects that the view names, instead of the caller's.
+	// Definer is true for a view with definer's rights. In that case, for the objects in the view's
+	// query, the privileges of the view's owner count instead of the caller's.
 	Definer bool
 }
 
 // Walk is a decision about an object that a caller reaches through views.
 type Walk struct {
 	// Decision is the decision about the view with the index Step. If Step is the number of views,
-	// it is the decision about the object.
+	// Decision is the decision about the object.
 	Decision
 	Step int
 	// AsOwner is true if at Step the privileges of a view's owner counted instead of the caller's.
@@ -34,8 +34,8 @@ type Asked struct {
 // DecideThrough decides like Decide, but about an object that the caller reaches through views.
 // views has the outermost view first. Each view requires Read. Behind a definer view, the
 // privileges of its owner count instead of the caller's, until the next definer view. For an owner,
-// only grants in the store count, because it is not known which roles an issuer would give the
-// owner now. Grants on the server do not count for an owner.
+// only grants in the store count, because it is unknown which roles the owner's issuer would now
+// include in a token. Grants on the server do not count for an owner.
 //
 // If the outcome at a view is Hidden, the caller must get the answer for an object that does not
 // exist. HiddenAt is then an index in the path of that view. If asked is See, the caller's own
@@ -83,7 +83,7 @@ type asker struct {
 	owner   string
 }
 
-// throughView returns the asker whose privileges count for the objects that view names.
+// throughView returns the asker whose privileges count for the objects behind view.
 func (a asker) throughView(s *Snapshot, view Passed) asker {
 	if !view.Definer || len(view.Path) == 0 {
 		return a
@@ -93,10 +93,10 @@ func (a asker) throughView(s *Snapshot, view Passed) asker {
 	return asker{s.ofOwner(owner), true, owner}
 }
 
-// decideAs decides about a request of the caller w. Only the privileges of the asker as count. If
-// as is an owner and lacks a privilege, the outcome is Hidden, unless w itself sees the object. If
-// the owner may describe the object, the outcome is Forbid, because the view then shows the object
-// to its callers.
+// decideAs decides about a request of the caller w, for which only the privileges of an asker
+// count. If that asker is an owner and lacks a privilege, the outcome is Hidden, unless w itself
+// sees the object. If the owner may describe the object, the outcome is Forbid, because the view
+// then shows the object to its callers.
 func (w *Who) decideAs(as asker, path []Object, asked Privileges) Decision {
 	if len(path) == 0 {
 		return Decision{Missing: asked}
@@ -115,7 +115,7 @@ func (w *Who) decideAs(as asker, path []Object, asked Privileges) Decision {
 	return decision
 }
 
-// keyAlias begins the names of principals that exist only if they have a record.
+// keyAlias is the prefix of principals that exist only if they have a record.
 const keyAlias = "key:"
 
 // ofOwner returns the owner of a view as a caller. The owner is a principal or a role. If it is
@@ -146,10 +146,10 @@ func newRole(s *Snapshot, role string) *Who {
 	return who
 }
 
-// Believed reports whether the catalog trusts the views that a request names in a warehouse. If
-// engines act in the caller's name, each of them needs Delegate on the warehouse. Without engines
-// the caller itself needs it. limits has the roles that the key of the engines is limited to. It is
-// nil if there is no limit.
+// Believed reports whether the catalog trusts a request's report of views in a warehouse. If
+// engines act in the caller's name, each of them needs Delegate on the warehouse. Otherwise the
+// caller itself needs it. limits lists the roles to which the engines' key is limited, or is nil if
+// there is no limit.
 func (w *Who) Believed(warehouse Object, engines, limits []string) bool {
 	path := []Object{warehouse}
 	if len(engines) == 0 {

@@ -9,13 +9,13 @@ import (
 	"moorage/testkit/scale"
 )
 
-// asking is whose rights count at a step, as the reference has it.
+// asking is the caller or owner whose rights count at a step, in the reference.
 type asking struct {
 	access.Caller
 	isOwner, isGone bool
 }
 
-// through decides as the reference does about an object behind views.
+// through is the reference's decision about an object behind views.
 func (r reference) through(c access.Caller, views []access.Passed, path []access.Object, asked access.Privileges,
 	all [][]access.Object) (outcome access.Outcome, missing access.Privileges, step int, as asking) {
 	as = asking{Caller: c}
@@ -34,7 +34,7 @@ func (r reference) through(c access.Caller, views []access.Passed, path []access
 	return outcome, missing, len(views), as
 }
 
-// step decides about one object in the name of c, by the rights of as.
+// step decides about one object for c, with the rights of as.
 func (r reference) step(c access.Caller, as asking, path []access.Object, asked access.Privileges,
 	all [][]access.Object) (access.Outcome, access.Privileges) {
 	may := func(who asking, asked access.Privileges) (access.Outcome, access.Privileges) {
@@ -56,7 +56,7 @@ func (r reference) step(c access.Caller, as asking, path []access.Object, asked 
 	return access.Hidden, missing
 }
 
-// ownerOf returns who owns a view.
+// ownerOf returns the owner of a view.
 func (r reference) ownerOf(view access.Object) asking {
 	owner := view.Creator
 	if given := r.record(view.ID).Owner; given != "" {
@@ -90,7 +90,7 @@ func (w *randomWorld) randomViews(c access.Caller) (views []access.Passed) {
 	return views
 }
 
-// The engine decides about objects behind views as the reference does, in random worlds.
+// In random worlds, decisions about objects behind views agree with the reference.
 func TestThroughModel(t *testing.T) {
 	t.Parallel()
 	random := newRandom(t)
@@ -130,8 +130,8 @@ func TestThroughModel(t *testing.T) {
 	}
 }
 
-// Each case is about the table t, which ann wants to read through views; bob and the role readers
-// own views, and the warehouse is managed by nobody.
+// In each case, ann wants to read the table t through views. bob and the role readers own views,
+// and the warehouse is not managed.
 func TestDecideThrough(t *testing.T) {
 	t.Parallel()
 	const ann, bob, carl = "corp:ann", "corp:bob", "corp:carl"
@@ -164,7 +164,7 @@ func TestDecideThrough(t *testing.T) {
 		records access.Records
 		want    access.Outcome
 		step    int
-		as      string // whose rights decided, if an owner's
+		as      string // the owner whose rights decided, if any
 	}{
 		"no view, no grant": {want: access.Hidden},
 		"a view of an invoker, who may read": {
@@ -279,7 +279,7 @@ func TestDecideThrough(t *testing.T) {
 	}
 }
 
-// It is the engine that is believed, not the user in whose name it asks.
+// What counts is the engine's privilege, not that of the user in whose name it acts.
 func TestBelieved(t *testing.T) {
 	t.Parallel()
 	const ann, trino = "corp:ann", "key:trino"

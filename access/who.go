@@ -7,17 +7,17 @@ import (
 	"moorage"
 )
 
-// callersMax bounds the callers that one snapshot caches.
+// callersMax is the maximum number of callers that one snapshot caches.
 const callersMax = 10_000
 
 // Who is a caller in one snapshot, with all its roles. It is safe for concurrent use.
 type Who struct {
 	snapshot *Snapshot
 	caller   Caller
-	direct   []number // of the caller: its name, everyone, its token roles
+	direct   []number // the caller's name, everyone, and the caller's token roles
 	numbers  []number // direct, and all roles that contain them, directly or through other roles; sorted
-	granted  []number // those numbers that have a grant on an object, or own an object that was given to them
-	mask     uint64   // has the bit n modulo 64 for each number n
+	granted  []number // the numbers that have a grant, or own a transferred object
+	mask     uint64   // has bit n modulo 64 for each number n
 	owns     string   // the caller's identity as a creator; empty if the caller is limited to roles
 	disabled bool
 }
@@ -28,7 +28,7 @@ func (s *Snapshot) Who(caller Caller) *Who { return s.callers.get(s, caller) }
 
 // callers caches the callers of one snapshot.
 type callers struct {
-	// mu guards the fields below. No lock is taken under it, and it is never held over I/O.
+	// mu guards the fields below. No lock is taken under it, and it is never held during I/O.
 	mu     sync.RWMutex
 	byName map[string][]*Who
 	count  int
@@ -89,8 +89,8 @@ func (w *Who) index() {
 	}
 }
 
-// narrow removes all numbers from the caller, except everyone, the given roles that the caller has,
-// and the roles that contain these.
+// narrow limits the caller to everyone, the given roles that the caller has, and the roles that
+// contain these.
 func (w *Who) narrow(roles []string) {
 	held := w.numbers
 	w.owns, w.direct = "", nil
@@ -106,7 +106,7 @@ func (w *Who) narrow(roles []string) {
 	w.numbers = w.snapshot.names.closure(w.direct)
 }
 
-// is reports whether n is the number of the caller, or of a role that the caller has.
+// is reports whether n belongs to the caller, or to a role that the caller has.
 func (w *Who) is(n number) bool {
 	if w.mask&(1<<(n%64)) == 0 {
 		return false
@@ -123,8 +123,8 @@ func (w *Who) is(n number) bool {
 	return low < len(w.numbers) && w.numbers[low] == n
 }
 
-// Is reports whether identity is the caller's own, or that of a role that the caller has. If so,
-// the caller owns the objects of that identity.
+// Is reports whether identity belongs to the caller, or to a role that the caller has. If so, the
+// caller owns that identity's objects.
 func (w *Who) Is(identity string) bool {
 	if w.disabled || identity == "" {
 		return false

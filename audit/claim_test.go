@@ -8,7 +8,7 @@ import (
 	"moorage/audit"
 )
 
-// TestClaim lets a second writer of a file in once the first has left.
+// TestClaim checks that a second writer can claim a file only after the first has released it.
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")

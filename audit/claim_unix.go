@@ -11,7 +11,7 @@ import (
 )
 
 // Claim makes this process the only writer of the audit log at path, until the returned value is
-// closed or the process ends. It locks a file whose name is path plus ".lock", which stays there.
+// closed or the process ends. It locks a file whose name is path plus ".lock". That file stays.
 // Without the lock, two writers could each rotate the file that the other writes to.
 //
 // Errors: ErrClaimed if another process has the claim. If the file system has no locks, Claim

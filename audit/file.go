@@ -14,16 +14,16 @@ import (
 type File struct {
 	path     string
 	bytesMax int64
-	file     *os.File // nil if the last try to open it failed
+	file     *os.File // nil if the last attempt to open it failed
 	size     int64
 	torn     bool // the last write ended in the middle of a line
 	regular  bool // not a pipe or a device
 }
 
-// filesMax is how many rotated files are kept.
+// filesMax is the number of rotated files that are kept.
 const filesMax = 4
 
-// rotated returns the name of the rotated file with a number. Number 1 is the latest.
+// rotated returns the name of the rotated file with this number. Number 1 is the latest.
 func (f *File) rotated(number int) string { return f.path + "." + strconv.Itoa(number) }
 
 // OpenFile opens the file at path. If there is no file, it creates one that only its owner can

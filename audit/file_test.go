@@ -33,7 +33,7 @@ func wantFile(t *testing.T, path, want string) {
 	}
 }
 
-// A file is appended to, only its owner reads it, and it is rotated before it is too long.
+// A file is appended to, is readable only by its owner, and is rotated before it becomes too long.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
@@ -47,13 +47,13 @@ func TestFile(t *testing.T) {
 	write(t, f, "cccc\n")
 	wantFile(t, path+".1", "aaaa\nbbbb\n")
 	wantFile(t, path, "cccc\n")
-	write(t, f, strings.Repeat("d", 20)+"\n") // longer than a file may be: it has one of its own
+	write(t, f, strings.Repeat("d", 20)+"\n") // longer than the maximum, so it gets its own file
 	write(t, f, "e\n")
 	wantFile(t, path+".1", strings.Repeat("d", 20)+"\n")
 	wantFile(t, path+".2", "cccc\n")
 	wantFile(t, path+".3", "aaaa\nbbbb\n")
 	wantFile(t, path, "e\n")
-	for range filesMax { // the oldest go
+	for range filesMax { // the oldest files are deleted
 		write(t, f, strings.Repeat("f", 20)+"\n")
 	}
 	wantFile(t, path+".4", "e\n")
@@ -65,7 +65,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A line that a killed process left open does not run into the next one.
+// An incomplete line of a killed process is not joined with the next line.
 func TestFileEndsWithinALine(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
@@ -78,7 +78,7 @@ func TestFileEndsWithinALine(t *testing.T) {
 	wantFile(t, path, "{\"time\":\n{}\n{}\n")
 }
 
-// A file that was moved away is left, and one that cannot be opened keeps the old one.
+// After a file was moved away, Reopen opens a new one. If that fails, the log keeps the old one.
 func TestFileReopen(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "logs")
@@ -106,7 +106,7 @@ func TestFileReopen(t *testing.T) {
 	wantFile(t, path, "c\n")
 }
 
-// A file that cannot be made is an error at once.
+// If the file cannot be created, OpenFile fails at once.
 func TestFileCannotBeMade(t *testing.T) {
 	t.Parallel()
 	if _, err := OpenFile(filepath.Join(t.TempDir(), "none", "audit.log"), 10); err == nil {

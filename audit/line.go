@@ -25,13 +25,13 @@ const (
 	Dropped      Event = "lines-dropped"          // the buffer had no room for Count lines
 )
 
-// Line is one line of the log. Zero fields are left out. No field may hold a secret.
+// Line is one line of the log. Zero fields are left out. No field may contain a secret.
 type Line struct {
 	Time      time.Time // default: when the line is noted
 	Event     Event
 	RequestID string
 	Caller    string
-	Via       []string // engines that act in the caller's name, the outermost first
+	Via       []string // engines that act in the caller's name, outermost first
 	Source    string   // how the caller authenticated, as moorage.Source
 	Address   string   // where the request came from
 	Operation string   // the verb
@@ -40,15 +40,15 @@ type Line struct {
 	Missing   []string // the privileges in Asked that the caller lacks
 	Decision  string   // allow, forbid or hidden
 	By        string   // the rule that allowed it: owner, or a grant
-	// Through are the views by which the caller reached the object, the outermost first. The field
-	// As is the owner whose privileges counted for the objects that these views name. It is empty
-	// if the caller's own privileges counted. RefusedAt is the view that denied access. Ignored are
-	// views that the request named, although its sender is not trusted to name views.
+	// Through lists the views through which the caller reached the object, outermost first. As is
+	// the owner whose privileges counted for the objects behind these views. It is empty if the
+	// caller's own privileges counted. RefusedAt is the view that denied access. Ignored lists
+	// views that the request reported, although its sender is not trusted to report views.
 	Through   []string
 	As        string
 	RefusedAt string
 	Ignored   []string
-	Epoch     uint64 // of the access policy that the decision used
+	Epoch     uint64 // epoch of the access policy used for the decision
 	Status    int    // of the response
 	Took      time.Duration
 
@@ -56,7 +56,7 @@ type Line struct {
 	Principal string // the key's principal, or the principal that gets a token
 	Reason    string // why the credentials were refused
 
-	Credential string    // id of the vended credential, or a part of its hash, which is no secret
+	Credential string    // id of the vended credential, or a part of its hash, which is not secret
 	Mode       string    // read or write
 	Locations  []string  // the locations that the credential gives access to
 	Ends       time.Time // when the credential ends
@@ -70,7 +70,7 @@ type Line struct {
 	Effects []Effect
 
 	Node  string // the node that writes the line; default Config.Node
-	Count int    // how many events the line counts
+	Count int    // number of events that the line stands for
 
 	// Sampled is true if the line is about an allowed read. Config.Reads decides how many of these
 	// lines are written. If the buffer has no room, they are dropped first.
@@ -93,7 +93,8 @@ type Effect struct {
 	Snapshot int64  // the snapshot of main after the change; 0 if there is none, or if the object is not a table
 }
 
-// effectsMax bounds the effects in a line. If effects are omitted, the line has their number.
+// effectsMax is the maximum number of effects in a line. If effects are omitted, the line has their
+// number.
 const effectsMax = 16
 
 // Bounds of each text in a line, and of each list of texts. Without them, long names could push
@@ -171,8 +172,8 @@ func (w *members) quote(value string) {
 	w.text = jsontext.AppendQuoted(w.text, clean(value[:min(len(value), textBytesMax)]))
 }
 
-// clean returns text without invalid UTF-8. It also removes those characters that a terminal could
-// take for a command and that JSON does not escape.
+// clean returns text without invalid UTF-8. It also removes characters that a terminal could take
+// for a command, if JSON does not escape them.
 func clean(text string) string {
 	for i := range len(text) {
 		if text[i] >= 0x7f {

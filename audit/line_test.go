@@ -11,7 +11,7 @@ import (
 
 var someTime = time.Date(2026, 11, 25, 10, 0, 0, 1234000, time.UTC)
 
-// A line has the members that the documents name, in their order, and no others.
+// A line has exactly the documented members, in the documented order.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -52,7 +52,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// FuzzLine writes text of clients into lines: each stays one line of JSON that no terminal obeys.
+// FuzzLine writes text from clients into lines. Each stays a single line of JSON without terminal
+// commands.
 func FuzzLine(f *testing.F) {
 	f.Add("plain")
 	f.Add("two\nlines\",\"caller\":\"root")

@@ -16,7 +16,7 @@ import (
 
 // Defaults and bounds of Config.
 const (
-	// LinesMaxDefault is enough for some seconds of a busy node.
+	// LinesMaxDefault is enough for a few seconds of a busy node.
 	LinesMaxDefault = 10_000
 	// FreeBytesMin is the space that the log leaves free on its disk, because the store may be on
 	// the same disk.
@@ -29,32 +29,32 @@ const (
 
 // Out is the destination of the lines. The log does not call its methods concurrently.
 type Out interface {
-	// Write writes whole lines. It returns how many bytes were written.
+	// Write writes whole lines. It returns the number of bytes written.
 	Write(lines []byte) (int, error)
 	// Reopen closes the file, which may have been renamed, and opens a new one under the old name.
 	Reopen() error
 	Close() error
 }
 
-// Config has the parts of a Log. Jitter is required.
+// Config configures a Log. Jitter is required.
 type Config struct {
 	// Out receives the lines. If it is nil, no lines are written, and the log only remembers
 	// denials.
 	Out Out
-	// Reads decides how many allowed reads are written: one in Reads, so 1 writes all. The default
-	// is 0. Then, for each caller, operation and object, the first read in a minute is written, and
-	// one line with the number of further reads.
+	// Reads decides how many allowed reads are written: one in Reads, so 1 writes all of them. The
+	// default is 0: for each caller, operation and object, the first read in a minute is written,
+	// and then one line with the number of further reads.
 	Reads int
 	// Strict makes Room refuse requests while the buffer is full. A log that is not strict drops
 	// lines instead.
 	Strict bool
-	// LinesMax bounds the buffer. Default LinesMaxDefault.
+	// LinesMax is the maximum number of lines in the buffer. Default LinesMaxDefault.
 	LinesMax int
 	// Free returns the free bytes on the disk of Out. Nil means that they are unknown.
 	Free func() (uint64, error)
 	// Now returns the time of lines. Default time.Now.
 	Now func() time.Time
-	// Jitter draws the pauses of the worker. Only the log may use it.
+	// Jitter is the source of the worker's random pauses. Only the log may use it.
 	Jitter *rand.Rand
 	// Node is the name of this process in the lines.
 	Node string
@@ -76,9 +76,9 @@ type Log struct {
 	reopen  atomic.Bool
 
 	mu      sync.Mutex // guards the fields below; held during writes; queue.mu may be taken under it
-	looked  time.Time  // the time of the last call of Free
+	looked  time.Time  // time of the last call of Free
 	full    bool       // the result of that call
-	telling uint64     // how many dropped lines the log has already reported in a line
+	telling uint64     // number of dropped lines that a line has already reported
 	batch   []byte     // reused between writes
 }
 
@@ -144,9 +144,9 @@ func (l *Log) Note(line Line) {
 // Writes reports whether noted lines are written. If not, the log only remembers denials.
 func (l *Log) Writes() bool { return l.config.Out != nil }
 
-// AddRead counts a read that is like earlier ones of the same minute, and reports whether it did.
+// AddRead counts a read that is like an earlier one in the same minute, and reports whether it did.
 // If it returns false, the caller must note a line about the read. A busy client reads one object
-// thousands of times a second, and making each line would take longer than counting it.
+// thousands of times a second, and making a line would take longer than counting the read.
 func (l *Log) AddRead(read Read) bool {
 	return l.config.Out != nil && l.config.Reads == 0 && l.sums.addRead(read, l.config.Now())
 }
@@ -215,7 +215,7 @@ func (l *Log) why(otherwise string) string {
 // Strict reports whether requests are refused while the log cannot write.
 func (l *Log) Strict() bool { return l.config.Strict }
 
-// LastDenials returns at most limit lines about denied requests of this process, the newest first.
+// LastDenials returns at most limit lines about denied requests of this process, newest first.
 func (l *Log) LastDenials(limit int) []Line { return l.recent.last(limit) }
 
 // Denials returns the lines about a denied request. It searches the last DenialsMax denials of this

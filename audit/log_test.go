@@ -18,11 +18,11 @@ import (
 
 func newJitter() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// out is an Out that can fail, and stop within a line.
+// out is an Out that can fail, even in the middle of a line.
 type out struct {
 	bytes.Buffer
 	fail     error
-	most     int // bytes of the next write that fails
+	most     int // number of bytes written before the next failure
 	reopened int
 	closed   bool
 }
@@ -39,7 +39,7 @@ func (o *out) Write(text []byte) (int, error) {
 func (o *out) Reopen() error { o.reopened++; return o.fail }
 func (o *out) Close() error  { o.closed = true; return nil }
 
-// read returns the lines that o holds, and fails if one is not JSON.
+// read returns the lines in o, and fails the test if one is not JSON.
 func (o *out) read(t *testing.T) (lines []map[string]any) {
 	t.Helper()
 	for text := range strings.Lines(o.String()) {
@@ -81,7 +81,7 @@ func read(caller string) Line {
 
 func change(caller string) Line { return Line{Event: Decision, Caller: caller, Decision: Allowed} }
 
-// One of N reads that were let in is written; changes and denials always are.
+// One of N allowed reads is written. Changes and denials are always written.
 func TestReadsAreSampled(t *testing.T) {
 	t.Parallel()
 	o := new(out)
@@ -97,8 +97,8 @@ func TestReadsAreSampled(t *testing.T) {
 	}
 }
 
-// Where the buffer has no room the oldest sampled reads go first, and the log says how many lines
-// went.
+// If the buffer has no room, the oldest sampled reads are dropped first, and the log reports the
+// number of dropped lines.
 func TestBufferWithoutRoom(t *testing.T) {
 	t.Parallel()
 	o := new(out)
@@ -106,7 +106,7 @@ func TestBufferWithoutRoom(t *testing.T) {
 	for _, line := range []Line{change("w0"), read("r0"), read("r1"), change("w1"), change("w2"), read("r2"), change("w3"), change("w4"), read("r3")} {
 		log.Note(line)
 	}
-	// Of r0, r1 and r2 each made room; w4 and r3 met changes only.
+	// r0, r1 and r2 were dropped to make room. w4 and r3 found only changes in the buffer.
 	if got := log.Stats(); got != (Stats{DroppedReads: 4, DroppedLines: 1}) {
 		t.Errorf("dropped are %+v", got)
 	}
@@ -124,7 +124,7 @@ func TestBufferWithoutRoom(t *testing.T) {
 	}
 }
 
-// A buffer that always drops does not grow.
+// A buffer that keeps dropping lines does not grow.
 func TestBufferStaysSmall(t *testing.T) {
 	t.Parallel()
 	log := newLog(t, new(out), Config{LinesMax: 100})
@@ -165,7 +165,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// What a failed write left within a line is written again, whole.
+// If a write fails in the middle of a line, the whole line is written again.
 func TestTornWrite(t *testing.T) {
 	t.Parallel()
 	o := new(out)
@@ -188,7 +188,7 @@ func TestTornWrite(t *testing.T) {
 	}
 }
 
-// The log stops while its disk is nearly full, and goes on later.
+// The log stops while its disk is nearly full, and continues later.
 func TestDiskNearlyFull(t *testing.T) {
 	t.Parallel()
 	now, free := someTime, uint64(FreeBytesMin-1)
@@ -240,7 +240,7 @@ func TestRefusedAreCounted(t *testing.T) {
 	}
 }
 
-// Many addresses count as one from a bound on.
+// Beyond a limit, further addresses are counted as one.
 func TestRefusedOfManyAddresses(t *testing.T) {
 	t.Parallel()
 	var r refused
@@ -253,7 +253,7 @@ func TestRefusedOfManyAddresses(t *testing.T) {
 	}
 }
 
-// A node remembers its last denials by their requests, also without a file.
+// A node remembers its last denials by request, even without a file.
 func TestDenials(t *testing.T) {
 	t.Parallel()
 	log := New(Config{Jitter: newJitter()})
@@ -272,7 +272,7 @@ func TestDenials(t *testing.T) {
 	}
 }
 
-// Many note at once while the log is written.
+// Many goroutines note lines while the log is written.
 func TestConcurrentNotes(t *testing.T) {
 	t.Parallel()
 	o := new(out)
@@ -295,7 +295,7 @@ func TestConcurrentNotes(t *testing.T) {
 	}
 }
 
-// A log whose file was moved away goes on in a new one.
+// A log whose file was moved away continues in a new file.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	o := new(out)
@@ -308,8 +308,8 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// By default the first read of a caller, an operation and an object in a minute has a line, and the
-// others share one with their number. Changes have one each.
+// By default, the first read in a minute by a caller, with an operation, of an object has its own
+// line. The others share one line with their number. Each change has its own line.
 func TestReadsAreSummed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -350,7 +350,7 @@ func TestReadsAreSummed(t *testing.T) {
 	}
 }
 
-// Reads that are only counted have the same lines as reads that are noted, and none is left out.
+// Reads that are only counted lead to the same lines as reads that are noted, and none is left out.
 func TestReadsAreCounted(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -409,8 +409,8 @@ func TestReadsAreCounted(t *testing.T) {
 	}
 }
 
-// Denials beyond 100 of a caller in a minute share lines, whatever names the caller makes up. They
-// do not take those of others.
+// More than 100 denials of a caller in a minute share lines, whatever names the caller makes up.
+// Denials of other callers are unaffected.
 func TestDenialsAreSummed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -447,7 +447,7 @@ func TestDenialsAreSummed(t *testing.T) {
 	}
 }
 
-// Names as long as they may be make no long line.
+// Even names of the maximum length do not make a long line.
 func TestLongNamesAreCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 1000)

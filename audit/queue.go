@@ -2,11 +2,11 @@ package audit
 
 import "sync"
 
-// batchBytesMax bounds one write.
+// batchBytesMax is the maximum size of one write.
 const batchBytesMax = 256 << 10
 
-// queue is the buffer of lines that wait for the disk, the oldest first. The zero value is empty.
-// It is safe for concurrent use.
+// queue is the buffer of lines that wait for the disk, oldest first. The zero value is empty. It is
+// safe for concurrent use.
 type queue struct {
 	mu    sync.Mutex // guards the fields below; no lock is taken, and no I/O done, under it
 	lines []queued
@@ -16,7 +16,7 @@ type queue struct {
 	reads, other uint64 // dropped lines
 }
 
-// queued is a line that waits. The text of a dropped line is nil.
+// queued is a waiting line. The text of a dropped line is nil.
 type queued struct {
 	text    []byte
 	sampled bool

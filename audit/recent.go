@@ -2,7 +2,7 @@ package audit
 
 import "sync"
 
-// DenialsMax is how many denials a node remembers.
+// DenialsMax is the number of denials that a node remembers.
 const DenialsMax = 10_000
 
 // recent remembers the last denials. The zero value is empty. It is safe for concurrent use.
@@ -23,7 +23,7 @@ func (r *recent) add(line Line) {
 	r.next = (r.next + 1) % DenialsMax
 }
 
-// last returns at most limit lines, the newest first.
+// last returns at most limit lines, newest first.
 func (r *recent) last(limit int) []Line {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,7 +34,7 @@ func (r *recent) last(limit int) []Line {
 	return found
 }
 
-// ofRequest returns the lines of a request, the oldest first. It searches all lines, because it is
+// ofRequest returns the lines of a request, oldest first. It searches all lines, because it is
 // called rarely.
 func (r *recent) ofRequest(requestID string) (found []Line) {
 	r.mu.Lock()

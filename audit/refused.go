@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// refusedMax bounds how many pairs of address and reason are counted in a minute. Further pairs
-	// are counted under the address refusedOthers.
+	// refusedMax is the maximum number of pairs of address and reason that are counted in a minute.
+	// Further pairs are counted under the address refusedOthers.
 	refusedMax = 10_000
 	// refusedOthers stands for all addresses that are not counted separately.
 	refusedOthers = "others"
@@ -18,7 +18,7 @@ const (
 type refused struct {
 	mu     sync.Mutex // guards counts; no lock is taken under it
 	counts map[refusal]int
-	order  []refusal // the keys of counts, the oldest first
+	order  []refusal // the keys of counts, oldest first
 }
 
 type refusal struct {

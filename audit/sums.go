@@ -6,26 +6,27 @@ import (
 )
 
 const (
-	// sumsMax bounds the sums of a minute. A line that would need a further sum is written itself.
+	// sumsMax is the maximum number of sums in a minute. A line that would need another sum is
+	// written itself.
 	sumsMax = 10_000
-	// denialsEach is how many denials of a caller in a minute get lines of their own.
+	// denialsEach is the number of a caller's denials in a minute that get their own lines.
 	denialsEach = 100
 )
 
 // sums counts similar lines by minute. The first lines of a kind in a minute are written at once.
-// The other lines become one line with their number, so that no line is lost, and so many lines do
-// not push others out of the files. The zero value is empty. It is safe for concurrent use.
+// The other lines become one line with their number. So no line is lost, and many such lines do not
+// push others out of the files. The zero value is empty. It is safe for concurrent use.
 type sums struct {
 	mu     sync.Mutex // guards the fields below; no lock is taken under it
 	counts map[alike]*sum
-	order  []alike // the keys of counts, the oldest first
-	// reads has the sums of allowed reads in the minute readsMinute for which there is a line. A
-	// look-up by their short keys takes a third of the time of one in counts.
+	order  []alike // the keys of counts, oldest first
+	// reads holds the sums of allowed reads in the minute readsMinute that already have a line. A
+	// lookup by their short keys takes a third of the time of a lookup in counts.
 	reads       map[Read]*sum
 	readsMinute int64
 }
 
-// alike has the fields that the lines of a sum have in common.
+// alike holds the fields that the lines of a sum have in common.
 type alike struct {
 	minute    int64 // number of the minute since 1970
 	event     Event
@@ -44,10 +45,10 @@ type Read struct{ Caller, Operation, Kind, ID string }
 type sum struct {
 	line Line // the first line that was not written itself
 	seen int
-	more int // how many lines were not written themselves
+	more int // number of lines that were not written themselves
 }
 
-// alikeOf returns the fields by which line is summed. If perObject is true, they include the
+// alikeOf returns the fields that identify the sum of line. If perObject is true, they include the
 // object.
 func alikeOf(line *Line, perObject bool) alike {
 	of := alike{
@@ -70,8 +71,8 @@ func alikeOf(line *Line, perObject bool) alike {
 	return of
 }
 
-// addRead counts one more read, and reports whether it did. It returns false if the sum of the read
-// has no line yet.
+// addRead counts another read, and reports whether it did. If the sum of the read has no line yet,
+// it returns false.
 func (s *sums) addRead(read Read, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +127,8 @@ func (s *sums) takes(of alike, line *Line, each int) bool {
 	return true
 }
 
-// countLocked counts one more line of a sum. It returns false if there is no room for a further
-// sum. s.mu must be held.
+// countLocked counts another line of a sum. It returns false if there is no room for another sum.
+// s.mu must be held.
 func (s *sums) countLocked(of alike) bool {
 	counted := s.counts[of]
 	if counted == nil {

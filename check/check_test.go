@@ -15,7 +15,8 @@ import (
 	"moorage/storage"
 )
 
-// damages are what Check looks for; each leaves a store that it must not call well.
+// damages lists the faults that Check looks for. Each damages a store, and Check must then report a
+// problem.
 var damages = []struct {
 	name   string
 	damage func(f *fixture)
@@ -133,8 +134,8 @@ var damages = []struct {
 	}, "is blocked after 50 attempts: no disk"},
 }
 
-// A transaction that has time, or that the workers may still be ending, is no problem; nor is one
-// in a store that nobody had open.
+// A transaction is not a problem before its deadline, while workers may still be ending it, or if
+// no process had the store open.
 func TestCheckLeavesTransactionsTime(t *testing.T) {
 	t.Parallel()
 	for name, abortPending := range map[string]bool{"shared store": false, "store of one process": true} {
@@ -167,7 +168,7 @@ func TestCheckLeavesTransactionsTime(t *testing.T) {
 	}
 }
 
-// Check finds each damage that it is there to find.
+// Check finds each kind of damage that it must find.
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range damages {
@@ -188,14 +189,15 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// Check says that a warehouse does not let a table be where it is. It reads the table's file there.
+// Check reports that a warehouse does not allow a table's location. It still reads the table's file
+// there.
 func TestCheckReportsWhatWasAllowedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.must(f.catalog.Warehouses().Change(f.ctx, testWarehouse, warehouses.Change{AllowLocations: []string{"file:///extra"}}))
 	table := f.createAt(ident("t"), "file:///extra/t")
 	f.wantClean()
-	record := f.get(registry.WarehouseKey(testWarehouse)) // no request takes away a location where tables live
+	record := f.get(registry.WarehouseKey(testWarehouse)) // no request removes a location with tables
 	warehouse, err := registry.Decode[registry.Warehouse](record)
 	f.must(warehouse, err)
 	warehouse.AllowedLocations = nil
@@ -215,8 +217,8 @@ func TestCheckReportsWhatWasAllowedOnce(t *testing.T) {
 	}
 }
 
-// A storage that does not answer, or lets nothing be read, is asked a few times and is no problem
-// of the store. What else is wrong is reported.
+// A storage that does not answer, or refuses all reads, gets only a few calls, and is not a problem
+// of the store. Other problems are still reported.
 func TestCheckAsksAStorageOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -241,11 +243,11 @@ func TestCheckAsksAStorageOnce(t *testing.T) {
 			for i := range 20 {
 				f.create(fmt.Sprintf("t%d", i))
 			}
-			f.catalog = f.newCatalog() // which has kept nothing
+			f.catalog = f.newCatalog() // with empty caches
 			f.Checker = f.over(f.store, time.Time{})
 			f.wantClean()
 			f.create("t")
-			f.remove(f.entry()) // a problem, so that it looks twice
+			f.remove(f.entry()) // a problem, so that there are two looks
 			away.is.Store(true)
 			report, err := f.Check(f.ctx)
 			if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "has 0 names") {
@@ -262,7 +264,8 @@ func TestCheckAsksAStorageOnce(t *testing.T) {
 	}
 }
 
-// A dropped table whose files are gone is no problem: some engines delete them themselves.
+// A dropped table with missing files is not a problem, because some engines delete the files
+// themselves.
 func TestCheckAsksNothingOfDroppedTables(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

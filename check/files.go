@@ -16,29 +16,30 @@ import (
 
 // Bounds for a storage that does not answer.
 const (
-	// fileTimeout is how long one file may take. A storage that needs longer does not answer.
+	// fileTimeout is the maximum time for one file. A storage that needs longer counts as not
+	// answering.
 	fileTimeout = 10 * time.Second
-	// refusalsMax is how many files in a row a storage may refuse. After that, it counts as a
-	// storage that refuses all files, for example because of wrong credentials.
+	// refusalsMax is the maximum number of files in a row that a storage may refuse. After that, it
+	// counts as refusing all files, for example because of wrong credentials.
 	refusalsMax = 3
 )
 
-// answering has the results of each storage in both looks of a run. It is not safe for concurrent
+// answering holds the results of each storage in both looks of a run. It is not safe for concurrent
 // use.
 type answering struct {
 	places map[string]*placeAnswers // by the access settings of the storage
 }
 
-// placeAnswers has the results of one storage.
+// placeAnswers holds the results of one storage.
 type placeAnswers struct {
 	whose   string // the warehouse and the location, for messages
-	refused int    // how many files in a row were refused
+	refused int    // number of files in a row that were refused
 	over    bool   // the storage gets no more requests
-	files   int    // how many files were unreadable or skipped in the present look
+	files   int    // number of unreadable or skipped files in the present look
 	failure error  // the first failure
 }
 
-// resultsAt returns the results of the storage that place describes and that has location.
+// resultsAt returns the results of the storage described by place. location is in that storage.
 func (a *answering) resultsAt(warehouse, location string, place storage.Place) *placeAnswers {
 	at := location
 	if parsed, err := storage.Parse(location); err == nil {
@@ -83,7 +84,7 @@ func counted(files int) string {
 	return fmt.Sprintf("%d files", files)
 }
 
-// plain returns the error text without the function names that errors have for logs.
+// plain returns the error text without the function names, which are meant for logs.
 func plain(err error) string {
 	for {
 		e, ok := err.(*moorage.Error)
@@ -98,8 +99,8 @@ func plain(err error) string {
 	}
 }
 
-// ask calls read, within fileTimeout. It returns false without an error if the storage failed, and
-// remembers that. If the storage has stopped answering, ask returns the same without a call of
+// ask calls read, within fileTimeout. If the storage failed, ask remembers that, and returns false
+// without an error. If the storage has stopped answering, ask returns the same without calling
 // read. Any other error describes the file.
 func (p *placeAnswers) ask(ctx context.Context, read func(context.Context) error) (bool, error) {
 	if p.over {
@@ -145,8 +146,8 @@ func isAboutFile(err error) bool {
 }
 
 // files reports live tables whose metadata file is missing, cannot be parsed or belongs to another
-// table. It leaves out dropped tables, because some engines delete the files themselves once the
-// name is gone.
+// table. It leaves out dropped tables, because some engines delete the files themselves after a
+// drop.
 func (l *look) files(ctx context.Context) error {
 	l.storages.reset()
 	pointers := slices.SortedFunc(maps.Values(l.pointers), func(a, b pointerAt) int {

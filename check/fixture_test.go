@@ -29,7 +29,7 @@ import (
 const (
 	testWarehouse = "w"
 	testSchema    = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}`
-	// recoveryGrace is how long after its deadline Check leaves a transaction alone.
+	// recoveryGrace is the time after a transaction's deadline before Check reports it.
 	recoveryGrace = 15 * time.Minute
 )
 
@@ -49,7 +49,7 @@ type fixture struct {
 	config  catalog.Config
 }
 
-// newFixture returns a fixture; change may set other parts before the catalog is made.
+// newFixture returns a fixture. change may edit the configuration before the catalog is made.
 func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	t.Helper()
 	files := memorystorage.New()
@@ -65,7 +65,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	for _, set := range change {
 		set(&f.config)
 	}
-	f.config.Deps = registrytest.LedgerDeps(f.config.Deps.Config) // of the store that the test has put there
+	f.config.Deps = registrytest.LedgerDeps(f.config.Deps.Config) // uses the store that the test has set
 	f.store = f.config.Store
 	f.catalog = f.newCatalog()
 	f.Checker = f.over(f.store, time.Time{})
@@ -74,7 +74,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	return f
 }
 
-// newCatalog returns a catalog over the stores of f, as another process has it.
+// newCatalog returns a catalog over the stores of f, as for another process.
 func (f *fixture) newCatalog() *catalog.Catalog {
 	f.t.Helper()
 	c, err := catalog.New(f.config)
@@ -82,7 +82,7 @@ func (f *fixture) newCatalog() *catalog.Catalog {
 	return c.As(moorage.Anonymous())
 }
 
-// over returns a checker of store, which a process has had to itself since opened.
+// over returns a checker of store, as for a process with exclusive use of the store since opened.
 func (f *fixture) over(store registry.Store, opened time.Time) *check.Checker {
 	return check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: f.clock.Now}), Files: f.catalog.Documents(), Opened: opened})
 }
@@ -176,7 +176,7 @@ func (f *fixture) wantClean() {
 	}
 }
 
-// wantProblem fails the test unless Check finds one problem, which has text in it.
+// wantProblem fails the test unless Check finds exactly one problem, which contains text.
 func (f *fixture) wantProblem(text string) {
 	f.t.Helper()
 	report, err := f.Check(f.ctx)
@@ -185,7 +185,7 @@ func (f *fixture) wantProblem(text string) {
 	}
 }
 
-// awayStore is a storage that hands out nothing while it is away.
+// awayStore is a storage that fails all reads while away is set.
 type awayStore struct {
 	storage.Store
 	away *away
@@ -195,7 +195,7 @@ type awayStore struct {
 type away struct {
 	fault error
 	is    atomic.Bool
-	asked atomic.Int64 // while it was away
+	asked atomic.Int64 // calls while it was away
 }
 
 // Open implements storage.Store.
@@ -260,7 +260,7 @@ func (f *fixture) entry() registry.Record {
 // pointer returns the record and the value of the table "t".
 func (f *fixture) pointer() (registry.Record, registry.Pointer) { f.t.Helper(); return f.recordOf("t") }
 
-// change writes the pointer of "t" again, as change leaves it.
+// change edits the pointer of "t" with the given function.
 func (f *fixture) change(change func(*registry.Pointer)) {
 	f.t.Helper()
 	record, pointer := f.pointer()
@@ -268,8 +268,8 @@ func (f *fixture) change(change func(*registry.Pointer)) {
 	f.put(record.Key, record.State, pointer)
 }
 
-// recordOf returns the pointer's record of what is called name, the live one before dropped ones,
-// and its value.
+// recordOf returns the pointer record of the table or view called name, and its value. It prefers a
+// live one to dropped ones.
 func (f *fixture) recordOf(name string) (found registry.Record, pointer registry.Pointer) {
 	f.t.Helper()
 	records, err := f.store.List(f.ctx, registry.TablePointer, "", "", registry.ListLimitMax)
@@ -287,7 +287,7 @@ func (f *fixture) recordOf(name string) (found registry.Record, pointer registry
 	return found, pointer
 }
 
-// get returns the record of key, which must be there.
+// get returns the record at key, which must exist.
 func (f *fixture) get(key registry.Key) registry.Record {
 	f.t.Helper()
 	records, err := f.store.Get(f.ctx, key)

@@ -14,9 +14,9 @@ import (
 	"moorage/txlog"
 )
 
-// recoveryGrace is how long after its deadline a transaction may be unfinished and not given up.
-// Recovery first waits for the locks of the transaction's tables, and then tries to end it.
-// recoveryGrace is longer than both together.
+// recoveryGrace is the time for which a transaction may be unfinished, without being given up,
+// after its deadline. Recovery first waits for the locks of the transaction's tables, and then
+// tries to end it. recoveryGrace is longer than both together.
 const recoveryGrace = txlog.LockPatience + 10*time.Minute
 
 // look is one pass over the whole store.
@@ -28,9 +28,9 @@ type look struct {
 	namespaces map[registry.ID]namespaceAt
 	levels     map[registry.Key]registry.ID // the ids of warehouses and namespaces, by the keys of their records
 	pointers   map[registry.ID]pointerAt
-	named      map[registry.ID]int           // how many entries name each pointer
+	named      map[registry.ID]int           // number of entries for each pointer
 	identified map[registry.ID]bool          // pointers that the claim of their table-uuid names
-	labelled   map[registry.ID]bool          // pointers whose labels exist, in the version that the pointer names
+	labelled   map[registry.ID]bool          // pointers whose labels exist in the right version
 	unfinished map[registry.ID]bool          // transactions
 	ended      []registry.ID                 // transactions that have ended and have a blocker
 	tasks      map[registry.Key]bool         // the keys of all tasks
@@ -62,13 +62,13 @@ func kindOf(pointer registry.Pointer) (noun string, entry registry.State) {
 	return "table", registry.StateTable
 }
 
-// String returns the words with which a problem names p.
+// String returns the text for p in a problem.
 func (p pointerAt) String() string {
 	noun, _ := kindOf(p.value)
 	return fmt.Sprintf("%s %s.%s (%s)", noun, p.value.Warehouse, p.value.Identifier(), p.value.ID)
 }
 
-// awaits reports whether task is the purge that p, a dropped table, waits for.
+// awaits reports whether p, a dropped table, waits for the purge with this task.
 func (p pointerAt) awaits(task registry.Key) bool {
 	return p.state.IsDropped() && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
 }
@@ -92,8 +92,8 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		callers:    map[registry.Key]registry.Key{},
 		granted:    map[registry.Key]policyAt{},
 	}
-	m := &maintained{look: l, dues: map[kindOn][]registry.Key{}, says: map[kindOn]registry.Key{}}
-	// If one record names another, the look reads the named record first.
+	m := &maintained{look: l, dues: map[tableKind][]registry.Key{}, required: map[tableKind]registry.Key{}}
+	// If one record refers to another, the look reads the second one first.
 	if err := l.readTransactions(ctx); err != nil {
 		return Report{}, err
 	}
@@ -275,13 +275,13 @@ func (l *look) label(record registry.Record) {
 	l.labelled[id] = true
 }
 
-// dropped checks that a dropped record is readable. The record is only a hint, so a wrong one is no
-// problem.
+// dropped checks that a dropped record is readable. The record is only a hint, so a wrong one is
+// not a problem.
 func (l *look) dropped(record registry.Record) {
 	readRecord[registry.Dropped](l, record, registry.StateDropped, registry.StateEnded)
 }
 
-// labels reports tables and views without the labels that they name.
+// labels reports tables and views whose labels are missing.
 func (l *look) labels() {
 	for id, pointer := range l.pointers {
 		if !pointer.value.Labels.IsZero() && !l.labelled[id] && !l.hidden(registry.LabelKey(id)) {
@@ -295,8 +295,9 @@ func (l *look) outcome(record registry.Record) {
 	readRecord[registry.Idempotency](l, record, registry.StateNone)
 }
 
-// readTransactions reports transactions that workers should have ended by now, and unreadable ones.
-// It does not check published files: the method files checks the files that pointers still name.
+// readTransactions reports unreadable transactions, and transactions that workers should already
+// have ended. It does not check published files; the method files checks the files to which
+// pointers still refer.
 func (l *look) readTransactions(ctx context.Context) error {
 	for entry, err := range l.transactions.All(ctx) {
 		if err != nil {
@@ -410,8 +411,8 @@ func (l *look) parents() {
 	}
 }
 
-// names reports live tables without the claim of their table-uuid, or with no name, or with several
-// names. It also reports tables whose record has another namespace path than their namespace.
+// names reports live tables without the claim of their table-uuid, without a name, or with several
+// names. It also reports tables whose record has a different namespace path than their namespace.
 func (l *look) names() {
 	for id, pointer := range l.pointers {
 		if pointer.state != registry.StateLive {
@@ -431,8 +432,8 @@ func (l *look) names() {
 	}
 }
 
-// path returns the names of a namespace and of the namespaces above it. It is nil if the namespace
-// does not exist or does not lead to a warehouse.
+// path returns the names of a namespace and of the namespaces above it. It returns nil if the
+// namespace does not exist, or if its parents do not lead to a warehouse.
 func (l *look) path(id registry.ID) moorage.Namespace {
 	var path moorage.Namespace
 	for range len(l.namespaces) { // a longer path would be a cycle
@@ -450,8 +451,8 @@ func (l *look) path(id registry.ID) moorage.Namespace {
 	return nil
 }
 
-// locations reports claims whose location belongs to another table, and live tables inside each
-// other. It also reports tombstones that a new claim could overlook.
+// locations reports claims whose location belongs to another table, and live tables inside other
+// tables. It also reports tombstones that a new claim could overlook.
 func (l *look) locations(ctx context.Context) error {
 	held, known := map[string]registry.ID{}, map[string]bool{}
 	err := l.scan(ctx, registry.TableLocation, func(record registry.Record) {
@@ -495,7 +496,8 @@ func (l *look) locations(ctx context.Context) error {
 	return nil
 }
 
-// nesting reports a problem if a folder above the location claim is the location of another table.
+// nesting reports a problem if a folder above the claimed location is the location of another
+// table.
 func (l *look) nesting(held map[string]registry.ID, claim string) {
 	for at := strings.LastIndexByte(claim, '/'); at > 0; at = strings.LastIndexByte(claim[:at], '/') {
 		if _, ok := held[claim[:at]]; ok {

@@ -10,22 +10,22 @@ import (
 	"moorage/storage"
 )
 
-// jobGrace is how long a job on a table that is gone may exist after its time. By then a worker
-// should have ended it.
+// jobGrace is the time after its due time for which a job on a deleted table may still exist. A
+// worker should have ended the job in that time.
 const jobGrace = time.Hour
 
-// kindOn is one kind of maintenance of one table.
-type kindOn struct {
+// tableKind is one kind of maintenance of one table.
+type tableKind struct {
 	pointer registry.ID
 	kind    string
 }
 
-// maintained is what a look has found about maintenance.
+// maintained has the maintenance records that a look has found.
 type maintained struct {
-	look *look
-	dues map[kindOn][]registry.Key // records of the due index
-	says map[kindOn]registry.Key   // the due records that schedules require
-	jobs []registry.Job
+	look     *look
+	dues     map[tableKind][]registry.Key // records of the due index
+	required map[tableKind]registry.Key   // the due records that schedules require
+	jobs     []registry.Job
 }
 
 func (m *maintained) job(record registry.Record) {
@@ -49,7 +49,7 @@ func (m *maintained) schedule(record registry.Record) {
 	}
 	for _, job := range value.Jobs {
 		if !job.Due.IsZero() {
-			m.says[kindOn{pointer, job.Kind}] = registry.DueKey(pointer, job.Kind, job.Due)
+			m.required[tableKind{pointer, job.Kind}] = registry.DueKey(pointer, job.Kind, job.Due)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (m *maintained) due(record registry.Record) {
 		m.look.unreadable[record.Key] = err
 		return
 	}
-	on := kindOn{pointer, kind}
+	on := tableKind{pointer, kind}
 	m.dues[on] = append(m.dues[on], record.Key)
 }
 
@@ -108,17 +108,17 @@ func (m *maintained) rule(record registry.Record) {
 	readRecord[registry.MaintenancePolicy](m.look, record, registry.StateNone)
 }
 
-// report reports records of the due index without a matching schedule, and schedules without their
+// report reports records in the due index without a matching schedule, and schedules without their
 // due records. It also reports jobs on tables that are long gone, and jobs whose files are missing.
 func (m *maintained) report(ctx context.Context) error {
 	for on, keys := range m.dues {
 		for _, key := range keys {
-			if m.says[on] != key && !m.look.hidden(registry.ScheduleKey(on.pointer)) {
+			if m.required[on] != key && !m.look.hidden(registry.ScheduleKey(on.pointer)) {
 				m.look.problem("%s is in the due index, but not in the table's schedule", key)
 			}
 		}
 	}
-	for on, key := range m.says {
+	for on, key := range m.required {
 		if len(m.dues[on]) == 0 && !m.look.hidden(key) { // a due record at another time was already reported
 			m.look.problem("%s is due by the table's schedule, but not in the due index, so nothing runs it", key)
 		}

@@ -9,9 +9,9 @@ import (
 	"moorage/registry"
 )
 
-// maintain writes records of maintenance of the table "t" that hold together: a job with its file,
-// what is due, a lease, and the records of drops of the table, which is live, and of one that is
-// gone.
+// maintain writes consistent maintenance records of the table "t": a job with its file, due
+// records, and a lease. It also writes drop records of that table, which is live, and of a table
+// that is gone.
 func (f *fixture) maintain() (registry.Job, registry.Schedule) {
 	f.t.Helper()
 	_, pointer := f.pointer()

@@ -59,8 +59,8 @@ func (l *look) access(record registry.Record) {
 }
 
 // policies reports grants on objects that are gone or not marked as granted. It also reports grants
-// whose record has another place for the object than the object has. In a store with access control
-// off, it reports access policy.
+// whose record has the wrong ancestors for the object. In a store with access control off, it
+// reports access policy.
 func (l *look) policies() {
 	if l.policy > 0 && !l.on && !l.hidden(registry.EpochKey()) {
 		l.problem("there are %d records of access, and %s is missing: they have no effect",

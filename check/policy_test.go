@@ -8,7 +8,7 @@ import (
 	"moorage/registry"
 )
 
-// grantOn leaves the grants of somebody on an object, which is in the ancestors.
+// grantOn writes grants on an object with the given ancestors.
 func (f *fixture) grantOn(object registry.ID, kind string, ancestors ...registry.ID) {
 	f.t.Helper()
 	f.put(registry.GrantsKey(object), registry.StateNone, registry.Grants{
@@ -17,14 +17,14 @@ func (f *fixture) grantOn(object registry.ID, kind string, ancestors ...registry
 	})
 }
 
-// turnOn leaves the records of a store in which access is on.
+// turnOn writes the records of a store with access control on.
 func (f *fixture) turnOn() {
 	f.t.Helper()
 	f.put(registry.EpochKey(), registry.StateNone, registry.Epoch{Number: 1})
 }
 
-// grantSoundly grants the table "t" and the namespace of it as a node does, and returns the ids of
-// the table and what it is in.
+// grantSoundly writes grants on the table "t" and its namespace as a node would. It returns the ids
+// of the table, its namespace and its warehouse.
 func (f *fixture) grantSoundly() (table, ns, warehouse registry.ID) {
 	f.t.Helper()
 	f.turnOn()
@@ -43,8 +43,8 @@ func (f *fixture) grantSoundly() (table, ns, warehouse registry.ID) {
 	return pointer.ID, pointer.NamespaceID, home.ID
 }
 
-// Check finds policy that nothing heeds, and grants that do not fit their object. It finds nothing
-// before that.
+// Check finds access policy that has no effect, and grants that do not fit their object. It finds
+// nothing before the damage.
 func TestCheckFindsDamagedPolicy(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -100,7 +100,7 @@ func TestCheckFindsDamagedPolicy(t *testing.T) {
 	}
 }
 
-// A dropped table keeps its grants, wherever what it was in has gone.
+// A dropped table keeps its grants, even if its namespace and warehouse have changed or are gone.
 func TestCheckLeavesGrantsOfDroppedTables(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

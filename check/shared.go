@@ -41,7 +41,7 @@ func (r *runs) do(ctx context.Context, look func(context.Context) (Report, error
 	}
 }
 
-// join returns the current run, or begins one. A panic of look is an error of the run.
+// join returns the current run, or begins one. If look panics, the run ends with an error.
 func (r *runs) join(ctx context.Context, look func(context.Context) (Report, error)) *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// waitingLists counts the lists of pointers. Each waits until release is closed or its context
-// ends.
+// waitingLists is a store that counts lists of pointers. Each list waits until release is closed or
+// its context ends.
 type waitingLists struct {
 	registry.Store
 	release chan struct{}
@@ -36,7 +36,7 @@ func (s *waitingLists) List(ctx context.Context, table registry.Table, prefix, a
 	return s.Store.List(ctx, table, prefix, after, limit)
 }
 
-// checking is a call of Check under way.
+// checking is a running call of Check.
 type checking struct {
 	leave context.CancelFunc
 	ended chan error
@@ -56,7 +56,7 @@ func beginCheck(f *fixture, c *check.Checker) *checking {
 	return call
 }
 
-// TestCheckIsShared lets ten callers come while one run is under way, and the first leave.
+// TestCheckIsShared has ten callers arrive during one run, and the first of them leave.
 func TestCheckIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestCheckIsShared(t *testing.T) {
 	})
 }
 
-// The last caller that leaves ends the run, and the next one begins another.
+// When the last caller leaves, the run ends. The next caller begins a new one.
 func TestLastCallerEndsCheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestLastCallerEndsCheck(t *testing.T) {
 			call.leave()
 			<-call.ended
 		}
-		synctest.Wait() // synctest.Test fails if the run goes on
+		synctest.Wait() // synctest.Test fails if the run continues
 		close(held.release)
 		if _, err := c.Check(f.ctx); err != nil || held.lists.Load() != 2 {
 			t.Errorf("a later caller: %v, after %d runs in all", err, held.lists.Load())
@@ -107,7 +107,7 @@ func TestLastCallerEndsCheck(t *testing.T) {
 	})
 }
 
-// panickingFiles panics when a file is to be read.
+// panickingFiles panics when a file is read.
 type panickingFiles struct{ check.Files }
 
 func (panickingFiles) PlaceOf(registry.Warehouse) storage.Place { panic("asked for") }

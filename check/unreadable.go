@@ -12,8 +12,8 @@ import (
 )
 
 // readRecord reads the value of record, whose state must be one of states. It returns false if the
-// record is damaged, or of a later version of the server. Then l remembers the reason. The caller
-// continues with the other records.
+// record is damaged, or was written by a later version of the server. In that case, l remembers the
+// reason, and the caller continues with the other records.
 func readRecord[T registry.Value](l *look, record registry.Record, states ...registry.State) (T, bool) {
 	value, err := registry.Decode[T](record)
 	if err == nil && !slices.Contains(states, record.State) {
@@ -34,7 +34,7 @@ func (l *look) identifies(record registry.Record, id registry.ID) bool {
 	return !id.IsZero()
 }
 
-// hidden reports whether the record of key is unreadable.
+// hidden reports whether the record at key is unreadable.
 func (l *look) hidden(key registry.Key) bool { return l.unreadable[key] != nil }
 
 // hiddenIn reports whether the warehouse has an unreadable namespace, or may itself be unreadable.
@@ -71,7 +71,7 @@ func (l *look) hiddenPath(warehouse string, namespace moorage.Namespace) bool {
 }
 
 // unread reports the unreadable records. It must use the same words in both looks, because Check
-// reports only problems that both looks describe alike.
+// reports only problems that both looks describe in the same words.
 func (l *look) unread() {
 	holders := l.holders()
 	for key, err := range l.unreadable {
@@ -79,8 +79,8 @@ func (l *look) unread() {
 	}
 }
 
-// holders returns the table or view that each unreadable record belongs to, as far as pointers show
-// it.
+// holders returns the table or view to which each unreadable record belongs, as far as pointers
+// show it.
 func (l *look) holders() map[registry.Key]pointerAt {
 	holders := map[registry.Key]pointerAt{}
 	for _, pointer := range l.pointers {
@@ -103,7 +103,8 @@ func (l *look) holders() map[registry.Key]pointerAt {
 }
 
 // succeeds reports whether p is more likely than other to be the holder of a claim. A live table is
-// more likely than a dropped one. Of two dropped tables, the one dropped last is more likely.
+// more likely than a dropped one. Of two dropped tables, the one that was dropped last is more
+// likely.
 func (p pointerAt) succeeds(other pointerAt) bool {
 	if live := p.state == registry.StateLive; live != (other.state == registry.StateLive) {
 		return live
@@ -111,7 +112,8 @@ func (p pointerAt) succeeds(other pointerAt) bool {
 	return cmp.Or(p.value.Since.Compare(other.value.Since), bytes.Compare(other.value.ID[:], p.value.ID[:])) > 0
 }
 
-// concern describes what an unreadable record belongs to, as far as other records show.
+// concern describes the object to which an unreadable record belongs, as far as other records show
+// it.
 func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) string {
 	holder, held := holders[key]
 	whose := "a table or view"
@@ -177,7 +179,7 @@ func (l *look) taskName(task registry.Key, awaiting pointerAt) string {
 	return "no dropped table awaits it"
 }
 
-// namespaceName names the namespace with this key.
+// namespaceName returns the name of the namespace with this key.
 func (l *look) namespaceName(key registry.Key) string {
 	at, err := splitNamespaceKey(key)
 	if _, ok := l.namespaces[at.parent]; err != nil || !ok {

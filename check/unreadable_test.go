@@ -36,8 +36,8 @@ func openMemPebble(t testing.TB) registry.Store {
 }
 
 // manyRecords makes records of every kind in the warehouse of f: the tables t and ns.inner.deep,
-// the view v, and a dropped table that awaits its purge. Also a transaction that has just begun,
-// and the outcome of an idempotency key. It returns the transaction's key.
+// the view v, and a dropped table that waits for its purge, a transaction that has just begun, and
+// the outcome of an idempotency key. It returns the transaction's key.
 func (f *fixture) manyRecords() (transaction registry.Key) {
 	f.t.Helper()
 	f.makeNamespace(testWarehouse, "ns", "inner")
@@ -51,8 +51,8 @@ func (f *fixture) manyRecords() (transaction registry.Key) {
 	return registry.TransactionKey(f.abandon().ID)
 }
 
-// faultElsewhere makes a table in another warehouse, deletes its metadata file, and returns what
-// Check must say of it.
+// faultElsewhere makes a table in another warehouse and deletes its metadata file. It returns the
+// problem that Check must report.
 func (f *fixture) faultElsewhere() (problem string) {
 	f.t.Helper()
 	f.must(f.catalog.Warehouses().Create(f.ctx, warehouses.Spec{Name: "w2", Location: "file:///wh2"}))
@@ -62,8 +62,8 @@ func (f *fixture) faultElsewhere() (problem string) {
 	return table.MetadataLocation + " is missing"
 }
 
-// legible are records that Check must be able to go on without; each with what it says of the one
-// that cannot be read.
+// legible lists records without which Check must still work, each with the problem to report if the
+// record is unreadable.
 var legible = []struct {
 	name   string
 	record func(f *fixture, transaction registry.Key) registry.Record
@@ -105,10 +105,10 @@ var legible = []struct {
 	}, "the purge of table w.ns.gone ("},
 }
 
-// A record that cannot be read is one problem, and keeps Check from no other.
+// An unreadable record counts as one problem, and does not hide others.
 func TestCheckGoesOnBehindUnreadable(t *testing.T) {
 	t.Parallel()
-	// As a damaged record, and as one of a later version.
+	// Once as a damaged record, and once as a record of a later version.
 	damages := map[string]func(registry.Record) registry.Write{
 		"no value": func(r registry.Record) registry.Write { return registry.Put(r.Key, r.State, []byte(`{"id":`)) },
 		"no state": func(r registry.Record) registry.Write { return registry.Put(r.Key, 99, r.Value) },
@@ -149,8 +149,9 @@ func TestCheckGoesOnBehindUnreadable(t *testing.T) {
 	}
 }
 
-// A name or location that others had before is told to be of whom it is now, else of whom it was
-// last, by every look: what two looks say differently is not reported.
+// A name or location that several tables had is attributed to its present holder, or else to its
+// last one. Every look must do so, because problems that two looks describe differently are not
+// reported.
 func TestCheckTellsHeirs(t *testing.T) {
 	t.Parallel()
 	for name, dropped := range map[string]bool{"live": false, "dropped": true} {
@@ -194,7 +195,7 @@ func TestCheckTellsHeirs(t *testing.T) {
 	}
 }
 
-// A name without the table that has it is told by the name.
+// A name without a table is reported by the name.
 func TestCheckTellsNameOfNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -214,7 +215,7 @@ func TestCheckTellsNameOfNobody(t *testing.T) {
 	}
 }
 
-// A damaged store may have a namespace that lies within itself.
+// In a damaged store, a namespace may be inside itself.
 func TestCheckOfCircle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -236,11 +237,11 @@ func TestCheckOfCircle(t *testing.T) {
 	}
 }
 
-// Values that are JSON, and yet not those of the record.
+// Values that are JSON, but not valid for the record.
 func TestCheckFindsForeignValues(t *testing.T) {
 	t.Parallel()
 	for _, tt := range legible {
-		if tt.name == "folder" || tt.name == "outcome" { // which need no id
+		if tt.name == "folder" || tt.name == "outcome" { // these need no id
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -256,7 +257,7 @@ func TestCheckFindsForeignValues(t *testing.T) {
 	}
 }
 
-// What is wrong beside a record that cannot be read, and does not come from it, is found.
+// Check finds problems next to an unreadable record that are not caused by it.
 func TestCheckBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -287,8 +288,8 @@ func TestCheckBesideUnreadable(t *testing.T) {
 	}
 }
 
-// A namespace that cannot be read may be the parent of others in its warehouse, and of none
-// elsewhere.
+// An unreadable namespace may be the parent of others in its warehouse, but not in other
+// warehouses.
 func TestCheckFindsOrphansBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -303,7 +304,7 @@ func TestCheckFindsOrphansBesideUnreadable(t *testing.T) {
 	}
 }
 
-// Nobody knows how the files of a warehouse are reached whose record cannot be read.
+// If the record of a warehouse is unreadable, it is unknown how to reach its files.
 func TestCheckLeavesFilesOfUnreadableWarehouse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -332,11 +333,11 @@ func (s listless) List(ctx context.Context, table registry.Table, prefix, after 
 	return s.Store.List(ctx, table, prefix, after, limit)
 }
 
-// A store that does not answer is an error, and not what Check finds.
+// A store that does not answer leads to an error of Check, not to a problem in the report.
 func TestCheckOfAbsentStore(t *testing.T) {
 	t.Parallel()
 	for _, table := range registry.Tables() {
-		switch table { // that Check does not read
+		switch table { // tables that Check does not read
 		case registry.TableChange, registry.TableCursor, registry.TableAssignment, registry.TableFormat,
 			registry.TablePolicy, registry.TableSecret,
 			registry.TableMaintenancePolicy, registry.TableSchedule, registry.TableDue, registry.TableJob, registry.TableRun, registry.TableLease:

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// askAllMax bounds how long a node waits for the answers of the others.
+	// askAllMax is the maximum time that a node waits for the answers of the others.
 	askAllMax = 3 * time.Second
-	// askedBytesMax bounds one answer.
+	// askedBytesMax is the maximum size of one answer.
 	askedBytesMax = 4 << 20
 )
 
-// Asked is the answer of another node. Err is why there is no answer.
+// Asked is the answer of another node. Err says why there is no answer.
 type Asked struct {
 	Node string // its peer address
 	Body []byte
 	Err  error
 }
 
-// AskAll sends a request that reads, and has no body, to all other members, in the name of caller.
-// It returns an answer for each of them, in the order of their addresses, after at most a few
-// seconds.
+// AskAll sends a read-only request without a body to all other members, on behalf of caller. It
+// returns an answer for each member, in the order of their addresses, after at most a few seconds.
 func (r *Router) AskAll(request *http.Request, caller moorage.Caller) []Asked {
 	ctx, cancel := context.WithTimeout(request.Context(), askAllMax)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"moorage"
 )
 
-// A request that reads goes to all other members, in the name of its caller. Members that fail, or
-// that run another version, are named.
+// A read-only request goes to all other members, on behalf of its caller. Members that fail, or
+// that run a different version, are named.
 func TestAskAll(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)

@@ -27,7 +27,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// world is what the nodes of a test share.
+// world has the resources that the nodes of a test share.
 type world struct {
 	store     registry.Store
 	files     *memorystorage.Store
@@ -43,7 +43,7 @@ func newWorld(t testing.TB) *world {
 	}
 }
 
-// realNode is a catalog with its REST face and its router.
+// realNode is a catalog with its REST API and its router.
 type realNode struct {
 	catalog *catalog.Catalog
 	heat    *cluster.Heat
@@ -51,7 +51,7 @@ type realNode struct {
 	results chan cluster.Result
 }
 
-// start starts a node. Its peer listener answers with what around makes of its handler.
+// start starts a node. Its peer listener uses the handler wrapped with around.
 func (w *world) start(t testing.TB, around func(http.Handler) http.Handler) *realNode {
 	t.Helper()
 	certificate, key := w.authority.Sign(t)
@@ -89,7 +89,7 @@ func (w *world) start(t testing.TB, around func(http.Handler) http.Handler) *rea
 	rest.Mount(server, rest.Config{Catalog: n.catalog, IdempotencyLifetime: 30 * time.Minute, Router: router})
 	n.handler = cluster.DropHeaders(server)
 	peers := &http.Server{Handler: cluster.Arrive(around(server)), TLSConfig: answering, Protocols: cluster.Protocols()}
-	go peers.ServeTLS(listener, "", "") // ends with the server
+	go peers.ServeTLS(listener, "", "") // returns when the server ends
 	t.Cleanup(func() {
 		router.Close()
 		peers.Close()
@@ -149,7 +149,7 @@ func (n *realNode) warm(t testing.TB, name string) {
 	n.heat.Lost(cluster.Pointer(id))
 }
 
-// changes returns how many changes the store has seen.
+// changes returns the number of changes in the store.
 func (w *world) changes(t testing.TB) int {
 	t.Helper()
 	changes, err := w.store.Changes(t.Context(), 0, 1000)
@@ -159,7 +159,7 @@ func (w *world) changes(t testing.TB) int {
 	return len(changes)
 }
 
-// losing carries requests out and loses the answers.
+// losing carries out requests, but loses the answers.
 func losing(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
@@ -171,14 +171,14 @@ func straight(handler http.Handler) http.Handler { return handler }
 
 const setOwner = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"owner":"ann"}}]}`
 
-// append1 adds one snapshot to a table without any.
+// append1 adds the first snapshot to a table.
 const append1 = `{"requirements":[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}],"updates":[
 	{"action":"add-snapshot","snapshot":{"snapshot-id":1,"sequence-number":1,"timestamp-ms":%d,
 	"manifest-list":"file:///warehouse/l","summary":{"operation":"append"},"schema-id":0}},
 	{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":1}]}`
 
-// An owner that is gone after it has carried a commit out, and before it answers: the node carries
-// the commit out too, with the same key. It happens once, and the client gets its success.
+// An owner dies after it has executed a commit and before it answers. The node executes the commit
+// too, with the same key. The commit happens once, and the client gets a success.
 func TestOwnerGoneAfterCommit(t *testing.T) {
 	t.Parallel()
 	appended := fmt.Sprintf(append1, time.Now().UnixMilli())
@@ -222,8 +222,8 @@ func TestOwnerGoneAfterCommit(t *testing.T) {
 	}
 }
 
-// A client without a key whose answer was lost with its node sends its commit again. The internal
-// key of the first sending must not hide that it succeeded.
+// A client without a key loses the answer together with its node, and sends its commit again. The
+// internal key of the first request must not hide that it succeeded.
 func TestReplayAfterInternalKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -245,7 +245,7 @@ func TestReplayAfterInternalKey(t *testing.T) {
 	}
 }
 
-// A replace of a view is forwarded as a commit of a table is, and happens once if the answer is
+// A replace of a view is forwarded like a commit of a table, and happens once if the answer is
 // lost.
 func TestForwardView(t *testing.T) {
 	t.Parallel()
@@ -284,7 +284,7 @@ func TestForwardView(t *testing.T) {
 	}
 }
 
-// A rename keeps the owner, because the owner is that of the pointer.
+// A rename keeps the owner, because the owner depends only on the pointer.
 func TestRenameKeepsOwner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -308,7 +308,7 @@ func TestRenameKeepsOwner(t *testing.T) {
 	}
 }
 
-// What is forwarded of all that changes something: commits of tables, and nothing else.
+// Among all requests that change something, only commits are forwarded.
 func TestForwardsOnlyCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -335,8 +335,8 @@ func TestForwardsOnlyCommits(t *testing.T) {
 	}
 }
 
-// BenchmarkForward is a commit of a property that this node carries out, and one that it forwards
-// to another node over loopback, with the same catalog in memory behind both.
+// BenchmarkForward measures a commit of a property that this node executes, and one that it
+// forwards to another node over loopback. Both nodes share a catalog in memory.
 func BenchmarkForward(b *testing.B) {
 	for _, forwarded := range []bool{false, true} {
 		b.Run(map[bool]string{false: "local", true: "forwarded"}[forwarded], func(b *testing.B) {

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// HeatLasts is how long a pointer is hot after a lost race.
+	// HeatLasts is the time for which a pointer stays hot after a lost race.
 	HeatLasts = 30 * time.Second
-	// heatMax bounds how many pointers are remembered. If more pointers are hot, owners would not
-	// help, and the pointers whose lost races are oldest are forgotten.
+	// heatMax is the maximum number of remembered pointers. If more pointers are hot, owners would
+	// not help, and the pointers with the oldest lost races are forgotten.
 	heatMax = 4096
 )
 
@@ -29,7 +29,7 @@ func NewHeat(now func() time.Time) *Heat {
 	return &Heat{now: now, lost: make(map[Pointer]time.Time)}
 }
 
-// Lost notes that this node lost a race on pointer.
+// Lost records that this node lost a race on pointer.
 func (h *Heat) Lost(pointer Pointer) {
 	now := h.now()
 	h.mu.Lock()
@@ -78,7 +78,7 @@ func (h *Heat) IsHot(pointer Pointer) bool {
 	return false
 }
 
-// cool forgets pointer, unless this node has lost another race on it meanwhile.
+// cool forgets pointer, unless this node has since lost another race on it.
 func (h *Heat) cool(pointer Pointer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,5 +88,5 @@ func (h *Heat) cool(pointer Pointer) {
 	}
 }
 
-// Len returns how many pointers are remembered.
+// Len returns the number of remembered pointers.
 func (h *Heat) Len() int { return int(h.count.Load()) }

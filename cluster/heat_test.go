@@ -10,7 +10,7 @@ import (
 // newClock returns a clock that tests move.
 func newClock() *testkit.Clock { return testkit.NewClockAt(time.Unix(1_000_000, 0)) }
 
-// A pointer is hot for 30 s after the last race that was lost on it.
+// A pointer is hot for 30 s after the last lost race on it.
 func TestHeatCools(t *testing.T) {
 	t.Parallel()
 	time := newClock()

@@ -14,7 +14,7 @@ import (
 const (
 	// readInterval is the mean pause between two reads of the members.
 	readInterval = time.Second
-	// callMax bounds each call to the store.
+	// callMax is the timeout of each call to the store.
 	callMax = 5 * time.Second
 )
 
@@ -24,8 +24,8 @@ type Sessions interface {
 	// Join records the address at which the node of session answers other nodes. An empty address
 	// removes it. Join changes nothing if the session has ended, or already has that address.
 	Join(ctx context.Context, session, address string) error
-	// Members returns the sessions that have an address, in any order, and the number of the view.
-	// Both are from one moment. If an earlier call returned other sessions or addresses, its number
+	// Members returns the sessions that have an address, in any order, and the number of the view
+	// at the same moment. If an earlier call returned different sessions or addresses, its number
 	// was smaller.
 	Members(ctx context.Context) (number int64, members []Member, err error)
 }
@@ -57,11 +57,11 @@ func NewMembership(config MembershipConfig) *Membership {
 	return m
 }
 
-// Start begins to read the members, and makes this node a member.
+// Start makes this node a member, and begins to read the members.
 func (m *Membership) Start() { m.worker.Start() }
 
-// Leave removes this node from the members and ends the work of Start. If the store does not
-// answer, the node remains a member until its session ends.
+// Leave removes this node from the members, and stops the work begun by Start. If the store does
+// not answer, the node remains a member until its session ends.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.worker.Stop()
 	session := m.config.Session()
@@ -102,5 +102,5 @@ func (m *Membership) Refresh(ctx context.Context) error {
 // View returns the present view. It has no members before the first read.
 func (m *Membership) View() View { return m.views.now() }
 
-// Views returns the last eight views, the oldest first.
+// Views returns the last eight views, oldest first.
 func (m *Membership) Views() []Seen { return m.views.history() }

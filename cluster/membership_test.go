@@ -45,8 +45,8 @@ func (s *sessions) Members(context.Context) (int64, []Member, error) {
 	return s.number, slices.DeleteFunc(slices.Clone(s.members), func(m Member) bool { return m.Address == "" }), nil
 }
 
-// A node joins as soon as it has a session, and again with each new one. While the store is away it
-// keeps what it knows. When it leaves, the others see that.
+// A node joins as soon as it has a session, and again with each new session. While the store is
+// unavailable, it keeps its view. When it leaves, the others notice.
 func TestMembership(t *testing.T) {
 	t.Parallel()
 	store := &sessions{members: []Member{{Session: "b1", Address: "b:1"}}, number: 1}

@@ -23,8 +23,8 @@ const (
 	headerRequestID = "X-Request-Id"
 )
 
-// callerBytesMax bounds a caller that is sent between nodes, as JSON. It suffices for the content
-// of a token of 16 KiB, with an alias before each of its roles.
+// callerBytesMax is the maximum size of a caller that is sent between nodes, as JSON. It suffices
+// for the content of a 16 KiB token, with an alias before each of its roles.
 const callerBytesMax = 64 << 10
 
 // checkNode refuses a certificate that is not also for server authentication. Node certificates are
@@ -39,10 +39,10 @@ func checkNode(state tls.ConnectionState) error {
 	return errors.New("the certificate is not a node's: it lacks extendedKeyUsage=serverAuth")
 }
 
-// NewTLS returns the TLS settings with which a node answers its peers and calls them. certificate
-// and key belong to this node. authority signed the certificates of all nodes. All three are PEM.
-// Each side refuses a certificate that authority did not sign. A node that calls another also
-// requires that the certificate names the host of the other's address.
+// NewTLS returns the TLS settings for answering peers and for calling them. certificate and key
+// belong to this node. authority is the one that signed the certificates of all nodes. All three
+// are PEM. Each side refuses a certificate that authority did not sign. A node that calls another
+// also requires that the certificate names the host of the other's address.
 func NewTLS(certificate, key, authority []byte) (server, client *tls.Config, err error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -71,7 +71,7 @@ func Protocols() *http.Protocols {
 // Arrive returns the handler of the peer listener. It passes requests to handler, with the data
 // about them that the forwarding node has sent (moorage.ArrivalOf). If it does not understand a
 // request, it answers 421, so that the forwarding node executes the request. It must run only
-// behind the TLS of NewTLS, because it accepts any caller that the peer names.
+// behind the TLS of NewTLS, because it accepts any caller that the peer states.
 func Arrive(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := decodeCaller(r.Header.Get(headerCaller))

@@ -25,23 +25,25 @@ import (
 
 // Bounds of forwarding.
 const (
-	// PassedOver is how long this node forwards no requests to an owner that did not answer.
+	// PassedOver is the time for which this node forwards no requests to an owner that did not
+	// answer.
 	PassedOver = 6 * time.Second
 	// connectMax bounds how long a node waits for a connection to a peer, including the TLS
 	// handshake.
 	connectMax = time.Second
-	// silenceMax is how long a peer may send nothing before it gets a ping. It is also how long the
-	// peer may take to answer the ping. A peer that hangs accepts connections, but does not answer.
+	// silenceMax is the longest silence of a peer before it gets a ping. It is also the time limit
+	// for the answer to the ping. A peer that hangs accepts connections, but does not answer.
 	silenceMax = time.Second
-	// answerMax bounds a forwarded request. The owner gives up a commit before that.
+	// answerMax is the timeout of a forwarded request. The owner gives up a commit before that.
 	answerMax = 45 * time.Second
-	// forwardsMax bounds the requests that this node forwards at once. It executes further requests
-	// itself.
+	// forwardsMax is the maximum number of requests that this node forwards at once. It executes
+	// further requests itself.
 	forwardsMax = 256
-	// answerBytesKept is how much of an answer is read before the client gets any of it. If the
-	// connection breaks earlier, this node executes the commit, and the client does not notice.
+	// answerBytesKept is the number of bytes of an answer that are read before the client gets any.
+	// If the connection breaks earlier, this node executes the commit, and the client does not
+	// notice.
 	answerBytesKept = 1 << 20
-	// idlePeerTimeout is how long a connection to a peer is kept without requests.
+	// idlePeerTimeout is the lifetime of an idle connection to a peer.
 	idlePeerTimeout = 90 * time.Second
 )
 
@@ -122,10 +124,11 @@ type Commit struct {
 // Forward lets the owner of a commit answer request. It does so only if this node forwards to that
 // owner now.
 //
-// If answered is false, the client got no answer, and this node must execute the commit. Then key
-// is the internal key under which the owner may have executed it, or may still do so. key is empty
-// if the owner did nothing and will do nothing, or if the request has a key of its own. If the
-// answer breaks off after the client got a part of it, Forward panics with http.ErrAbortHandler.
+// If answered is false, the client got no answer, and this node must execute the commit. In that
+// case, key is the internal key under which the owner may have executed the commit, or may still do
+// so. key is empty if the owner did nothing and will do nothing, or if the request has its own key.
+// If the answer breaks off after the client got a part of it, Forward panics with
+// http.ErrAbortHandler.
 func (r *Router) Forward(w http.ResponseWriter, request *http.Request, c Commit) (key string, answered bool) {
 	if _, arrived := moorage.ArrivalOf(request.Context()); arrived {
 		return "", false // a forwarded request is not forwarded again
@@ -224,7 +227,7 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 		return Refused, nil
 	}
 	if answer.StatusCode >= http.StatusInternalServerError {
-		// The owner does not know the outcome. This node may find it out.
+		// The owner does not know the outcome. This node may be able to determine it.
 		return Lost, fmt.Errorf("the answer was %s", answer.Status)
 	}
 	var kept bytes.Buffer
@@ -246,7 +249,7 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 	return Answered, nil
 }
 
-// forwardOf returns the request that is sent to the node at address.
+// forwardOf returns the request to send to the node at address.
 func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit, address, key string) (
 	*http.Request, error) {
 	caller, err := encodeCaller(c.Caller)
@@ -275,7 +278,8 @@ func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit,
 		Header: header, ContentLength: int64(len(c.Body)),
 	}
 	if len(c.Body) > 0 {
-		// GetBody lets the transport resend a request that the peer certainly did not begin.
+		// GetBody lets the transport resend a request if it is certain that the peer did not begin
+		// it.
 		forwarded.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.Body)), nil }
 		forwarded.Body = io.NopCloser(bytes.NewReader(c.Body))
 	}

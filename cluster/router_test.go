@@ -20,7 +20,7 @@ import (
 )
 
 // A forwarded request arrives as it was sent, with the caller, the request's id and a key. The
-// client gets the owner's answer as it is.
+// client gets the owner's answer unchanged.
 func TestForwardWholeRequest(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
@@ -58,7 +58,7 @@ func TestForwardWholeRequest(t *testing.T) {
 	}
 }
 
-// A request with a key of the client's travels with that key alone.
+// A request with a client's key is forwarded with only that key.
 func TestForwardKeepsClientKey(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
@@ -68,7 +68,7 @@ func TestForwardKeepsClientKey(t *testing.T) {
 	}
 }
 
-// Every field of a caller travels, also one that is added later.
+// Every field of a caller is forwarded, even one that is added to the type later.
 func TestCallerTravelsWhole(t *testing.T) {
 	t.Parallel()
 	var full moorage.Caller
@@ -106,7 +106,7 @@ func TestCallerTravelsWhole(t *testing.T) {
 	}
 }
 
-// Only a node that lost a race forwards, and only what has an owner elsewhere.
+// Only a node that lost a race forwards, and only if the owner is another node.
 func TestForwardsOnlyHeat(t *testing.T) {
 	t.Parallel()
 	authority := loopback.NewAuthority(t)
@@ -120,13 +120,13 @@ func TestForwardsOnlyHeat(t *testing.T) {
 		"another is hot":  {ships, func(one, _ *testNode) { one.heat.Lost(pointer(1)) }, 0},
 		"unknown name":    {"/v1/tables/boats", func(one, _ *testNode) { one.heat.Lost(hotPointer) }, 0},
 		"no view":         {ships, func(one, _ *testNode) { one.heat.Lost(hotPointer); one.view.Store(&View{}) }, 0},
-		"owner":           {ships, func(one, _ *testNode) { one.heat.Lost(hotPointer); one.sees(2, one) }, 0},
+		"owner":           {ships, func(one, _ *testNode) { one.heat.Lost(hotPointer); one.setView(2, one) }, 0},
 		"another version": {ships, func(one, other *testNode) { one.heat.Lost(hotPointer); one.seesVersion(other, "v2") }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			one, other := newNode(t, authority, time.Now), newNode(t, authority, time.Now)
-			one.sees(1, other)
+			one.setView(1, other)
 			row.prepare(one, other)
 			one.post(t, row.path, "")
 			if other.executed.Load() != row.want || one.executed.Load() != 1-row.want {
@@ -141,8 +141,8 @@ func (n *testNode) seesVersion(other *testNode, version string) {
 	n.view.Store(&view)
 }
 
-// Each of two nodes takes the other for the owner, or itself: one hop at most, and one of them
-// carries the request out, once.
+// Each of two nodes considers the other, or itself, the owner. There is at most one hop, and one of
+// them executes the request, once.
 func TestOppositeViews(t *testing.T) {
 	t.Parallel()
 	authority := loopback.NewAuthority(t)
@@ -151,11 +151,11 @@ func TestOppositeViews(t *testing.T) {
 		node.heat.Lost(hotPointer)
 	}
 	for name, row := range map[string]struct {
-		one, two *testNode // the owner that each sees
+		one, two *testNode // the owner in each node's view
 		hops     int64
 	}{"each the other": {two, one, 1}, "each itself": {one, two, 0}} {
-		one.sees(1, row.one)
-		two.sees(1, row.two)
+		one.setView(1, row.one)
+		two.setView(1, row.two)
 		for _, at := range []*testNode{one, two} {
 			before := one.executed.Load() + two.executed.Load()
 			hops := one.count(Answered).Load() + two.count(Answered).Load()
@@ -170,7 +170,7 @@ func TestOppositeViews(t *testing.T) {
 	}
 }
 
-// Any node answers, also one that is never the owner.
+// Any node answers, even one that is never the owner.
 func TestAnyNodeAnswers(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
@@ -181,8 +181,8 @@ func TestAnyNodeAnswers(t *testing.T) {
 	}
 }
 
-// An owner that is not there costs nothing: the request is carried out here, without a key. The
-// owner is passed over for 6 s.
+// If an owner is not there, this node executes the request at once, without a key. It does not
+// forward to the owner for 6 s.
 func TestOwnerIsAway(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -191,9 +191,9 @@ func TestOwnerIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener.Close() // nobody listens there now
+	listener.Close() // nothing listens there now
 	away := &testNode{address: listener.Addr().String()}
-	one.sees(1, away)
+	one.setView(1, away)
 	one.heat.Lost(hotPointer)
 	for _, want := range []struct {
 		pass                 time.Duration
@@ -210,7 +210,8 @@ func TestOwnerIsAway(t *testing.T) {
 	}
 }
 
-// An owner that says that it did nothing is not passed over. The request is carried out here.
+// If an owner answers that it did nothing, this node executes the request. It continues to forward
+// to that owner.
 func TestOwnerRefuses(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusMisdirectedRequest} {
@@ -227,8 +228,8 @@ func TestOwnerRefuses(t *testing.T) {
 	}
 }
 
-// A connection that is lost after the owner has carried the request out: the outcome is unknown.
-// The request is carried out here under the key that the owner had. The owner is passed over.
+// The connection is lost after the owner has executed the request, so the outcome is unknown. This
+// node executes the request under the same key. It then does not forward to the owner for a while.
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]http.HandlerFunc{
@@ -256,8 +257,7 @@ func TestAnswerIsLost(t *testing.T) {
 	}
 }
 
-// An answer that is longer than what is kept of it comes whole, and a part of one never looks
-// whole.
+// An answer longer than the kept part arrives completely. A partial answer never looks complete.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
@@ -280,7 +280,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// A client that leaves takes its request along, and does not make the owner look dead.
+// If a client disconnects, its request ends, and the owner does not count as dead.
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
@@ -308,15 +308,15 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// The peer listener lets nobody in without a certificate of the authority, and no node calls
-// somebody without one.
+// The peer listener accepts only peers with a certificate of the authority, and nodes call only
+// such peers.
 func TestPeersNeedCertificates(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
 	stranger := newNode(t, loopback.NewAuthority(t), time.Now)
-	stranger.sees(1, owner)
+	stranger.setView(1, owner)
 	stranger.heat.Lost(hotPointer)
-	one.sees(1, stranger)
+	one.setView(1, stranger)
 	for _, node := range []*testNode{one, stranger} {
 		node.post(t, ships, "")
 		if node.executed.Load() != 1 || node.count(Answered).Load() != 0 {
@@ -331,7 +331,7 @@ func TestPeersNeedCertificates(t *testing.T) {
 		"old TLS":        {InsecureSkipVerify: true, NextProtos: []string{"h2"}, MaxVersion: tls.VersionTLS12},
 	} {
 		connection, err := tls.Dial("tcp", owner.address, config)
-		if err == nil { // TLS 1.3 refuses a client after the client is done
+		if err == nil { // with TLS 1.3, a client is refused after its handshake has ended
 			_, err = connection.Read(make([]byte, 1))
 			connection.Close()
 		}
@@ -348,7 +348,7 @@ func TestPeersNeedCertificates(t *testing.T) {
 	}
 }
 
-// A client that says on the public port what only nodes say is not believed.
+// On the public port, headers that only nodes may send are ignored.
 func TestPublicPortDropsHeaders(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
@@ -358,7 +358,7 @@ func TestPublicPortDropsHeaders(t *testing.T) {
 	}
 	for _, prefix := range []string{"Moorage-", "moorage-", "MOORAGE-"} {
 		one.post(t, ships, "", prefix+"Forwarded", "x", prefix+"Caller", forged, prefix+"Key", "k", prefix+"Later", "y")
-		got := owner.last(t) // it was forwarded: the header does not stop that
+		got := owner.last(t) // it was forwarded despite the header
 		if !reflect.DeepEqual(got.arrival.Caller, caller) || got.arrival.From != one.address || got.arrival.Key == "k" {
 			t.Errorf("%s: the owner was told %+v", prefix, got.arrival)
 		}
@@ -374,7 +374,7 @@ func TestPublicPortDropsHeaders(t *testing.T) {
 	}
 }
 
-// What is not a forwarded request is refused on the peer listener, also of a peer.
+// The peer listener refuses requests that are not forwarded, even from a peer.
 func TestPeerListenerTakesForwardedOnly(t *testing.T) {
 	t.Parallel()
 	good, err := encodeCaller(caller)
@@ -387,7 +387,7 @@ func TestPeerListenerTakesForwardedOnly(t *testing.T) {
 		want                 int
 	}{
 		"good":       {"POST", "a:1", good, http.StatusOK},
-		"a question": {"GET", "a:1", good, http.StatusOK}, // of AskAll
+		"a question": {"GET", "a:1", good, http.StatusOK}, // a request of AskAll
 		"a delete":   {"DELETE", "a:1", good, http.StatusMisdirectedRequest},
 		"no node":    {"POST", "", good, http.StatusMisdirectedRequest},
 		"no caller":  {"POST", "a:1", "", http.StatusMisdirectedRequest},
@@ -404,7 +404,7 @@ func TestPeerListenerTakesForwardedOnly(t *testing.T) {
 	}
 }
 
-// Only certificates that are for servers too are those of nodes.
+// Only certificates that are also for servers count as node certificates.
 func TestCertificatesOfClientsAreNotThoseOfNodes(t *testing.T) {
 	t.Parallel()
 	authority := loopback.NewAuthority(t)
@@ -431,7 +431,7 @@ func TestCertificatesOfClientsAreNotThoseOfNodes(t *testing.T) {
 		server, client := tls.Server(here, answering), tls.Client(there, calling)
 		done := make(chan error, 1)
 		go func() { done <- server.Handshake() }()
-		_ = client.Handshake() // TLS 1.3 tells the client later; the server decides
+		_ = client.Handshake() // with TLS 1.3, the client learns that later; the server decides
 		go func() { _, _ = io.Copy(io.Discard, client) }()
 		if err := <-done; (err == nil) != tt.node {
 			t.Errorf("%s: %v", name, err)

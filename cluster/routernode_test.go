@@ -24,7 +24,7 @@ type testNode struct {
 	view    atomic.Pointer[View]
 	results sync.Map // of Result: *atomic.Int64
 
-	// execute carries a request out. Default: 200 with what the request was.
+	// execute executes a request. By default, it answers 200 and echoes the request.
 	execute  http.HandlerFunc
 	executed atomic.Int64
 
@@ -32,27 +32,27 @@ type testNode struct {
 	arrivals []executed
 }
 
-// executed is a request that a node carried out.
+// executed is a request that a node executed.
 type executed struct {
 	method, uri, body string
 	header            http.Header
 	arrival           moorage.Arrival
 	forwarded         bool
 	requestID         string
-	key               string // internal, that Forward returned
+	key               string // internal key returned by Forward
 }
 
 const testVersion = "v1"
 
-// caller is what every request of these tests is from.
+// caller is the caller of every request in these tests.
 var caller = moorage.Caller{
 	Name: "ann", Via: []string{"key:trino"}, Only: []string{}, KeyID: "k", KeyGeneration: 7, Client: "spark \"3.5\" ü\n",
 }
 
-// hotPointer is what every name leads to.
+// hotPointer is the pointer for every name.
 var hotPointer = pointer(42)
 
-// newNode starts a node. Its certificate is of authority.
+// newNode starts a node with a certificate of authority.
 func newNode(t testing.TB, authority *loopback.Authority, now func() time.Time) *testNode {
 	t.Helper()
 	answering, calling, err := NewTLS(must2(t, authority))
@@ -73,7 +73,7 @@ func newNode(t testing.TB, authority *loopback.Authority, now func() time.Time) 
 	})
 	handler := http.HandlerFunc(n.serve)
 	server := &http.Server{Handler: Arrive(handler), TLSConfig: answering, Protocols: Protocols()}
-	go server.ServeTLS(listener, "", "") // ends with the server
+	go server.ServeTLS(listener, "", "") // returns when the server ends
 	n.public = httptest.NewServer(DropHeaders(handler))
 	t.Cleanup(func() {
 		n.public.Close()
@@ -88,7 +88,7 @@ func must2(t testing.TB, authority *loopback.Authority) (certificate, key, ca []
 	return certificate, key, authority.PEM
 }
 
-// serve is what package rest does with a commit.
+// serve handles a commit as package rest does.
 func (n *testNode) serve(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(moorage.WithRequestID(r.Context(), r.Header.Get("X-Request-Id")))
 	body, _ := io.ReadAll(r.Body)
@@ -114,8 +114,8 @@ func (n *testNode) count(result Result) *atomic.Int64 {
 	return counter.(*atomic.Int64)
 }
 
-// sees makes nodes the view of n.
-func (n *testNode) sees(number int64, nodes ...*testNode) {
+// setView sets the view of n to the given nodes.
+func (n *testNode) setView(number int64, nodes ...*testNode) {
 	var members []Member
 	for _, other := range nodes {
 		members = append(members, Member{Session: other.address, Address: other.address, Version: testVersion})
@@ -124,7 +124,7 @@ func (n *testNode) sees(number int64, nodes ...*testNode) {
 	n.view.Store(&view)
 }
 
-// last returns what n carried out last.
+// last returns the last request that n executed.
 func (n *testNode) last(t testing.TB) executed {
 	t.Helper()
 	n.mu.Lock()
@@ -165,8 +165,8 @@ func pair(t testing.TB) (one, owner *testNode) {
 	t.Helper()
 	authority := loopback.NewAuthority(t)
 	one, owner = newNode(t, authority, time.Now), newNode(t, authority, time.Now)
-	one.sees(1, owner)
-	owner.sees(1, owner)
+	one.setView(1, owner)
+	owner.setView(1, owner)
 	one.heat.Lost(hotPointer)
 	return one, owner
 }

@@ -58,25 +58,25 @@ func (v View) Owner(pointer Pointer) (owner Member, found bool) {
 	return owner, found
 }
 
-// viewsKept is how many views a node remembers, for operators.
+// viewsKept is the number of views that a node remembers, for operators.
 const viewsKept = 8
 
-// Seen is a view with the time at which this node read it first.
+// Seen is a view, with the time at which this node first read it.
 type Seen struct {
 	View
 	Since time.Time
 }
 
-// views are the views that a node has read. It is safe for concurrent use.
+// views holds the views that a node has read. It is safe for concurrent use.
 type views struct {
 	present atomic.Pointer[View] // nil before the first view
 
 	mu   sync.Mutex // guards the field below and writes of present; no lock is taken under it
-	last []Seen     // the oldest first, at most viewsKept
+	last []Seen     // oldest first, at most viewsKept
 }
 
-// learn makes view the present one and returns true. If view is older than the present one, or the
-// same, learn does nothing and returns false.
+// learn makes view the present one and returns true. If view is not newer than the present one,
+// learn does nothing and returns false.
 func (v *views) learn(view View, now time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,7 +99,7 @@ func (v *views) now() View {
 	return View{}
 }
 
-// history returns the last views, the oldest first.
+// history returns the last views, oldest first.
 func (v *views) history() []Seen {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// addresses returns the view of n nodes.
+// addresses returns a view of n nodes.
 func addresses(n int) View {
 	var members []Member
 	for i := range n {
@@ -47,7 +47,8 @@ func TestOwnersSpread(t *testing.T) {
 	}
 }
 
-// A node that joins takes its own pointers and moves no others; one that leaves gives up its own.
+// A node that joins takes over its pointers, and no others move. When a node leaves, only its
+// pointers move.
 func TestOwnersMove(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 10} {
@@ -71,7 +72,7 @@ func TestOwnersMove(t *testing.T) {
 	}
 }
 
-// The owner depends on addresses and the pointer alone: not on sessions, and not on the order.
+// The owner depends only on the addresses and the pointer, not on sessions or the order.
 func TestOwnerAgrees(t *testing.T) {
 	t.Parallel()
 	view := addresses(5)
@@ -104,7 +105,7 @@ func TestOwnerAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A view that is older than the present one is ignored, and so is the same once more.
+// A view that is older than the present one, or the same, is ignored.
 func TestOlderViewIsIgnored(t *testing.T) {
 	t.Parallel()
 	var v views
@@ -129,7 +130,7 @@ func TestOlderViewIsIgnored(t *testing.T) {
 	}
 }
 
-// The last eight views are kept with the times at which they came.
+// The last eight views are kept, with the times at which they were read.
 func TestViewsKept(t *testing.T) {
 	t.Parallel()
 	var v views

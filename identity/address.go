@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// addressOf returns the IP address that r comes from. Behind trusted proxies it is the last address
-// in X-Forwarded-For that is not a trusted proxy.
+// addressOf returns the IP address that sent r. Behind trusted proxies, that is the last address in
+// X-Forwarded-For that is not a trusted proxy.
 func (a *Authenticator) addressOf(r *http.Request) string {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

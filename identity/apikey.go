@@ -29,7 +29,7 @@ type NewKey struct {
 }
 
 // NewAPIKey draws the secret of an API key. If id is empty, it also draws an id for a new key.
-// Otherwise the secret is a further one for the key with that id.
+// Otherwise the secret is an additional one for the key with that id.
 func NewAPIKey(random io.Reader, id string) (NewKey, error) {
 	if id == "" {
 		var err error
@@ -48,7 +48,7 @@ func NewAPIKey(random io.Reader, id string) (NewKey, error) {
 	return NewKey{ID: id, Text: text + "_" + checksum(text), SHA256: hashOf(secret)}, nil
 }
 
-// LooksLikeKey reports whether text is in the form of an API key, which need not exist.
+// LooksLikeKey reports whether text has the form of an API key. The key need not exist.
 func LooksLikeKey(text string) bool { return strings.HasPrefix(text, keyPrefix) }
 
 // drawText returns size characters of base62, all equally likely.
@@ -95,7 +95,7 @@ func parseAPIKey(text string) (id, secret string, ok bool) {
 }
 
 // parsePair returns the parts of a key that was sent as a client id and a secret. The secret may be
-// the whole key. Then the client id must match it or be empty.
+// the whole key; in that case, the client id must match it or be empty.
 func parsePair(clientID, clientSecret string) (id, secret string, ok bool) {
 	if strings.HasPrefix(clientSecret, keyPrefix) {
 		id, secret, ok = parseAPIKey(clientSecret)

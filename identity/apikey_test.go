@@ -12,7 +12,7 @@ import (
 
 func basic(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// A key shows who its owner is in every way that clients send it.
+// A key authenticates its owner in every form in which clients send it.
 func TestAPIKeyIsAccepted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -73,7 +73,8 @@ func TestAPIKeyIsRefused(t *testing.T) {
 	wantReason(t, f, err, reasonNone)
 }
 
-// Two secrets are alive while a key is being replaced. One that ended, or was taken away, is not.
+// While a key is being replaced, both of its secrets are valid. A secret that has ended, or was
+// removed, is not valid.
 func TestAPIKeyEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -106,11 +107,11 @@ func TestAPIKeyEnds(t *testing.T) {
 	}
 	record.Secrets = record.Secrets[1:]
 	f.records.keys[key.ID] = record
-	_, err = f.ask("Bearer " + token) // although it was verified a moment ago
+	_, err = f.ask("Bearer " + token) // even though it was just verified
 	wantReason(t, f, err, "key:etl "+key.ID+": replaced")
 }
 
-// A key is not refused because the store is away.
+// A key is not refused while the store is unavailable.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -127,7 +128,7 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// A client that guesses is told to wait. A right secret passes, from the same address too.
+// A client that guesses is told to wait. A correct secret is accepted, even from the same address.
 func TestFailuresAreLimited(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// verifiedMax bounds the bearer tokens that are cached.
+	// verifiedMax is the maximum number of cached bearer tokens.
 	verifiedMax = 100_000
 	// verifiedFor is the longest time for which a bearer token is cached.
 	verifiedFor = 5 * time.Minute
@@ -27,7 +27,7 @@ const (
 // Authenticator authenticates the senders of requests. It is safe for concurrent use.
 type Authenticator struct {
 	config   Config
-	issuers  map[string]*issuer // by the iss in their tokens
+	issuers  map[string]*issuer // by iss in their tokens
 	aliases  map[string]bool    // of the issuers
 	mint     *mint
 	verified *otter.Cache[[sha256.Size]byte, *verified] // by the hash of the bearer token
@@ -41,10 +41,10 @@ type verified struct {
 	caller moorage.Caller
 	until  time.Time
 	issuer *issuer // nil for one of the store's own tokens
-	set    *keySet // the issuer's keys with which it was verified
+	set    *keySet // the issuer's keys used to verify it
 }
 
-// New returns an Authenticator. It reads the files that config names. Nothing is fetched before
+// New returns an Authenticator. It reads the files named in config. It fetches nothing before
 // Start.
 func New(config Config) (*Authenticator, error) {
 	if err := config.check(); err != nil {
@@ -73,7 +73,7 @@ func (a *Authenticator) Start() {
 		return
 	}
 	// A worker's pauses vary by half of their mean. But keys must be renewed after 15 minutes plus
-	// or minus a tenth. So the worker checks each minute, and the age at which it renews is drawn.
+	// or minus a tenth. So the worker checks every minute, and renews keys at a random age.
 	for _, each := range a.issuers {
 		spread := renewInterval / 10
 		age := renewInterval - spread + time.Duration(a.config.Jitter.Int64N(int64(2*spread)))
@@ -100,10 +100,10 @@ func (a *Authenticator) Stop() {
 	}
 }
 
-// Authenticate returns the caller that sends r.
+// Authenticate returns the caller that sent r.
 //
-// Errors: KindNotAuthorized, KindTooManyRequests and KindUnavailable. KindNotAuthorized has in its
-// chain an error with a method Challenge. That method returns the WWW-Authenticate header of the
+// Errors: KindNotAuthorized, KindTooManyRequests and KindUnavailable. A KindNotAuthorized error
+// wraps an error with a method Challenge, which returns the WWW-Authenticate header of the
 // response. KindTooManyRequests means that too many credentials from that address were refused.
 // KindUnavailable means that the caller cannot be determined now.
 func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
@@ -117,16 +117,16 @@ func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 	return caller, nil
 }
 
-// Texts for clients. Every fault of a credential has the same text, but one: the sender of a
-// genuine credential that has expired learns when it did.
+// Texts for clients. All faults of a credential have the same text, with one exception: the sender
+// of a genuine but expired credential learns when it expired.
 const (
 	textNone    = "Authentication required: the request has no credentials"
 	textRefused = "Invalid credentials"
 	textEnded   = "The credentials expired at %s: get new ones"
 )
 
-// kindError converts the error of a failed authentication into an error with a kind. If the
-// credential was refused, it counts that.
+// kindError converts the error of a failed authentication into an error with a kind. It also counts
+// refused credentials.
 func (a *Authenticator) kindError(address string, err error) error {
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok {
@@ -176,7 +176,8 @@ func (a *Authenticator) identify(r *http.Request, address string) (moorage.Calle
 	return moorage.Caller{}, refuse(reasonMalformed)
 }
 
-// authorize checks the credential in header, the value of the request's Authorization header.
+// authorize checks the credential in header, which is the value of the request's Authorization
+// header.
 func (a *Authenticator) authorize(ctx context.Context, header, address string) (accepted, error) {
 	scheme, credential, found := strings.Cut(header, " ")
 	switch {
@@ -197,7 +198,7 @@ func (a *Authenticator) authorize(ctx context.Context, header, address string) (
 }
 
 // parseBasic returns the API key in a credential of the scheme Basic. The credential is an id and a
-// secret, separated by a colon. It may also be a whole key without a colon, as Java sends it.
+// secret, separated by a colon. Java sends a whole key without a colon; that is accepted too.
 func parseBasic(credential string) (id, secret string, ok bool) {
 	text, err := base64.StdEncoding.DecodeString(credential)
 	if err != nil {
@@ -242,8 +243,8 @@ func (a *Authenticator) bearer(ctx context.Context, text, address string) (accep
 	return a.checkAlive(ctx, made.caller, made.until)
 }
 
-// verify returns the caller of a token that was sent from address. It records how the token was
-// verified in the fields of made.
+// verify returns the caller of a token that was sent from address. It records in made how the token
+// was verified.
 func (a *Authenticator) verify(ctx context.Context, t *token, address string, made *verified) (
 	caller moorage.Caller, err error) {
 	from, ok := t.claims.text("iss")
@@ -260,7 +261,7 @@ func (a *Authenticator) verify(ctx context.Context, t *token, address string, ma
 	return caller, err
 }
 
-// newJitter returns a random source for a single user. Its seed is drawn from source.
+// newJitter returns a random source that is not shared. Its seed is drawn from source.
 func newJitter(source *mathrand.Rand) *mathrand.Rand {
 	return mathrand.New(mathrand.NewPCG(source.Uint64(), source.Uint64()))
 }

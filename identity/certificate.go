@@ -7,8 +7,8 @@ import (
 )
 
 // callerOfCertificate returns the caller of a certificate that the TLS layer has verified. The
-// caller's name is the first SPIFFE id in the certificate. Without one, it is the common name of
-// the subject.
+// caller's name is the first SPIFFE id in the certificate. Without such an id, it is the common
+// name of the subject.
 func callerOfCertificate(certificate *x509.Certificate) (moorage.Caller, error) {
 	subject := certificate.Subject.CommonName
 	for _, uri := range certificate.URIs {

@@ -35,7 +35,7 @@ func TestCertificateNames(t *testing.T) {
 		if err == nil && caller.Source != moorage.SourceCertificate {
 			t.Errorf("%s: source %s", name, caller.Source)
 		}
-		// What the header says decides alone, and its failure is final.
+		// Only the header counts, and its failure is final.
 		r.Header.Set("Authorization", "Bearer a.b.c")
 		if _, err := f.Authenticate(r); moorage.KindOf(err) != moorage.KindNotAuthorized {
 			t.Errorf("%s, with a bad bearer: %v", name, err)

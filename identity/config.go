@@ -15,43 +15,44 @@ import (
 	"moorage"
 )
 
-// Config has the parts of an Authenticator. With neither Issuers nor Records nor Certificates, no
-// caller can authenticate.
+// Config configures an Authenticator. Without Issuers, Records and Certificates, no caller can
+// authenticate.
 type Config struct {
 	// Issuers are the outside issuers. Their tokens are accepted.
 	Issuers []IssuerConfig
-	// Records has the API keys, and the public keys that verify the store's own tokens. If it is
-	// nil, there are no such keys, and the token endpoint is off.
+	// Records provides the API keys, and the public keys that verify the store's own tokens. If it
+	// is nil, there are no such keys, and the token endpoint is off.
 	Records Records
 	// Certificates is true if the TLS layer verifies client certificates.
 	Certificates bool
-	// TokenLifetime is the lifetime of the store's own tokens. Default an hour; at most
-	// tokenLifetimeMax.
+	// TokenLifetime is the lifetime of the store's own tokens, at most tokenLifetimeMax. Default 1
+	// hour.
 	TokenLifetime time.Duration
-	// Admins are the names that a caller must not get by a token exchange.
+	// Admins lists the names that a caller must not get through a token exchange.
 	Admins []string
-	// TrustedProxies are the addresses of trusted proxies. A request from them has the address in
-	// its X-Forwarded-For.
+	// TrustedProxies are the addresses of trusted proxies. A request from a trusted proxy comes
+	// from the address in its X-Forwarded-For header.
 	TrustedProxies []netip.Prefix
 	// Refused is called for each refused credential, with the address of the request and the
-	// reason. The reason is one of a few words. It may also contain the name of a key that was once
-	// valid. Default: does nothing.
+	// reason. The reason is one of a few fixed texts. It may also contain the name of a key that
+	// was once valid. Default: does nothing.
 	Refused func(address, reason string)
-	// Issued is called for each token that is issued. Default: does nothing.
+	// Issued is called for each issued token. Default: does nothing.
 	Issued func(ctx context.Context, issued Issued)
-	// Logger gets a line when the keys or the discovery document of an issuer cannot be fetched, a
-	// line when they can be fetched again, and a line for each sign-in that cannot be made. It also
-	// gets one line a minute for each API key that is used but no longer valid. Default: discards.
+	// Logger gets a line when the keys or the discovery document of an issuer cannot be fetched,
+	// and when they can be fetched again. It also gets a line for each failed sign-in. It also gets
+	// one line a minute for each API key that is used but no longer valid. Default: discards.
 	Logger *slog.Logger
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
-	// Random draws the keys and ids of tokens. Default crypto/rand.
+	// Random is the source of keys and of ids of tokens. Default crypto/rand.
 	Random io.Reader
-	// Jitter draws the pauses between two fetches. Default: a random source with a random seed.
+	// Jitter is the source of random pauses between two fetches. Default: a random source with a
+	// random seed.
 	Jitter *mathrand.Rand
 }
 
-// Issued is a token that was issued.
+// Issued describes an issued token.
 type Issued struct {
 	Caller moorage.Caller // the subject of the token
 	Grant  string         // the grant_type
@@ -59,28 +60,27 @@ type Issued struct {
 	Ends   time.Time
 }
 
-// Records has the keys in the store. All methods are safe for concurrent use. Each error means that
-// the store did not answer.
+// Records gives access to the keys in the store. All methods are safe for concurrent use. Any error
+// means that the store did not answer.
 type Records interface {
 	PublicKeys
-	// APIKey returns the key with that id. found is false if there is no such key, or its principal
-	// is disabled.
+	// APIKey returns the key with that id. If there is no such key, or its principal is disabled,
+	// found is false.
 	APIKey(ctx context.Context, id string) (key APIKey, found bool, err error)
 	// Epoch returns the number of the store's present access policy. It changes with each change of
 	// a key or a principal. It is 0 if access control is off.
 	Epoch(ctx context.Context) (uint64, error)
-	// SpeaksFor returns the alias of the issuer for whose subjects caller may act. may is false if
-	// caller may not act for subjects of any issuer.
+	// SpeaksFor returns the alias of the issuer for whose subjects caller may act. If caller may
+	// not act for the subjects of any issuer, may is false.
 	SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error)
 	// HasRole reports whether caller has a role, directly or through other roles.
 	HasRole(ctx context.Context, caller moorage.Caller, role string) (bool, error)
 }
 
-// PublicKeys has the public keys that each node publishes for the other nodes. All methods are safe
-// for concurrent use. Each error means that the store did not answer.
+// PublicKeys gives access to the public keys that each node publishes for the other nodes. All
+// methods are safe for concurrent use. Any error means that the store did not answer.
 type PublicKeys interface {
-	// Store returns an id of the store that no other store has. Each of the store's own tokens
-	// contains it.
+	// Store returns the unique id of the store. Each of the store's own tokens contains it.
 	Store(ctx context.Context) (id string, err error)
 	// PublicKey returns a key that a node has published.
 	PublicKey(ctx context.Context, kid string) (key PublicKey, found bool, err error)
@@ -94,10 +94,10 @@ type APIKey struct {
 	Disabled  bool        // the principal is disabled
 	Roles     []string    // the roles that limit the key; nil if there is no limit
 	Secrets   []KeySecret // including secrets that have ended
-	Epoch     uint64      // the epoch of the policy that had the key
+	Epoch     uint64      // the epoch of the policy in which the key was read
 }
 
-// KeySecret has the hash of one secret of a key.
+// KeySecret describes one secret of a key.
 type KeySecret struct {
 	SHA256     [32]byte
 	Generation uint64
@@ -112,8 +112,8 @@ type PublicKey struct {
 
 const (
 	tokenLifetimeDefault = time.Hour
-	// tokenLifetimeMax is also how long after the caller showed its credential a token can be
-	// renewed.
+	// tokenLifetimeMax is the maximum lifetime of a token. A token can also be renewed for that
+	// long after the caller presented its credential.
 	tokenLifetimeMax = 12 * time.Hour
 )
 
@@ -143,7 +143,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check returns an error for faults of the list of issuers, as opposed to faults of one issuer.
+// check returns an error for faults of the list of issuers as a whole, not of a single issuer.
 func (c Config) check() error {
 	aliases, urls := map[string]bool{}, map[string]bool{}
 	for _, issuer := range c.Issuers {

@@ -9,12 +9,14 @@ import (
 	"moorage"
 )
 
-// connection has the credential that was accepted last on the connection of a client, because
-// clients send the same credential with each request. It is safe for concurrent use.
-type connection struct{ last atomic.Pointer[shown] }
+// connection holds the credential that was last accepted on a client's connection, because clients
+// send the same credential with each request. It is safe for concurrent use.
+type connection struct {
+	last atomic.Pointer[acceptedHeader]
+}
 
-// shown is the Authorization header of a request that was accepted, with the result.
-type shown struct {
+// acceptedHeader is the Authorization header of an accepted request, with the result.
+type acceptedHeader struct {
 	header string
 	accepted
 }
@@ -22,9 +24,9 @@ type shown struct {
 // accepted is a credential that was accepted.
 type accepted struct {
 	caller moorage.Caller
-	// epoch is the epoch of the policy that accepted the credential. While it is the store's, the
-	// credential is valid until the time until. It is 0 if the credential must be checked again for
-	// each request.
+	// epoch is the epoch of the policy that accepted the credential. While that is the store's
+	// present epoch, the credential is valid until the time in the field until. It is 0 if the
+	// credential must be checked again for each request.
 	epoch uint64
 	until time.Time
 }
@@ -32,15 +34,15 @@ type accepted struct {
 type connectionKey struct{}
 
 // WithConnection returns a context for all requests of one connection. On such a connection, a
-// credential that belongs to a key of the store is checked once, and again when the policy of the
-// store has changed or the credential has expired. Each request still asks the store for the
-// present epoch of the policy, if another process can change it.
+// credential that belongs to a key of the store is checked once. It is checked again after a change
+// of the store's policy, or when it has expired. Each request still asks the store for the present
+// epoch of the policy, if another process can change it.
 func WithConnection(ctx context.Context) context.Context {
 	return context.WithValue(ctx, connectionKey{}, new(connection))
 }
 
-// authorizeOn returns the caller of a request with the Authorization header header. It checks the
-// header only if the connection of ctx needs that.
+// authorizeOn returns the caller of a request. header is its Authorization header, which is checked
+// only if the connection of ctx requires that.
 func (a *Authenticator) authorizeOn(ctx context.Context, header, address string) (moorage.Caller, error) {
 	on, _ := ctx.Value(connectionKey{}).(*connection)
 	if on == nil || a.config.Records == nil {
@@ -58,7 +60,7 @@ func (a *Authenticator) authorizeOn(ctx context.Context, header, address string)
 	}
 	found, err := a.authorize(ctx, header, address)
 	if err == nil && found.epoch != 0 {
-		on.last.Store(&shown{header, found})
+		on.last.Store(&acceptedHeader{header, found})
 	}
 	return found.caller, err
 }

@@ -18,7 +18,8 @@ type line struct {
 
 func (f *fixture) connect() line { return line{f, WithConnection(f.t.Context())} }
 
-// ask authenticates a request on the connection, and returns how often a key was looked up for it.
+// ask authenticates a request on the connection. It returns the number of key lookups for the
+// request.
 func (l line) ask(credential string) (caller moorage.Caller, checks int, err error) {
 	r := httptest.NewRequestWithContext(l.ctx, "GET", "/v1/config", nil)
 	r.RemoteAddr = "192.0.2.1:7"
@@ -34,7 +35,7 @@ func (f *fakeRecords) checked() int {
 	return f.checks
 }
 
-// change changes a key, as a command does.
+// change edits a key, as a command would.
 func (f *fakeRecords) change(id string, change func(*APIKey)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,8 +45,8 @@ func (f *fakeRecords) change(id string, change func(*APIKey)) {
 	f.epoch++
 }
 
-// A key, and a token for one, is checked once for all requests on a connection, and again when the
-// policy has changed.
+// A key, or a token for a key, is checked once for all requests on a connection, and again after a
+// change of the policy.
 func TestConnectionChecksOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -75,13 +76,13 @@ func TestConnectionChecksOnce(t *testing.T) {
 	}
 }
 
-// What was accepted on a connection is refused there as soon as it is no longer valid.
+// A credential accepted on a connection is refused there as soon as it is no longer valid.
 func TestConnectionForgets(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
 	for name, row := range map[string]struct {
 		change   func(f *fixture, key NewKey)
-		ofTokens bool // whether the change is about tokens only
+		ofTokens bool // whether the change affects only tokens
 		kind     moorage.Kind
 	}{
 		"withdrawn": {change: func(f *fixture, key NewKey) {
@@ -131,7 +132,7 @@ func TestConnectionForgets(t *testing.T) {
 	}
 }
 
-// A token for a key ends with the key, although the token alone would be valid for longer.
+// A token for a key ends with the key, even if the token itself would be valid for longer.
 func TestConnectionEndsWithTheKey(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -148,7 +149,7 @@ func TestConnectionEndsWithTheKey(t *testing.T) {
 	}
 }
 
-// Requests of several clients on one connection, as a proxy sends them, have each their own caller.
+// If a proxy sends requests of several clients on one connection, each request has its own caller.
 func TestConnectionOfManyClients(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)

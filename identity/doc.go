@@ -3,8 +3,8 @@
 //
 // # Ways in
 //
-// An Authenticator reads only one credential of a request: the first in this list that the request
-// has. If it is not valid, the request fails. token.go parses tokens, keys.go checks API keys, and
+// An Authenticator reads only one credential of a request: the first in this list that is present.
+// If it is not valid, the request fails. token.go parses tokens, keys.go checks API keys, and
 // certificate.go reads certificates.
 //
 //   - Authorization: Bearer with a token of an outside issuer (IssuerConfig), or with one of this
@@ -17,8 +17,9 @@
 //
 // # Names
 //
-// The name of a caller is <alias>:<name>. The configuration has the alias of each issuer. API keys
-// and certificates have the aliases key and cert. So no issuer can name a caller of another issuer.
+// The name of a caller is <alias>:<name>. The configuration sets the alias of each issuer. API keys
+// and certificates have the aliases key and cert. So no issuer can impersonate a caller of another
+// issuer.
 //
 // # Tokens of the store
 //
@@ -28,16 +29,17 @@
 //
 // # Outside issuers
 //
-// The keys of an issuer are fetched at the start, about every 15 minutes, and when a token names an
-// unknown key. From one issuer, at most one fetch is in progress, and at most one begins in 30
-// seconds. While an issuer is unreachable, its last keys are valid for up to 24 hours. Without
-// valid keys, a request gets KindUnavailable instead of a refusal. A refusal would harm: some
-// clients delete the files of a commit that was refused for its credentials.
+// The keys of an issuer are fetched at the start, about every 15 minutes, and when a token refers
+// to an unknown key. For one issuer, at most one fetch is in progress at a time, and at most one
+// begins in 30 seconds. While an issuer is unreachable, its last keys are valid for up to 24 hours.
+// Without valid keys, a request gets KindUnavailable instead of a refusal. A refusal could do harm,
+// because some clients delete the files of a commit that was refused for its credentials.
 //
 // # Failures
 //
-// A credential that is not accepted is KindNotAuthorized, with one text for all reasons. Only the
-// sender of a genuine credential that has expired gets another one, with the time.
-// Config.Refused gets the reason, in one of a few words. The number of failures from one address is
-// limited. A correct secret is always accepted, so no caller can lock out another.
+// A credential that is not accepted leads to KindNotAuthorized, with one text for all reasons. Only
+// the sender of a genuine but expired credential gets a different text, with the time.
+// Config.Refused gets the reason, as one of a few fixed texts. The number of failures from one
+// address is limited. A correct secret is always accepted, so no caller can lock out another
+// caller.
 package identity

@@ -8,7 +8,7 @@ import (
 	"moorage/identity"
 )
 
-// A server asks who sends a request before it does anything else with it.
+// A server authenticates each request before it does anything else with the request.
 func ExampleAuthenticator() {
 	corp, err := identity.ParseIssuer("corp=https://idp.example/realms/lake,audience=moorage")
 	if err != nil {

@@ -32,9 +32,9 @@ func (a *Authenticator) exchange(ctx context.Context, r tokenRequest) (TokenAnsw
 	return a.renew(ctx, r)
 }
 
-// renew answers a request to replace one of the store's own tokens by a new one. If the token has
-// not expired, it can itself authenticate the request as the bearer token. Otherwise the request
-// must have the API key that the token was issued for.
+// renew answers a request to replace one of the store's own tokens with a new one. If the token has
+// not expired, the token itself can authenticate the request, as the bearer token. Otherwise the
+// request must have the API key that the token was issued for.
 func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	client, shown, err := a.clientOf(ctx, r)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer,
 	return a.issue(ctx, r, caller, authenticated)
 }
 
-// ownToken reads one of the store's own tokens, which is the subject or the actor of an exchange.
+// ownToken reads one of the store's own tokens, which is the subject or actor of an exchange.
 // address is the address of the request.
 func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry, address string) (ownClaims, error) {
 	t, err := parseToken(text)
@@ -154,8 +154,9 @@ func (a *Authenticator) aliasFor(ctx context.Context, engine moorage.Caller) (st
 	return alias, nil
 }
 
-// exchangeFor answers an engine, the actor, that acts in the name of a user. Trino names the user
-// in a JWT without a signature. The JWT is trusted because the engine has the right to impersonate.
+// exchangeFor answers a request by an engine, the actor, that acts in the name of a user. Trino
+// sends the user in a JWT without a signature. The JWT is trusted because the engine has the right
+// to impersonate.
 func (a *Authenticator) exchangeFor(ctx context.Context, r tokenRequest, types []string) (TokenAnswer, error) {
 	if !slices.Contains(types, r.form.Get("actor_token_type")) {
 		return TokenAnswer{}, oauthErrorf(codeRequest, "actor_token_type must be one of %v", types)
@@ -187,7 +188,7 @@ func (a *Authenticator) exchangeFor(ctx context.Context, r tokenRequest, types [
 	}, authenticated)
 }
 
-// actorOf returns the engine that makes the request, and the time at which it showed its
+// actorOf returns the engine that makes the request, and the time at which it presented its
 // credential.
 func (a *Authenticator) actorOf(ctx context.Context, r tokenRequest) (moorage.Caller, time.Time, error) {
 	shown := r.form.Get("actor_token")

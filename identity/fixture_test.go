@@ -38,8 +38,8 @@ type fakeRecords struct {
 	speaks   map[string]string // by principal
 	roles    map[string][]string
 	down     error
-	lookups  int // of public keys
-	checks   int // of API keys
+	lookups  int // lookups of public keys
+	checks   int // checks of API keys
 	epoch    uint64
 	narrowed []string
 }
@@ -98,7 +98,7 @@ func (f *fakeRecords) HasRole(_ context.Context, caller moorage.Caller, role str
 	return slices.Contains(f.roles[caller.Name], role), f.down
 }
 
-// fixture is an Authenticator with its surroundings.
+// fixture is an Authenticator with everything that it needs.
 type fixture struct {
 	*Authenticator
 	t       *testing.T
@@ -148,7 +148,7 @@ func (f *fixture) key(principal string, roles ...string) NewKey {
 	return made
 }
 
-// ask authenticates a request with that header Authorization.
+// ask authenticates a request with the given Authorization headers.
 func (f *fixture) ask(headers ...string) (moorage.Caller, error) {
 	return f.askFrom("192.0.2.1:7", headers...)
 }
@@ -203,11 +203,11 @@ func (f *fixture) tokenOf(key NewKey) string {
 type testIssuer struct {
 	*httptest.Server
 	clock   *clock
-	fetches atomic.Int64 // of keys
+	fetches atomic.Int64 // fetches of keys
 
 	mu        sync.Mutex
 	keys      jose.JSONWebKeySet
-	discovery map[string]string // members that differ from the right ones
+	discovery map[string]string // members that replace the correct ones
 	answer    func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -217,7 +217,7 @@ type signingKey struct {
 	private   crypto.Signer
 }
 
-// Keys that tests share, because RSA keys take long to draw.
+// Keys that tests share, because generating RSA keys is slow.
 var (
 	rsaKey = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
 	ecKey  = sync.OnceValue(func() *ecdsa.PrivateKey { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
@@ -250,7 +250,7 @@ func (i *testIssuer) config() IssuerConfig {
 	return IssuerConfig{Alias: "corp", URL: i.URL, Audience: "moorage", Subject: "sub", Roles: "realm_access.roles"}
 }
 
-// publish makes these the keys of the issuer.
+// publish sets the keys of the issuer.
 func (i *testIssuer) publish(keys ...signingKey) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -262,7 +262,8 @@ func (i *testIssuer) publish(keys ...signingKey) {
 	}
 }
 
-// does has the issuer answer by answer, which returns false for the usual answer.
+// does makes the issuer call answer for each request. If answer returns false, the issuer gives its
+// usual answer.
 func (i *testIssuer) does(answer func(w http.ResponseWriter, r *http.Request) bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -293,7 +294,7 @@ func (i *testIssuer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// claims returns good claims.
+// claims returns valid claims.
 func (i *testIssuer) claims() map[string]any {
 	now := i.clock.Now().Unix()
 	return map[string]any{
@@ -302,8 +303,8 @@ func (i *testIssuer) claims() map[string]any {
 	}
 }
 
-// sign returns a token with claims, changed by pairs of names and values. A nil value takes a claim
-// away.
+// sign returns a token with claims, modified by pairs of names and values. A nil value removes a
+// claim.
 func (i *testIssuer) sign(by signingKey, pairs ...any) string {
 	claims := i.claims()
 	for n := 0; n < len(pairs); n += 2 {
@@ -316,7 +317,7 @@ func (i *testIssuer) sign(by signingKey, pairs ...any) string {
 	return signed(by, must(json.Marshal(claims)), nil)
 }
 
-// signed returns a token with that body and further members in its header.
+// signed returns a token with the given body, and with additional members in its header.
 func signed(by signingKey, body []byte, header map[jose.HeaderKey]any) string {
 	options := &jose.SignerOptions{ExtraHeaders: header}
 	key := any(by.private)
@@ -336,7 +337,7 @@ func wantReason(t *testing.T, f *fixture, err error, reason string) {
 
 var errDown = errors.New("the store is down")
 
-// wrong returns key with another secret.
+// wrong returns key with a wrong secret.
 func (f *fixture) wrong(key NewKey) string {
 	f.t.Helper()
 	other, err := NewAPIKey(rand.Reader, key.ID)

@@ -20,7 +20,7 @@ const (
 	renewInterval = 15 * time.Minute
 	// renewPause is the minimum time between the beginnings of two fetches from one issuer.
 	renewPause = 30 * time.Second
-	// keysServe is how long the last keys remain valid while they cannot be renewed.
+	// keysServe is the time for which the last keys remain valid while they cannot be renewed.
 	keysServe = 24 * time.Hour
 )
 
@@ -37,7 +37,7 @@ type issuer struct {
 	tried    time.Time     // when the last fetch began
 	fetching chan struct{} // closed when the fetch in progress ends; nil if there is none
 	failed   bool          // the last fetch failed, at least in part
-	found    *discovery    // nil until it was read; always nil if it is not needed
+	found    *discovery    // nil until read; always nil if not needed
 }
 
 func newIssuer(config IssuerConfig, now func() time.Time, logger *slog.Logger) (*issuer, error) {
@@ -122,7 +122,7 @@ func (i *issuer) isStale(age time.Duration) bool {
 	return i.failed || i.set == nil || i.now().Sub(i.fetched) >= age
 }
 
-// verify returns the caller of t, and the keys with which it was verified.
+// verify returns the caller of t, and the keys used to verify it.
 func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet, error) {
 	set, err := i.checkSignature(ctx, t)
 	if err != nil {
@@ -132,7 +132,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet,
 	return caller, set, err
 }
 
-// checkSignature returns the keys with which the signature of t was verified.
+// checkSignature verifies the signature of t, and returns the keys used for that.
 func (i *issuer) checkSignature(ctx context.Context, t *token) (*keySet, error) {
 	if !slices.Contains(i.config.algorithms(), t.algorithm) {
 		return nil, refuse(reasonAlgorithm)
@@ -196,7 +196,7 @@ func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
 	return moorage.Caller{Name: name, Roles: roles, Source: moorage.SourceIssuer, Ends: ends.Add(leeway)}, nil
 }
 
-// rolesOf returns the roles in claims, in the form that the store uses.
+// rolesOf returns the roles in claims, in the store's form.
 func (i *issuer) rolesOf(c claims) (roles []string, err error) {
 	if i.config.Roles != "" {
 		if isElsewhere(c, i.config.Roles) {
@@ -227,8 +227,8 @@ func (i *issuer) rolesOf(c claims) (roles []string, err error) {
 	return slices.Compact(roles), nil
 }
 
-// isElsewhere reports whether the claim at path is missing because it is too long. The issuer then
-// gives an address to fetch the claim from. Entra does so for 200 groups or more.
+// isElsewhere reports whether the claim at path is missing because it is too long. In that case,
+// the issuer gives an address from which to fetch the claim. Entra does so for 200 groups or more.
 func isElsewhere(c claims, path string) bool {
 	var names map[string]json.RawMessage
 	if json.Unmarshal(c["_claim_names"], &names) != nil {

@@ -13,8 +13,8 @@ import (
 	"moorage"
 )
 
-// A key that the issuer adds works at once. One that it withdraws dies when the keys are renewed,
-// also for a token that was verified before.
+// A key that the issuer adds is valid at once. A withdrawn key is valid until the keys are renewed,
+// even for a token that was verified before.
 func TestKeysRotate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -42,7 +42,7 @@ func TestKeysRotate(t *testing.T) {
 	}
 }
 
-// renewOnce does what the background does when the keys are due.
+// renewOnce renews the keys, as the background worker would.
 func (f *fixture) renewOnce() {
 	for _, each := range f.issuers {
 		if each.isStale(renewInterval) {
@@ -51,7 +51,7 @@ func (f *fixture) renewOnce() {
 	}
 }
 
-// A verified token is looked at again when the issuer's keys change.
+// A verified token is checked again when the issuer's keys change.
 func TestVerifiedTokenDiesWithItsKey(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -68,7 +68,7 @@ func TestVerifiedTokenDiesWithItsKey(t *testing.T) {
 	wantReason(t, f, err, reasonKey)
 }
 
-// Forged key ids make one fetch in 30 seconds at most, and the right key is still accepted.
+// Forged key ids cause at most one fetch in 30 seconds, and the correct key is still accepted.
 func TestForgedKeyIDs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -88,7 +88,7 @@ func TestForgedKeyIDs(t *testing.T) {
 		sending.Go(func() {
 			for i := range count / workers {
 				n := worker*count/workers + i
-				// From many addresses, so that their limit does not help.
+				// From many addresses, so that the limit per address does not help.
 				address := "192.0." + string(rune('0'+n%10)) + "." + string(rune('0'+n/10%10)) + ":1"
 				if _, err := f.askFrom(address, "Bearer "+forged[n%len(forged)]); err == nil {
 					t.Error("a forged token was accepted")
@@ -117,8 +117,8 @@ func TestForgedKeyIDs(t *testing.T) {
 	}
 }
 
-// While the issuer is away its keys serve for a day. Without keys a request is not refused, but
-// told to come back.
+// While the issuer is unavailable, its keys are valid for a day. Without keys, a request is not
+// refused but told to retry.
 func TestIssuerAway(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -151,7 +151,7 @@ func TestIssuerAway(t *testing.T) {
 	}
 }
 
-// A slow issuer holds up those who need it, in one fetch, and nobody else.
+// A slow issuer delays only requests that need it, with a single fetch.
 func TestIssuerSlow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -191,7 +191,7 @@ func TestIssuerSlow(t *testing.T) {
 	}
 }
 
-// What an issuer answers is held against what it must be. Nothing of it is used else.
+// An issuer's answer is checked. An invalid answer is not used.
 func TestIssuerLies(t *testing.T) {
 	t.Parallel()
 	elsewhere := newTestIssuer(t, newClock())
@@ -245,7 +245,7 @@ func TestIssuerLies(t *testing.T) {
 	}
 }
 
-// Keys that cannot be used do not keep the others from being used.
+// Unusable keys in a set do not prevent the use of the others.
 func TestKeySetWithOthers(t *testing.T) {
 	t.Parallel()
 	good := `{"kty":"OKP","crv":"Ed25519","kid":"a","x":"` + strings.Repeat("A", 42) + `E"}`
@@ -262,7 +262,7 @@ func TestKeySetWithOthers(t *testing.T) {
 	}
 }
 
-// Key sets and tokens of Kubernetes come from files, and the bearer of a pod is shown to its API
+// Kubernetes' key sets and tokens can come from files. The token of a pod is sent to the API
 // server.
 func TestKeySetFromFileAndTokenFile(t *testing.T) {
 	t.Parallel()
@@ -317,7 +317,7 @@ func TestParseIssuer(t *testing.T) {
 	}
 }
 
-// The background fetches the keys at the start, and ends.
+// The background worker fetches the keys at the start, and ends.
 func TestStartFetches(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)

@@ -9,7 +9,7 @@ import (
 	"moorage"
 )
 
-// checkKey checks an API key. It takes as much time for an unknown key as for a wrong secret.
+// checkKey checks an API key. It takes the same time for an unknown key as for a wrong secret.
 func (a *Authenticator) checkKey(ctx context.Context, id, secret string) (accepted, error) {
 	if a.config.Records == nil {
 		return accepted{}, refuse(reasonAPIKey)
@@ -41,8 +41,8 @@ func (a *Authenticator) checkKey(ctx context.Context, id, secret string) (accept
 	return accepted{caller, key.Epoch, alive.Ends}, nil
 }
 
-// refusal returns an error that has the reason why a secret with this hash is refused. id is the id
-// of the key. The error names the key only if the secret is, or was, one of the key's own.
+// refusal returns an error with the reason why a secret with this hash is refused. id is the key's
+// id. The error names the key only if the secret is, or was, one of the key's own.
 func (k APIKey) refusal(id string, hash [32]byte, now time.Time) error {
 	for _, known := range k.Secrets {
 		if subtle.ConstantTimeCompare(hash[:], known.SHA256[:]) != 1 {
@@ -57,7 +57,7 @@ func (k APIKey) refusal(id string, hash [32]byte, now time.Time) error {
 	return refuse(reasonAPIKey)
 }
 
-// whyDead returns why the key for which a token was issued is no longer valid.
+// whyDead says why the key for which a token was issued is no longer valid.
 func (k APIKey) whyDead(found bool, generation uint64) string {
 	switch {
 	case !found:
@@ -73,12 +73,12 @@ func (k APIKey) whyDead(found bool, generation uint64) string {
 	return "replaced"
 }
 
-// keySecretsMax is how many secrets of a key are compared. During a replacement, a key has an old
-// and a new one.
+// keySecretsMax is the maximum number of a key's secrets that are compared. During a replacement, a
+// key has an old and a new secret.
 const keySecretsMax = 2
 
 // checkAlive checks that the API key for which caller's token was issued is still valid, if there
-// is such a key. The token is valid until the time until.
+// is such a key. until is the time when the token expires.
 func (a *Authenticator) checkAlive(ctx context.Context, caller moorage.Caller, until time.Time) (accepted, error) {
 	if caller.KeyID == "" {
 		return accepted{caller: caller}, nil

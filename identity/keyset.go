@@ -39,13 +39,14 @@ type keySet struct {
 	text string // the text of all keys; shows whether a fetched set is unchanged
 }
 
-// find returns the key that verifies a token. known is false if the set has no key with the id kid.
+// find returns the key that verifies a token. If the set has no key with the id kid, known is
+// false.
 func (s *keySet) find(algorithm jose.SignatureAlgorithm, kid string) (key any, known bool, err error) {
 	if kid == "" {
 		if len(s.keys) != 1 {
 			return nil, false, refuse(reasonNoKeyID)
 		}
-		if !fits(s.keys[0], algorithm) {
+		if !isKeyFor(s.keys[0], algorithm) {
 			return nil, false, refuse(reasonAlgorithm)
 		}
 		return s.keys[0].Key, true, nil
@@ -55,7 +56,7 @@ func (s *keySet) find(algorithm jose.SignatureAlgorithm, kid string) (key any, k
 			continue
 		}
 		known = true
-		if fits(key, algorithm) {
+		if isKeyFor(key, algorithm) {
 			return key.Key, true, nil
 		}
 	}
@@ -65,8 +66,8 @@ func (s *keySet) find(algorithm jose.SignatureAlgorithm, kid string) (key any, k
 	return nil, false, nil
 }
 
-// fits reports whether key can be used with that algorithm.
-func fits(key jose.JSONWebKey, algorithm jose.SignatureAlgorithm) bool {
+// isKeyFor reports whether key can be used with that algorithm.
+func isKeyFor(key jose.JSONWebKey, algorithm jose.SignatureAlgorithm) bool {
 	if key.Algorithm != "" && key.Algorithm != string(algorithm) {
 		return false
 	}
@@ -121,7 +122,7 @@ func isUsable(key jose.JSONWebKey, allowed []jose.SignatureAlgorithm) bool {
 		}
 	}
 	for _, algorithm := range allowed {
-		if fits(key, algorithm) {
+		if isKeyFor(key, algorithm) {
 			return true
 		}
 	}
@@ -154,7 +155,7 @@ func newFetcher(config IssuerConfig) (*fetcher, error) {
 }
 
 // checkRedirect allows a redirect only to the same host and scheme. Another server is not in the
-// configuration of the issuer, so it must not get the token in token-file.
+// issuer's configuration, so it must not get the token in token-file.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme || len(before) > fetchHopsMax {
@@ -163,9 +164,10 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// fetch returns the issuer's keys. It also returns the issuer's discovery document, if that names
-// the keys, or if people can sign in at the issuer. Keys that the document does not name come
-// first, because requests need them: fetch returns them also with the error of the document.
+// fetch returns the issuer's keys. It also returns the issuer's discovery document if that gives
+// the address of the keys, or if users can sign in at the issuer. If the address of the keys does
+// not come from the document, the keys are fetched first, because requests need them. They are
+// returned even if fetching the document fails.
 func (f *fetcher) fetch(ctx context.Context) (set *keySet, found *discovery, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -203,7 +205,7 @@ func (f *fetcher) keys(ctx context.Context, source string) (*keySet, error) {
 	return parseKeySet(text, f.config.algorithms())
 }
 
-// discovery has the members of an issuer's discovery document that are used here. Source: OpenID
+// discovery holds the members of an issuer's discovery document that are used here. Source: OpenID
 // Connect Discovery 1.0, and RFC 9207.
 type discovery struct {
 	Issuer    string   `json:"issuer"`
@@ -211,7 +213,7 @@ type discovery struct {
 	Authorize string   `json:"authorization_endpoint"`
 	Token     string   `json:"token_endpoint"`
 	Methods   []string `json:"token_endpoint_auth_methods_supported"`
-	// IsNamed reports that the issuer adds its name to the addresses of a sign-in's end.
+	// IsNamed is true if the issuer adds its name to the address to which it returns the browser.
 	IsNamed bool `json:"authorization_response_iss_parameter_supported"`
 }
 

@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// failuresMax is how many credentials from one address may be refused in a second. Verifying a
-	// signature takes up to 0.1 ms. So an address costs at most a two-hundredth of a processor.
+	// failuresMax is the maximum number of refused credentials from one address in a second.
+	// Verifying a signature takes up to 0.1 ms, so an address costs at most a two-hundredth of a
+	// processor.
 	failuresMax = 50
-	// addressesMax bounds how many addresses are counted separately. Further addresses share one
-	// count.
+	// addressesMax is the maximum number of addresses that are counted separately. Further
+	// addresses share one count.
 	addressesMax = 10_000
-	// Tokens can name keys that this node does not know. lookupsMax is how many of these keys are
-	// looked up in the store in a second, because forged tokens can name any number of them. When
-	// three quarters of lookupsMax are used up, an address that has caused lookupsShare lookups may
-	// cause no more.
+	// Tokens can refer to keys that this node does not know. lookupsMax is the maximum number of
+	// store lookups for such keys in a second, because forged tokens can name any number of keys.
+	// When three quarters of lookupsMax are used up, an address that has caused lookupsShare
+	// lookups may cause no more.
 	lookupsMax, lookupsShare = 200, 10
 )
 
@@ -24,9 +25,9 @@ const (
 type limiter struct {
 	now func() time.Time
 	max int // for one address
-	// totalMax bounds the events of all addresses together; 0 means no such bound. With totalMax,
-	// the bound max applies only once three quarters of totalMax are used up. So a single address
-	// can get most of the total, and leaves the rest to other addresses.
+	// totalMax is the maximum number of events of all addresses together; 0 means no such limit.
+	// With totalMax, the limit max applies only once three quarters of totalMax are used up. So a
+	// single address can use most of the total, and the rest is left to other addresses.
 	totalMax int
 
 	mu     sync.Mutex // guards the fields below; no lock is taken under it
@@ -46,12 +47,12 @@ func minutesOf(now func() time.Time) func() time.Time {
 }
 
 // newSharing returns a limiter that allows total events of all addresses together. share is the
-// bound for one address near the total.
+// limit for one address near the total.
 func newSharing(now func() time.Time, total, share int) *limiter {
 	return &limiter{now: now, max: share, totalMax: total, counts: map[string]int{}}
 }
 
-// allows reports whether one more failure of address is allowed.
+// allows reports whether another failure of address is allowed.
 func (l *limiter) allows(address string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +72,7 @@ func (l *limiter) add(address string) bool {
 	return true
 }
 
-// hasRoomLocked reports whether one more event may be counted under key. l.mu must be held.
+// hasRoomLocked reports whether another event may be counted under key. l.mu must be held.
 func (l *limiter) hasRoomLocked(key string) bool {
 	switch {
 	case l.totalMax == 0, l.total >= l.totalMax/4*3 && l.total < l.totalMax:
@@ -87,7 +88,7 @@ func (l *limiter) keyLocked(address string) string {
 		l.second, l.total = second, 0
 		clear(l.counts)
 	}
-	// A client with an IPv6 address usually has 2^64 of them.
+	// A client with an IPv6 address usually has 2^64 addresses.
 	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
 		if prefix, err := ip.WithZone("").Prefix(64); err == nil {
 			address = prefix.String()

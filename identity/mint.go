@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// ownIssuer begins the iss of the store's own tokens. The id of the store follows it.
+	// ownIssuer is the beginning of iss in the store's own tokens. The id of the store follows.
 	ownIssuer = "moorage:"
-	// signerLife is how long a process signs with one key.
+	// signerLife is the time for which a process signs with one key.
 	signerLife = 24 * time.Hour
-	// publicGrace is how long a public key is kept after the end of the last token that it
-	// verifies. So a client that was asleep can still renew its expired token, with the token and
-	// the client's credential.
+	// publicGrace is the time for which a public key is kept after the end of the last token that
+	// it verifies. So a client that was asleep can still renew its expired token, with the token
+	// and the client's credential.
 	publicGrace = 24 * time.Hour
-	// publicKeysMax bounds the public keys in the cache, and also the keys that are remembered as
-	// missing.
+	// publicKeysMax is the maximum number of public keys in the cache, and also of keys remembered
+	// as missing.
 	publicKeysMax = 4096
-	// missedFor is how long a key is not looked up again after the store did not have it.
+	// missedFor is the time before a missing key is looked up again in the store.
 	missedFor = 30 * time.Second
 )
 
-// mint signs the store's own tokens, and has the keys to verify them. It is safe for concurrent
+// mint signs the store's own tokens, and holds the keys to verify them. It is safe for concurrent
 // use.
 type mint struct {
 	records PublicKeys
@@ -42,7 +42,7 @@ type mint struct {
 	mu     sync.Mutex // guards the fields below; no lock is taken, and no I/O done, under it
 	signer *signer    // nil before the first key is drawn
 	public map[string]PublicKey
-	missed map[string]time.Time // when the store did not have a key
+	missed map[string]time.Time // when a key was not found in the store
 }
 
 // signer is a key that signs tokens.
@@ -137,8 +137,8 @@ func (m *mint) draw() (*signer, PublicKey, error) {
 }
 
 // keyOf returns the public key called kid, for a token sent from address. found is false if no node
-// has published the key. KindTooManyRequests means that this node does not know the key, and that
-// address may cause no further lookups now.
+// has published the key. KindTooManyRequests means that this node does not know the key, and
+// address may not cause further lookups now.
 func (m *mint) keyOf(ctx context.Context, kid, address string) (key ed25519.PublicKey, found bool, err error) {
 	now := m.config.Now()
 	m.mu.Lock()
@@ -174,7 +174,7 @@ func (m *mint) keyOf(ctx context.Context, kid, address string) (key ed25519.Publ
 // rememberLocked adds a public key to the cache, within publicKeysMax. m.mu must be held.
 func (m *mint) rememberLocked(kid string, key PublicKey) {
 	if len(m.public) >= publicKeysMax {
-		clear(m.public) // the store still has them
+		clear(m.public) // the keys are still in the store
 	}
 	m.public[kid] = key
 }
@@ -210,7 +210,7 @@ type ownClaims struct {
 	ID            string    `json:"jti"`
 	Issued        int64     `json:"iat"`
 	Ends          int64     `json:"exp"`
-	Authenticated int64     `json:"auth_time"` // when the caller showed its credential
+	Authenticated int64     `json:"auth_time"` // when the caller presented its credential
 	Key           ownKey    `json:"key"`
 	Only          []string  `json:"only"` // null if the token is not limited to roles
 }

@@ -6,14 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// nameBytesMax bounds the name of a caller. OpenID Connect bounds a subject to 255 characters.
+// nameBytesMax is the maximum length of the name of a caller. OpenID Connect limits a subject to
+// 255 characters.
 const nameBytesMax = 512
 
 // aliasCertificate is the alias of callers with a client certificate.
 const aliasCertificate = "cert"
 
-// nameOf returns the name of a caller. alias is the alias of the issuer, and subject the issuer's
-// name of the caller. ok is false if subject is empty, too long, or has invisible characters.
+// nameOf returns the name of a caller. alias is the alias of the issuer, and subject is the
+// issuer's name for the caller. ok is false if subject is empty, too long, or has invisible
+// characters.
 func nameOf(alias, subject string) (name string, ok bool) {
 	name = alias + ":" + subject
 	return name, subject != "" && isName(name)

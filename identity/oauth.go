@@ -35,14 +35,14 @@ const (
 	codeScope       = "invalid_scope"
 )
 
-// OAuthError is the reason why the token endpoint refuses to issue a token.
+// OAuthError says why the token endpoint refuses to issue a token.
 type OAuthError struct {
 	Status      int
 	Code        string // as in RFC 6749, 5.2
 	Description string // text for the client
 }
 
-// Error returns code and description.
+// Error returns the code and the description.
 func (e *OAuthError) Error() string { return e.Code + ": " + e.Description }
 
 func oauthErrorf(code, format string, args ...any) error {
@@ -127,7 +127,7 @@ func (a *Authenticator) parseTokenRequest(r *http.Request, body []byte) (tokenRe
 	return request, nil
 }
 
-// token answers a request by its grant type.
+// token answers a request according to its grant type.
 func (a *Authenticator) token(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	switch grant := r.form.Get("grant_type"); grant {
 	case grantCredentials:
@@ -152,8 +152,8 @@ func (a *Authenticator) tokenForKey(ctx context.Context, r tokenRequest) (TokenA
 	return a.issue(ctx, r, caller, a.config.Now())
 }
 
-// clientOf returns the caller of the API key in the header or form of a request. shown is false if
-// the request has no API key there.
+// clientOf returns the caller of the API key in the header or form of a request. If there is no API
+// key, shown is false.
 func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller moorage.Caller, shown bool, err error) {
 	var id, secret string
 	ok := false

@@ -23,7 +23,7 @@ func wantOAuth(t *testing.T, name string, err error, status int, code string) {
 	}
 }
 
-// Every client gets a token for its key in the form that it sends.
+// Every client gets a token for its key, in whatever form the client sends the key.
 func TestClientCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -123,7 +123,7 @@ func TestTokenEndpointRefuses(t *testing.T) {
 	}
 }
 
-// A scope narrows a token, and a token that is narrowed never widens.
+// A scope limits a token. A limited token can never get more rights.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -168,8 +168,8 @@ func TestScopes(t *testing.T) {
 	wantOAuth(t, "renewed with another role", err, 400, codeScope)
 }
 
-// Java renews its token by an exchange shortly before the end, and by its credential after 12 hours
-// or if it slept.
+// Java renews its token with an exchange shortly before it expires. After 12 hours, or if the
+// client slept, it uses its credential.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -196,7 +196,7 @@ func TestRenewal(t *testing.T) {
 	if renewals != 13 {
 		t.Errorf("renewed %d times", renewals)
 	}
-	if err := renew(basic(key.Text)); err != nil { // as Java spells a credential without an id
+	if err := renew(basic(key.Text)); err != nil { // as Java sends a credential without an id
 		t.Fatalf("by the credential: %v", err)
 	}
 	f.clock.Advance(3 * time.Hour)
@@ -211,7 +211,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// Trino asks in the name of its users: it shows its own token, and a JWT that it does not sign.
+// Trino requests tokens in the name of its users: it sends its own token, and an unsigned JWT.
 func TestEngineAsksForUsers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *Config) { c.Admins = []string{"corp:root"} })
@@ -285,7 +285,7 @@ func TestEngineAsksForUsers(t *testing.T) {
 	_, err = renew("Bearer " + actor)
 	wantOAuth(t, "renewed by the engine's token", err, 400, codeGrant)
 	f.clock.Advance(2 * time.Hour)
-	answer, err = renew(basic(engine.Text)) // what Java sends for the session of a user
+	answer, err = renew(basic(engine.Text)) // Java's request for the session of a user
 	wantUser("renewed by the engine's credential", answer, err)
 	_, err = renew(basic(other.Text))
 	wantOAuth(t, "renewed by another engine", err, 400, codeGrant)
@@ -300,13 +300,13 @@ func TestEngineAsksForUsers(t *testing.T) {
 	wantReason(t, f, err, "key:trino "+engine.ID+": withdrawn")
 }
 
-// zeros is a source of chance that has none.
+// zeros is a source of random bits that returns only zeros.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// A token of one node is good on the others, looked up once. A key that no node has published is
-// looked up ten times a second at most, however many tokens name one.
+// A token of one node is valid on the others, after one lookup. Keys that no node has published are
+// looked up at most ten times a second, however many tokens refer to such keys.
 func TestTokensOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -335,8 +335,8 @@ func TestTokensOfOtherNodes(t *testing.T) {
 	}
 }
 
-// An address that names keys which nobody has published is refused 401 and then 429, and never
-// keeps others from the tokens of another node, or from those whose key is known.
+// An address that sends tokens with unpublished keys gets 401 and then 429. It does not affect
+// other addresses' tokens of another node, or tokens whose key is known.
 func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -355,14 +355,14 @@ func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
 		t.Errorf("%d lookups in a second", f.records.lookups)
 	}
 	token := f.tokenOf(f.key("key:etl"))
-	for range 2 { // its key is looked up, then it is known
+	for range 2 { // the key is looked up once, and is then known
 		if caller, err := other.askFrom("203.0.113.7:1", "Bearer "+token); err != nil || caller.Name != "key:etl" {
 			t.Errorf("meanwhile the token of another node: %+v, %v", caller, err)
 		}
 	}
 }
 
-// A token belongs to one store, and to a key that was published before.
+// A token is valid only in its store, and only with a published key.
 func TestOwnTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -406,7 +406,7 @@ func TestOwnTokensAreRefused(t *testing.T) {
 	wantReason(t, f, err, reasonKey)
 }
 
-// A node signs with a new key after a day, and with none that it could not publish.
+// A node signs with a new key after a day. It never signs with a key that it could not publish.
 func TestSigningKeyTurns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -427,8 +427,8 @@ func TestSigningKeyTurns(t *testing.T) {
 	}
 }
 
-// A key that was good once is named where its administrators look, with why it is not any more. Its
-// holder hears nothing of that, and a wrong secret names no key.
+// For a key that was once valid, administrators can find its name and why it is no longer valid.
+// The response says nothing about that. A wrong secret leads to no name.
 func TestDeadKeysAreNamed(t *testing.T) {
 	t.Parallel()
 	log := new(strings.Builder)

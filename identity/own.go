@@ -55,7 +55,7 @@ func (a *Authenticator) ownClaimsOf(ctx context.Context, t *token, which expiry,
 	return c, err
 }
 
-// give signs a token for caller. authenticated is when the caller showed its credential.
+// give signs a token for caller. authenticated is when the caller presented its credential.
 func (a *Authenticator) give(ctx context.Context, caller moorage.Caller, authenticated time.Time, grant string) (
 	text string, life time.Duration, err error) {
 	now := a.config.Now()

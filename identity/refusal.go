@@ -34,8 +34,8 @@ const (
 // refusal is a refused credential.
 type refusal struct {
 	reason string
-	isKey  bool // reason names a key of the store, whose secret the sender has or had
-	// ended is when a credential ended that was valid before. It is zero for other reasons.
+	isKey  bool // reason names a key of the store; the sender has or had its secret
+	// ended is the time when a formerly valid credential ended. For other reasons, it is zero.
 	ended time.Time
 }
 
@@ -64,7 +64,7 @@ func (r *refusal) Challenge() string {
 	return `Bearer realm="moorage", error="invalid_token"`
 }
 
-// unavailable returns the error of an authentication that cannot be completed now.
+// unavailable returns the error for an authentication that cannot be completed now.
 func unavailable(doing string, err error) error {
 	return &moorage.Error{
 		Ident: doing, Kind: moorage.KindUnavailable, Err: err,

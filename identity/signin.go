@@ -15,24 +15,24 @@ import (
 	"moorage"
 )
 
-// SignIn is a sign-in of a person that has begun. Only the browser that began it may have its
-// State, Nonce and Verifier, and the browser must not be able to read or change them.
+// SignIn is a user's sign-in in progress. Only the browser that began it may hold its State, Nonce
+// and Verifier, and the browser must not be able to read or change them.
 type SignIn struct {
 	Issuer   string `json:"issuer"`   // the alias
 	Redirect string `json:"redirect"` // where the issuer sends the browser
-	State    string `json:"state"`    // shows that the answer is to this sign-in
-	Nonce    string `json:"nonce"`    // shows that the ID token was made for this sign-in
-	Verifier string `json:"verifier"` // shows that this server asked for the code
+	State    string `json:"state"`    // proves that the answer belongs to this sign-in
+	Nonce    string `json:"nonce"`    // proves that the ID token was made for this sign-in
+	Verifier string `json:"verifier"` // proves that this server requested the code
 }
 
-// secretLetters is the length of the secrets of a SignIn. It is the least that RFC 7636 allows for
-// a verifier, and has more than 256 bits.
+// secretLetters is the length of the secrets of a SignIn. It is the minimum that RFC 7636 allows
+// for a verifier, and gives more than 256 bits.
 const secretLetters = 43
 
-// scopeOpenID is the scope with which an issuer returns an ID token.
+// scopeOpenID is the scope that makes an issuer return an ID token.
 const scopeOpenID = "openid"
 
-// SignInIssuers returns the aliases of the issuers at which people can sign in, sorted.
+// SignInIssuers returns the aliases of the issuers at which users can sign in, sorted.
 func (a *Authenticator) SignInIssuers() []string {
 	var aliases []string
 	for _, each := range a.issuers {
@@ -44,12 +44,13 @@ func (a *Authenticator) SignInIssuers() []string {
 	return aliases
 }
 
-// BeginSignIn begins the sign-in of a person at the issuer with an alias. It returns the address at
-// the issuer to which the person's browser must go. The issuer sends the browser to redirect, with
-// parameters for FinishSignIn. Source: OpenID Connect Core 1.0, 3.1, with PKCE of RFC 7636.
+// BeginSignIn begins a user's sign-in at the issuer with this alias. It returns the address at the
+// issuer to which the user's browser must go. From there, the issuer redirects the browser to
+// redirect, with parameters for FinishSignIn. Source: OpenID Connect Core 1.0, 3.1, with PKCE of
+// RFC 7636.
 //
-// Errors: KindNotFound if people cannot sign in at such an issuer. KindUnavailable if the issuer's
-// addresses are not known.
+// Errors: KindNotFound if there is no such issuer at which users can sign in. KindUnavailable if
+// the issuer's addresses are not known.
 func (a *Authenticator) BeginSignIn(ctx context.Context, alias, redirect string) (begun SignIn, address string,
 	err error) {
 	const op = "identity.BeginSignIn"
@@ -71,11 +72,11 @@ func (a *Authenticator) BeginSignIn(ctx context.Context, alias, redirect string)
 		oauth2.SetAuthURLParam("nonce", begun.Nonce)), nil
 }
 
-// FinishSignIn returns the token with which the person who began a sign-in can authenticate.
-// returned are the parameters with which the issuer sent the browser back. The token is not yet
+// FinishSignIn returns the token with which the user that began the sign-in can authenticate.
+// returned holds the parameters with which the issuer redirected the browser. The token is not yet
 // checked: Authenticate decides whether it is accepted.
 //
-// Errors: KindNotAuthorized, with a message for the person, if the parameters do not belong to this
+// Errors: KindNotAuthorized, with a message for the user, if the parameters do not belong to this
 // sign-in, or if the issuer refused. KindUnavailable if the issuer does not answer.
 func (a *Authenticator) FinishSignIn(ctx context.Context, begun SignIn, returned url.Values) (string, error) {
 	at, err := a.signInIssuer(begun.Issuer)
@@ -88,13 +89,13 @@ func (a *Authenticator) FinishSignIn(ctx context.Context, begun SignIn, returned
 	if err != nil {
 		return "", err
 	}
-	// The state is checked first, because a page of a stranger can send a browser here.
+	// The state is checked first, because a stranger's page can send a browser here.
 	if begun.State == "" || subtle.ConstantTimeCompare([]byte(begun.State), []byte(returned.Get("state"))) != 1 {
 		return "", errSignIn(nil, "This answer does not belong to the sign-in that this browser began last. "+
 			"Begin again")
 	}
-	// The answer of another issuer must not be taken for this one's: its code would be sent to this
-	// one. Source: RFC 9207, and RFC 9700, 4.4.
+	// The answer of another issuer must not be accepted as this issuer's, because its code would
+	// then be sent to this issuer. Source: RFC 9207, and RFC 9700, 4.4.
 	if name := returned.Get("iss"); name != at.config.URL && (name != "" || found.IsNamed) {
 		return "", errSignIn(nil, "This answer is not of the identity provider %s. Begin again", begun.Issuer)
 	}
@@ -119,7 +120,7 @@ func (a *Authenticator) FinishSignIn(ctx context.Context, begun SignIn, returned
 	return tokens.AccessToken, nil
 }
 
-// signInIssuer returns the issuer with an alias, if people can sign in there.
+// signInIssuer returns the issuer with this alias, if users can sign in there.
 func (a *Authenticator) signInIssuer(alias string) (*issuer, error) {
 	for _, each := range a.issuers {
 		if each.config.Alias == alias && each.config.SignIn.ID != "" {
@@ -129,7 +130,7 @@ func (a *Authenticator) signInIssuer(alias string) (*issuer, error) {
 	return nil, moorage.Errorf(moorage.KindNotFound, "There is no identity provider %s to sign in at", alias)
 }
 
-// errSignIn returns the refusal of a sign-in, for the person.
+// errSignIn returns the error for a refused sign-in, with a message for the user.
 func errSignIn(cause error, format string, args ...any) error {
 	return &moorage.Error{Kind: moorage.KindNotAuthorized, Message: fmt.Sprintf(format, args...), Err: cause}
 }
@@ -162,7 +163,8 @@ func (i *issuer) signInClient(ctx context.Context, redirect string) (*oauth2.Con
 			return nil, nil, i.noSignIn(ctx, fmt.Errorf("read console-client-secret-file: %w", err))
 		}
 		client.ClientSecret = strings.TrimSpace(string(secret))
-		// Without a list of methods an issuer takes the header. Source: OpenID Connect Discovery.
+		// Without a list of methods, an issuer accepts the header. Source: OpenID Connect
+		// Discovery.
 		if len(found.Methods) == 0 || slices.Contains(found.Methods, "client_secret_basic") {
 			client.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
 		}
@@ -176,16 +178,16 @@ func (i *issuer) discovered() *discovery {
 	return i.found
 }
 
-// noSignIn returns the error of a sign-in that cannot be made now. The person cannot mend the
-// cause, so the cause goes to the log.
+// noSignIn returns the error for a sign-in that is impossible at the moment. The user cannot fix
+// the cause, so the cause goes to the log.
 func (i *issuer) noSignIn(ctx context.Context, cause error) error {
 	i.logger.LogAttrs(ctx, slog.LevelWarn, "people cannot sign in at an issuer",
 		slog.String("error", moorage.OneLine(cause.Error())))
 	return unavailable("sign in at issuer "+i.config.Alias, cause)
 }
 
-// exchangeError returns the error of a code that the issuer did not exchange. The issuer's own
-// words go to the log.
+// exchangeError returns the error for a code that the issuer did not exchange. The issuer's message
+// goes to the log.
 func (i *issuer) exchangeError(ctx context.Context, err error) error {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
@@ -199,8 +201,8 @@ func (i *issuer) exchangeError(ctx context.Context, err error) error {
 	return errSignIn(err, "The identity provider %s refused: %s. Begin again", i.config.Alias, refused.ErrorCode)
 }
 
-// checkIDToken returns an error if text is not an ID token of the issuer that was made for the
-// sign-in with a nonce. Source: OpenID Connect Core 1.0, 3.1.3.7.
+// checkIDToken returns an error unless text is an ID token of the issuer, made for the sign-in with
+// this nonce. Source: OpenID Connect Core 1.0, 3.1.3.7.
 func (i *issuer) checkIDToken(ctx context.Context, text, nonce string) error {
 	t, err := parseToken(text)
 	if err != nil {
@@ -226,7 +228,7 @@ func (i *issuer) checkIDToken(ctx context.Context, text, nonce string) error {
 	return nil
 }
 
-// idTokenError returns the error of an ID token that checkIDToken did not accept.
+// idTokenError returns the error for an ID token that checkIDToken did not accept.
 func (i *issuer) idTokenError(ctx context.Context, err error) error {
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 
 const redirect = "https://catalog.example/console/login/corp"
 
-// newSignIns returns an Authenticator with a provider at which people can sign in.
+// newSignIns returns an Authenticator with a provider at which users can sign in.
 func newSignIns(t *testing.T, change func(p *openid.Provider, c *IssuerConfig)) (*fixture, *openid.Provider) {
 	var provider *openid.Provider
 	f := newFixture(t, func(c *Config) {
@@ -39,7 +39,7 @@ func newSignIns(t *testing.T, change func(p *openid.Provider, c *IssuerConfig)) 
 	return f, provider
 }
 
-// signIn signs a person in, as a browser does. tamper changes what happens between.
+// signIn signs a user in, like a browser. tamper changes the state between the two steps.
 func (f *fixture) signIn(p *openid.Provider, tamper func(begun *SignIn, back url.Values)) (string, error) {
 	f.t.Helper()
 	begun, address, err := f.BeginSignIn(f.t.Context(), "corp", redirect)
@@ -53,8 +53,8 @@ func (f *fixture) signIn(p *openid.Provider, tamper func(begun *SignIn, back url
 	return f.FinishSignIn(f.t.Context(), begun, back)
 }
 
-// TestSignIn signs a person in with a public client, with a client with a secret, and by the ID
-// token. The token authenticates the person.
+// TestSignIn signs a user in with a public client, with a client with a secret, and with the ID
+// token as the result. The token authenticates the user.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -98,8 +98,8 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// TestSignInAttacks tampers with a sign-in: none of them gives a token, and each has a message for
-// the person.
+// TestSignInAttacks tampers with a sign-in. None of the attempts leads to a token, and each gives
+// the user a message.
 func TestSignInAttacks(t *testing.T) {
 	t.Parallel()
 	id := func(name string, value any) func(p *openid.Provider, c *IssuerConfig) {
@@ -147,7 +147,7 @@ func TestSignInAttacks(t *testing.T) {
 	}
 }
 
-// TestSignInReplay sends the same answer of the issuer twice. The code is good once.
+// TestSignInReplay sends the same answer of the issuer twice. The code works only once.
 func TestSignInReplay(t *testing.T) {
 	t.Parallel()
 	f, p := newSignIns(t, nil)
@@ -164,8 +164,8 @@ func TestSignInReplay(t *testing.T) {
 	}
 }
 
-// TestSignInMixUp begins at one issuer and ends at another one: the code of the second one is not
-// sent to the first one.
+// TestSignInMixUp begins a sign-in at one issuer and ends it at another. The second issuer's code
+// is not sent to the first issuer.
 func TestSignInMixUp(t *testing.T) {
 	t.Parallel()
 	evil := openid.New(t)
@@ -180,8 +180,8 @@ func TestSignInMixUp(t *testing.T) {
 	}
 }
 
-// TestIDTokenIsNoCredential: without console-token=id the ID token of a sign-in does not
-// authenticate, also if its audience is right.
+// TestIDTokenIsNoCredential: without console-token=id, the ID token of a sign-in does not
+// authenticate, even if its audience is correct.
 func TestIDTokenIsNoCredential(t *testing.T) {
 	t.Parallel()
 	f, p := newSignIns(t, func(p *openid.Provider, c *IssuerConfig) { c.Audience = openid.ClientID })
@@ -269,8 +269,8 @@ func TestSignInDocumentHangs(t *testing.T) {
 	}
 }
 
-// TestSignInFaultsAreLogged: a person learns only that the sign-in cannot be made, and the log has
-// why. Tokens are accepted meanwhile.
+// TestSignInFaultsAreLogged: a user learns only that the sign-in is impossible, and the log has the
+// reason. Tokens are still accepted.
 func TestSignInFaultsAreLogged(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(p *openid.Provider, c *IssuerConfig){

@@ -13,7 +13,7 @@ import (
 	"moorage"
 )
 
-// stageLife is how long a token of a Stage is valid. No job takes longer to create a table.
+// stageLife is the lifetime of a token of a Stage. No job takes longer to create a table.
 const stageLife = 24 * time.Hour
 
 // stageAudience is the audience of a token of a Stage. Such a token has no subject, so it cannot
@@ -45,20 +45,21 @@ func (c stageClaims) stage() Stage {
 	return Stage{c.Caller, table, c.Location}
 }
 
-// Stages signs and reads tokens for tables that are about to be created. With such a token a client
-// proves which location the server has chosen for its table. It is safe for concurrent use.
+// Stages signs and reads tokens for tables that are about to be created. With such a token, a
+// client proves which location the server has chosen for its table. It is safe for concurrent use.
 type Stages struct {
 	mint *mint
 	now  func() time.Time
 }
 
-// StagesConfig has the parts of Stages.
+// StagesConfig configures Stages.
 type StagesConfig struct {
-	// Keys has the public keys of all nodes. Without Keys, only this process can read its tokens.
+	// Keys gives access to the public keys of all nodes. Without Keys, only this process can read
+	// its tokens.
 	Keys PublicKeys
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
-	// Random draws the keys. Default crypto/rand.
+	// Random is the source of keys. Default crypto/rand.
 	Random io.Reader
 }
 
@@ -75,7 +76,7 @@ func NewStages(config StagesConfig) *Stages {
 	return &Stages{made, config.Now}
 }
 
-// noKeys are the public keys of a process that publishes none.
+// noKeys is the PublicKeys of a process that publishes no keys.
 type noKeys struct{}
 
 func (noKeys) Store(context.Context) (string, error) { return "", nil }
@@ -104,7 +105,7 @@ func (s *Stages) Token(ctx context.Context, stage Stage) (string, error) {
 	return text, moorage.E(op, "", moorage.KindInternal, err)
 }
 
-// Location returns the location in a token that caller got for table.
+// Location returns the location in a token that was issued to caller for table.
 //
 // Errors: KindForbidden if text is not such a token, or if it has expired. KindUnavailable if the
 // token cannot be verified now.
@@ -122,8 +123,7 @@ func (s *Stages) Location(ctx context.Context, text, caller string, table moorag
 	return stage.Location, err
 }
 
-// read reads a token that caller has sent. Lookups of the token's key count against the limit of
-// caller.
+// read reads a token sent by caller. Lookups of the token's key count against the limit of caller.
 func (s *Stages) read(ctx context.Context, text, caller string) (Stage, error) {
 	t, err := parseToken(text)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"moorage"
 )
 
-// stagedTable is the table of the tokens that tests draw.
+// stagedTable returns the table in the tests' tokens.
 func stagedTable() moorage.Identifier {
 	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a", "b"}, Name: "t"}
 }
@@ -28,7 +28,7 @@ func stageToken(t *testing.T, s *Stages) string {
 	return text
 }
 
-// TestStageTokens: who was given a token shows it to any node of the store for a day.
+// TestStageTokens: a caller can use its token on any node of the store for a day.
 func TestStageTokens(t *testing.T) {
 	t.Parallel()
 	clock, records := newClock(), newRecords()
@@ -40,7 +40,7 @@ func TestStageTokens(t *testing.T) {
 		}
 		return err
 	}
-	for range 2 { // by another node, and from its memory
+	for range 2 { // by another node: first with a lookup, then from its cache
 		if err := reads(newStages(records, clock), text, "corp:ann", stagedTable()); err != nil {
 			t.Error(err)
 		}
@@ -69,8 +69,8 @@ func TestStageTokens(t *testing.T) {
 	}
 }
 
-// TestStageTokenIsForNothingElse: it shows nobody who somebody is, and no access token stands for a
-// table.
+// TestStageTokenIsForNothingElse: such a token does not authenticate a caller, and an access token
+// does not count as such a token.
 func TestStageTokenIsForNothingElse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
@@ -85,7 +85,7 @@ func TestStageTokenIsForNothingElse(t *testing.T) {
 	}
 }
 
-// TestStagesWithoutKeys: a process without a place for its keys reads what it signed itself.
+// TestStagesWithoutKeys: a process that publishes no keys can read its own tokens.
 func TestStagesWithoutKeys(t *testing.T) {
 	t.Parallel()
 	s := NewStages(StagesConfig{Now: newClock().Now})

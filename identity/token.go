@@ -19,10 +19,10 @@ const (
 	// leeway is the accepted difference between the clock of an issuer and the clock of this
 	// server.
 	leeway = time.Minute
-	// lifetimeMax is the longest lifetime of a token of an outside issuer, because such a token
-	// cannot be withdrawn.
+	// lifetimeMax is the maximum lifetime of a token of an outside issuer. There is a limit because
+	// such a token cannot be withdrawn.
 	lifetimeMax = 24 * time.Hour
-	// rolesMax bounds the roles that a token may have.
+	// rolesMax is the maximum number of roles in a token.
 	rolesMax = 500
 )
 
@@ -99,7 +99,7 @@ func parseMembers(encoded string) (claims, error) {
 	return members, nil
 }
 
-// claims are the members of a JSON object by their exact names.
+// claims holds the members of a JSON object by their exact names.
 type claims map[string]json.RawMessage
 
 // text returns a member that is a string.
@@ -119,7 +119,7 @@ func (c claims) moment(name string) (moment time.Time, found bool, err error) {
 		return time.Time{}, false, nil
 	}
 	var seconds float64
-	const far = 1 << 40 // some thirty thousand years
+	const far = 1 << 40 // about thirty thousand years
 	if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, &seconds) != nil || !(math.Abs(seconds) < far) {
 		return time.Time{}, true, refuse(reasonClaims)
 	}
@@ -127,7 +127,7 @@ func (c claims) moment(name string) (moment time.Time, found bool, err error) {
 }
 
 // texts returns a member that is a string or a list of strings. path is the name of the member. For
-// a member of a nested object, path has the names of the outer objects before it, separated by
+// a member of a nested object, path is preceded by the names of the outer objects, separated by
 // dots. texts returns nil if there is no such member.
 func (c claims) texts(path string) ([]string, error) {
 	raw, found := c[path]

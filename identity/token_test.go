@@ -17,7 +17,7 @@ import (
 
 func raw64(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
-// unsigned returns a token with that header and body, and a signature that is none.
+// unsigned returns a token with the given header and body, and an empty signature.
 func unsigned(header, body string) string { return raw64(header) + "." + raw64(body) + "." }
 
 func TestIssuerTokenIsAccepted(t *testing.T) {
@@ -42,7 +42,7 @@ func TestIssuerTokenIsAccepted(t *testing.T) {
 	}
 }
 
-// brokenTokens returns tokens that nobody may accept, with the reason for the log.
+// brokenTokens returns tokens that must not be accepted, with the reason for the log.
 func brokenTokens(f *fixture) map[string]struct{ token, reason string } {
 	good := f.issuer.sign(ecSigner())
 	parts := strings.Split(good, ".")
@@ -144,7 +144,7 @@ func TestBrokenTokens(t *testing.T) {
 	count := 0
 	for name, row := range rows {
 		if count++; count%40 == 0 {
-			f.clock.Advance(time.Second) // a new count of failures, and still the same tokens
+			f.clock.Advance(time.Second) // resets the count of failures, and keeps the tokens
 		}
 		caller, err := f.ask("Bearer " + row.token)
 		if err == nil {
@@ -154,7 +154,7 @@ func TestBrokenTokens(t *testing.T) {
 			t.Errorf("%s: got %v for the reason %q, want %q", name, err, f.lastReason(), row.reason)
 		}
 		told := textRefused
-		if row.reason == reasonExpired { // its signature was right
+		if row.reason == reasonExpired { // its signature was correct
 			told = "The credentials expired at 2026-07-01T11:59:00Z: get new ones"
 		}
 		if text := moorage.MessageOf(err); text != told {
@@ -163,7 +163,7 @@ func TestBrokenTokens(t *testing.T) {
 	}
 }
 
-// A token has no lesser checks because another with the same body passed before.
+// A token is checked in full, even if another one with the same body was accepted before.
 func TestVerifiedTokenEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)

@@ -13,13 +13,13 @@ type acquisition struct {
 	hold Hold
 	lose func() // ends the context of hold
 
-	wants  bool     // its ticket is in the store's queue; used only by the goroutine of the Acquire
-	leases []*lease // guarded by session.mu: the leases that it uses
-	leads  []*share // guarded by session.mu: shares that it tries to take for all operations
+	wants  bool     // its ticket is in the store's queue; used only by Acquire's goroutine
+	leases []*lease // guarded by session.mu: the leases in use
+	leads  []*share // guarded by session.mu: shares to take for all operations
 
 	mu        sync.Mutex // guards the fields below; no other lock is taken under it
 	session   *session   // nil before the operation enters one; only the goroutine of the Acquire changes it
-	missed    bool       // it lost a lease before it had all leases
+	missed    bool       // a lease was lost before all were taken
 	granted   bool
 	grantedAt time.Time
 	over      bool
@@ -32,7 +32,7 @@ func newAcquisition(ctx context.Context, node *Distributed, plan []Grant) *acqui
 	return op
 }
 
-// enter makes s the session of op. At that time op must not use any lease.
+// enter makes s the session of op, which must not use any lease at that time.
 func (op *acquisition) enter(s *session) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -51,7 +51,7 @@ func (op *acquisition) complete() bool {
 	return true
 }
 
-// endHold ends the hold of an operation that lost a lease of session s.
+// endHold ends the hold of op after the loss of a lease of session s.
 func (op *acquisition) endHold(s *session) {
 	op.mu.Lock()
 	losing := op.session == s && op.granted && !op.over
@@ -72,7 +72,7 @@ func (op *acquisition) endHold(s *session) {
 }
 
 // giveBack releases op's leases, and then its locks in the node's Local. The hold's Release calls
-// it. If op was granted nothing, giveBack does not wait for the store.
+// it. If op has no leases, giveBack does not wait for the store.
 func (op *acquisition) giveBack() {
 	op.mu.Lock()
 	op.over = true

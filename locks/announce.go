@@ -8,17 +8,18 @@ import (
 // announcement is the address of a node.
 type announcement struct {
 	address, host string
-	made          bool // the store has recorded it, and has ended the predecessor's session
+	made          bool // the store has recorded it and ended the predecessor's session
 }
 
-// Announce records the address where this node listens. From now on the node has a session even if
-// it holds nothing, and its sessions have this address. Once, Announce ends the session that
-// another process left with the same address and host. So operations need not wait for the locks of
-// this process's predecessor.
+// Announce records the address where this node listens. From then on, the node has a session even
+// if it holds nothing, and its sessions have this address. Announce also ends the session that an
+// earlier process with the same address and host has left, but only once. So operations need not
+// wait for the locks of this process's predecessor.
 //
-// Call it when the node listens on address. Then no other process listens there. host must identify
-// one machine and network, so that this is certain. An empty host ends no session. Announce does
-// not wait: the node's sweep records the address at once, and tries again later if that fails.
+// Call Announce once the node is listening on address, so that no other process can be listening
+// there. To make this certain, host must identify one machine and network. An empty host ends no
+// session. Announce does not wait: the node's sweep records the address at once, and tries again
+// later if that fails.
 func (d *Distributed) Announce(address, host string) {
 	d.mu.Lock()
 	d.announced = announcement{address: address, host: host}
@@ -26,12 +27,12 @@ func (d *Distributed) Announce(address, host string) {
 	d.sweep.Kick()
 }
 
-// Withdraw undoes Announce. From now on the sessions of this node have no host. So the node ends no
-// session, and the next process that listens on its address does not end the node's session.
+// Withdraw undoes Announce. From then on, the sessions of this node have no host. So the node ends
+// no session, and the next process that listens on its address does not end the node's session.
 // Operations in progress here keep their locks.
 //
 // Call it before the node stops listening. Withdraw returns when the store has recorded this, or
-// with an error. After an error the node's sweep tries again.
+// with an error. After an error, the node's sweep tries again.
 func (d *Distributed) Withdraw(ctx context.Context) error {
 	d.mu.Lock()
 	d.announced = announcement{address: d.announced.address}
@@ -47,7 +48,7 @@ func (d *Distributed) Session() string {
 	return ""
 }
 
-// announcement returns the node's announcement, or zero if there is none.
+// announcement returns the node's announcement, or the zero value if there is none.
 func (d *Distributed) announcement() announcement {
 	d.mu.Lock()
 	defer d.mu.Unlock()

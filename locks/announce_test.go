@@ -15,14 +15,14 @@ const (
 	shipHost    = "boot 1, network 1"
 )
 
-// announcer is what both kinds of nodes have.
+// announcer is the interface that both kinds of nodes share.
 type announcer interface {
 	Announce(address, host string)
 	Withdraw(ctx context.Context) error
 }
 
-// A node that is announced has a session before anybody needs it, which says what it is, and ends
-// the session of the node that it comes after: what that held is free at once.
+// An announced node has a session, with its address, before any operation needs one. It ends the
+// session of its predecessor, whose locks are free at once.
 func TestAnnounceEndsPredecessor(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		dead := locks.Session{Name: "dead", Address: shipAddress, Host: shipHost, Silence: locks.SilenceMax}
@@ -52,7 +52,7 @@ func TestAnnounceEndsPredecessor(t *testing.T) {
 	})
 }
 
-// A node that had a session before it listened announces that one.
+// If a node already had a session before it listened, it announces that session.
 func TestAnnounceLate(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()
@@ -68,7 +68,7 @@ func TestAnnounceLate(t *testing.T) {
 	})
 }
 
-// Who announces a node while the store is away has it announced later; once.
+// If the store is unavailable during Announce, the node is announced later, once.
 func TestAnnounceWhileStoreIsAway(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		for _, method := range []string{"Open", "Announce"} {
@@ -95,8 +95,9 @@ func TestAnnounceWhileStoreIsAway(t *testing.T) {
 	})
 }
 
-// A node whose session was ended by another of its address, perhaps by mistake, opens another with
-// the address, and ends nobody: two nodes do not end each other in turns.
+// Another node with the same address may end a node's session, perhaps by mistake. The node then
+// opens a new session with the address, and ends no session. So two nodes do not end each other in
+// turns.
 func TestAnnouncedNodeIsEnded(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()
@@ -130,7 +131,7 @@ func TestAnnouncedNodeIsEnded(t *testing.T) {
 	})
 }
 
-// A node whose session is ended while it announces itself ends nobody later.
+// A node whose session is ended while it announces itself ends no session later.
 func TestAnnounceAtTheSameTime(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		c.store.SetHook(func(_ context.Context, method string, call func()) error {
@@ -152,8 +153,8 @@ func TestAnnounceAtTheSameTime(t *testing.T) {
 	})
 }
 
-// A node that withdraws before it stops listening keeps its locks beside its successor, also if it
-// lost its session.
+// A node that withdraws before it stops listening keeps its locks while its successor runs, even if
+// it has lost its session.
 func TestWithdraw(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()
@@ -176,7 +177,8 @@ func TestWithdraw(t *testing.T) {
 	})
 }
 
-// A node whose announcement did not reach the store does not end its successor with it later.
+// If a node's announcement did not reach the store, it does not end the session of the node's
+// successor later.
 func TestWithdrawWhileStoreIsAway(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		away := errors.New("away")

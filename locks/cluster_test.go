@@ -16,8 +16,8 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// A node whose heartbeats do not get through ends its holds when its session is over, not later. It
-// says so and opens another session.
+// If a node's heartbeats do not get through, it ends its holds no later than its session ends. It
+// logs that and opens another session.
 func TestHeartbeatsPaused(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var seen events
@@ -54,7 +54,7 @@ func TestHeartbeatsPaused(t *testing.T) {
 	})
 }
 
-// The time counts from when a heartbeat was sent: its answer may have been long on its way.
+// The time counts from the sending of a heartbeat, because its answer may be delayed.
 func TestHeartbeatAnsweredLate(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		hold := mustAcquire(t, newNode(), writes(shard(1)))
@@ -82,8 +82,8 @@ func TestHeartbeatAnsweredLate(t *testing.T) {
 	})
 }
 
-// A node whose session another has ended learns it with its next heartbeat, and opens another
-// session.
+// If another node has ended a node's session, the node learns that with its next heartbeat, and
+// opens a new session.
 func TestSessionReaped(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node, other := newNode(), newNode()
@@ -104,7 +104,7 @@ func TestSessionReaped(t *testing.T) {
 	})
 }
 
-// A node whose session was ended finds out when it tries, too.
+// A node also learns from a Try that its session was ended.
 func TestSessionReapedFoundByTry(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()
@@ -116,8 +116,8 @@ func TestSessionReapedFoundByTry(t *testing.T) {
 	})
 }
 
-// A session that is lost while a Try in it is under way has nothing of what that was granted: the
-// operation begins again in the next.
+// If a session is lost during a Try, it does not keep the granted leases. The operation starts
+// again in the next session.
 func TestSessionLostDuringTry(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()
@@ -128,7 +128,7 @@ func TestSessionLostDuringTry(t *testing.T) {
 			if method == "Try" {
 				if tries++; tries == 1 {
 					c.endSessions()
-					time.Sleep(locks.HeartbeatMax) // in which the node hears of it
+					time.Sleep(locks.HeartbeatMax) // so that the node learns about it
 				}
 			}
 			return nil
@@ -142,9 +142,9 @@ func TestSessionLostDuringTry(t *testing.T) {
 	})
 }
 
-// What a node held that died is taken over when it was silent for as long as its session says, by
-// blocking and non-blocking takers. A node of a version that states nothing sends fewer heartbeats,
-// and is allowed more.
+// When a node has died, others can take its leases after the silence stated in its session, with
+// blocking and non-blocking requests. A node of a version that states no silence sends fewer
+// heartbeats, and is allowed more time.
 func TestNodeDies(t *testing.T) {
 	for _, tt := range []struct {
 		options          locks.Options
@@ -158,7 +158,7 @@ func TestNodeDies(t *testing.T) {
 		options, limit := tt.options, tt.passedAt
 		t.Run(fmt.Sprintf("non-blocking %t, states %s", options.NonBlocking, tt.states), func(t *testing.T) {
 			both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
-				// The dead node is a session that nobody speaks for: it never renewed either.
+				// The dead node is a session without a process, which never renewed.
 				dead := locks.Lease{ID: 1, Path: shard(1).String(), Mode: uint8(locks.W)}
 				if err := c.memory.Open(t.Context(), locks.Session{Name: "dead", Silence: tt.states}); err != nil {
 					t.Fatal(err)
@@ -189,7 +189,8 @@ func TestNodeDies(t *testing.T) {
 	}
 }
 
-// A node that was silent for a while keeps what nobody needed, and is told what was taken from it.
+// A node that was silent for a while keeps the leases that no other node needed. It learns which
+// leases were taken from it.
 func TestPassedOver(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var seen events
@@ -197,12 +198,12 @@ func TestPassedOver(t *testing.T) {
 		lost, kept := mustAcquire(t, node, writes(shard(1))), mustAcquire(t, node, writes(shard(2)))
 		c.cutOff("Renew", "Reap")
 		time.Sleep(locks.SilenceMax + time.Millisecond)
-		// The other node has no session yet, so that it is not silent.
+		// The other node has no session yet, so it does not count as silent.
 		other := newNode()
 		theirs := mustAcquire(t, other, writes(shard(1)))
 		mustBeHeld(t, lost)
 		c.store.SetHook(nil)
-		time.Sleep(locks.HeartbeatMax + 5*time.Second) // the rest of the call that hangs is in it
+		time.Sleep(locks.HeartbeatMax + 5*time.Second) // includes the rest of the call that hangs
 		synctest.Wait()
 		mustBeLost(t, lost)
 		mustBeHeld(t, kept)
@@ -219,14 +220,14 @@ func TestPassedOver(t *testing.T) {
 	})
 }
 
-// An Acquire whose context ends during a call returns at once, and what the call may have taken is
-// given back.
+// An Acquire whose context ends during a call returns at once. Leases that the call may have taken
+// are released.
 func TestCancelDuringCall(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node, other := newNode(), newNode()
 		mustAcquire(t, node, writes(shard(9))).Release()
 		c.store.SetHook(func(ctx context.Context, method string, call func()) error {
-			call() // the store does it, and its answer is lost
+			call() // the store carries out the call, and its answer is lost
 			if method == "Try" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -247,7 +248,7 @@ func TestCancelDuringCall(t *testing.T) {
 	})
 }
 
-// A store that refuses or does not answer is no reason to wait for locks, and leaves nothing
+// If the store refuses or does not answer, Acquire does not wait for locks, and leaves nothing
 // behind.
 func TestStoreAway(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
@@ -278,7 +279,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// What could not be given back is given back when the store is there again.
+// Leases that could not be released are released when the store is available again.
 func TestReleaseFails(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node, other := newNode(), newNode()
@@ -296,8 +297,8 @@ func TestReleaseFails(t *testing.T) {
 	})
 }
 
-// A lease that the node does not know of, because the answer to its Try was lost and its Release
-// came too early, ends.
+// A lease ends if the node does not know about it, because the answer to the Try was lost and the
+// Release came too early.
 func TestOrphansEnd(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node, other := newNode(), newNode()
@@ -338,8 +339,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// What is taken in the process excludes the operations of that node and no others, and asks the
-// store for nothing; nor does nothing at all.
+// Locks taken with InProcess exclude only the operations of that node, and make no calls to the
+// store. Neither does an empty request.
 func TestInProcess(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var seen events
@@ -369,7 +370,7 @@ func TestInProcess(t *testing.T) {
 	})
 }
 
-// A node is not made without what it needs.
+// NewDistributed panics if a required field is missing.
 func TestDistributedNeeds(t *testing.T) {
 	t.Parallel()
 	leases, jitter := locktest.NewMemoryLeases(time.Now), rand.New(rand.NewPCG(1, 1))
@@ -385,7 +386,8 @@ func TestDistributedNeeds(t *testing.T) {
 	}
 }
 
-// An Observer is told of conflicts and waits for leases as it is of those in the process.
+// An Observer gets the same reports of conflicts and waits for leases as of those within the
+// process.
 func TestNodesObserver(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var seen events

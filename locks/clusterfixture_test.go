@@ -14,7 +14,7 @@ import (
 	"moorage/locks"
 )
 
-// both runs body for a cluster of each kind of node, in a bubble.
+// both runs body for a cluster of each kind of node, in a synctest bubble.
 func both(t *testing.T, body func(t *testing.T, c *cluster, newNode func(configure ...func(*locks.DistributedConfig)) locks.Manager)) {
 	t.Parallel()
 	for _, kind := range []string{"distributed", "coalesced"} {
@@ -33,7 +33,7 @@ func both(t *testing.T, body func(t *testing.T, c *cluster, newNode func(configu
 	}
 }
 
-// events is an Observer that notes what it is told of losses and waits.
+// events is an Observer that records losses and waits.
 type events struct {
 	mu   sync.Mutex // guards the field below; leaf
 	seen []string
@@ -45,7 +45,7 @@ func (e *events) note(format string, args ...any) {
 	e.seen = append(e.seen, fmt.Sprintf(format, args...))
 }
 
-// take returns what was noted, sorted, and forgets it.
+// take returns the recorded events, sorted, and clears them.
 func (e *events) take() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,7 +67,7 @@ func shard(n uint8) locks.Path { return locks.Warehouse("wh").Namespace("ns").Sh
 
 func writes(paths ...locks.Path) locks.Request { return locks.Request{Writes: paths} }
 
-// mustAcquire takes what must be free.
+// mustAcquire takes locks that must be free.
 func mustAcquire(t *testing.T, node locks.Manager, request locks.Request) locks.Hold {
 	t.Helper()
 	hold, err := node.Acquire(t.Context(), request, locks.Options{NonBlocking: true})
@@ -91,11 +91,11 @@ func mustBeHeld(t *testing.T, hold locks.Hold) {
 	}
 }
 
-// cutOff makes every call in the name of the sessions that exist now fail.
+// cutOff makes every call for a present session fail.
 func (c *cluster) cutOff(methods ...string) {
 	c.store.SetHook(func(ctx context.Context, method string, call func()) error {
 		if slices.Contains(methods, method) {
-			<-ctx.Done() // a connection on which nothing comes back
+			<-ctx.Done() // a connection without answers
 			return ctx.Err()
 		}
 		call()

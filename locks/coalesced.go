@@ -9,7 +9,7 @@ import (
 
 // Times of shares.
 const (
-	// shareIdleMax is how long a node keeps a share that it does not use.
+	// shareIdleMax is the time for which a node keeps an unused share.
 	shareIdleMax = time.Second
 	// wantsInterval is the mean pause between two checks whether other nodes want this node's
 	// shares.
@@ -22,8 +22,8 @@ const (
 //
 // The node keeps a share for a second after its last use, so that the next operation takes only its
 // own leases. The node gives up the share when another node wants a lease that the share excludes.
-// Then operations can no longer join the share, and its last user releases it. Until the node gives
-// up an unused share, non-blocking requests of other nodes may fail because of it.
+// After that, operations can no longer join the share, and its last user releases it. Until the
+// node gives up an unused share, non-blocking requests of other nodes may fail because of it.
 //
 // A Coalesced must be closed. It is safe for concurrent use.
 type Coalesced struct {
@@ -40,7 +40,7 @@ func NewCoalesced(inner *Distributed) *Coalesced {
 	return c
 }
 
-// Acquire implements Manager. It makes no call if all leases that it needs are already shared.
+// Acquire implements Manager. If all leases that it needs are already shared, it makes no call.
 func (c *Coalesced) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	return c.acquire(ctx, request, options, c.take)
 }
@@ -76,8 +76,8 @@ func (c *Coalesced) take(ctx context.Context, op *acquisition, ticket int64) (bl
 // leader, op becomes its leader, and tries to take it. join returns the leases that op must take,
 // in the order of the plan.
 //
-// If op may follow, join may instead return a share that another operation is trying to take. Then
-// op must leave and wait until that operation has taken the share or failed. An operation that
+// If mayFollow is true, join may instead return a share that another operation is trying to take.
+// Then op must leave and wait until that operation has taken the share or failed. An operation that
 // follows leads no share, so followers form no cycle. An operation in the store's queue must not
 // follow either. The leader that it follows may be newer, and wait for operations that wait behind
 // op in the queue.
@@ -113,7 +113,7 @@ func (s *session) join(op *acquisition, mayFollow bool) (leases []*lease, busy *
 	return leases, nil, true
 }
 
-// giveUp gives up the shares that other nodes want, and shares that are unused for shareIdleMax.
+// giveUp gives up shares that other nodes want, and shares that were unused for shareIdleMax.
 func (c *Coalesced) giveUp(ctx context.Context) error {
 	s := c.presentSession()
 	if s == nil || !s.hasShares() {
@@ -130,15 +130,15 @@ func (c *Coalesced) giveUp(ctx context.Context) error {
 	return nil
 }
 
-// hasShares reports whether the node shares anything.
+// hasShares reports whether the node has any shares.
 func (s *session) hasShares() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.shares) > 0
 }
 
-// retire closes a share to further users if its id is in wanted, or if it was not used since the
-// time idle. Shares without users become unneeded.
+// retire closes shares to further users if their ids are in wanted, or if they were last used
+// before the time idle. Shares without users become unneeded.
 func (s *session) retire(wanted []int64, idle time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

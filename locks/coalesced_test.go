@@ -13,8 +13,8 @@ import (
 	"moorage/locks"
 )
 
-// giveUpMax bounds the time in which a node hears that others want what it shares, and shareIdle
-// that for which it keeps what it does not use.
+// giveUpMax is the maximum time until a node learns that others want its shares. shareIdle is the
+// maximum time that it keeps unused shares.
 const (
 	giveUpMax = 225 * time.Millisecond
 	shareIdle = time.Second
@@ -22,21 +22,21 @@ const (
 
 func reads(paths ...locks.Path) locks.Request { return locks.Request{Reads: paths} }
 
-// oneCluster runs body for a cluster in a bubble.
+// oneCluster runs body for a cluster, in a synctest bubble.
 func oneCluster(t *testing.T, body func(t *testing.T, c *cluster)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { body(t, newCluster()) })
 }
 
-// holds returns what the only session of the cluster holds in the store.
+// holds returns the leases that the cluster's only session holds in the store.
 func (c *cluster) holds() []string {
 	held := c.memory.Held(c.memory.Sessions()[0])
 	slices.Sort(held)
 	return held
 }
 
-// After the first, a create takes one lease and gives one back, in a call each; a plain node takes
-// those of the ancestors too.
+// After the first create, each create takes one lease and releases one, in a call each. A plain
+// Distributed also takes the leases of the ancestors.
 func TestRoundTripsOfCreate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestRoundTripsOfCreate(t *testing.T) {
 	}
 }
 
-// Many operations that begin at the same time take what they share in one call.
+// Many operations that begin at the same time take their shares in one call.
 func TestReadersShareOneLease(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node := c.coalesced(t)
@@ -114,8 +114,8 @@ func TestReadersShareOneLease(t *testing.T) {
 	})
 }
 
-// Many operations that wait for one share ask for it as often as one of them would, and all go on
-// when it is there.
+// Many operations that wait for one share make no more calls than a single one would. All of them
+// continue when the share is taken.
 func TestFollowersDoNotAsk(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -150,7 +150,7 @@ func TestFollowersDoNotAsk(t *testing.T) {
 	})
 }
 
-// When the operation gives up that asks for all who wait, another asks.
+// If the operation that tries to take a share for all gives up, another one tries.
 func TestFollowersReplaceTheirLeader(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -181,8 +181,8 @@ func TestFollowersReplaceTheirLeader(t *testing.T) {
 	})
 }
 
-// Who follows a leader meanwhile uses no share: the leader may be waiting for somebody who wants
-// it.
+// An operation that follows a leader uses no share in the meantime, because the leader may be
+// waiting for an operation that wants that share.
 func TestFollowersUseNothing(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -217,7 +217,7 @@ func TestFollowersUseNothing(t *testing.T) {
 	})
 }
 
-// Who waits in a session that ends goes on in the next, followers too.
+// Operations that wait in a session that ends continue in the next one, including followers.
 func TestWaitersSurviveTheirSession(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		other := c.coalesced(t)
@@ -258,8 +258,8 @@ func TestWaitersSurviveTheirSession(t *testing.T) {
 	})
 }
 
-// An operation that loses a share while it takes the rest begins again, instead of holding less
-// than it believes.
+// An operation that loses a share while it takes the rest starts again, instead of holding fewer
+// locks than it needs.
 func TestShareLostWhileTaking(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node := c.coalesced(t)
@@ -300,7 +300,7 @@ func TestShareLostWhileTaking(t *testing.T) {
 	})
 }
 
-// A share is kept for a second after its last use, and for as long as it is used.
+// A share is kept while it is in use, and for a second after that.
 func TestShareEndsWhenIdle(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node := c.coalesced(t)
@@ -321,7 +321,7 @@ func TestShareEndsWhenIdle(t *testing.T) {
 	})
 }
 
-// A share that nobody uses is given up when another node wants it, before its time is over.
+// An unused share is given up early if another node wants it.
 func TestIdleShareIsGivenUp(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -335,7 +335,7 @@ func TestIdleShareIsGivenUp(t *testing.T) {
 	})
 }
 
-// A share that is wanted is joined by nobody, and given back by its last user.
+// No operation joins a share that another node wants. Its last user releases it.
 func TestUsedShareIsGivenBack(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -367,12 +367,12 @@ func TestUsedShareIsGivenBack(t *testing.T) {
 		if len(granted) != 1 {
 			t.Fatalf("granted after the last reader's release: got %d, want 1", len(granted))
 		}
-		(<-granted).Release() // the writer: the reader would have left its place to the other
+		(<-granted).Release() // the writer; the reader would have let the other go first
 		(<-granted).Release()
 	})
 }
 
-// The bound holds also where operations take only shares, which the store does not see.
+// The limit also holds if operations take only shares, which the store does not see.
 func TestStreamOnSharesEnds(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node, other := c.coalesced(t), c.coalesced(t)
@@ -406,7 +406,7 @@ func TestStreamOnSharesEnds(t *testing.T) {
 	})
 }
 
-// A hold on a share that was taken away is lost for all of its users, and for nobody else.
+// If a share is taken away, the holds of all its users are lost, and no other holds.
 func TestSharePassedOver(t *testing.T) {
 	oneCluster(t, func(t *testing.T, c *cluster) {
 		node := c.coalesced(t)
@@ -430,8 +430,8 @@ func TestSharePassedOver(t *testing.T) {
 	})
 }
 
-// BenchmarkCreate takes and gives back what the creation of a table takes, and counts what that
-// asks of the store.
+// BenchmarkCreate takes and releases the locks of a table's creation, and counts the calls to the
+// store.
 func BenchmarkCreate(b *testing.B) {
 	for _, bench := range []struct {
 		kind string

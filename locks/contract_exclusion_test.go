@@ -8,7 +8,7 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// compatible is the matrix of the package comment of locks, written down a second time.
+// compatible repeats the matrix in the comment of package locks.
 var compatible = map[locks.Mode]map[locks.Mode]bool{
 	locks.RA: {locks.RA: true, locks.R: true, locks.WA: true, locks.W: false},
 	locks.R:  {locks.RA: true, locks.R: true, locks.WA: false, locks.W: false},
@@ -16,8 +16,8 @@ var compatible = map[locks.Mode]map[locks.Mode]bool{
 	locks.W:  {locks.RA: false, locks.R: false, locks.WA: false, locks.W: false},
 }
 
-// requestFor returns a request that puts mode on path. child names what the ancestor modes are
-// taken for.
+// requestFor returns a request that takes mode on path. For an ancestor mode, child is the name of
+// the path below that is locked.
 func requestFor(mode locks.Mode, path locks.Path, child string) locks.Request {
 	switch mode {
 	case locks.RA:
@@ -30,7 +30,7 @@ func requestFor(mode locks.Mode, path locks.Path, child string) locks.Request {
 	return write(path)
 }
 
-// Each pair of modes on one path is granted or refused as the matrix has it.
+// Each pair of modes on one path is granted or refused according to the matrix.
 func testMatrix(t *testing.T, manager locks.Manager) {
 	for _, held := range locktest.Modes() {
 		for _, wanted := range locktest.Modes() {
@@ -51,7 +51,7 @@ func testMatrix(t *testing.T, manager locks.Manager) {
 	}
 }
 
-// A taker that may wait is granted at once, or as soon as the holder releases.
+// A blocking request is granted at once, or as soon as the holder releases.
 func testMatrixWaits(t *testing.T, manager locks.Manager) {
 	for _, held := range locktest.Modes() {
 		for _, wanted := range locktest.Modes() {
@@ -68,7 +68,7 @@ func testMatrixWaits(t *testing.T, manager locks.Manager) {
 	}
 }
 
-// Two wishes exclude one another exactly when their lineages say so.
+// Two wishes exclude each other exactly when the rule of lineage requires it.
 func testLineage(t *testing.T, manager locks.Manager) {
 	all := wishes()
 	for _, first := range all {

@@ -11,8 +11,8 @@ import (
 	"moorage/locks"
 )
 
-// stream keeps several holders of request in overlapping holds, so that there is always one. It
-// returns a function that ends them and waits for them.
+// stream keeps several overlapping holds of request, so that at least one exists at any time. It
+// returns a function that ends the holders and waits for them.
 func stream(t *testing.T, manager locks.Manager, request func(i int) locks.Request) (end func()) {
 	const holders = 4
 	stop := make(chan struct{})
@@ -42,8 +42,8 @@ func stream(t *testing.T, manager locks.Manager, request func(i int) locks.Reque
 	}
 }
 
-// underStream checks that a writer gets in among a stream of others within the time that one of
-// them holds.
+// underStream checks that a writer gets its lock within a stream of other operations, in the time
+// that one of them holds.
 func underStream(t *testing.T, manager locks.Manager, request func(i int) locks.Request, writer locks.Request) {
 	defer stream(t, manager, request)()
 	time.Sleep(20 * time.Millisecond)
@@ -63,14 +63,14 @@ func testWriterUnderReaders(t *testing.T, manager locks.Manager) {
 	underStream(t, manager, func(int) locks.Request { return read(namespace("a")) }, write(namespace("a")))
 }
 
-// A stream of writers inside a subtree does not keep out an operation that wants it whole.
+// A stream of writers inside a subtree does not keep out an operation on the whole subtree.
 func testSubtreeWriterUnderWriters(t *testing.T, manager locks.Manager) {
 	inside := func(i int) locks.Request { return write(namespace("a").Shard(uint8(i))) }
 	underStream(t, manager, inside, write(namespace("a")))
 }
 
-// Operations that exclude one another are served in the order in which they came. Readers between
-// two writers go together.
+// Operations that exclude each other are served in the order of arrival. Readers between two
+// writers hold together.
 func testArrivalOrder(t *testing.T, manager locks.Manager) {
 	holder := acquire(t, manager, write(namespace("a")))
 	requests := []locks.Request{
@@ -99,7 +99,7 @@ func testArrivalOrder(t *testing.T, manager locks.Manager) {
 	}
 }
 
-// An operation is not held up by holders and waiters that it does not exclude.
+// Holders and waiters that an operation does not exclude do not delay it.
 func testCompatibleDoNotQueue(t *testing.T, manager locks.Manager) {
 	reader := acquire(t, manager, read(namespace("a")))
 	writer := try(t.Context(), manager, write(namespace("a").Shard(1)), locks.Options{}) // WA waits for R

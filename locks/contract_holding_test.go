@@ -46,7 +46,7 @@ func testHoldContext(t *testing.T, manager locks.Manager) {
 	kept.Release()
 }
 
-// A second Release, also at the same time, gives back nothing that belongs to somebody else.
+// A second Release, even a concurrent one, releases no lock of another operation.
 func testReleaseTwice(t *testing.T, manager locks.Manager) {
 	first := acquire(t, manager, write(namespace("a"), namespace("b")))
 	var both sync.WaitGroup
@@ -65,7 +65,8 @@ func testReleaseTwice(t *testing.T, manager locks.Manager) {
 	second.Release()
 }
 
-// A holder hears of its loss, others get the lock, and its Release then harms nobody.
+// After a loss, the holder's context ends and others get the lock. The holder's Release then has no
+// effect on them.
 func testLost(t *testing.T, manager locks.Manager, lose func(locks.Manager)) {
 	first := acquire(t, manager, write(namespace("a")))
 	waiter := try(t.Context(), manager, write(namespace("a")), locks.Options{})

@@ -8,8 +8,8 @@ import (
 	"moorage/locks"
 )
 
-// place is a path of the test tree with its segments spelled out: the model does not
-// rely on what package locks says about paths.
+// place is a path of the test tree with its segments spelled out, because the model must not rely
+// on package locks.
 type place struct {
 	path     locks.Path
 	segments []string
@@ -39,7 +39,7 @@ func (p place) contains(other place) bool {
 	return len(p.segments) <= len(other.segments) && slices.Equal(p.segments, other.segments[:len(p.segments)])
 }
 
-// related reports whether one of the two contains the other.
+// related reports whether one of the two places contains the other.
 func (p place) related(other place) bool { return p.contains(other) || other.contains(p) }
 
 // wish is a request over the test tree.
@@ -75,8 +75,8 @@ func (w wish) mustExclude(other wish) bool {
 	return anyRelated(w.writes, other.writes) || anyRelated(w.writes, other.reads) || anyRelated(w.reads, other.writes)
 }
 
-// mayExclude is what four modes make of that rule: a place that is read, and below which the same
-// wish writes, counts as written.
+// mayExclude is the same rule as the four modes can express it: a place that is read, and below
+// which the same wish writes, counts as written.
 func (w wish) mayExclude(other wish) bool { return w.widened().mustExclude(other.widened()) }
 
 func (w wish) widened() wish {

@@ -14,20 +14,20 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// nodesContract is what runNodesContract tests.
+// nodesContract configures runNodesContract.
 type nodesContract struct {
 	// New returns at least three managers that share their locks, on which nothing is held. It is
 	// called inside a bubble of testing/synctest.
 	New func(t *testing.T) []locks.Manager
-	// Handover bounds the time from a release on one node to the grant on another that waits for
-	// nothing else.
+	// Handover is the maximum time from a release on one node to the grant on another node that
+	// waits for nothing else.
 	Handover time.Duration
-	// Footprint returns how many paths, leases and wants are left.
+	// Footprint returns the number of remaining paths, leases and wants.
 	Footprint func(nodes []locks.Manager) int
 }
 
-// runNodesContract checks what managers promise of locks that they share, beyond what runContract
-// checks of each.
+// runNodesContract checks the promises of managers that share locks, in addition to what
+// runContract checks of each manager.
 func runNodesContract(t *testing.T, config nodesContract) {
 	for _, test := range []struct {
 		name string
@@ -71,11 +71,11 @@ func (a *attempt) mustHoldWithin(t *testing.T, limit time.Duration, what string)
 	return a.mustHold(t, what)
 }
 
-// Each pair of modes on two nodes is granted at once or after the release, as the matrix has it.
+// Each pair of modes on two nodes is granted at once or after the release, according to the matrix.
 func testNodesMatrix(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	for _, held := range locktest.Modes() {
 		for _, wanted := range locktest.Modes() {
-			time.Sleep(2 * time.Second) // the shares that a node keeps for its next operation end
+			time.Sleep(2 * time.Second) // the shares that nodes keep for their next operations end
 			holder := acquire(t, nodes[0], requestFor(held, namespace("a"), "of the holder"))
 			taker := try(t.Context(), nodes[1], requestFor(wanted, namespace("a"), "of the taker"), locks.Options{})
 			what := wanted.String() + " while another node holds " + held.String()
@@ -92,7 +92,7 @@ func testNodesMatrix(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	}
 }
 
-// Two wishes on two nodes exclude one another exactly when their lineages say so.
+// Two wishes on two nodes exclude each other exactly when the rule of lineage requires it.
 func testNodesLineage(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
@@ -128,7 +128,8 @@ func testNodesNonBlocking(t *testing.T, c nodesContract, nodes []locks.Manager) 
 	acquire(t, nodes[2], write(pointer("2"))).Release()
 }
 
-// An Acquire gives up after its timeout, not earlier and not later, and holds off nobody then.
+// An Acquire gives up after its timeout, not earlier and not later. After that, it delays no other
+// operation.
 func testNodesTimeout(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	const limit = 7 * time.Second
 	holder := acquire(t, nodes[0], read(namespace("b")))
@@ -144,7 +145,8 @@ func testNodesTimeout(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	holder.Release()
 }
 
-// The end of the context ends a wait at once, and the operation that was held off gets in.
+// The end of the context ends a wait at once, and the operation that was queued behind it gets its
+// lock.
 func testNodesCancel(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	holder := acquire(t, nodes[0], read(namespace("a")))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -161,12 +163,12 @@ func testNodesCancel(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	holder.Release()
 }
 
-// Nodes that wait for one lock get it in the order in which they asked.
+// Nodes that wait for one lock get it in the order of their requests.
 func testNodesArrivalOrder(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	holder := acquire(t, nodes[0], write(namespace("a").Shard(1)))
 	var queue []*attempt
 	for i := range 9 {
-		// Each node asks once for the lock, and then again, behind its own first.
+		// Each node requests the lock twice, the second time behind its own first request.
 		queue = append(queue, try(t.Context(), nodes[i%3], write(namespace("a").Shard(1)),
 			locks.Options{Timeout: locks.FixedTimeout(time.Hour)}))
 		time.Sleep(time.Millisecond)
@@ -200,7 +202,7 @@ func testNodesArrivalOrder(t *testing.T, c nodesContract, nodes []locks.Manager)
 	}
 }
 
-// underNodesStream checks that a writer of one node gets in among streams of all others.
+// underNodesStream checks that a writer on one node gets its lock among streams on all other nodes.
 func underNodesStream(t *testing.T, c nodesContract, nodes []locks.Manager, request func(i int) locks.Request,
 	writer locks.Request) {
 	for _, node := range nodes[1:] {
@@ -225,13 +227,13 @@ func testNodesWriterUnderReaders(t *testing.T, c nodesContract, nodes []locks.Ma
 	underNodesStream(t, c, nodes, func(int) locks.Request { return read(namespace("a")) }, write(namespace("a")))
 }
 
-// Streams of writers inside a subtree do not keep out an operation that wants it whole.
+// Streams of writers inside a subtree do not keep out an operation on the whole subtree.
 func testNodesSubtreeWriterUnderWriters(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	inside := func(i int) locks.Request { return write(namespace("a").Shard(uint8(i))) }
 	underNodesStream(t, c, nodes, inside, write(namespace("a")))
 }
 
-// Operations of all nodes that name the same paths in opposite orders all get through.
+// Operations on all nodes with the same paths in opposite orders all get their locks.
 func testNodesOppositeOrders(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	a, b := namespace("a").Shard(1), namespace("b").Shard(1)
 	everybodyGetsThrough(t, nodes, []locks.Request{
@@ -240,8 +242,8 @@ func testNodesOppositeOrders(t *testing.T, c nodesContract, nodes []locks.Manage
 	})
 }
 
-// Two operations that each read a subtree in which the other writes, both of whose nodes hold from
-// before what the other lacks, get through.
+// Two operations each read a subtree in which the other writes. The node of each still holds shares
+// that the other operation lacks. Both operations get their locks.
 func testNodesAncestorsCrossed(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	a, b := namespace("a"), namespace("b")
 	everybodyGetsThrough(t, nodes, []locks.Request{
@@ -255,7 +257,7 @@ func everybodyGetsThrough(t *testing.T, nodes []locks.Manager, requests []locks.
 	var all sync.WaitGroup
 	for i, node := range nodes {
 		for j := range requests {
-			request := requests[(i+j)%len(requests)] // no two nodes ask in the same order
+			request := requests[(i+j)%len(requests)] // no two nodes request in the same order
 			all.Go(func() {
 				for range 10 {
 					hold, err := node.Acquire(t.Context(), request,
@@ -273,8 +275,8 @@ func everybodyGetsThrough(t *testing.T, nodes []locks.Manager, requests []locks.
 	all.Wait()
 }
 
-// nodesProgress returns a test in which workers on all nodes take random sets. Everybody gets
-// through, and no two hold at once what their lineages exclude.
+// nodesProgress returns a test in which workers on all nodes take random sets. All get their locks,
+// and no two hold locks that the rule of lineage excludes.
 func nodesProgress(seed uint64) func(t *testing.T, c nodesContract, nodes []locks.Manager) {
 	return func(t *testing.T, c nodesContract, nodes []locks.Manager) {
 		const workers, rounds = 6, 15
@@ -298,8 +300,8 @@ func nodesProgress(seed uint64) func(t *testing.T, c nodesContract, nodes []lock
 	}
 }
 
-// patientManager waits for as long as it takes if no other timeout was asked for. An operation that
-// times out has met a deadlock.
+// patientManager waits indefinitely unless a timeout was requested. If an operation times out,
+// there was a deadlock.
 type patientManager struct {
 	locks.Manager
 	timeout *locks.Timeout

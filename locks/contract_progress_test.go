@@ -12,15 +12,15 @@ import (
 	"moorage/locks"
 )
 
-// What progress runs. All holds together last at most workers × rounds × holdMax = 6.4 s, less than
-// WaitMax: a wait that times out was a deadlock.
+// Sizes of progress. All holds together last at most workers × rounds × holdMax = 6.4 s, less than
+// WaitMax. So a wait that times out means a deadlock.
 const (
 	workers = 64
 	rounds  = 50
 	holdMax = 2 * time.Millisecond
 )
 
-// Two operations that name the same paths in opposite orders always both get through.
+// Two operations with the same paths in opposite orders always both get their locks.
 func testOppositeOrders(t *testing.T, manager locks.Manager) {
 	a, b := namespace("a").Shard(1), namespace("b").Shard(1)
 	var all sync.WaitGroup
@@ -41,8 +41,8 @@ func testOppositeOrders(t *testing.T, manager locks.Manager) {
 	all.Wait()
 }
 
-// progress returns a test in which many workers take random sets. Everybody gets through, and no
-// two hold at once what their lineages exclude.
+// progress returns a test in which many workers take random sets. All get their locks, and no two
+// hold locks that the rule of lineage excludes.
 func progress(seed uint64) func(t *testing.T, manager locks.Manager) {
 	return func(t *testing.T, manager locks.Manager) {
 		var held witness
@@ -62,7 +62,7 @@ func progress(seed uint64) func(t *testing.T, manager locks.Manager) {
 	}
 }
 
-// takeOnce makes one random Acquire, which may be refused only if it asked for that.
+// takeOnce makes one random Acquire, which may be refused only if it is non-blocking.
 func takeOnce(t *testing.T, manager locks.Manager, random *rand.Rand, held *witness) {
 	wanted := randomWish(random)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -93,7 +93,8 @@ func takeOnce(t *testing.T, manager locks.Manager, random *rand.Rand, held *witn
 	hold.Release()
 }
 
-// randomWish returns one to three places, those near the root less often: they exclude everybody.
+// randomWish returns one to three places. Places near the root are less frequent, because they
+// exclude all others.
 func randomWish(random *rand.Rand) wish {
 	places := tree()
 	var w wish
@@ -108,7 +109,7 @@ func randomWish(random *rand.Rand) wish {
 	return w
 }
 
-// witness checks a run: it knows who holds what.
+// witness checks a run. It knows which operation holds which locks.
 type witness struct {
 	mu      sync.Mutex // guards the fields below; leaf
 	holders []wish

@@ -9,15 +9,15 @@ import (
 	"moorage/locks"
 )
 
-// contract is what runContract tests.
+// contract configures runContract.
 type contract struct {
 	// New returns a manager on which nothing is held. It is called inside a bubble of
 	// testing/synctest, as is everything that the suite does with the manager.
 	New func(t *testing.T) locks.Manager
-	// Footprint returns how many paths the manager keeps in memory. Nil only for a wrapper, which
-	// keeps none.
+	// Footprint returns the number of paths that the manager keeps in memory. It is nil only for a
+	// wrapper, which keeps none.
 	Footprint func(manager locks.Manager) int
-	// Lose makes the manager lose every lock that it has granted. Nil only for a manager that
+	// Lose makes the manager lose every lock that it has granted. It is nil only for a manager that
 	// cannot lose any.
 	Lose func(manager locks.Manager)
 }
@@ -80,7 +80,7 @@ func inBubble(t *testing.T, config contract, body func(*testing.T, locks.Manager
 	})
 }
 
-// attempt is an Acquire in a goroutine of its own.
+// attempt is an Acquire in its own goroutine.
 type attempt struct {
 	done chan struct{}
 	hold locks.Hold // once done
@@ -88,7 +88,7 @@ type attempt struct {
 	took time.Duration
 }
 
-// try starts an Acquire and returns when it is done or can go no further.
+// try starts an Acquire. It returns when the Acquire has ended or is waiting.
 func try(ctx context.Context, manager locks.Manager, request locks.Request, options locks.Options) *attempt {
 	a := &attempt{done: make(chan struct{})}
 	began := time.Now()
@@ -110,7 +110,7 @@ func (a *attempt) isDone() bool {
 	}
 }
 
-// mustWait fails the test if the attempt came to an end.
+// mustWait fails the test if the attempt has ended.
 func (a *attempt) mustWait(t *testing.T, what string) {
 	t.Helper()
 	if a.isDone() {
@@ -131,7 +131,7 @@ func (a *attempt) mustHold(t *testing.T, what string) locks.Hold {
 	return a.hold
 }
 
-// acquire takes what must be free.
+// acquire takes locks that must be free.
 func acquire(t *testing.T, manager locks.Manager, request locks.Request) locks.Hold {
 	t.Helper()
 	hold, err := manager.Acquire(t.Context(), request, locks.Options{NonBlocking: true})

@@ -15,7 +15,7 @@ func testEmptyRequest(t *testing.T, manager locks.Manager) {
 	hold.Release()
 }
 
-// wantConflict fails the test unless err says that the lock on path could not be had.
+// wantConflict fails the test unless err says that the lock on path was unavailable.
 func wantConflict(t *testing.T, err error, path locks.Path) {
 	t.Helper()
 	conflict, ok := errors.AsType[*locks.ConflictError](err)
@@ -25,8 +25,8 @@ func wantConflict(t *testing.T, err error, path locks.Path) {
 	}
 }
 
-// A non-blocking Acquire fails at once and names the lock. What it took before it failed is free
-// again.
+// A non-blocking Acquire fails at once and names the lock. Locks that it took before it failed are
+// free again.
 func testNonBlocking(t *testing.T, manager locks.Manager) {
 	holder := acquire(t, manager, write(namespace("b")))
 	refused := try(t.Context(), manager, write(namespace("a"), namespace("b"), namespace("c")),
@@ -41,7 +41,7 @@ func testNonBlocking(t *testing.T, manager locks.Manager) {
 	acquire(t, manager, write(namespace("a"))).Release()
 	acquire(t, manager, write(namespace("c"))).Release()
 
-	// Nor does the refused one stand in a queue.
+	// The refused request does not stay in a queue.
 	waiter := try(t.Context(), manager, write(namespace("b")), locks.Options{})
 	holder.Release()
 	waiter.mustHold(t, "the only waiter").Release()
@@ -65,7 +65,7 @@ func testTimeout(t *testing.T, manager locks.Manager) {
 	acquire(t, manager, write(namespace("b"))).Release()
 }
 
-// The timeout bounds the sum of the waits of one Acquire, not each of them.
+// The timeout limits the total of the waits of one Acquire, not each of them.
 func testTimeoutBoundsAllWaits(t *testing.T, manager locks.Manager) {
 	const limit = 10 * time.Second
 	first, second := acquire(t, manager, write(namespace("a"))), acquire(t, manager, write(namespace("b")))
@@ -82,7 +82,7 @@ func testTimeoutBoundsAllWaits(t *testing.T, manager locks.Manager) {
 	second.Release()
 }
 
-// A shared Timeout grows when waits end in vain, and shrinks when they do not.
+// A shared Timeout grows when waits time out, and shrinks when they succeed.
 func testTimeoutLearns(t *testing.T, manager locks.Manager) {
 	timeout := locks.NewTimeout(10*time.Second, 5*time.Second)
 	wait := func(release bool) {
@@ -162,7 +162,7 @@ func testCancelledBefore(t *testing.T, manager locks.Manager) {
 	acquire(t, manager, write(namespace("a"))).Release()
 }
 
-// Operations that waited behind one that gave up wait for it no longer.
+// When an operation gives up, operations behind it stop waiting for it.
 func testCancelLetsOthersIn(t *testing.T, manager locks.Manager) {
 	reader := acquire(t, manager, read(namespace("a")))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -175,8 +175,8 @@ func testCancelLetsOthersIn(t *testing.T, manager locks.Manager) {
 	reader.Release()
 }
 
-// When an operation in front of a queue gives up, those that may go on do. None overtakes another
-// that it would keep waiting.
+// When the operation at the front of a queue gives up, all operations continue that can. None
+// overtakes another operation that it would delay.
 func testCancelKeepsOrder(t *testing.T, manager locks.Manager) {
 	ns := namespace("a")
 	holder := acquire(t, manager, write(ns.Shard(0)))

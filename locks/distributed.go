@@ -14,26 +14,26 @@ import (
 	"moorage/internal/worker"
 )
 
-// Times of leases. A node may miss one heartbeat before others take leases from it, and then it
-// loses only the leases that they need. It may miss many heartbeats before its session ends,
+// Times of leases. A node may miss one heartbeat before others take leases from it, and even then
+// it loses only the leases that they need. It may miss many heartbeats before its session ends,
 // because a slow database is not a reason to lose every lease.
 const (
-	// SessionTTL is how long a session may be silent before other nodes end it.
+	// SessionTTL is the longest silence of a session before other nodes end it.
 	SessionTTL = 15 * time.Second
 	// HeartbeatMax is the longest pause between two heartbeats of a node.
 	HeartbeatMax = time.Second
 	// SweepInterval is the mean pause between a node's checks for silent sessions.
 	SweepInterval = 5 * time.Second
-	// SilenceMax is how long a session may be silent before other nodes may take leases from it. It
+	// SilenceMax is the longest silence of a session before other nodes may take leases from it. It
 	// is the sum of a pause, a heartbeat that is abandoned after beatMax, and a second for the next
 	// heartbeat, which follows at once.
 	SilenceMax = HeartbeatMax + beatMax + time.Second
 
-	// beatMax bounds a heartbeat. If the previous heartbeat took longer, the database is slow, and
-	// callMax is the bound. A heartbeat that waits on a dead connection must end early enough for
-	// another heartbeat on another connection.
+	// beatMax is the timeout of a heartbeat. If the previous heartbeat took longer, the database is
+	// slow, and callMax is the timeout. A heartbeat that waits on a dead connection must end early
+	// enough for another heartbeat on another connection.
 	beatMax = time.Second
-	// beatSayPause is the shortest pause between two reports of failing heartbeats.
+	// beatSayPause is the minimum time between two reports of failing heartbeats.
 	beatSayPause = 10 * time.Second
 	// unstatedSilenceMax is used instead of SilenceMax for the sessions of nodes that do not state
 	// their own maximum. These nodes send a heartbeat every 5 s. Blocking operations allow them
@@ -42,10 +42,10 @@ const (
 
 	pollPauseMin = 5 * time.Millisecond
 	pollPauseMax = 200 * time.Millisecond
-	// callMax bounds each call to the store. Twice callMax must be less than SessionTTL, after
-	// which Renew treats unknown leases as orphans.
+	// callMax is the timeout of each call to the store. Twice callMax must be less than SessionTTL,
+	// after which Renew treats unknown leases as orphans.
 	callMax = 5 * time.Second
-	// sessionsMax bounds how many sessions may be lost during one Acquire.
+	// sessionsMax is the maximum number of sessions that may be lost during one Acquire.
 	sessionsMax = 10
 )
 
@@ -79,10 +79,10 @@ type Distributed struct {
 // DistributedConfig configures a Distributed. Fields without a default are required.
 type DistributedConfig struct {
 	Leases Leases
-	// Jitter draws pauses. Only the manager may use it from now on, because it is not safe for
-	// concurrent use.
+	// Jitter is the source of random pauses. From then on, only the manager may use it, because it
+	// is not safe for concurrent use.
 	Jitter *mathrand.Rand
-	// Name is the first part of the names of this node's sessions, to help people that read the
+	// Name is the first part of the names of this node's sessions, to help humans that inspect the
 	// store. Default "node".
 	Name string
 	// Version is the build that the node runs, recorded with its sessions. It may be empty.
@@ -95,7 +95,7 @@ type DistributedConfig struct {
 }
 
 // NewDistributed returns a Distributed without locks. It panics if a required field of config is
-// missing. Until the first Acquire only sweeps call the store.
+// missing. Until the first Acquire, only sweeps call the store.
 func NewDistributed(config DistributedConfig) *Distributed {
 	if config.Leases == nil || config.Jitter == nil {
 		panic("locks: Leases and Jitter are required")
@@ -244,7 +244,7 @@ func (d *Distributed) takeInSession(ctx context.Context, op *acquisition, patien
 	}
 }
 
-// pause waits for a random time between longest/2 and longest.
+// pause waits for a random time from longest/2 to longest.
 func (d *Distributed) pause(ctx context.Context, patience *patience, longest time.Duration) error {
 	d.jitterMu.Lock()
 	shortened := time.Duration(d.jitter.Int64N(int64(longest/2) + 1))
@@ -261,7 +261,7 @@ func (d *Distributed) take(ctx context.Context, op *acquisition, ticket int64) (
 	return blocked, nil, err
 }
 
-// try requests leases from the store. If no lease is blocked, it records that op has them.
+// try requests leases from the store. If no lease is blocked, it records that op has the leases.
 func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, leases []*lease) (blocked Grant,
 	err error) {
 	if len(leases) == 0 { // all are shares
@@ -300,8 +300,8 @@ func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, le
 // errSessionEnded means that an operation must start again in another session.
 var errSessionEnded = errors.New("locks: session ended")
 
-// unavailable returns the error of a call under a bounded ctx. The caller did not set the bound, so
-// an expired bound must not look like the end of the caller's context.
+// unavailable returns the error of a call with a timeout in ctx. The caller did not set that
+// timeout, so its expiry must not look like the end of the caller's context.
 func unavailable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("locks: %s: %w", what, ctx.Err())
@@ -314,11 +314,11 @@ type queue struct {
 	observer Observer
 	now      func() time.Time
 
-	blocked Grant // zero while it does not wait
+	blocked Grant // zero while the operation does not wait
 	since   time.Time
 }
 
-// beginWait records that the operation waits for the lock blocked.
+// beginWait records that the operation is waiting for the given lock.
 func (q *queue) beginWait(blocked Grant) {
 	if q.blocked == blocked {
 		return

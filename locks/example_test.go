@@ -9,7 +9,8 @@ import (
 	"moorage/locks"
 )
 
-// A rename takes both shards and the pointer in one call, and works under the context of the hold.
+// A rename takes the locks of both shards and the pointer in one call, and does its work under the
+// hold's context.
 func Example() {
 	manager := locks.NewLocal(locks.LocalConfig{})
 	timeouts := locks.NewTimeouts()

@@ -11,10 +11,10 @@ import (
 	"moorage/internal/worker"
 )
 
-// sessionNameBytes is how many random bytes the name of a session has.
+// sessionNameBytes is the number of random bytes in the name of a session.
 const sessionNameBytes = 16
 
-// presentSession returns the session that was opened last, or nil before the first.
+// presentSession returns the last opened session, or nil before the first.
 func (d *Distributed) presentSession() *session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -28,9 +28,9 @@ type opening struct {
 	err     error
 }
 
-// openSession returns the node's session, and opens one if necessary. An operation that arrives
-// while a session is being opened waits for it, and gets the same error if that fails. If the
-// operations called the store one after the other, the last of many would wait long.
+// openSession returns the node's session, and opens one if necessary. If a session is already being
+// opened, openSession waits for it, and returns the same error if that fails. If operations called
+// the store one at a time instead, the last of many would wait for long.
 func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 	for {
 		s, under, mine, err := d.enterOpening()
@@ -54,7 +54,7 @@ func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 }
 
 // enterOpening returns the session if it has not ended. Otherwise it returns the current attempt to
-// open one. mine is true if the attempt is new and the caller must make it.
+// open one. If the attempt is new, mine is true, and the caller must carry it out.
 func (d *Distributed) enterOpening() (s *session, under *opening, mine bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,7 +82,7 @@ func (d *Distributed) finishOpening(ctx context.Context, under *opening) {
 	under.session, under.err = d.newSession(ctx)
 }
 
-// newSession opens a session in the store and makes it the node's.
+// newSession opens a session in the store and makes it the node's session.
 func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	random := make([]byte, sessionNameBytes)
 	if _, err := io.ReadFull(d.random, random); err != nil {
@@ -110,13 +110,13 @@ func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// beats is what a heartbeat must know of earlier heartbeats. Only the heartbeat's worker uses it.
+// beats is the state that heartbeats keep between them. Only the heartbeat's worker uses it.
 type beats struct {
 	slow bool      // the last heartbeat took longer than beatMax
 	said time.Time // when a failure was last reported
 }
 
-// beat is one heartbeat. Failures are reported only now and then, because they come in series.
+// beat makes one heartbeat. Failures are reported only occasionally, because they come in series.
 func (d *Distributed) beat(ctx context.Context) error {
 	err := d.renew(ctx)
 	now := d.now()
@@ -153,7 +153,8 @@ func (d *Distributed) renew(ctx context.Context) error {
 		d.lose(s, "another node ended it")
 		return nil
 	}
-	// The store measures the silence from when it received the call, which was after began.
+	// The store measures the silence from the time when it received the call, which is later than
+	// began.
 	s.renewed(SessionTTL - d.now().Sub(began))
 	if victims := s.dropLost(lost); len(victims) > 0 {
 		d.log.WarnContext(ctx, "other nodes took leases from this node, which had been silent", "session", s.name,
@@ -183,7 +184,7 @@ func (d *Distributed) reap(ctx context.Context) error {
 	return nil
 }
 
-// lose ends a lost session, unless it has already ended. The next operation opens another.
+// lose ends a lost session, unless it has already ended. The next operation opens a new session.
 func (d *Distributed) lose(s *session, reason string) {
 	victims, first := s.end()
 	if !first {
@@ -195,7 +196,7 @@ func (d *Distributed) lose(s *session, reason string) {
 	d.inBackground(func() { d.endSession(s) })
 }
 
-// tell ends the holds of victims, the operations that lost a lease of s.
+// tell ends the holds of victims, which are operations that lost a lease of s.
 func (d *Distributed) tell(s *session, victims []*acquisition) {
 	for _, op := range victims {
 		d.inBackground(func() { op.endHold(s) })
@@ -236,8 +237,8 @@ func (d *Distributed) releaseInBackground(s *session) {
 	}
 }
 
-// inBackground runs f in a goroutine that Close waits for. A panic of f is logged and ends nothing
-// else.
+// inBackground runs f in a goroutine that Close waits for. If f panics, the panic is logged and has
+// no other effect.
 func (d *Distributed) inBackground(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -247,7 +248,7 @@ func (d *Distributed) inBackground(f func()) {
 	d.background.Go(func() { d.safely(f) })
 }
 
-// safely calls f and logs its panic. It is for goroutines in which a panic would end the process.
+// safely calls f and logs a panic. It is for goroutines in which a panic would end the process.
 func (d *Distributed) safely(f func()) {
 	d.tellPanic(worker.Safely(context.Background(), func(context.Context) error {
 		f()

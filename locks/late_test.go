@@ -10,8 +10,7 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// A node that lives is not passed over, whatever delays its heartbeats by no more than a second or
-// two.
+// A live node loses no leases if its heartbeats are delayed by no more than a second or two.
 func TestLateHeartbeats(t *testing.T) {
 	hang := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -59,7 +58,7 @@ func TestLateHeartbeats(t *testing.T) {
 			both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 				store := c.store
 				late := locktest.NewLeasesAround(c.memory)
-				c.store = late // of the first node alone
+				c.store = late // only of the first node
 				node := newNode()
 				c.store = store
 				count := 0
@@ -78,7 +77,7 @@ func TestLateHeartbeats(t *testing.T) {
 	}
 }
 
-// A heartbeat does not wait for leases that cannot be given back.
+// A heartbeat does not wait for leases that cannot be released.
 func TestHeartbeatBesideReleases(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node, other := newNode(), newNode()
@@ -90,7 +89,8 @@ func TestHeartbeatBesideReleases(t *testing.T) {
 	})
 }
 
-// mustStayHeld asks for shard 1 on another node for a minute, in vain, and releases the hold on it.
+// mustStayHeld requests shard 1 on another node for a minute, which must fail, and then releases
+// the hold on the shard.
 func mustStayHeld(t *testing.T, hold locks.Hold, other locks.Manager) {
 	t.Helper()
 	for range 600 {

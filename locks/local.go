@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// If the map of a Local once had more paths than nodesKeptMax, the Local replaces the map when it
-// is idle: a Go map keeps the memory of its largest size.
+// If the map of a Local has had more than nodesKeptMax paths, the Local replaces it when idle. A Go
+// map keeps the memory of its largest size.
 const nodesKeptMax = 1024
 
-// nodesSpareMax is how many unused nodes a Local keeps for reuse: more than most transactions need.
+// nodesSpareMax is the number of unused nodes that a Local keeps for reuse. Most transactions need
+// fewer.
 const nodesSpareMax = 64
 
 // Local is a Manager for one process. The cost of an Acquire grows with the depth of its paths, not
@@ -25,7 +26,7 @@ type Local struct {
 	mu    sync.Mutex // guards the fields below and their nodes; never held during a wait or with another lock
 	nodes map[Path]*node
 	spare []*node // unused nodes, kept for other paths
-	peak  int     // the most nodes since the map was made
+	peak  int     // maximum number of nodes since the map was made
 	steps int64   // nodes and waiters visited: the work done, for the tests
 }
 
@@ -47,10 +48,10 @@ func NewLocal(config LocalConfig) *Local {
 	return l
 }
 
-// node is the state of one path. The map nodes has it while the path has holders or waiters.
+// node is the state of one path. It is in the map nodes while the path has holders or waiters.
 type node struct {
-	held  [W + 1]int // how many operations hold the path in each mode
-	wants [W + 1]int // how many waiters in queue wait for each mode
+	held  [W + 1]int // number of operations that hold the path, by mode
+	wants [W + 1]int // number of waiters in queue, by mode
 	queue list.List  // of *waiter, in the order of arrival
 }
 
@@ -61,7 +62,7 @@ type waiter struct {
 	granted chan struct{} // closed by the grant
 }
 
-// Stats has the sizes of a manager's state in memory.
+// Stats holds the sizes of a manager's state in memory.
 type Stats struct {
 	Paths   int // paths that are held or waited for
 	Waiters int // Acquires that wait for others in the process
@@ -121,8 +122,8 @@ func (l *Local) acquire(ctx context.Context, plan []Grant, patience *patience) e
 	}
 }
 
-// take takes the locks of plan until one is unavailable. It returns how many it took and, unless
-// nonBlocking, a place in the queue of the unavailable lock.
+// take takes the locks of plan until one is unavailable. It returns the number of locks taken and,
+// unless nonBlocking, a place in the queue of the unavailable lock.
 func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,8 +232,8 @@ func (l *Local) settleLocked(path Path, n *node) {
 	}
 }
 
-// canGrant reports whether any mode could still be granted to a waiter that is behind waiters for
-// the modes in passedOver. Without this check a release would walk a long queue in vain.
+// canGrant reports whether any mode could still be granted to a waiter behind waiters for the modes
+// in passedOver. Without this check, a release would walk a long queue in vain.
 func (n *node) canGrant(passedOver modeSet) bool {
 	excluding := modesIn(&n.held) | passedOver
 	for _, mode := range [...]Mode{RA, R, WA, W} {

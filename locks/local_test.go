@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// manyHeld is a number of locks whose count must not show in the cost of one more.
+// manyHeld is a large number of locks, which must not affect the cost of another lock.
 const manyHeld = 100_000
 
-// holdMany takes n locks that exclude nothing but themselves, in two namespaces, and returns what
-// gives them back.
+// holdMany takes n locks that exclude only themselves, in two namespaces. It returns a function
+// that releases them.
 func holdMany(tb testing.TB, l *Local, n int) (release func()) {
 	var holds []Hold
 	for i := range n {
@@ -33,8 +33,7 @@ func holdMany(tb testing.TB, l *Local, n int) (release func()) {
 	}
 }
 
-// The work of an Acquire and its Release is two looks at each path of the plan, whatever else is
-// held.
+// An Acquire and its Release visit each path of the plan twice, whatever else is held.
 func TestLocalWorkIsFlat(t *testing.T) {
 	t.Parallel()
 	l := NewLocal(LocalConfig{})
@@ -59,7 +58,7 @@ func TestLocalWorkIsFlat(t *testing.T) {
 	if got := work(); got != want {
 		t.Errorf("steps with %d locks held: got %d, want %d", manyHeld, got, want)
 	}
-	// The subtree writer finds out at its first meeting with any of them, not after all.
+	// The subtree writer finds the conflict with the first of them, without visiting all.
 	before := l.steps
 	if _, err := l.Acquire(t.Context(), Request{Writes: []Path{Warehouse("wh").Namespace("ns0")}}, Options{NonBlocking: true}); !errors.Is(err, ErrConflict) {
 		t.Errorf("writer of a subtree with locks held in it: got %v, want ErrConflict", err)
@@ -70,14 +69,14 @@ func TestLocalWorkIsFlat(t *testing.T) {
 	release()
 }
 
-// A long queue is walked only as far as somebody in it can go on.
+// A long queue is walked only as far as some waiter in it could be granted a lock.
 func TestLocalQueueIsNotWalkedInVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const waiters = 1000
 		l := NewLocal(LocalConfig{})
 		path := Warehouse("wh").Namespace("ns")
-		var writers []Hold // two, so that the first Release lets nobody in
+		var writers []Hold // two, so that the first Release grants nothing
 		for i := range uint8(2) {
 			hold, err := l.Acquire(t.Context(), Request{Writes: []Path{path.Shard(i)}}, Options{})
 			if err != nil {
@@ -119,7 +118,7 @@ func TestLocalQueueIsNotWalkedInVain(t *testing.T) {
 	})
 }
 
-// What was held leaves nothing behind, not even the room in the map.
+// Released locks leave nothing behind, not even space in the map.
 func TestLocalForgets(t *testing.T) {
 	t.Parallel()
 	l := NewLocal(LocalConfig{})
@@ -139,7 +138,7 @@ func TestLocalForgets(t *testing.T) {
 	}
 }
 
-// watcher notes what an Observer is told.
+// watcher is an Observer that records reports.
 type watcher struct {
 	mu     sync.Mutex // guards the field below; leaf
 	events []string
@@ -211,13 +210,13 @@ func TestLocalObserver(t *testing.T) {
 		first.Release()
 		synctest.Wait()
 		watcher.mu.Lock()
-		slices.Sort(watcher.events) // the two operations report theirs in any order
+		slices.Sort(watcher.events) // the two operations report in any order
 		watcher.mu.Unlock()
 		expect("pointer held 7s", "shard held 0s", "shard held 7s", "shard waited 4s: <nil>")
 	})
 }
 
-// A taker whose context ends in the moment of the grant keeps nothing.
+// An Acquire whose context ends at the moment of the grant keeps no lock.
 func TestLocalAbandonsWhatWasJustGranted(t *testing.T) {
 	t.Parallel()
 	l := NewLocal(LocalConfig{})

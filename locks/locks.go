@@ -8,8 +8,8 @@ import (
 
 // Manager grants locks. All methods are safe for concurrent use.
 type Manager interface {
-	// Acquire takes every lock that request names, and the modes that these imply on ancestors, in
-	// one sorted pass: see Plan. It returns when all of them are held. On an error no lock is held.
+	// Acquire takes every lock in request, and the modes that these imply on ancestors, in one
+	// sorted pass; see Plan. It returns when all of them are held. After an error, no lock is held.
 	// The error is a *ConflictError (non-blocking), ErrTimeout, the context's error, or
 	// ErrUnavailable. Each may be wrapped with the unavailable lock. An empty request is granted at
 	// once.
@@ -42,12 +42,12 @@ type Options struct {
 	// of leases. It is for operations that would rather lose a race against another node than pay
 	// for a call.
 	InProcess bool
-	// Timeout bounds the total wait of the Acquire, and adapts to how long such waits took.
+	// Timeout limits the total wait of the Acquire, and adapts to the duration of earlier waits.
 	// Operations of one class share a Timeout. Nil means WaitMax.
 	Timeout *Timeout
 }
 
-// WaitMax bounds an Acquire without a Timeout, so that every wait is bounded.
+// WaitMax is the longest wait of an Acquire without a Timeout, so that every wait has a limit.
 const WaitMax = 30 * time.Second
 
 // Limit returns how long an Acquire with these options may wait if it is not NonBlocking. Managers
@@ -59,7 +59,7 @@ func (o Options) Limit() time.Duration {
 	return o.Timeout.Duration()
 }
 
-// Errors of Acquire, and causes with which a Hold's context ends. Callers distinguish them with
+// Errors of Acquire, and causes of the end of a Hold's context. Callers distinguish them with
 // errors.Is.
 var (
 	ErrConflict = errors.New("locks: held by another operation")

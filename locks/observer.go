@@ -12,8 +12,8 @@ type Observer interface {
 	// LockWaited reports the end of a wait for one lock. err is nil, ErrTimeout, or the context's
 	// error.
 	LockWaited(level Level, waited time.Duration, err error)
-	// LockHeld reports the release of a lock in mode R or W. Ancestor modes are not reported: they
-	// follow from these.
+	// LockHeld reports the release of a lock in mode R or W. Ancestor modes are not reported,
+	// because they follow from those.
 	LockHeld(level Level, held time.Duration)
 	// LockLost reports a lock in mode R or W that was lost while it was held. Its LockHeld follows.
 	LockLost(level Level)

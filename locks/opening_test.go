@@ -11,8 +11,8 @@ import (
 	"moorage/locks"
 )
 
-// Many who need a session while the store does not answer hear that together, not one after the
-// other; nor is it asked once for each.
+// If the store does not answer, all operations that need a session fail together, not one after
+// another. The store does not get a call for each.
 func TestStoreAwayForMany(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()
@@ -45,7 +45,7 @@ func TestStoreAwayForMany(t *testing.T) {
 	})
 }
 
-// Who opens the session for others and goes away leaves it to one of them.
+// If an operation that opens the session for others is cancelled, one of the others opens it.
 func TestOpenerGoesAway(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		node := newNode()

@@ -21,8 +21,8 @@ func (c *cluster) panicIn(method string) {
 	})
 }
 
-// A panic of the store behind the scenes is logged, ends neither the process nor what others wait
-// for, and is as if the call had failed.
+// If the store panics in the background, the panic is logged and counts as a failed call. It ends
+// neither the process nor other operations.
 func TestStorePanicsInBackground(t *testing.T) {
 	both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 		var logs lockedBuffer
@@ -42,7 +42,7 @@ func TestStorePanicsInBackground(t *testing.T) {
 		c.panicIn("Release")
 		hold.Release()
 		wantTold("a lock is given back")
-		// The node still has the lease, and goes on with it or gives it back.
+		// The node still has the lease, and continues with it or releases it.
 		mustAcquire(t, node, writes(shard(2))).Release()
 		c.store.SetHook(nil)
 		mustAcquire(t, node, writes(shard(1))).Release()

@@ -46,10 +46,10 @@ type Path struct {
 	text string
 }
 
-// Warehouse returns the path of a warehouse. Any name is legal.
+// Warehouse returns the path of a warehouse. Any name is allowed.
 func Warehouse(name string) Path { return Path{}.child("", name) }
 
-// NamespacePath returns the path of a namespace. If ns is empty it returns the path of the
+// NamespacePath returns the path of a namespace. If ns is empty, it returns the path of the
 // warehouse.
 func NamespacePath(warehouse string, ns moorage.Namespace) Path {
 	path := Warehouse(warehouse)
@@ -68,10 +68,10 @@ func (p Path) Pointer(id string) Path {
 	return p.child("@", id)
 }
 
-// Attempt returns the path that attempts of one mutation in the warehouse p lock. key identifies
-// the mutation and has letters, digits and dashes. The path is ordered directly before the paths of
-// pointers, whose ids are hexadecimal. So an operation that needs both waits for the attempt before
-// it waits for a pointer.
+// Attempt returns the path that is locked by attempts of one mutation in the warehouse p. key
+// identifies the mutation, and consists of letters, digits and dashes. The path is ordered directly
+// before the paths of pointers, whose ids are hexadecimal. So an operation that needs both waits
+// for the attempt before it waits for a pointer.
 func (p Path) Attempt(key string) Path { return p.Pointer("!" + key) }
 
 // Namespace returns the path of the namespace called level directly below p, which must be a
@@ -128,7 +128,7 @@ func (p Path) Parent() Path {
 	return Path{p.text[:max(0, strings.LastIndexByte(p.text, '/'))]}
 }
 
-// Ancestors returns every path above p, the warehouse first.
+// Ancestors returns every path above p, from the warehouse down.
 func (p Path) Ancestors() iter.Seq[Path] {
 	return func(yield func(Path) bool) {
 		for i := 1; i < len(p.text); i++ {
@@ -150,12 +150,12 @@ func (p Path) child(kind, name string) Path {
 }
 
 // escape keeps a name from being read as more than one segment, or as a segment of another type. It
-// does not depend on Unicode tables, so that two releases of Moorage write a path alike.
+// does not depend on Unicode tables, so that all releases of Moorage write a path in the same way.
 func escape(name string) string {
 	const hexDigits = "0123456789ABCDEF"
 	plain := func(c byte) bool { return ' ' < c && c < 0x7f && c != '%' && c != '/' && c != '#' && c != '@' }
 
-	first := 0 // of the part to be escaped
+	first := 0 // start of the part to be escaped
 	for first < len(name) && plain(name[first]) {
 		first++
 	}

@@ -53,7 +53,7 @@ func TestPathString(t *testing.T) {
 	}
 }
 
-// Names that differ give paths that differ, whatever they hold, also across the types of segments.
+// Different names have different paths, whatever they contain, even across types of segments.
 func TestPathUnambiguous(t *testing.T) {
 	t.Parallel()
 	names := []string{"", "a", "b", "/", "#", "@", "%", "#0", "@a", "a/b", "a/#0", "%2F", "%23", "\x00", "\x01", "é", "e\u0301", "A"}
@@ -136,7 +136,7 @@ func TestPathMistakesPanic(t *testing.T) {
 	}
 }
 
-// The text of a path gives its names back, so no two paths share one.
+// The names can be recovered from the text of a path, so no two paths share a text.
 func FuzzPathString(f *testing.F) {
 	f.Add("wh", "a/b", "#3")
 	f.Add("", "%2F", "@\x00\xff")

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// patience is how long one Acquire may wait, for all its waits together. It belongs to one
-// goroutine.
+// patience limits the total of all waits of one Acquire. It belongs to one goroutine.
 type patience struct {
 	options Options
 	now     func() time.Time
@@ -20,9 +19,8 @@ func newPatience(options Options, now func() time.Time) *patience {
 	return &patience{options: options, now: now, began: now()}
 }
 
-// wait returns nil when the channel granted or the channel another is ready. Otherwise it returns
-// ErrTimeout or the context's error. A NonBlocking operation must not call it. A nil channel is
-// never ready.
+// wait returns nil when one of the two channels is ready. Otherwise it returns ErrTimeout or the
+// context's error. A NonBlocking operation must not call it. A nil channel is never ready.
 func (p *patience) wait(ctx context.Context, granted <-chan struct{}, another <-chan time.Time) error {
 	if p.expired == nil {
 		p.expired = time.After(p.options.Limit())
@@ -51,5 +49,5 @@ func (p *patience) reportResult(err error) {
 	}
 }
 
-// errWait adds to err the lock for which the wait failed.
+// errWait adds the lock to err, the error of a failed wait.
 func errWait(blocked Grant, err error) error { return fmt.Errorf("%w: wait for %s", err, blocked) }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Mode decides what a lock on a path allows and excludes. Its bits are chosen so that the least
+// Mode decides what a lock on a path allows and excludes. Its bits are chosen so that the weakest
 // mode that includes two others is their union.
 type Mode uint8
 
@@ -35,7 +35,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint8(m))
 }
 
-// coversSubtree reports whether a holder of m needs no lock on anything below.
+// coversSubtree reports whether a holder of m needs no locks below the path.
 func (m Mode) coversSubtree() bool { return m == R || m == W }
 
 // modeSet has bit 1<<m for each mode m in it.
@@ -61,9 +61,9 @@ type Grant struct {
 func (g Grant) String() string { return g.Mode.String() + " " + g.Path.String() }
 
 // Plan returns the locks that request needs, in the order in which every manager takes them: by
-// path, so ancestors first. Each path occurs once, in the least mode that includes all that the
-// request implies for it. Plan leaves out paths below a path in mode R or W, because that mode
-// covers them. A request with a zero Path is a mistake of the programmer, and panics.
+// path, so ancestors first. Each path occurs once, in the weakest mode that includes all modes that
+// the request implies for it. Plan leaves out paths below a path in mode R or W, because that mode
+// covers them. A zero Path in a request is a programming error, and Plan panics.
 func Plan(request Request) []Grant {
 	const aboveUsual = 2
 	plan := make([]Grant, 0, len(request.Reads)+len(request.Writes)+aboveUsual)
@@ -108,7 +108,7 @@ func Plan(request Request) []Grant {
 	return uncovered
 }
 
-// sorted returns grants in the order of their paths, one for each path, in the least mode that
+// sorted returns grants in the order of their paths, one for each path, in the weakest mode that
 // includes all of its modes.
 func sorted(grants []Grant) []Grant {
 	slices.SortFunc(grants, func(a, b Grant) int { return a.Path.Compare(b.Path) })

@@ -50,8 +50,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// The bits of the modes are such that the union of two is the least mode that includes both: it
-// excludes what either excludes.
+// The union of two modes is the weakest mode that includes both. It excludes every mode that either
+// of them excludes.
 func TestModeUnion(t *testing.T) {
 	t.Parallel()
 	for _, a := range locktest.Modes() {

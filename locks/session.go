@@ -18,7 +18,7 @@ type session struct {
 	held     map[int64]*lease
 	tickets  map[int64]struct{} // the tickets of waiting operations
 	shares   map[Grant]*share   // leases for all operations: see Coalesced
-	unneeded []int64            // leases and tickets that are still to be given back
+	unneeded []int64            // leases and tickets that must still be released
 	expiry   *time.Timer        // ends the session by this node's clock
 	ended    bool
 }
@@ -40,7 +40,7 @@ type share struct {
 	leader  *acquisition  // guarded by session.mu: the operation that tries to take it; nil when held
 	lease   *lease        // guarded by session.mu: nil while an operation tries
 	settled chan struct{} // closed when it is held, or when the attempt has ended
-	retired bool          // guarded by session.mu: wanted by another node; cannot be joined, its last user releases it
+	retired bool          // guarded by session.mu: wanted by another node; cannot be joined; released by its last user
 }
 
 func newSession(name string) *session {
@@ -96,7 +96,8 @@ func (s *session) wish(plan []Grant) []*lease {
 	return leases
 }
 
-// granted notes that leases were taken for op. It reports whether the session still has them.
+// granted records that leases were taken for op. It reports whether the session still has these
+// leases.
 func (s *session) granted(op *acquisition, leases []*lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +118,7 @@ func (s *session) granted(op *acquisition, leases []*lease) bool {
 
 // detach removes op from all leases that it uses. Leases without users become unneeded, the last
 // taken first. If a share is not retired, the session keeps it until shareIdleMax after now, for
-// its next user. After detach, op leads no share, except the share for the lock kept.
+// its next user. After detach, op leads no share, except the one for the lock kept.
 func (s *session) detach(op *acquisition, now time.Time, kept Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +154,7 @@ func (s *session) abandonLocked(sh *share) {
 	close(sh.settled)
 }
 
-// discard makes leases unneeded that the store may or may not have.
+// discard makes leases unneeded without knowing whether the store has them.
 func (s *session) discard(leases []*lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *session) discard(leases []*lease) {
 	}
 }
 
-// takeUnneeded returns the leases to be released, and forgets them. An ended session has none.
+// takeUnneeded returns the ids to be released, and forgets them. An ended session has none.
 func (s *session) takeUnneeded() []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +175,7 @@ func (s *session) takeUnneeded() []int64 {
 	return ids
 }
 
-// hasUnneeded reports whether there are leases to be released.
+// hasUnneeded reports whether there are any ids to release.
 func (s *session) hasUnneeded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

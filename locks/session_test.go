@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A session that lives long keeps nothing of operations that have ended: neither of one that got
-// what it wanted, nor of one that gave up, whose wants are given back.
+// A long-lived session keeps nothing of operations that have ended, whether they got their locks or
+// gave up. The wants of an operation that gave up are released.
 func TestSessionForgetsTickets(t *testing.T) {
 	t.Parallel()
 	s := newSession("node")

@@ -31,8 +31,8 @@ func newCluster() *cluster {
 	return &cluster{memory: memory, store: locktest.NewLeasesAround(memory)}
 }
 
-// noErrors is a log that nothing may be written to: a panic of a worker is told there and nowhere
-// else.
+// noErrors is a log that fails the test if anything is written. Panics of workers are reported only
+// in the log.
 type noErrors struct{ t testing.TB }
 
 func (n noErrors) Write(p []byte) (int, error) {
@@ -69,7 +69,7 @@ type managed struct {
 	stats   func() locks.Stats
 }
 
-// footprint counts what is left in the process and in the store when shares have had time to end.
+// footprint counts the leftovers in the process and in the store after shares have had time to end.
 func footprint(manager locks.Manager) int {
 	m := manager.(managed)
 	time.Sleep(2 * time.Second)
@@ -79,7 +79,8 @@ func footprint(manager locks.Manager) int {
 	return stats.Paths + stats.Leases + leases + wants
 }
 
-// lose ends the sessions of the store behind the backs of their nodes, and waits until they know.
+// lose ends the sessions in the store without telling their nodes, and waits until the nodes
+// notice.
 func lose(manager locks.Manager) {
 	manager.(managed).cluster.endSessions()
 	time.Sleep(locks.HeartbeatMax)
@@ -115,7 +116,7 @@ func TestCoalesced(t *testing.T) {
 	})
 }
 
-// nodesConfig returns what RunNodes tests: three nodes of one cluster.
+// nodesConfig returns the configuration for runNodesContract: three nodes of one cluster.
 func nodesConfig(handover time.Duration, newNode func(t *testing.T, c *cluster) managed) nodesContract {
 	return nodesContract{
 		New: func(t *testing.T) []locks.Manager {

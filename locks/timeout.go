@@ -8,16 +8,16 @@ import (
 // How a Timeout adapts: after every timeoutWindow waits it evaluates their results.
 const (
 	timeoutWindow = 16
-	// timeoutGrowthMax bounds growth, as a multiple of the initial value, because the callers' own
-	// patience is bounded too.
+	// timeoutGrowthMax is the maximum value, as a multiple of the initial one. There is a limit
+	// because callers do not wait forever either.
 	timeoutGrowthMax = 4
 )
 
-// Timeout bounds the waits of one class of operations and adapts to them, in windows of 16 waits.
-// If more than a third of the waits in a window timed out, the Timeout grows by a quarter, to at
-// most four times its initial value. If at most a tenth timed out, it shrinks halfway towards twice
-// the longest successful wait, but never below its floor. Only Acquires that had to wait are
-// counted: the others do not show how long waiting takes. It is safe for concurrent use.
+// Timeout limits the waits of one class of operations, and adapts to them in windows of 16 waits.
+// If more than a third of the waits in a window timed out, the Timeout grows by a quarter. It grows
+// to at most four times its initial value. If at most a tenth timed out, it shrinks halfway towards
+// twice the longest successful wait, but never below its floor. Only Acquires that had to wait are
+// counted, because the others do not show how long waiting takes. It is safe for concurrent use.
 type Timeout struct {
 	floor, ceiling time.Duration
 
@@ -25,7 +25,7 @@ type Timeout struct {
 	current  time.Duration
 	waits    int
 	timeouts int
-	longest  time.Duration // of the successful waits
+	longest  time.Duration // longest successful wait
 }
 
 // NewTimeout returns a Timeout that begins at initial and never falls below floor. floor is at most
@@ -39,7 +39,7 @@ func FixedTimeout(d time.Duration) *Timeout {
 	return &Timeout{floor: d, ceiling: d, current: d}
 }
 
-// Timeouts has one Timeout for each class of operations that wait.
+// Timeouts holds one Timeout for each class of operations that wait.
 type Timeouts struct {
 	Structural    *Timeout // create, register, drop, rename: 30 s, floor 5 s
 	NamespaceDrop *Timeout // 45 s, floor 30 s
@@ -60,7 +60,7 @@ func (t *Timeout) Duration() time.Duration {
 	return t.current
 }
 
-// Succeeded records an Acquire that waited and then got everything.
+// Succeeded records an Acquire that waited and then got all its locks.
 func (t *Timeout) Succeeded(waited time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// Authored is a snapshot whose files the server adds itself, as the demo does. Clients write all
-// other manifests. It writes through iceberg-go, for format version 2.
+// Authored is a snapshot whose files the server itself adds, as for the demo. Clients write all
+// other manifests. Encode uses iceberg-go, for format version 2.
 type Authored struct {
 	Schema, Spec []byte // JSON, as in the table's metadata
 	SnapshotID   int64
 	Parent       *int64 // nil if the table has no snapshot
 	Sequence     int64  // sequence number of the snapshot
-	// Base is the manifest list of the parent. Nil without a parent.
+	// Base is the manifest list of the parent. It is nil without a parent.
 	Base []byte
 	// Manifest is the location at which the new manifest will be.
 	Manifest string
@@ -32,8 +32,8 @@ type AuthoredFile struct {
 	Columns     []AuthoredColumn
 }
 
-// AuthoredColumn has the metrics of a column. Lower and Upper are Go values that iceberg-go takes
-// as literals. Both are nil without bounds.
+// AuthoredColumn holds the metrics of a column. Lower and Upper are Go values that iceberg-go
+// accepts as literals. Both are nil without bounds.
 type AuthoredColumn struct {
 	ID                   int
 	Bytes, Values, Nulls int64

@@ -10,9 +10,10 @@ import (
 	"moorage/manifests"
 )
 
-// BenchmarkList measures what a moved append costs besides its I/O: reading the list that was sent,
-// and writing one of another list's entries and one more. The other list is in memory. "both" reads
-// that as well. The yardsticks: iceberg-go reading and writing that many, and a copy of the file.
+// BenchmarkList measures the cost of a moved append without I/O: reading the list that was sent,
+// and writing a new list with the entries of another list and one more. The other list is in
+// memory; the case "both" reads it as well. For comparison, iceberg-go reads and writes the same
+// number of entries, and the file is copied.
 func BenchmarkList(b *testing.B) {
 	for _, entries := range []int{10, 100, 1500} {
 		var all []row

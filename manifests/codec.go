@@ -24,8 +24,8 @@ type codec struct {
 	unpack func(out []byte, payload string, bytesMax int) ([]byte, error)
 }
 
-// codecNamed returns the codec with a name from a header; "" is the null codec. It returns
-// ErrForeign for an unknown name.
+// codecNamed returns the codec with the given name, as in a header; "" is the null codec. It
+// returns ErrForeign for an unknown name.
 func codecNamed(name string) (codec, error) {
 	switch name {
 	case "", "null":
@@ -66,7 +66,7 @@ func unpackNull(out []byte, payload string, bytesMax int) ([]byte, error) {
 	return append(out, payload...), nil
 }
 
-// Pools of deflate readers and writers. They are reused because their tables have 40 KiB to 1 MiB.
+// Pools of deflate readers and writers. They are reused because their tables take 40 KiB to 1 MiB.
 var (
 	deflateReaders = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 	deflateWriters = sync.Pool{New: func() any {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// FileBytesMax bounds the unpacked size of one file. Engines begin another manifest at 8 MiB. A
-// list that unpacks to FileBytesMax has some 500,000 manifests.
+// FileBytesMax is the maximum unpacked size of one file. Engines begin a new manifest at 8 MiB. A
+// list that unpacks to FileBytesMax has about 500,000 manifests.
 const FileBytesMax = 64 << 20
 
 var (
@@ -17,15 +17,15 @@ var (
 	ErrDamaged = errors.New("damaged")
 	// ErrTooLarge means that a file would take more memory than the caller or FileBytesMax allows.
 	ErrTooLarge = errors.New("too large")
-	// ErrForeign means that a file is valid, but that this package cannot use it: it has an unknown
-	// codec, or a value for which the schema of the new list has no field.
+	// ErrForeign means that a file is valid but unusable for this package: it has an unknown codec,
+	// or a value for which the schema of the new list has no field.
 	ErrForeign = errors.New("cannot be carried over")
 )
 
 const (
 	magic       = "Obj\x01"
 	markerBytes = 16
-	// pairsMax bounds the number of pairs in the header. Known writers write up to ten.
+	// pairsMax is the maximum number of pairs in the header. Known writers write up to ten.
 	pairsMax = 64
 	// blockBytes is the size, before compression, at which this package ends a block. It is the
 	// default of Java's writer.
@@ -51,7 +51,7 @@ type container struct {
 	blocks string // the bytes after the header
 }
 
-// open reads the header of a file. In the result, only the field blocks shares memory with text.
+// open reads the header of a file. Only the field blocks of the result shares memory with text.
 func (r *Reader) open(text string) (*container, error) {
 	c := cursor{text: text}
 	if start, err := c.take(int64(len(magic))); err != nil || start != magic {
@@ -116,8 +116,8 @@ type block struct {
 }
 
 // unpacked yields the blocks in order. If it yields an error, it ends. It yields at most *left
-// bytes, and at most FileBytesMax, and subtracts the yielded bytes from *left. If scratch is not
-// nil, all blocks use its memory, so a block is valid only until the next block.
+// bytes, and no more than FileBytesMax. It subtracts the yielded bytes from *left. If scratch is
+// not nil, all blocks use its memory, so a block is valid only until the next block.
 func (f *container) unpacked(left *int, scratch *[]byte) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
 		c := cursor{text: f.blocks}
@@ -159,7 +159,7 @@ func (f *container) next(c *cursor, left int, scratch *[]byte) (block, error) {
 }
 
 // records yields a cursor for each record of the file, in order. The loop must read the whole
-// record with the cursor. If records yields an error, it ends. For left and scratch see unpacked.
+// record with the cursor. If records yields an error, it ends. For left and scratch, see unpacked.
 func (f *container) records(left *int, scratch *[]byte) iter.Seq2[*cursor, error] {
 	return func(yield func(*cursor, error) bool) {
 		for b, err := range f.unpacked(left, scratch) {

@@ -10,13 +10,13 @@ import (
 	"moorage/manifests"
 )
 
-// isFault reports whether err is one that the package promises.
+// isFault reports whether err is one of the package's documented errors.
 func isFault(err error) bool {
 	return errors.Is(err, manifests.ErrDamaged) || errors.Is(err, manifests.ErrTooLarge) || errors.Is(err, manifests.ErrForeign)
 }
 
-// A file that is cut is an error wherever it is cut, except between blocks. There it is a shorter
-// list, and for a manifest the length in its list is wrong.
+// A truncated file is an error, wherever it was cut, except between blocks. In that case a list is
+// a shorter list, and a manifest does not have the length in its list.
 func TestCutFilesAreDamaged(t *testing.T) {
 	t.Parallel()
 	for name, codec := range codecs(t) {
@@ -49,7 +49,7 @@ func TestCutFilesAreDamaged(t *testing.T) {
 	}
 }
 
-// A file with a wrong byte is read, or is an error of the package; nothing panics.
+// A file with a wrong byte is read, or leads to an error of the package. Nothing panics.
 func TestWrongBytes(t *testing.T) {
 	t.Parallel()
 	flipped := func(t *testing.T, raw []byte, read func() error) {
@@ -83,7 +83,7 @@ func TestWrongBytes(t *testing.T) {
 	})
 }
 
-// Few bytes that unpack to many are refused with little work.
+// A small file that unpacks to very many bytes is refused with little work.
 func TestFilesThatUnpackToTooMuch(t *testing.T) {
 	t.Parallel()
 	huge := ships(1)
@@ -162,7 +162,7 @@ func TestFilesThatNobodyWrites(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		raw  []byte
-		want error // nil: it is read
+		want error // nil if the file is read
 	}{
 		{"minimal", header(minimal, "null", 1, payload), nil},
 		{"codec", header(minimal, "xz", 1, payload), manifests.ErrForeign},
@@ -209,7 +209,7 @@ func TestFilesThatNobodyWrites(t *testing.T) {
 	}
 }
 
-// A change of the bytes that were read does not reach the list.
+// A later change of the input bytes does not affect the list.
 func TestListsShareNoMemory(t *testing.T) {
 	t.Parallel()
 	raw := file(t, javaList(), nil, 10, ships(1))

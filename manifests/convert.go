@@ -26,7 +26,7 @@ func sameID(a, b int) bool { return a == b || a == noID || b == noID }
 // name.
 func (f field) matches(g field) bool { return f.id == g.id && (f.id != noID || f.name == g.name) }
 
-// like returns the field of record s that matches f.
+// like returns the index of the field of record s that matches f.
 func (s *schema) like(f field) (at int, ok bool) {
 	at = slices.IndexFunc(s.fields, f.matches)
 	return at, at >= 0

@@ -9,16 +9,16 @@ import (
 	"github.com/twmb/avro/ocf"
 )
 
-// DescribedFile is an entry of a manifest with what people want to know of the file.
+// DescribedFile is an entry of a manifest, with the facts about the file that users want to see.
 type DescribedFile struct {
 	MeasuredFile
 
 	Status Status
 	Path   string
 	Format string // as written, at most formatBytesMax
-	// Lower and Upper are the bounds of the columns with statistics, by the ids of the columns, in
-	// the order of the manifest and in the form of the specification's "Binary single-value
-	// serialization". They can be wider than the values.
+	// Lower and Upper hold the bounds of columns with statistics, in the order of the manifest.
+	// Each has the id of its column. The bounds are in the form of the specification's "Binary
+	// single-value serialization", and can be wider than the values.
 	Lower, Upper []Bound
 }
 
@@ -28,10 +28,10 @@ type Bound struct {
 	Value []byte `avro:"value"`
 }
 
-// formatBytesMax is the longest name of a format that a DescribedFile has.
+// formatBytesMax is the maximum length of a format's name in a DescribedFile.
 const formatBytesMax = 20
 
-// describedEntry has the members of an entry that Describe reads.
+// describedEntry holds the members of an entry that Describe reads.
 type describedEntry struct {
 	Status int32 `avro:"status"`
 	File   struct {
@@ -46,8 +46,8 @@ type describedEntry struct {
 	} `avro:"data_file"`
 }
 
-// Describe yields the files that the manifest in body names, also the removed ones. Its bounds and
-// errors are those of Entries. Names of partitions are bounded as names of files are.
+// Describe yields the files listed in the manifest in body, including removed ones. It has the
+// limits and errors of Entries. Names of partitions have the same limit as names of files.
 func (m Manifest) Describe(body io.Reader) iter.Seq2[DescribedFile, error] {
 	return func(yield func(DescribedFile, error) bool) {
 		var fields []partitionField

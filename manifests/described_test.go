@@ -10,7 +10,8 @@ import (
 	"moorage/manifests"
 )
 
-// TestDescribe reads a manifest of iceberg-go: each file with its status, partition and bounds.
+// TestDescribe reads a manifest written by iceberg-go: each file with its status, partition and
+// bounds.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64},

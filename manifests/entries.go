@@ -25,7 +25,7 @@ const (
 	idContentBytes      = 145
 )
 
-// Status is what a manifest did to a file.
+// Status is the status of a file in a manifest.
 type Status int64
 
 // The states. A reader of the table reads Existing and Added files.
@@ -49,15 +49,15 @@ type File struct {
 	Bytes                              int64  // length of the file
 	Encrypted                          bool   // the file has an encryption key
 	// ReferencedFile is the data file of a deletion vector, and of some position deletes. It is
-	// empty if there is none. The vector is in the file from ContentOffset on.
+	// empty if there is none. The vector begins at ContentOffset in the file.
 	ReferencedFile              string
 	ContentOffset, ContentBytes Number
 }
 
-// Files yields the files that the manifest of e names, in the manifest's order. raw is the content
+// Files yields the files listed in the manifest of e, in the manifest's order. raw is the content
 // of the manifest. If Files yields an error, it ends. Files subtracts the unpacked size of raw from
-// *left, so that a caller can bound several manifests together. It holds one block at a time in
-// memory. A path refers to the memory of its whole block.
+// *left, so that a caller can limit several manifests together. It holds one block at a time in
+// memory. A path keeps its whole block in memory.
 //
 // Errors: ErrDamaged, also if raw does not have the length in e; ErrTooLarge if raw unpacks to more
 // than left or FileBytesMax; ErrForeign for an unknown codec.
@@ -135,7 +135,7 @@ func (f *File) setData(id int, v value) (err error) {
 	case idFileKey:
 		f.Encrypted = v.kind != kindNull
 	case idReferencedFile:
-		// DuckDB 1.5.5 writes an empty text for data files, which refer to none.
+		// DuckDB 1.5.5 writes an empty text for data files, which have no referenced file.
 		if v.kind != kindNull && !(v.kind == kindString && v.text == "") {
 			f.ReferencedFile, err = v.path()
 		}

@@ -53,8 +53,8 @@ func TestFilesOfIcebergGo(t *testing.T) {
 	}
 }
 
-// entrySchema is a small schema of manifests. Ids inside the partition and outside the file mean
-// nothing.
+// entrySchema returns a small schema of manifests. Ids inside the partition and outside the file
+// have no meaning.
 func entrySchema() string {
 	return record("manifest_entry", `{"name":"status","type":"int","field-id":0}`, `{"name":"snapshot_id","type":["null","long"],"field-id":1}`,
 		`{"name":"sequence_number","type":["null","long"],"field-id":3}`, `{"name":"file_sequence_number","type":["null","long"],"field-id":4}`,
@@ -72,7 +72,7 @@ func entry(change func(entry, file row)) row {
 	return r
 }
 
-// A null is not a number: that is what a moved append is judged by.
+// A null number stays distinguishable from a number. The check of a moved append depends on that.
 func TestNullsOfFilesAreSeen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -139,7 +139,7 @@ func TestInvalidFilesAreDamaged(t *testing.T) {
 	}
 }
 
-// The bytes of several manifests have one bound.
+// The bytes of several manifests share one limit.
 func TestFilesTakeTheirBytes(t *testing.T) {
 	t.Parallel()
 	for name, codec := range codecs(t) {
@@ -147,7 +147,7 @@ func TestFilesTakeTheirBytes(t *testing.T) {
 			t.Parallel()
 			raw := file(t, entrySchema(), codec, 1, entry(func(row, row) {}), entry(func(row, row) {}))
 			e := entryOf(t, raw)
-			const size = 2 * 12 // of each record: a byte for each value, and one more for the path
+			const size = 2 * 12 // for each record, a byte for each value, and one more for the path
 			left := 2*size + 1
 			for range 2 {
 				for _, err := range new(manifests.Reader).Files(e, raw, &left) {

@@ -21,10 +21,10 @@ const (
 	firstRow   = 1000
 )
 
-// row is a record of a list, by the names of the specification.
+// row is a record of a list, under the names in the specification.
 type row = map[string]any
 
-// ships returns a row of a data manifest; n makes it unlike others.
+// ships returns a row of a data manifest. Rows differ by n.
 func ships(n int) row {
 	return row{
 		"manifest_path": fmt.Sprintf("s3://b/metadata/m-%d.avro", n), "manifest_length": int64(4000 + n),
@@ -58,7 +58,7 @@ const (
 	summaryBound = `{"name":"lower_bound","type":["null","bytes"],"field-id":510},{"name":"upper_bound","type":["null","bytes"],"field-id":511}`
 )
 
-// partitions returns the field of that name with these fields in its summaries.
+// partitions returns the field partitions, with these fields in its summaries.
 func partitions(summary ...string) string {
 	return `{"name":"partitions","type":["null",{"type":"array","items":` + record("r508", summary...) + `,"element-id":508}],"default":null,"field-id":507}`
 }
@@ -74,13 +74,13 @@ func record(name string, fields ...string) string {
 	return out + "]}"
 }
 
-// javaList returns the schema that Java and PyIceberg write: the rows come before the partitions.
+// javaList returns the schema written by Java and PyIceberg, with the rows before the partitions.
 func javaList(more ...string) string {
 	return record("manifest_file", append([]string{fieldPath, fieldLength, fieldSpec, fieldContent, fieldSequence, fieldSnapshot,
 		fieldFiles, fieldRows, partitions(summaryOld, summaryNaN, summaryBound), fieldKey}, more...)...)
 }
 
-// goList returns the schema that iceberg-go writes: the rows come after the partitions.
+// goList returns the schema written by iceberg-go, with the rows after the partitions.
 func goList(more ...string) string {
 	return record("manifest_file", append([]string{fieldPath, fieldLength, fieldSpec, fieldContent, fieldSequence, fieldSnapshot,
 		fieldFiles, partitions(summaryOld, summaryNaN, summaryBound), fieldRows, fieldKey}, more...)...)
@@ -95,7 +95,7 @@ func codecs(tb testing.TB) map[string]ocf.Codec {
 	return map[string]ocf.Codec{"null": nil, "deflate": ocf.DeflateCodec(-1), "snappy": ocf.SnappyCodec(), "zstandard": zstandard}
 }
 
-// file writes rows with the writer of twmb/avro, perBlock to a block.
+// file writes rows with the writer of twmb/avro, perBlock rows per block.
 func file(tb testing.TB, schema string, codec ocf.Codec, perBlock int, rows ...row) []byte {
 	tb.Helper()
 	var out bytes.Buffer
@@ -139,7 +139,7 @@ func rows(tb testing.TB, raw []byte) (all []row, header map[string][]byte) {
 	}
 }
 
-// text returns what rows are, in a form that can be compared.
+// text returns rows in a comparable form.
 func text(all []row) (lines []string) {
 	for _, r := range all {
 		lines = append(lines, fmt.Sprint(r))
@@ -176,7 +176,7 @@ func builtVersion(tb testing.TB, version int, like *manifests.List, others []*ma
 	return l, raw
 }
 
-// unchanged returns records of entries that are carried over as they are.
+// unchanged returns records of entries that are carried over unchanged.
 func unchanged(entries []*manifests.Entry) (records []manifests.Record) {
 	for _, e := range entries {
 		records = append(records, manifests.Record{Entry: e})
@@ -184,7 +184,8 @@ func unchanged(entries []*manifests.Entry) (records []manifests.Record) {
 	return records
 }
 
-// icebergList writes a list with iceberg-go, and returns what it reads of it.
+// icebergList writes a list with iceberg-go, and returns it with the entries that iceberg-go reads
+// from it.
 func icebergList(tb testing.TB, version, count int) ([]byte, []iceberg.ManifestFile) {
 	tb.Helper()
 	var files []iceberg.ManifestFile
@@ -211,7 +212,7 @@ func icebergRead(tb testing.TB, raw []byte) []iceberg.ManifestFile {
 	return files
 }
 
-// icebergText returns all that iceberg-go knows of files.
+// icebergText returns all values that iceberg-go has for files.
 func icebergText(files []iceberg.ManifestFile) (lines []string) {
 	for _, f := range files {
 		first := "none"
@@ -231,7 +232,7 @@ func icebergText(files []iceberg.ManifestFile) (lines []string) {
 var equalLines = slices.Equal[[]string]
 
 // icebergManifest writes a manifest with iceberg-go that has a file of each status, with these
-// numbers and with null. It returns its entry in a list.
+// numbers and with null. It also returns the manifest's entry in a list.
 func icebergManifest(tb testing.TB, version int) ([]byte, *manifests.Entry) {
 	tb.Helper()
 	var out bytes.Buffer

@@ -7,7 +7,8 @@ import (
 	"moorage/manifests"
 )
 
-// FuzzReadList: any client can name any file as a list. It is refused, or it comes back as it was.
+// FuzzReadList: any client can claim any file to be a list. The file is refused, or is written back
+// unchanged.
 func FuzzReadList(f *testing.F) {
 	for _, codec := range codecs(f) {
 		f.Add(file(f, record("m", fieldPath, fieldLength, fieldSpec, fieldSnapshot, fieldUnknown), codec, 1, ships(1), ships(2)))
@@ -37,7 +38,7 @@ func FuzzReadList(f *testing.F) {
 	})
 }
 
-// FuzzTwoLists: a list of records of any other list has all that they have, or is refused.
+// FuzzTwoLists: a list made from records of any other list has all their values, or is refused.
 func FuzzTwoLists(f *testing.F) {
 	f.Add(file(f, javaList(fieldFirst), nil, 1, ships(1)), file(f, goList(), nil, 1, ships(2)))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
@@ -67,7 +68,7 @@ func FuzzTwoLists(f *testing.F) {
 	})
 }
 
-// FuzzFiles: any client can name any file as a manifest.
+// FuzzFiles: any client can claim any file to be a manifest.
 func FuzzFiles(f *testing.F) {
 	for version := 1; version <= 3; version++ {
 		raw, _ := icebergManifest(f, version)

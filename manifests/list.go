@@ -44,23 +44,23 @@ type Number struct {
 // Content is the content of a manifest's files, or of one file.
 type Content int64
 
-// The contents. A manifest with the content Deletes has both kinds of delete files.
+// The contents. A manifest with the content Deletes may have both kinds of delete files.
 const (
 	Data Content = iota
 	Deletes
-	EqualityDeletes // of single files only
+	EqualityDeletes // only for single files
 )
 
-// Counts are the numbers of files and rows of each status in a manifest, from the manifest list.
+// Counts holds the numbers of files and rows of each status in a manifest, from the manifest list.
 type Counts struct {
 	AddedFiles, ExistingFiles, DeletedFiles int64
 	AddedRows, ExistingRows, DeletedRows    int64
 }
 
-// LiveFiles returns how many files of the manifest a reader of the table must read.
+// LiveFiles returns the number of the manifest's files that a reader of the table must read.
 func (c Counts) LiveFiles() int64 { return c.AddedFiles + c.ExistingFiles }
 
-// LiveRows returns how many rows the live files have.
+// LiveRows returns the number of rows in the live files.
 func (c Counts) LiveRows() int64 { return c.AddedRows + c.ExistingRows }
 
 // Entry is a manifest as described in a list. It must not be changed. Several lists can share it.
@@ -82,7 +82,7 @@ type Entry struct {
 	schema  *schema // of the record
 	hash    uint64  // of Path
 	found   uint32  // the bit id-idPath for each field that is present and not null
-	holders int32   // how many lists with this entry are held; see List.Hold
+	holders int32   // number of held lists with this entry; see List.Hold
 }
 
 // List is a manifest list. It is immutable, and safe for concurrent use.
@@ -90,20 +90,20 @@ type List struct {
 	file    *container // blocks are empty
 	entries []*Entry
 	index   []uint32 // a hash table of the entries by path: the position + 1; 0 is free
-	size    int      // bytes of what the list does not share
+	size    int      // bytes that the list does not share
 	whole   int      // bytes of everything in the list
 }
 
 const (
-	// listNodesMax bounds the schema of a list, because moving a value to another schema compares
-	// types. Known writers have 50 nodes.
+	// listNodesMax is the maximum number of nodes in a list's schema. There is a limit because
+	// moving a value to another schema compares types. Known writers have 50 nodes.
 	listNodesMax = 256
 	// entryBytes is the overhead of an entry in addition to its record and its slot.
 	entryBytes = int(unsafe.Sizeof(Entry{})) + 16
-	// slotBytes is the size of an entry's place in a list: a pointer, and up to four items of the
+	// slotBytes is the memory of an entry's place in a list: a pointer, and up to four items of the
 	// index.
 	slotBytes = 8 + 4*4
-	// nodeBytes is the size of each node of a schema.
+	// nodeBytes is the memory of one node of a schema.
 	nodeBytes = int(unsafe.Sizeof(schema{}) + unsafe.Sizeof(field{}))
 )
 
@@ -171,8 +171,8 @@ func (l *List) seal() error {
 	return nil
 }
 
-// slot returns the place in the index of the entry with the path of e, or the place where it would
-// be.
+// slot returns the place in the index of the entry with the path of e. If there is none, it returns
+// the place for it.
 func (l *List) slot(e *Entry) (slot int, found bool) {
 	mask := len(l.index) - 1
 	for slot = int(e.hash) & mask; l.index[slot] != 0; slot = (slot + 1) & mask {
@@ -245,14 +245,14 @@ func (l *List) Match(e *Entry) (*Entry, bool) {
 }
 
 // Size returns the bytes of memory that the list holds. It does not count entries that l shares
-// with the list it was modelled on, or with the lists from which NewList made it.
+// with its model, or with the lists from which NewList made it.
 func (l *List) Size() int { return l.size }
 
 // Whole returns the bytes of memory that the list holds, with all the entries that it shares.
 func (l *List) Whole() int { return l.whole }
 
 // Hold records that a cache holds the list. It returns the bytes that the list adds to the held
-// lists; an entry that another held list shares adds none. Calls of Hold and Release for lists that
+// lists; entries shared with another held list add none. Calls of Hold and Release for lists that
 // share entries must not overlap.
 func (l *List) Hold() (bytes int) {
 	bytes = l.whole
@@ -264,8 +264,8 @@ func (l *List) Hold() (bytes int) {
 	return bytes
 }
 
-// Release undoes a call of Hold. It returns the bytes that the held lists lose; an entry that
-// another held list shares is not lost.
+// Release undoes a call of Hold. It returns the bytes that are freed; entries shared with another
+// held list are not.
 func (l *List) Release() (bytes int) {
 	bytes = l.whole
 	for _, e := range l.entries {

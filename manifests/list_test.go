@@ -43,7 +43,7 @@ func TestListsOfEachCodecAreRead(t *testing.T) {
 	}
 }
 
-// What iceberg-go writes, NewList writes so that iceberg-go reads the same from it.
+// If NewList rewrites a list of iceberg-go, iceberg-go reads the same from the result.
 func TestListsOfIcebergGoComeBack(t *testing.T) {
 	t.Parallel()
 	for version := 1; version <= 3; version++ {
@@ -147,7 +147,7 @@ func TestHeaderOfVersion3(t *testing.T) {
 	}
 }
 
-// Lists of two writers make one: with the schema that has all fields, in the codec of the first.
+// A list made from lists of two writers has the schema with all fields, and the codec of the first.
 func TestSchemasOfTwoWriters(t *testing.T) {
 	t.Parallel()
 	lacks := func(keys ...string) row {
@@ -170,7 +170,7 @@ func TestSchemasOfTwoWriters(t *testing.T) {
 		like, other string
 		row         row // of other
 		want        row // in the new list
-		schema      int // 0: of like, 1: of other
+		schema      int // 0 for the schema of like, 1 for that of other
 	}{
 		{"same but for names and comments", javaList(), `{"type":"record","name":"x","namespace":"y.z","fields":` + javaList()[len(`{"type":"record","name":"manifest_file","fields":`):], lacks("first_row_id"), lacks("first_row_id"), 0},
 		{"other order", javaList(), goList(), lacks("first_row_id"), lacks("first_row_id"), 0},

@@ -11,28 +11,29 @@ import (
 	"github.com/twmb/avro/ocf"
 )
 
-// UnknownCount is a count that a manifest list lacks.
+// UnknownCount stands for a count that a manifest list lacks.
 const UnknownCount = -1
 
 // Listed is a manifest as described in a manifest list.
 type Listed struct {
 	Manifest
 	Bytes     int64 // length of the manifest
-	Encrypted bool  // the list has an encryption key for it, so this package cannot read it
+	Encrypted bool  // the list has a key for it, so this package cannot read it
 	// Added, Existing and Deleted are the numbers of the manifest's entries of each status, or
 	// UnknownCount.
 	Added, Existing, Deleted int32
 }
 
-// Live returns a lower bound of the manifest's live files. It counts an unknown number as 0.
+// Live returns a lower bound on the number of the manifest's live files. It counts an unknown
+// number as 0.
 func (l Listed) Live() int64 { return int64(max(l.Added, 0)) + int64(max(l.Existing, 0)) }
 
 // MayDelete reports whether the manifest may have entries of removed files.
 func (l Listed) MayDelete() bool { return l.Deleted != 0 }
 
-// listedRecord has the members of a list's element that this package reads. Old writers have other
-// names for the counts. Lists of format version 1 lack some members. Source: table specification,
-// manifest lists.
+// listedRecord holds the members of a list's element that this package reads. Old writers have
+// other names for the counts. Lists of format version 1 lack some members. Source: table
+// specification, manifest lists.
 type listedRecord struct {
 	Path     string  `avro:"manifest_path"`
 	Bytes    int64   `avro:"manifest_length"`
@@ -50,11 +51,11 @@ var listedSchema = sync.OnceValues(func() (*avro.Schema, error) {
 	return avro.SchemaFor[listedRecord](avro.WithName("manifest_file"))
 })
 
-// EachListed yields the manifests that a manifest list names, in its order. It holds one block of
-// the list at a time. If it yields an error, it ends. The error is the error of body, ErrTooMuch
-// for a list of more than ListedMax manifests, or an error for a damaged list. A list that was
-// truncated between two blocks does not count as damaged. So the caller must compare how much was
-// read with the length of the file.
+// EachListed yields the manifests in a manifest list, in order. It holds one block of the list at a
+// time. If it yields an error, it ends. The error comes from body, is ErrTooMuch for a list of more
+// than ListedMax manifests, or says that the list is damaged. A list that was truncated between two
+// blocks does not count as damaged. So the caller must compare the number of bytes read with the
+// length of the file.
 func EachListed(body io.Reader) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
 		reader, err := openStream(body, func(*ocf.Reader) (*avro.Schema, error) { return listedSchema() })

@@ -13,7 +13,7 @@ import (
 	"moorage/manifests"
 )
 
-// What the streaming reader says of a list is what iceberg-go says of it, in each format version.
+// The streaming reader gets the same from a list as iceberg-go, in each format version.
 func TestEachListedAgreesWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	for version := 1; version <= 3; version++ {
@@ -115,7 +115,7 @@ func TestEachListedOfDamagedLists(t *testing.T) {
 	}
 }
 
-// readAsLibrary reads a list as iceberg-go does, which panics over some bytes.
+// readAsLibrary reads a list with iceberg-go, which panics on some input.
 func readAsLibrary(raw []byte) (files []iceberg.ManifestFile, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -125,7 +125,7 @@ func readAsLibrary(raw []byte) (files []iceberg.ManifestFile, err error) {
 	return iceberg.ReadManifestList(bytes.NewReader(raw))
 }
 
-// FuzzEachListed: the streaming reader and the library read the same lists, and none ends the
+// FuzzEachListed: the streaming reader and iceberg-go accept the same lists, and no list ends the
 // process.
 func FuzzEachListed(f *testing.F) {
 	for version := 1; version <= 3; version++ {

@@ -22,7 +22,7 @@ type MeasuredFile struct {
 	Partition string
 }
 
-// measuredEntry has the members of an entry that Measure reads.
+// measuredEntry holds the members of an entry that Measure reads.
 type measuredEntry struct {
 	Status int32 `avro:"status"`
 	File   struct {
@@ -33,8 +33,8 @@ type measuredEntry struct {
 	} `avro:"data_file"`
 }
 
-// Measure yields the live files that the manifest in body names, with their sizes. Its bounds and
-// errors are those of Entries. Names of partitions are bounded as names of files are.
+// Measure yields the live files listed in the manifest in body, with their sizes. It has the limits
+// and errors of Entries. Names of partitions have the same limit as names of files.
 func (m Manifest) Measure(body io.Reader) iter.Seq2[MeasuredFile, error] {
 	return func(yield func(MeasuredFile, error) bool) {
 		var fields []partitionField
@@ -73,8 +73,8 @@ type partitionField struct {
 }
 
 // partitionFields returns the fields of the partition in the schema of a file. spec is the
-// partition spec in the header of the manifest: a JSON array in the order of the fields. Without a
-// spec for each field the fields have no transforms, and the names of the schema.
+// partition spec in the header of the manifest: a JSON array in the order of the fields. Unless
+// spec covers every field, the fields have no transforms, and their names come from the schema.
 func partitionFields(file *avro.SchemaNode, spec []byte) []partitionField {
 	partition := fieldsNamed(file.Fields, "partition")
 	if len(partition) == 0 {
@@ -108,8 +108,8 @@ func partitionName(fields []partitionField, partition any) string {
 	return name.String()
 }
 
-// partitionValue returns a value of a partition as a text that people read. Source: table
-// specification, partition transforms: years, months, days and hours are counted from 1970 on.
+// partitionValue returns a value of a partition as readable text. Source: table specification,
+// partition transforms: years, months, days and hours are counted from 1970 on.
 func partitionValue(transform string, value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -133,7 +133,7 @@ func partitionValue(transform string, value any) string {
 
 // countedValue returns a number of a partition, which may count years, months, days or hours.
 func countedValue(transform string, n int64) string {
-	const datesMax = 1 << 31 // beyond, a damaged manifest has a number that is no date
+	const datesMax = 1 << 31 // a larger number in a damaged manifest is not a date
 	if n > datesMax || n < -datesMax {
 		return fmt.Sprint(n)
 	}
@@ -151,7 +151,7 @@ func countedValue(transform string, n int64) string {
 	return fmt.Sprint(n)
 }
 
-// escaped returns text as engines write it into the name of a folder. Source: Java
+// escaped returns text as escaped by engines in the name of a folder. Source: Java
 // PartitionSpec.escape, which is the form encoding of URLs.
 func escaped(text string) string {
 	const plain = "-_.~"

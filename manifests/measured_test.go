@@ -49,7 +49,7 @@ func measure(body []byte) (files []manifests.MeasuredFile, err error) {
 	return files, nil
 }
 
-// Measure yields the live files, with the names of partitions as engines write them.
+// Measure yields the live files, with the names of partitions as written by engines.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	schema := iceberg.NewSchema(0,

@@ -29,7 +29,7 @@ func Unlisted(path string) Manifest { return Manifest{path: path} }
 // Path returns the location of the manifest.
 func (m Manifest) Path() string { return m.path }
 
-// Deletes reports whether the manifest names delete files instead of data files.
+// Deletes reports whether the manifest lists delete files instead of data files.
 func (m Manifest) Deletes() bool { return m.deletes }
 
 // NamedFile is one file in a manifest.
@@ -38,7 +38,7 @@ type NamedFile struct {
 	Removed bool // the snapshot that added the manifest removed the file; otherwise the file is live
 }
 
-// namedEntry has the members of an entry that this package reads.
+// namedEntry holds the members of an entry that Entries reads.
 type namedEntry struct {
 	Status int32 `avro:"status"`
 	File   struct {
@@ -47,10 +47,10 @@ type namedEntry struct {
 	} `avro:"data_file"`
 }
 
-// Entries yields the files that the manifest in body names, with their status. If it yields an
-// error, it ends. The error is the error of body, or ErrTooMuch for a manifest of more than
+// Entries yields the files listed in the manifest in body, with their status. If it yields an
+// error, it ends. The error comes from body, or is ErrTooMuch for a manifest of more than
 // EntriesMax files. Entries also yields an error for a damaged manifest, and for a manifest whose
-// content (data or deletes) is not the content that the list has for it.
+// content (data or deletes) differs from its content in the list.
 func (m Manifest) Entries(body io.Reader) iter.Seq2[NamedFile, error] {
 	return func(yield func(NamedFile, error) bool) {
 		for e, err := range decodeEntries[namedEntry](m, body, namedSchema) {
@@ -65,7 +65,7 @@ func (m Manifest) Entries(body io.Reader) iter.Seq2[NamedFile, error] {
 }
 
 // decodeEntries yields the entries of a manifest as values of type E. choose returns the schema for
-// reading them. It ends with the first error, which Entries describes.
+// reading them. decodeEntries ends with the first error; see Entries.
 func decodeEntries[E any](m Manifest, body io.Reader,
 	choose func(*ocf.Reader) (*avro.Schema, error)) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
@@ -92,7 +92,7 @@ func decodeEntries[E any](m Manifest, body io.Reader,
 	}
 }
 
-// namedSchema returns the schema for reading the entries of a manifest. It is a part of the
+// namedSchema returns the schema for reading the entries of a manifest, which is a part of the
 // manifest's own schema.
 func namedSchema(reader *ocf.Reader) (*avro.Schema, error) {
 	root, _, err := entrySchema(reader, "content", "file_path")
@@ -102,8 +102,8 @@ func namedSchema(reader *ocf.Reader) (*avro.Schema, error) {
 	return root.Schema()
 }
 
-// entrySchema returns the part of a manifest's own schema that has the status of an entry, and
-// these members of its file. file is the schema of the file, within root.
+// entrySchema returns the part of a manifest's own schema with the status of an entry and the given
+// members of its file. file is the schema of the file, within root.
 func entrySchema(reader *ocf.Reader, members ...string) (root avro.SchemaNode, file *avro.SchemaNode, err error) {
 	root = *reader.Schema().Root()
 	root.Fields = fieldsNamed(root.Fields, "status", "data_file")
@@ -129,8 +129,8 @@ func fieldsNamed(fields []avro.SchemaField, names ...string) (found []avro.Schem
 	return found
 }
 
-// checkHeader refuses a manifest of an unknown format version, or whose header has another content
-// than m. Headers of format version 1 may lack both.
+// checkHeader refuses a manifest if its format version is unknown, or if the content in its header
+// differs from that of m. Headers of format version 1 may lack both.
 func (m Manifest) checkHeader(header map[string][]byte) error {
 	version := 1
 	if text := string(header["format-version"]); text != "" {
@@ -162,8 +162,8 @@ func (m Manifest) check(status, content int32, path string) error {
 	return checkName(path)
 }
 
-// guard turns a panic of the Avro decoder into an error, because clients write the files that it
-// decodes.
+// guard turns a panic of the Avro decoder into an error, because the decoded files are written by
+// clients.
 func guard[T any](decode func() (T, error)) (value T, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -56,7 +56,7 @@ func writtenList(tb testing.TB, version int, listed ...iceberg.ManifestFile) []b
 	return body.Bytes()
 }
 
-// namedFiles reads what a manifest names.
+// namedFiles returns the files listed in a manifest.
 func namedFiles(m manifests.Manifest, body io.Reader) (paths []string, err error) {
 	for entry, fault := range m.Entries(body) {
 		if fault != nil {
@@ -67,7 +67,7 @@ func namedFiles(m manifests.Manifest, body io.Reader) (paths []string, err error
 	return paths, nil
 }
 
-// readList reads the manifests that a list names.
+// readList returns the manifests in a list.
 func readList(body io.Reader) (found []manifests.Manifest, err error) {
 	for listed, fault := range manifests.EachListed(body) {
 		if fault != nil {
@@ -137,8 +137,8 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	}
 }
 
-// FuzzNamedFiles: any client can name any file as a manifest list or a manifest. None ends the
-// process.
+// FuzzNamedFiles: any client can claim any file to be a manifest list or a manifest. No file ends
+// the process.
 func FuzzNamedFiles(f *testing.F) {
 	for _, paths := range [][]string{{"a"}, {"a", "b", "c"}} {
 		body, file := written(f, 2, "m", paths...)

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// schemasBytesMax bounds the schemas that a Reader remembers, parsed and as text. The schema of a
-// list takes some 20 KiB, and the schema of a manifest some 30 KiB.
+// schemasBytesMax is the maximum size of the schemas that a Reader remembers, parsed and as text.
+// The schema of a list takes about 20 KiB, and that of a manifest about 30 KiB.
 const schemasBytesMax = 8 << 20
 
 // Reader reads lists and manifests. It parses each schema once, because most files of a table have
@@ -44,10 +44,10 @@ func (r *Reader) schema(text string) (string, *schema, error) {
 	return text, parsed, nil
 }
 
-// buffers has memory for unpacked blocks and for blocks to pack.
+// buffers holds memory for unpacked blocks and for blocks to pack.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// bufferBytesMax bounds the buffers that are reused. A list of 10,000 manifests fits.
+// bufferBytesMax is the maximum size of reused buffers. A list of 10,000 manifests fits.
 const bufferBytesMax = 4 << 20
 
 // giveBack makes buffer available again. The caller must not keep a reference to its memory.
@@ -60,12 +60,12 @@ func giveBack(buffer *[]byte) {
 // textOf returns the bytes as text without a copy. The caller must not change them.
 func textOf(bytes []byte) string { return unsafe.String(unsafe.SliceData(bytes), len(bytes)) }
 
-// List reads a manifest list. bytesMax and FileBytesMax bound the memory that the list would take
+// List reads a manifest list. bytesMax and FileBytesMax limit the memory that the list would take
 // without a model. Reading takes up to twice as much memory. The caller may change raw afterwards.
 //
-// model is nil, or a list that probably has most of the records, such as the list of the parent
-// snapshot. Both lists then share the entries of equal records. Apart from memory, the result does
-// not depend on model.
+// model is nil, or a list that probably has most of the same records, such as the list of the
+// parent snapshot. Both lists then share the entries of equal records. Apart from memory, the
+// result does not depend on model.
 //
 // Errors: ErrDamaged, also if a path is listed twice; ErrTooLarge; ErrForeign for an unknown codec.
 func (r *Reader) List(raw []byte, model *List, bytesMax int) (*List, error) {
@@ -126,7 +126,7 @@ func (l *List) read(c *cursor, expected *known, bytesMax int) error {
 // It expects the records in the same order. The zero value has no other list.
 type known struct {
 	list *List
-	next int // index of the entry that is expected
+	next int // index of the expected entry
 }
 
 // follow returns the expected entry, and moves c past its record, if that record is next at c.
@@ -145,7 +145,7 @@ func (k *known) follow(c *cursor) *Entry {
 	return e
 }
 
-// find returns the entry that has the same record as e, or nil. Afterwards k expects the entry that
+// find returns the entry with the same record as e, or nil. After that, k expects the entry that
 // follows the returned one.
 func (k *known) find(e *Entry) *Entry {
 	if k.list == nil {

@@ -8,8 +8,8 @@ import (
 	"moorage/manifests"
 )
 
-// described returns all that an entry says. Entries of lists with different schemas can say the
-// same.
+// described returns all values of an entry. Entries of lists with different schemas can have the
+// same values.
 func described(e *manifests.Entry) string {
 	return fmt.Sprintf("%q %q %d %d %d %d %d %d %+v %+v", e.Raw, e.Path, e.Length, e.SpecID, e.Content, e.SequenceNumber,
 		e.MinSequenceNumber, e.SnapshotID, e.Counts, e.FirstRowID)
@@ -31,7 +31,7 @@ func wantEntries(t *testing.T, l *manifests.List, want []*manifests.Entry) {
 	}
 }
 
-// sharedEntries returns how many entries a list has from another.
+// sharedEntries returns the number of entries that two lists share.
 func sharedEntries(l, other *manifests.List) (count int) {
 	for _, e := range l.Entries() {
 		if slices.Contains(other.Entries(), e) {
@@ -41,8 +41,8 @@ func sharedEntries(l, other *manifests.List) (count int) {
 	return count
 }
 
-// A list that is read like another has the same entries as if it was read alone. It shares those
-// whose records are the same, in whatever order they come, and keeps no memory of its file.
+// A list that is read with a model has the same entries as without one. It shares the entries with
+// equal records, whatever their order, and does not keep its file in memory.
 func TestListsReadLikeAnother(t *testing.T) {
 	t.Parallel()
 	other := ships(3)
@@ -102,7 +102,7 @@ func TestListsReadLikeAnother(t *testing.T) {
 	}
 }
 
-// A new list shares all entries whose records stay as they are.
+// A new list shares all entries with unchanged records.
 func TestNewListsShareEntries(t *testing.T) {
 	t.Parallel()
 	head := list(t, file(t, javaList(), nil, 2, ships(1), ships(2), ships(3)))
@@ -144,7 +144,7 @@ func TestHeldListsCountEntriesOnce(t *testing.T) {
 	}
 }
 
-// FuzzReadLike: a list is the same whichever list it is read like.
+// FuzzReadLike: a list is the same whatever its model.
 func FuzzReadLike(f *testing.F) {
 	f.Add(file(f, javaList(), nil, 2, ships(1), ships(2)), file(f, javaList(), nil, 1, ships(3), ships(1), ships(2)))
 	f.Fuzz(func(t *testing.T, first, second []byte) {

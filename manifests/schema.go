@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// schemaBytesMax bounds the text of a schema. The schema of a manifest has some 6 KiB, and 100
-	// bytes for each field of the partition.
+	// schemaBytesMax is the maximum length of a schema's text. The schema of a manifest has about 6
+	// KiB, and 100 bytes for each field of the partition.
 	schemaBytesMax = 256 << 10
-	// schemaNodesMax bounds the nodes of a schema. Each reference to a named type counts as a copy
-	// of that type. So a few lines of JSON can describe more nodes than fit into memory.
+	// schemaNodesMax is the maximum number of nodes in a schema. Each reference to a named type
+	// counts as a copy of that type. So a few lines of JSON can describe more nodes than fit into
+	// memory.
 	schemaNodesMax = 4096
-	// schemaDepthMax bounds the depth of a schema, and so the steps that one byte of a record can
-	// cost. Manifests have 6 levels.
+	// schemaDepthMax is the maximum depth of a schema, and so of the steps that one byte of a
+	// record can cost. Manifests have 6 levels.
 	schemaDepthMax = 16
-	// noID is the id of a field without an id. It is not 0, because a field of manifests has the id
-	// 0.
+	// noID stands for a missing id. It is not 0, because one field of manifests has the id 0.
 	noID = -1
 )
 
@@ -41,7 +41,7 @@ const (
 	kindUnion
 )
 
-// kindOf returns the kind with a type name. A union has no type name.
+// kindOf returns the kind for a type name. A union has no type name.
 func kindOf(name string) (kind, bool) {
 	names := [...]string{"null", "boolean", "int", "long", "float", "double", "bytes", "string", "fixed", "enum",
 		"record", "array", "map"}
@@ -52,7 +52,7 @@ func kindOf(name string) (kind, bool) {
 // schema is an Avro type. Its inner types are a tree without references and cycles. It is
 // immutable.
 type schema struct {
-	text    string // the JSON that describes it; only of the type of a file's records
+	text    string // its JSON; only for the type of a file's records
 	kind    kind
 	size    int64     // of a fixed: bytes
 	symbols []string  // of an enum
@@ -61,8 +61,8 @@ type schema struct {
 	// keyID and itemID are Iceberg's ids: key-id and value-id of a map, element-id of an array.
 	keyID, itemID int
 	nodes, depth  int // size and depth of the tree
-	// empty is set if a value takes no bytes, as for a record without fields. A short file can have
-	// any number of such items.
+	// empty is set if values take no bytes, as those of a record without fields. A short file can
+	// have any number of such items.
 	empty bool
 }
 
@@ -94,7 +94,7 @@ func parseSchema(text string) (*schema, error) {
 	return s, nil
 }
 
-// schemaParser has the named types that were read completely, by full name. So a reference from a
+// schemaParser holds the named types that were read completely, by full name. So a reference from a
 // type to itself is an error. Files of Iceberg have no recursive types.
 type schemaParser struct{ named map[string]*schema }
 

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads Avro's binary encoding from text at position at. Each error of its methods is
-// ErrDamaged. After an error the cursor must not be used.
+// cursor reads Avro's binary encoding from text, beginning at position at. Every error of its
+// methods is ErrDamaged. After an error, the cursor must not be used.
 type cursor struct {
 	text string
 	at   int
@@ -70,8 +70,8 @@ func (c *cursor) runs() iter.Seq2[int64, error] {
 	}
 }
 
-// run reads the head of a run. It returns how many items the run has, and where it ends, or -1 if
-// the head has no size. In the encoding, a negative count means that the size of the run in bytes
+// run reads the head of a run. It returns the number of items and the end of the run, or -1 if the
+// head has no size. In the encoding, a negative count means that the size of the run in bytes
 // follows.
 func (c *cursor) run() (count int64, end int, err error) {
 	if count, err = c.long(); err != nil || count >= 0 {
@@ -118,7 +118,7 @@ func (v value) optional() (n Number, err error) {
 	return n, err
 }
 
-// atMost stores v in *target, as a number that must not be negative or above bound.
+// atMost stores v in *target. v must be a number that is neither negative nor above bound.
 func (v value) atMost(bound int64, target *int64) (err error) {
 	if *target, err = v.whole(); err == nil && (*target < 0 || *target > bound) {
 		return damaged("number is %d", *target)
@@ -210,7 +210,7 @@ type visitor func(id int, v value) error
 
 // fields reads one record of type s, and calls visit for each field with an id. If inside is not
 // nil, it calls inside for each field with an id in the record's data_file (idDataFile). An error
-// of visit or inside ends it.
+// from visit or inside ends the reading.
 func (c *cursor) fields(s *schema, visit, inside visitor) error {
 	for i := range s.fields {
 		f := &s.fields[i]

@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/avro"
 )
 
-// everyKind has a field of each kind of type, and types that are named and used again.
+// everyKind has a field of each kind of type, and named types that are used again.
 const everyKind = `{"type":"record","name":"top","namespace":"a.b","fields":[
 	{"name":"null","type":"null","field-id":1},
 	{"name":"boolean","type":"boolean","field-id":2},
@@ -26,7 +26,7 @@ const everyKind = `{"type":"record","name":"top","namespace":"a.b","fields":[
 	{"name":"nothing","type":{"type":"record","name":"nothing","fields":[]},"field-id":15}
 ]}`
 
-// What twmb/avro encodes, a cursor passes over exactly, and sees the same fields in.
+// A cursor skips exactly the bytes that twmb/avro encodes, and sees the same fields.
 func TestEveryKindIsPassedOver(t *testing.T) {
 	t.Parallel()
 	oracle := avro.MustParse(everyKind)

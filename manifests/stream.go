@@ -12,30 +12,31 @@ import (
 
 // Bounds of reading one file. Clients write lists and manifests, and a few megabytes can unpack to
 // any number of names. A task that reads them is retried after each restart, so a file must not
-// exhaust the server. A table within these bounds can have up to a trillion files.
+// exhaust the server. A table within these limits can have up to a trillion files.
 const (
-	// ListedMax is how many manifests one list may name. Each commit writes the whole list again,
-	// so writers have problems long before that number.
+	// ListedMax is the maximum number of manifests in one list. Each commit rewrites the whole
+	// list, so writers have problems long before that number.
 	ListedMax = 1 << 18
-	// EntriesMax is how many files one manifest may name. Engines begin another manifest at 8 MiB,
-	// which is some 100,000 files.
+	// EntriesMax is the maximum number of files in one manifest. Engines begin a new manifest at 8
+	// MiB, which is about 100,000 files.
 	EntriesMax = 1 << 22
-	// NamesBytesMax bounds the total length of the names in one list.
+	// NamesBytesMax is the maximum total length of the names in one list.
 	NamesBytesMax = 64 << 20
-	// nameBytesMax bounds a name. Object stores allow 1,024 bytes, and file systems 4,096.
+	// nameBytesMax is the maximum length of a name. Object stores allow 1,024 bytes, and file
+	// systems 4,096.
 	nameBytesMax = 8 << 10
-	// headerBytesMax bounds the bytes before the first block. They have the schemas of the file and
-	// of the table, about 1 MB for 10,000 columns.
+	// headerBytesMax is the maximum number of bytes before the first block. They contain the
+	// schemas of the file and of the table, about 1 MB for 10,000 columns.
 	headerBytesMax = 4 << 20
-	// blockBytesMax bounds a block, packed and unpacked. A reader has one block in memory. Writers
-	// end a block after the record with which it reaches 64 kB. In a table with 10,000 columns a
-	// record has 1 MB.
+	// blockBytesMax is the maximum size of a block, both packed and unpacked. A reader has one
+	// block in memory. Writers end a block after the record that makes it reach 64 kB. In a table
+	// with 10,000 columns, a record has 1 MB.
 	blockBytesMax = 8 << 20
-	// fileBytesMax bounds the unpacked size of one file.
+	// fileBytesMax is the maximum unpacked size of one file.
 	fileBytesMax = 4 << 30
 )
 
-// ErrTooMuch means that a file exceeds a bound of this package. A retry fails too.
+// ErrTooMuch means that a file exceeds a limit of this package. A retry would fail too.
 var ErrTooMuch = errors.New("more than is read")
 
 func tooMuch(format string, arguments ...any) error {
@@ -75,7 +76,7 @@ func (r *headerReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// boundedCodec unpacks the blocks of one file, within the bounds. It cannot pack.
+// boundedCodec unpacks the blocks of one file, within the limits. It cannot pack.
 type boundedCodec struct {
 	name string
 	left *int64 // bytes that the file may still unpack to

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGuard is in the package because no file is known on which the decoder panics today.
+// TestGuard is inside the package because no file is known that makes the present decoder panic.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	if _, err := guard(func() (int, error) { panic("reason") }); err == nil || !strings.Contains(err.Error(), "reason") {

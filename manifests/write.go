@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// Header has the information about a snapshot that is in the header of its list.
+// Header holds the information about a snapshot that is in the header of its list.
 type Header struct {
 	FormatVersion, SnapshotID, ParentID, SequenceNumber int64
 	FirstRowID                                          Number // format version 3
 }
 
-// Record is an entry of a new list, with numbers that replace the entry's own. A number that is not
-// Valid replaces nothing.
+// Record is an entry of a new list, with numbers that replace the entry's own. Numbers that are not
+// Valid replace nothing.
 type Record struct {
 	Entry                                         *Entry
 	SequenceNumber, MinSequenceNumber, FirstRowID Number
@@ -39,9 +39,9 @@ func (r Record) hasNumbers() bool {
 
 // NewList returns a list of the added records, followed by the kept entries. All are entries of
 // lists. There must be at least one list. The new list has the codec of the first list. It has the
-// schema and the header of the first list whose schema has the field-ids of all lists. If there is
-// no such list, it has the schema and the header of the first list. header replaces the numbers in
-// the header. The new list shares each entry whose record does not change.
+// schema and the header of the first list whose schema has the field-ids of all lists, or else of
+// the first list. header replaces the numbers in the header. The new list shares each entry whose
+// record does not change.
 //
 // Errors: ErrForeign if the schema has no field for a value, or if a required field has no value;
 // ErrDamaged if a path is listed twice; ErrTooLarge.
@@ -111,7 +111,7 @@ func (l *List) Encode() ([]byte, error) {
 	})
 }
 
-// follow returns the file, of one of lists, whose schema and header the new list uses.
+// follow returns the file of the list whose schema and header the new list uses.
 func follow(lists []*List) *container {
 	for _, candidate := range lists {
 		lacks := func(other *List) bool { return !covers(candidate.file.schema, other.file.schema) }
@@ -122,8 +122,8 @@ func follow(lists []*List) *container {
 	return lists[0].file
 }
 
-// headed returns a new container without records: the schema and the header of f with new numbers,
-// and the codec and the marker of the file like.
+// headed returns a new container without records. It has the schema and the header of f with new
+// numbers, and the codec and the marker of like, another file.
 func (f *container) headed(like *container, h Header) *container {
 	header := deletePair(slices.Clone(f.header), codecKey)
 	if name := like.value(codecKey); name != "" {

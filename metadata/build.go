@@ -12,19 +12,19 @@ import (
 	"moorage/metadata/schema"
 )
 
-// Env has the inputs of Create, Build and Apply that this package cannot compute itself.
+// Env holds the inputs of Create, Build and Apply that this package cannot compute itself.
 type Env struct {
 	Now          time.Time     // the server's clock, for last-updated-ms
 	BaseLocation string        // the metadata location of the base document, for metadata-log; empty on create
-	NewUUID      func() string // draws a uuid; called only on create, nil otherwise
+	NewUUID      func() string // draws a uuid; called only on create, and nil otherwise
 }
 
 // Apply returns the document after updates, in order, or d itself if they change nothing. Bytes
 // that the updates do not touch stay as they are. d does not change.
 //
-// Errors: KindCommitFailed if another commit came first. Then a sequence number or row id is taken,
-// or the head of a branch is not an ancestor of the new snapshot. A retry after a refresh may
-// succeed. KindIllegalArgument and KindValidation if the updates can never be applied to this
+// Errors: KindCommitFailed if another commit came first. In that case, a sequence number or row id
+// is taken, or the head of a branch is not an ancestor of the new snapshot. A retry after a refresh
+// may succeed. KindIllegalArgument and KindValidation if the updates can never be applied to this
 // table. KindTooLarge if the document would exceed 2 GiB. Source: REST specification, updateTable;
 // Java TableMetadata.Builder.
 func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
@@ -43,15 +43,15 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 }
 
 // builder applies the updates of one request to a document. Its index is the index of next. The
-// index has the values of the new document, except members and arrays, which finish sets.
+// index holds the values of the new document, except for members and arrays, which finish sets.
 type builder struct {
 	*index
 	base     *Document
-	next     *Document // has the bytes of the base until finish replaces them
+	next     *Document // holds the bytes of the base until finish replaces them
 	env      Env
 	nowMS    int64
 	creating bool
-	replaces bool // the request removes the branch main, as a request that replaces a table does
+	replaces bool // the request removes the branch main, as when it replaces a table
 	changed  bool
 
 	ownsRefs  bool // refs is a copy, so it may be changed
@@ -68,17 +68,17 @@ type builder struct {
 	removedRefs      map[string]bool     // nil if no ref was removed
 	parents          map[int64]optional  // cached parents of snapshots of the base; nil if there are none
 
-	// Parsed elements with which additions were compared.
+	// Parsed elements to which additions were compared.
 	parsedSchemas once[*schema.Schema]
 	parsedSpecs   once[*schema.Spec]
 	parsedOrders  once[*schema.SortOrder]
 
 	edits   [arrayCount]listEdit // the changes of the arrays
 	changes []memberEdit
-	text    []byte // JSON of changes and of added elements, one after the other
+	text    []byte // JSON of changes and of added elements, concatenated
 }
 
-// newBuilder returns a builder that has changed nothing.
+// newBuilder returns a builder without changes.
 func newBuilder(base *Document, env Env) *builder {
 	next := &Document{index: base.index}
 	b := &builder{index: &next.index, base: base, next: next, env: env, nowMS: env.Now.UnixMilli()}
@@ -88,7 +88,7 @@ func newBuilder(base *Document, env Env) *builder {
 	return b
 }
 
-// edit returns the change of an array, which is empty at first.
+// edit returns the change of an array. Initially, the change is empty.
 func (b *builder) edit(a arrayName) *listEdit { return &b.edits[a] }
 
 // set records the new value of a member.
@@ -96,8 +96,8 @@ func (b *builder) set(key string, value []byte) {
 	b.changes = append(b.changes, memberEdit{key: key, value: value})
 }
 
-// keep replaces b.text with text, and returns the appended part. text must be b.text with something
-// appended.
+// keep sets b.text to text, which must be b.text with something appended. It returns the appended
+// part.
 func (b *builder) keep(text []byte) []byte {
 	appended := text[len(b.text):len(text):len(text)]
 	b.text = text
@@ -132,7 +132,7 @@ func (b *builder) applyAll(updates []Update) error {
 	return nil
 }
 
-// elements ranges over the ids and JSON of an array's present elements.
+// elements ranges over the ids and the JSON of an array's present elements.
 func (b *builder) elements(a arrayName) iter.Seq2[int64, []byte] {
 	return b.edits[a].elements(b.base.value(a.key()))
 }
@@ -155,7 +155,7 @@ func (b *builder) hasSnapshot(id int64) bool {
 	return ok && !b.edits[snapshots].isDropped(i)
 }
 
-// editProps returns the properties, as a copy that may be changed.
+// editProps returns a modifiable copy of the properties.
 func (b *builder) editProps() map[string]string {
 	if !b.ownsProps {
 		b.ownsProps = true
@@ -212,9 +212,9 @@ func (b *builder) finish() (*Document, error) {
 	if err := b.checkDefaults(); err != nil {
 		return nil, err
 	}
-	// The time of a snapshot may be up to a minute ahead of this clock, and the clock may have been
-	// set back since the last version. If the table's time were before the snapshot or the last
-	// version, its logs would be out of order.
+	// The time of a snapshot may be up to a minute ahead of this clock. The clock may also have
+	// been set back since the last version. If the table's time were before the snapshot or the
+	// last version, its logs would be out of order.
 	b.lastUpdatedMS = max(b.nowMS, b.latestSnapshotMS, b.base.lastUpdatedMS)
 	if err := b.finishSnapshotLog(); err != nil {
 		return nil, err
@@ -284,7 +284,7 @@ func (b *builder) listChanges() {
 		}
 	}
 	num := func(key string, was, is int64) {
-		if was != is { // members that did not change are already in the base
+		if was != is { // unchanged members are already in the base
 			b.set(key, b.keep(strconv.AppendInt(b.text, is, 10)))
 		}
 	}
@@ -329,8 +329,8 @@ func (b *builder) listChanges() {
 	}
 }
 
-// listV1Changes updates the members in which the oldest readers look for the schema and the spec.
-// An upgrade from version 1 removes these members.
+// listV1Changes updates the members from which the oldest readers take the schema and the spec. An
+// upgrade from version 1 removes these members.
 func (b *builder) listV1Changes() {
 	if b.formatVersion > 1 {
 		if b.base.formatVersion == 1 {
@@ -351,8 +351,8 @@ func (b *builder) listV1Changes() {
 	}
 }
 
-// currentSnapshotJSON returns the id of the current snapshot. Without a current snapshot it returns
-// the value that the format version has for that.
+// currentSnapshotJSON returns the id of the current snapshot. Without a current snapshot, it
+// returns the value that the format version defines for that.
 func (b *builder) currentSnapshotJSON() []byte {
 	if b.currentSnapshotID == noSnapshot && b.formatVersion >= 3 {
 		return []byte("null")

@@ -10,9 +10,9 @@ import (
 	"moorage/metadata"
 )
 
-// FuzzProperties compares what is read, changed and written of the properties of tables and views
-// with package encoding/json, which does not keep bytes. Both must get the same names and values.
-// Properties that were left alone must be spelled as before.
+// FuzzProperties compares how properties of tables and views are read, changed and written with
+// package encoding/json, which does not keep bytes. Both must get the same names and values.
+// Unchanged properties must be spelled as before.
 func FuzzProperties(f *testing.F) {
 	objects := []string{
 		`{}`, `{ }`, `{"a":"1"}`, `{ "a" : "1" , "b" : "2" }`, `{"\u0061":"\u003c\/"}`, `{"a":"<>&"}`, "{\"a\":\"\u2028\u007f\"}", `{"\"":"\\","\u001f":"\n"}`,
@@ -61,11 +61,11 @@ func FuzzProperties(f *testing.F) {
 }
 
 // applyProperties makes a document with the properties had, and applies change to it. It returns
-// what is known of the properties before and after, and the document after; false if one of the two
-// is refused, because some names are reserved and some values checked.
+// the parsed properties before and after, and the new document. It returns false if the document or
+// the change is refused, because some names are reserved and some values are checked.
 type applyProperties func(t *testing.T, had, change []byte) (was, is map[string]string, raw []byte, ok bool)
 
-// aroundProperties returns the text of a document before and behind the value of its properties.
+// aroundProperties returns the text of a document before and after the value of its properties.
 func aroundProperties(f *testing.F, document []byte) (before, after []byte) {
 	f.Helper()
 	for _, m := range membersOf(f, document) {
@@ -117,7 +117,7 @@ func viewProperties(f *testing.F) applyProperties {
 	}
 }
 
-// unmarshalTest reads text, which is part of what was accepted, with package encoding/json.
+// unmarshalTest reads text, a part of accepted input, with package encoding/json.
 func unmarshalTest[T any](t *testing.T, text []byte) (value T) {
 	t.Helper()
 	if err := json.Unmarshal(text, &value); err != nil {

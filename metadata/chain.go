@@ -9,26 +9,26 @@ import (
 
 // Chain combines the changes of several requests, each on top of the previous ones, into one
 // version of a document. The version has one entry in the metadata log, and the snapshots of all
-// requests. It shows the effect of each request, because a chain takes only requests that do not
-// undo one another. A Chain is not safe for concurrent use.
+// requests. It shows the effect of each request, because a chain accepts only requests that do not
+// undo each other. A Chain is not safe for concurrent use.
 type Chain struct {
 	base    *Document
 	env     Env
 	b       *builder
 	joined  [][]Update
-	touched map[string]bool // by requests in the chain; see touchesOf
-	// appended has the refs that requests in the chain have moved only to snapshots that these
-	// requests added.
+	touched map[string]bool // keys touched by requests in the chain; see touchesOf
+	// appended holds the refs that requests in the chain have moved only to snapshots that they
+	// added themselves.
 	appended map[string]bool
 }
 
-// Joining is the result of Chain.Add.
+// Joining says whether a request has joined a chain.
 type Joining int
 
 // The results of Chain.Add.
 const (
 	Joined  Joining = iota // the changes are in the chain
-	Refused                // the changes fail on top of the previous requests; the error has the reason
+	Refused                // the changes fail on top of the previous requests; the error says why
 	Apart                  // the changes need a separate version, after this version
 )
 
@@ -54,8 +54,8 @@ func (c *Chain) restart() {
 func (c *Chain) Add(step Step) (Joining, error) {
 	touches, _ := touchesOf(step)
 	for name := range touches {
-		// The step may be a retry of a request in the chain. It waits for the next version: by then
-		// the table shows that the request has been applied.
+		// The step may be a retry of a request in the chain. It waits for the next version. When
+		// that begins, the table shows that the request has been applied.
 		if strings.HasPrefix(name, touchSnapshot) && c.touched[name] {
 			return Apart, nil
 		}
@@ -85,7 +85,7 @@ func (c *Chain) Add(step Step) (Joining, error) {
 	return Joined, nil
 }
 
-// noteAppended records the refs that step moved to snapshots that step added.
+// noteAppended records the refs that step moved to snapshots that it added itself.
 func (c *Chain) noteAppended(step Step) {
 	added := make(map[int64]bool, 1)
 	for _, u := range step.Updates {
@@ -107,7 +107,7 @@ func isRebased(step Step) bool {
 	})
 }
 
-// join applies updates to the chain. They must have been applied successfully to a copy before.
+// join applies updates to the chain. They must already have been applied successfully to a copy.
 func (c *Chain) join(updates []Update) error {
 	err := c.b.applyAll(updates)
 	c.b.settle()
@@ -147,7 +147,7 @@ const (
 	touchStats    = "statistics "
 )
 
-// Shares reports whether a request may share a version with others. bytes is an upper bound of the
+// Shares reports whether a request may share a version with others. bytes is an upper bound on the
 // size of its changes.
 func Shares(steps []Step) (bytes int, ok bool) {
 	if len(steps) != 1 {
@@ -189,8 +189,8 @@ func AddedSnapshot(steps []Step) (id int64) {
 }
 
 // touchesOf returns keys for the changes of step, such as refs and properties. Two requests with a
-// common key may undo one another. ok is false if step has a change that cannot share a version
-// with another request.
+// common key may undo each other. If step has a change that cannot share a version with another
+// request, ok is false.
 func touchesOf(step Step) (touches map[string]bool, ok bool) {
 	for _, r := range step.Requirements {
 		if r.kind == assertCreate {
@@ -227,7 +227,7 @@ func touchesOf(step Step) (touches map[string]bool, ok bool) {
 	return touches, true
 }
 
-// isActedOn reports whether the catalog itself uses a property when it makes a version.
+// isActedOn reports whether the catalog itself acts on a property when it makes a version.
 func isActedOn(property string) bool {
 	return strings.HasPrefix(property, "write.metadata.") || strings.HasPrefix(property, ownPrefix) ||
 		property == propFormatVersion || property == propEncryptionKeyID

@@ -10,8 +10,8 @@ import (
 	"moorage/metadata"
 )
 
-// A chain makes one version of what several requests ask for: one entry in the metadata log, and
-// the snapshots and properties of all that joined.
+// A chain combines several requests into one version: one entry in the metadata log, and the
+// snapshots and properties of all requests that joined.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	base := applyTest(t, createTest(t, 2), snapshotUpdates(1, 0, 1))
@@ -103,7 +103,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// wantSameButLogs compares a version with the one that the same requests make one after the other.
+// wantSameButLogs compares a version with the result of the same requests in separate versions.
 func wantSameButLogs(t *testing.T, got, want *metadata.Document) {
 	t.Helper()
 	texts := func(d *metadata.Document) string {
@@ -120,7 +120,7 @@ func wantSameButLogs(t *testing.T, got, want *metadata.Document) {
 	}
 }
 
-// What no other request may share a version with.
+// These requests cannot share a version with other requests.
 func TestSharesNot(t *testing.T) {
 	t.Parallel()
 	for _, updates := range []string{
@@ -145,7 +145,7 @@ func TestSharesNot(t *testing.T) {
 	if _, ok := metadata.Shares([]metadata.Step{one, one}); ok {
 		t.Error("several changes of one table share")
 	}
-	// What a step says it adds bounds what it adds, however JSON has to write it.
+	// The stated size of a step's additions is an upper bound, whatever escapes JSON needs.
 	base := createTest(t, 2)
 	long := strings.Repeat(`\u0001`, 1000)
 	for _, updates := range []string{

@@ -11,12 +11,13 @@ import (
 	"moorage/metadata"
 )
 
-// deepJSON returns updates. One has a member that nests deeper than the array by so many levels.
+// deepJSON returns updates. One of them has a member that nests the given number of levels deeper
+// than the array.
 func deepJSON(levels int) string {
 	return `[{"action":"set-location","location":"x","y":` + strings.Repeat(`[{"a":`, levels/2) + `0` + strings.Repeat(`}]`, levels/2) + `}]`
 }
 
-// FuzzCheckedJSON: decoding of checked text makes what strict reading makes of it, errors included.
+// FuzzCheckedJSON: decoding checked text has the same result as strict reading, including errors.
 func FuzzCheckedJSON(f *testing.F) {
 	for _, row := range updateRows {
 		f.Add([]byte("[" + row.updates + "]"))
@@ -55,7 +56,8 @@ func checkSame(t *testing.T, raw []byte, got, want any, gotErr, wantErr error) {
 	}
 }
 
-// checkAll returns what requirements say of a table and of none: functions cannot be compared.
+// checkAll returns the results of checking requirements against a table and against no table. It is
+// needed because functions cannot be compared.
 func checkAll(requirements []metadata.Requirement, d *metadata.Document) (said []string) {
 	for _, r := range requirements {
 		one := []metadata.Requirement{r}
@@ -64,7 +66,7 @@ func checkAll(requirements []metadata.Requirement, d *metadata.Document) (said [
 	return said
 }
 
-// applyAllView returns what updates make of a view.
+// applyAllView returns the result of applying updates to a view.
 func applyAllView(d *metadata.ViewDocument, updates []metadata.ViewUpdate) string {
 	changed, err := d.Apply(updates, viewEnv())
 	if err != nil {

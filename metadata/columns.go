@@ -9,7 +9,7 @@ type Column = schema.Column
 // are truncated.
 func (d *Document) Columns() []Column { return columnsOf(d.presentSchema()) }
 
-// LackedField returns the first of ids that no field of the current schema has, at any depth.
+// LackedField returns the first of ids for which the current schema has no field, at any depth.
 func (d *Document) LackedField(ids []int) (id int, lacks bool) {
 	return lackedField(d.presentSchema(), ids)
 }
@@ -25,7 +25,7 @@ func (d *Document) presentSchema() *schema.Schema {
 // Columns returns the fields of the schema of the current version. Long paths are truncated.
 func (d *ViewDocument) Columns() []Column { return columnsOf(d.presentSchema()) }
 
-// LackedField returns the first of ids that no field of the current schema has, at any depth.
+// LackedField returns the first of ids for which the current schema has no field, at any depth.
 func (d *ViewDocument) LackedField(ids []int) (id int, lacks bool) {
 	return lackedField(d.presentSchema(), ids)
 }
@@ -38,7 +38,7 @@ func (d *ViewDocument) presentSchema() *schema.Schema {
 	return schemaIn(d.arrays[viewSchemas], d.value(viewArrayKeys[viewSchemas]), current.schemaID)
 }
 
-// schemaIn returns the schema with this id, or nil. raw is the JSON of the schemas.
+// schemaIn returns the schema with this id, or nil. raw contains the JSON of the schemas.
 func schemaIn(all list, raw []byte, id int) *schema.Schema {
 	for _, e := range all.all(0) {
 		if e.id != int64(id) {

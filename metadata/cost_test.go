@@ -9,8 +9,9 @@ import (
 	"moorage/metadata"
 )
 
-// What a document says that it costs is what the heap holds for it, to a quarter: a cache keeps its
-// bound, and is not half empty. It is not parallel, because it measures the heap.
+// The stated cost of a document differs from its memory on the heap by at most a quarter. So a
+// cache keeps within its limit and is not half empty. The test is not parallel, because it measures
+// the heap.
 func TestCostIsWhatTheHeapHolds(t *testing.T) {
 	const tolerance = 0.25
 	for _, row := range []struct {

@@ -81,9 +81,9 @@ func Create(request CreateTable, env Env) (*Document, error) {
 
 // Build returns the document of a table that a commit with assert-create creates. It applies
 // updates to an empty table, and keeps the ids in them. The first upgrade-format-version sets the
-// format version. The default is 2. Without assign-uuid the server draws a uuid. Build returns the
-// errors of Apply. A missing part of the table is such an error too. Source: REST specification,
-// updateTable; Java CatalogHandlers.create.
+// format version. The default is 2. Without assign-uuid, the server draws a uuid. Build returns the
+// errors of Apply, which include an error for a missing part of the table. Source: REST
+// specification, updateTable; Java CatalogHandlers.create.
 func Build(updates []Update, env Env) (*Document, error) {
 	version := formatVersionDefault
 	for _, u := range updates {
@@ -148,8 +148,8 @@ func emptyTable(version int, env Env) (*Document, error) {
 	return d, r.read()
 }
 
-// newTableProperties returns the format version that the properties in a request ask for, and the
-// properties to store.
+// newTableProperties returns the format version requested in the properties, and the properties to
+// store.
 func newTableProperties(asked map[string]string) (version int, stored map[string]string, err error) {
 	version = formatVersionDefault
 	if text, ok := asked[propFormatVersion]; ok {
@@ -221,7 +221,7 @@ func checkMetricsColumns(properties map[string]string, s *schema.Schema) error {
 	return nil
 }
 
-// newParts are the schema, spec and sort order of a new table, with their new ids.
+// newParts holds the schema, spec and sort order of a new table, with their new ids.
 type newParts struct {
 	schema                        *schema.Schema
 	spec                          *schema.Spec

@@ -5,7 +5,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// documentBytesMax bounds a document, because positions in it have 32 bits.
+// documentBytesMax is the maximum size of a document, because positions in it have 32 bits.
 const documentBytesMax = 1<<31 - 1
 
 func illegal(format string, args ...any) error {
@@ -19,10 +19,10 @@ type cursor struct{ jsontext.Reader }
 // strict returns a cursor on text that has not been checked.
 func strict(raw []byte) *cursor { return &cursor{jsontext.NewReader(raw)} }
 
-// reread returns a cursor on text that a cursor has read before.
+// reread returns a cursor on text that a cursor has already read.
 func reread(raw []byte) *cursor { return &cursor{jsontext.Reread(raw)} }
 
-// checkJSON refuses everything except exactly one strict JSON value.
+// checkJSON returns an error unless raw is exactly one strict JSON value.
 func checkJSON(raw []byte) error {
 	c := strict(raw)
 	if err := c.Skip(); err != nil {

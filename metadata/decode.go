@@ -51,7 +51,7 @@ func updateText(action string, names []string) string {
 	return action + " " + strings.Join(names, ",")
 }
 
-// Properties are the names and values of the properties that the update sets.
+// Properties ranges over the names and values of the properties that the update sets.
 func (u Update) Properties() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		op, _ := u.op.(setProperties)
@@ -152,8 +152,8 @@ func decodeEach[T any](r jsontext.Reader, what string, decode func(jsontext.Fiel
 	return all, nil
 }
 
-// discriminator returns, in lower case, the member that selects the variant of an object. Errors
-// call the object by the text in what.
+// discriminator returns, in lower case, the member that selects the variant of an object. In
+// errors, what describes the object.
 func discriminator(o jsontext.Fields, what, key string) (string, error) {
 	if _, ok := o.Present(key); !ok {
 		return "", moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s. Missing field: %s", what, key)
@@ -162,8 +162,8 @@ func discriminator(o jsontext.Fields, what, key string) (string, error) {
 	return strings.ToLower(text), err
 }
 
-// valueOf returns a cursor before the value of a member. The member is required and must not be
-// null.
+// valueOf returns a cursor positioned before the value of a member. The member is required and must
+// not be null.
 func valueOf(o jsontext.Fields, key string) (*cursor, error) {
 	at, err := o.Required(key)
 	return reread(o.Bytes(at)), err

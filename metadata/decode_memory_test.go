@@ -9,10 +9,10 @@ import (
 	"moorage/metadata/schema"
 )
 
-// What nobody looks at costs little memory, however small its parts are: a tree of them would be a
-// hundred times as large as the text.
+// Unused members cost little memory, however small their parts are. A tree of these parts would be
+// a hundred times as large as the text.
 //
-// Not parallel: it measures what the whole process allocates.
+// Not parallel, because it measures the allocations of the whole process.
 func TestUnknownMembersCostLittle(t *testing.T) {
 	const factorMax = 4
 	for _, part := range []string{"{}", "[]", "0", `{"a":0}`} {

@@ -9,16 +9,17 @@ import (
 	"moorage/metadata/schema"
 )
 
-// DiffSnapshotsMax bounds the snapshots that a Difference lists as added, and the ones that it
-// lists as removed.
+// DiffSnapshotsMax is the maximum number of snapshots that a Difference lists as added, and also as
+// removed.
 const DiffSnapshotsMax = 1000
 
-// diffStepsMax bounds the snapshots that one Diff goes through to find how far its refs have moved.
+// diffStepsMax is the maximum number of snapshots that one Diff visits to find how far refs have
+// moved.
 const diffStepsMax = 100_000
 
-// Difference is what differs between two versions of one table. Members that do not differ are
-// absent. Parts of the table are compared by their meaning, so the numbers of schemas, specs and
-// orders do not matter.
+// Difference holds the differences between two versions of one table. Members that do not differ
+// are absent. Parts of the table are compared by their meaning, so the numbers of schemas, specs
+// and orders do not matter.
 type Difference struct {
 	FormatVersion *Pair[int]             `json:"format-version,omitempty"`
 	Location      *Pair[string]          `json:"location,omitempty"`
@@ -34,18 +35,18 @@ type Difference struct {
 // Pair is a value of the first version, and the value of the second version.
 type Pair[T any] [2]T
 
-// PropertiesDifference has the properties that differ.
+// PropertiesDifference holds the properties that differ.
 type PropertiesDifference struct {
 	Set     map[string]Pair[*string] `json:"set,omitempty"` // the first value is nil for a new property
 	Removed map[string]string        `json:"removed,omitempty"`
 }
 
-// RefsDifference has the branches and tags that differ, by name.
+// RefsDifference holds the branches and tags that differ, by name.
 type RefsDifference struct {
 	Added   []Ref     `json:"added,omitempty"`
 	Removed []Ref     `json:"removed,omitempty"`
 	Moved   []RefMove `json:"moved,omitempty"`
-	// Changed are refs whose type or retention differs. They may have moved too.
+	// Changed lists refs whose type or retention differs. They may have moved too.
 	Changed []RefChange `json:"changed,omitempty"`
 }
 
@@ -63,18 +64,18 @@ type RefChange struct {
 	Is   json.RawMessage `json:"is"`
 }
 
-// RefMove is a ref that names another snapshot than before.
+// RefMove is a ref that points to a different snapshot than before.
 type RefMove struct {
 	Name string `json:"name"`
 	Was  int64  `json:"was"` // snapshot ids
 	Is   int64  `json:"is"`
-	// Ahead is the number of snapshots from Was to Is. Nil if Was is not an ancestor of Is, as
-	// after a rollback, or if the second version no longer has the snapshots between them. It is
-	// also nil if the refs before this one in the list took 100,000 steps together.
+	// Ahead is the number of snapshots from Was to Is. It is nil if Was is not an ancestor of Is,
+	// as after a rollback. It is also nil if the second version no longer has the snapshots in
+	// between. It is also nil if the earlier refs in the list already took 100,000 steps.
 	Ahead *int `json:"ahead"`
 }
 
-// SnapshotsDifference has the snapshots that one of the versions has.
+// SnapshotsDifference holds the snapshots that only one of the versions has.
 type SnapshotsDifference struct {
 	Added   []AddedSnapshotInfo `json:"added,omitempty"`   // in the order of the document
 	Removed []int64             `json:"removed,omitempty"` // ids, in the order of the document
@@ -82,7 +83,7 @@ type SnapshotsDifference struct {
 	More int `json:"more"`
 }
 
-// AddedSnapshotInfo is a snapshot that the second version has and the first has not.
+// AddedSnapshotInfo is a snapshot that only the second version has.
 type AddedSnapshotInfo struct {
 	ID          int64             `json:"id"`
 	Parent      *int64            `json:"parent,omitempty"`
@@ -91,8 +92,8 @@ type AddedSnapshotInfo struct {
 	Summary     map[string]string `json:"summary,omitempty"` // without the operation
 }
 
-// Totals are numbers of the heads of main that differ. A value is Unsaid if a head does not have
-// it.
+// Totals holds the totals that differ between the heads of main. A value is Unsaid if the head does
+// not state it.
 type Totals struct {
 	Rows    *Pair[int64] `json:"rows,omitempty"`
 	Files   *Pair[int64] `json:"files,omitempty"`   // data files
@@ -100,7 +101,7 @@ type Totals struct {
 	Bytes   *Pair[int64] `json:"bytes,omitempty"`
 }
 
-// Diff returns what differs from the version from of a table to its version to.
+// Diff returns the differences between two versions of a table.
 func Diff(from, to *Document) (Difference, error) {
 	d := Difference{
 		FormatVersion: pairOf(from.formatVersion, to.formatVersion),
@@ -139,7 +140,7 @@ func Diff(from, to *Document) (Difference, error) {
 	return d, nil
 }
 
-// pairOf returns both values, nil if they are equal.
+// pairOf returns both values, or nil if they are equal.
 func pairOf[T comparable](was, is T) *Pair[T] {
 	if was == is {
 		return nil
@@ -147,7 +148,7 @@ func pairOf[T comparable](was, is T) *Pair[T] {
 	return &Pair[T]{was, is}
 }
 
-// part returns the JSON of the element of an array with an id, nil if there is no such element.
+// part returns the JSON of the element of an array with this id, or nil if there is none.
 func (d *Document) part(a arrayName, id int) json.RawMessage {
 	if d.canonical != nil {
 		d = d.canonical
@@ -241,7 +242,7 @@ func (r *ref) form() json.RawMessage {
 	}{r.kind(), r.minToKeep.pointer(), r.maxAgeMS.pointer(), r.maxRefAge.pointer()}
 	text, err := json.Marshal(form)
 	if err != nil {
-		panic(err) // it has texts and numbers only
+		panic(err) // it has only texts and numbers
 	}
 	return text
 }
@@ -253,8 +254,9 @@ func (o optional) pointer() *int64 {
 	return &o.value
 }
 
-// distance returns the number of steps from a snapshot back to its ancestor, nil if d does not have
-// them all. It subtracts the steps that it looks at from left, and returns nil if there are more.
+// distance returns the number of steps from a snapshot back to its ancestor, or nil if d does not
+// have all snapshots in between. It subtracts the steps that it takes from left, and returns nil
+// once left is used up.
 func (d *Document) distance(ancestor, id int64, left *int) *int {
 	all := d.arrays[snapshots]
 	for steps := range all.len() + 1 { // a cycle of parents ends too
@@ -328,8 +330,8 @@ func diffTotals(from, to *Document) *Totals {
 	}
 }
 
-// headTotals are totals of the summary of main's head. They are Unsaid if the head lacks them, and
-// zero without a head.
+// headTotals holds totals from the summary of main's head. A total is Unsaid if the head does not
+// state it, and zero without a head.
 type headTotals struct{ rows, files, deletes, bytes int64 }
 
 func (d *Document) headTotals() headTotals {
@@ -343,7 +345,7 @@ func (d *Document) headTotals() headTotals {
 		return totals
 	}
 	c := reread(head.summary)
-	_ = c.Object(func(key []byte) (err error) { // it was read before
+	_ = c.Object(func(key []byte) (err error) { // it was already parsed
 		switch string(key) {
 		case "total-records":
 			totals.rows, err = c.numeral()

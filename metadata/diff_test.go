@@ -12,7 +12,7 @@ import (
 	"moorage/metadata"
 )
 
-// TestDiff: each kind of update shows as what it changed, and as nothing else.
+// TestDiff: each kind of update shows up as its own change, and as nothing else.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	base := applyTest(t, createTest(t, 2), snapshotUpdates(101, 0, 1)+
@@ -61,7 +61,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestDiffAfterRollback: main is ahead of nothing when it went back, and the head's totals follow.
+// TestDiffAfterRollback: after a rollback, Ahead is nil for main, and the totals are the ones of
+// the new head.
 func TestDiffAfterRollback(t *testing.T) {
 	t.Parallel()
 	first := applyTest(t, createTest(t, 2), snapshotUpdates(101, 0, 1))
@@ -75,8 +76,8 @@ func TestDiffAfterRollback(t *testing.T) {
 	}
 }
 
-// TestDiffIsComplete: the first version with the differences is the second version, for random
-// histories, in both directions.
+// TestDiffIsComplete: applying the differences to the first version gives the second version. The
+// test uses random histories, in both directions.
 func TestDiffIsComplete(t *testing.T) {
 	t.Parallel()
 	const seed = 11
@@ -145,7 +146,7 @@ func TestDiffIsComplete(t *testing.T) {
 	}
 }
 
-// TestDiffOfManyRefs: the refs of a difference share a bound of steps.
+// TestDiffOfManyRefs: the refs of a difference share one limit of steps.
 func TestDiffOfManyRefs(t *testing.T) {
 	t.Parallel()
 	const snapshots, tags = 500, 300

@@ -24,8 +24,8 @@ type Document struct {
 	refsRaw  []byte
 }
 
-// Raw returns the whole document, exactly the bytes that Parse got or that Apply made. The caller
-// must not modify them.
+// Raw returns the whole document: exactly the bytes that were passed to Parse or made by Apply. The
+// caller must not modify them.
 func (d *Document) Raw() []byte { return d.raw }
 
 // RawRefs returns the document without snapshots to which no branch or tag points. Everything else
@@ -56,8 +56,8 @@ func (d *Document) heads() map[int64]bool {
 	return heads
 }
 
-// CostBytes returns the approximate memory of the document for caches. It never changes, and
-// includes the result of RawRefs.
+// CostBytes returns the approximate memory use of the document, for caches. The value never
+// changes, and includes the result of RawRefs.
 func (d *Document) CostBytes() int64 {
 	const fixed = 1024
 	cost := fixed + 2*int64(len(d.raw)) + d.index.bytes()
@@ -78,10 +78,9 @@ func (d *Document) CostBytes() int64 {
 // FormatVersion returns the version of the table format, 1 to 3.
 func (d *Document) FormatVersion() int { return d.formatVersion }
 
-// CheckSpecs returns KindValidation for a table of format version 2 or later in which one partition
-// field id has two sources or transforms. Engines load such a table, but cannot read its metadata
-// tables. So the catalog does not register such a table. A table that is already registered still
-// loads.
+// CheckSpecs returns KindValidation for a table of format version 2 or later if one partition field
+// id has two sources or transforms. Engines can load such a table, but cannot read its metadata
+// tables. So the catalog does not register it. A table that is already registered still loads.
 func (d *Document) CheckSpecs() error {
 	if d.formatVersion < 2 {
 		return nil
@@ -108,7 +107,7 @@ func (d *Document) UUID() string { return d.uuid }
 // Location returns the table's location as it was sent, without trailing slashes.
 func (d *Document) Location() string { return d.location }
 
-// LastUpdatedMS returns when the document was made, in milliseconds since 1970.
+// LastUpdatedMS returns the time when the document was made, in milliseconds since 1970.
 func (d *Document) LastUpdatedMS() int64 { return d.lastUpdatedMS }
 
 // Property returns a table property. It returns false if the property is not set.
@@ -172,7 +171,7 @@ func (d *Document) TrimmedSince(base *Document) []string {
 	return trimmed
 }
 
-// logs reports whether the metadata log names a file.
+// logs reports whether the metadata log contains a file.
 func (d *Document) logs(file string) bool {
 	if log := d.value(metadataLog.key()); bytes.IndexByte(log, '\\') < 0 {
 		return bytes.Contains(log, []byte(`"`+file+`"`)) // the log has no escapes, so the search finds every name
@@ -182,7 +181,8 @@ func (d *Document) logs(file string) bool {
 	})
 }
 
-// Snapshots ranges over all snapshots in the order of the document, in which they were added.
+// Snapshots ranges over all snapshots in the order of the document, which is the order in which
+// they were added.
 func (d *Document) Snapshots() iter.Seq[Snapshot] {
 	return func(yield func(Snapshot) bool) {
 		for _, e := range d.arrays[snapshots].all(0) {
@@ -194,8 +194,8 @@ func (d *Document) Snapshots() iter.Seq[Snapshot] {
 	}
 }
 
-// Head returns the current snapshot, which is the head of the branch main. has is false if there is
-// none.
+// Head returns the current snapshot, which is the head of the branch main. If there is none, has is
+// false.
 func (d *Document) Head() (head Snapshot, has bool) {
 	at, has := d.snapshotAt.find(d.arrays[snapshots], d.currentSnapshotID)
 	if !has {
@@ -205,8 +205,8 @@ func (d *Document) Head() (head Snapshot, has bool) {
 	return s.export(), true
 }
 
-// HeadTotal returns the number that the summary of the current snapshot has for key, such as
-// total-position-deletes. It is Unsaid without such a number.
+// HeadTotal returns the number for key, such as total-position-deletes, in the summary of the
+// current snapshot. Without such a number, it returns Unsaid.
 func (d *Document) HeadTotal(key string) int64 {
 	at, has := d.snapshotAt.find(d.arrays[snapshots], d.currentSnapshotID)
 	if !has {

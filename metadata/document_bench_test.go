@@ -13,7 +13,7 @@ import (
 	"moorage/metadata"
 )
 
-// benchSnapshot is a snapshot as Spark writes it, 0.9 KB.
+// benchSnapshot returns a snapshot as written by Spark, 0.9 KB.
 func benchSnapshot(id, parent int64, sequence int, timestampMS int64) string {
 	parentMember := ""
 	if parent != 0 {
@@ -32,8 +32,8 @@ func benchSnapshot(id, parent int64, sequence int, timestampMS int64) string {
 
 const benchFirstID = 3_051_729_675_574_597_000
 
-// benchTable returns a v2 document with so many snapshots and columns, and a metadata log of 100
-// entries.
+// benchTable returns a v2 document with the given numbers of snapshots and columns, and a metadata
+// log of 100 entries.
 func benchTable(tb testing.TB, snapshotCount, columns int) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -80,7 +80,7 @@ func benchTable(tb testing.TB, snapshotCount, columns int) []byte {
 	return b.Bytes()
 }
 
-// benchUpdates is an append to benchTable.
+// benchUpdates returns an append to benchTable.
 func benchUpdates(snapshotCount int) []byte {
 	id, parent := benchFirstID+int64(snapshotCount)+1, benchFirstID+int64(snapshotCount)
 	return fmt.Appendf(nil, `[{"action":"add-snapshot","snapshot":%s},`+
@@ -94,16 +94,18 @@ func benchEnv() metadata.Env {
 	return metadata.Env{Now: time.UnixMilli(testNowMS), BaseLocation: "s3://warehouse/analytics/events/metadata/00100-x.metadata.json"}
 }
 
-// holdHeap keeps as much memory as the documents of a small server. With an empty heap the
-// collector runs every few commits, and the benchmark measures how the kernel hands out pages.
+// holdHeap allocates as much memory as the documents of a small server. With an empty heap, the
+// collector would run every few commits, and the benchmark would measure how the kernel hands out
+// pages.
 func holdHeap(b *testing.B) {
 	held := bytes.Repeat([]byte{1}, 64<<20)
 	b.Cleanup(func() { runtime.KeepAlive(held) })
 }
 
-// BenchmarkCommit is an append to a table whose document is cached: what a commit costs beside
-// storage and the store. The index of the result is derived, so the next commit costs the same.
-// copy is the floor: the bytes alone. iceberg-go reads, applies and writes the whole document.
+// BenchmarkCommit measures an append to a table whose document is cached: the cost of a commit
+// without storage and the store. The index of the result is derived, so the next commit costs the
+// same. The case copy is the lower bound, a copy of the bytes. iceberg-go reads, changes and writes
+// the whole document.
 func BenchmarkCommit(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(fmt.Sprintf("splice/snapshots=%d", n), func(b *testing.B) {
@@ -151,7 +153,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// oracleCommit is the same append through iceberg-go's table package.
+// oracleCommit does the same append with iceberg-go's table package.
 func oracleCommit(raw, body []byte) error {
 	meta, err := table.ParseMetadataBytes(raw)
 	if err != nil {
@@ -204,8 +206,8 @@ func BenchmarkRawRefs(b *testing.B) {
 	}
 }
 
-// TestCommitDerivesItsIndex follows a table through so many commits that chunks fill and the table
-// of positions is built again, and compares the index with what Parse finds.
+// TestCommitDerivesItsIndex makes so many commits to a table that chunks fill up and the hash table
+// of positions is rebuilt. It compares the index with the one from Parse.
 func TestCommitDerivesItsIndex(t *testing.T) {
 	t.Parallel()
 	const first, commits = 200, 400
@@ -229,10 +231,10 @@ func TestCommitDerivesItsIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkSmallCommit is what a small table, whose metadata log is full, costs in a transaction
-// beside storage and the store: its requirements and updates are decoded, checked and applied. Of
-// what that allocates, the new document keeps its bytes, the places of its members, its properties
-// and the elements of the arrays that changed.
+// BenchmarkSmallCommit measures the cost, in a transaction, of a small table with a full metadata
+// log, without storage and the store. Its requirements and updates are decoded, checked and
+// applied. Of the allocated memory, the new document keeps its bytes, the positions of its members,
+// its properties, and the elements of changed arrays.
 func BenchmarkSmallCommit(b *testing.B) {
 	const versions = 10
 	setProperties := func(n int) string {

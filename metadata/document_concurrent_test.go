@@ -8,7 +8,7 @@ import (
 	"moorage/metadata"
 )
 
-// Commits of one document at the same time do not meet.
+// Concurrent commits on one document do not interfere with each other.
 func TestConcurrentCommits(t *testing.T) {
 	t.Parallel()
 	const writers, commits = 8, 50

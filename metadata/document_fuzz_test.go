@@ -9,8 +9,8 @@ import (
 	"moorage/metadata"
 )
 
-// A document that is accepted is JSON, stays as it is, and can be changed: the result is accepted
-// as well, with the index that it was derived with.
+// An accepted document is JSON, stays unchanged, and can be committed to. The result is accepted
+// too, and its derived index is correct.
 func FuzzParse(f *testing.F) {
 	for _, folder := range []string{"valid", "invalid"} {
 		for _, raw := range vectors(f, folder) {
@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("the document has changed")
 		}
 		if err != nil {
-			return // its times are ahead
+			return // its times are in the future
 		}
 		checkIndex(t, next)
 		if next.Location() != "s3://elsewhere" || len(tableOf(t, next).Snapshots) != len(tableOf(t, d).Snapshots) {
@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// useDocument calls what reads a document.
+// useDocument calls the methods that read a document.
 func useDocument(t *testing.T, d *metadata.Document) {
 	t.Helper()
 	checkIndex(t, d)
@@ -70,8 +70,8 @@ func useDocument(t *testing.T, d *metadata.Document) {
 	d.CostBytes()
 }
 
-// checkKept fails unless is has all members of was, except the changed ones, byte for byte and in
-// order.
+// checkKept fails the test unless the new document has all members of the old one, except the
+// changed ones, byte for byte and in order.
 func checkKept(t testing.TB, was, is *metadata.Document, changed ...string) {
 	t.Helper()
 	gone := make(map[string]bool)
@@ -112,7 +112,8 @@ func membersOf(t testing.TB, object []byte) (members []member) {
 	return members
 }
 
-// Whatever updates make of a document can be read again, and what they cannot touch is kept.
+// The result of applying any updates can be parsed again, and the parts that they do not touch are
+// unchanged.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{
 		`[]`, `[` + snapshotUpdates(5, 0, 40) + `]`, `[` + snapshotUpdates(5, 4810235518990234613, 4) + `]`,

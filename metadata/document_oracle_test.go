@@ -19,9 +19,9 @@ import (
 
 var oracleSeed = flag.Uint64("seed", 1, "seed of the random requests that are compared with iceberg-go")
 
-// TestApplyAgreesWithOracle makes random requests to tables of every version and applies each here
-// and through iceberg-go's table package, to the same document. Both must accept with the same
-// result, or both refuse, apart from the differences listed below.
+// TestApplyAgreesWithOracle makes random requests to tables of every version. It applies each
+// request to the same document, with this package and with iceberg-go's table package. Both must
+// accept it with the same result, or both must refuse it, apart from the differences listed below.
 func TestApplyAgreesWithOracle(t *testing.T) {
 	t.Parallel()
 	const tables, requests = 12, 60
@@ -81,17 +81,17 @@ func oracleApply(raw []byte, request string) ([]byte, error) {
 	return json.Marshal(next)
 }
 
-// generator makes requests that often can be applied to its document.
+// generator makes requests that can often be applied to its document.
 type generator struct {
 	rand *rand.Rand
 	t    *testing.T
 	d    *metadata.Document
-	read *metadata.Document // that content is of
+	read *metadata.Document // the document of content
 	tableContent
-	next int64 // the last snapshot id that was used
+	next int64 // the last used snapshot id
 }
 
-// content returns what is in d.
+// content returns the parsed content of the document.
 func (g *generator) content() *tableContent {
 	if g.read != g.d {
 		g.read, g.tableContent = g.d, tableOf(g.t, g.d)
@@ -120,7 +120,7 @@ func (g *generator) update() string {
 
 const unknownSnapshot = 777
 
-// snapshotID returns the id of some snapshot, usually one that is there.
+// snapshotID returns the id of some snapshot, usually an existing one.
 func (g *generator) snapshotID() int64 {
 	all := g.content().Snapshots
 	if len(all) == 0 || g.chance(5) {
@@ -189,7 +189,7 @@ func (g *generator) setLocation() string {
 	return fmt.Sprintf(`{"action":"set-location","location":"s3://b/t%d"}`, g.rand.IntN(3))
 }
 
-// addSchema adds a column, drops one, or sends a schema of before.
+// addSchema adds a column, drops one, or sends an earlier schema.
 func (g *generator) addSchema() string {
 	all := g.content().Schemas
 	var current struct {
@@ -263,7 +263,7 @@ func (g *generator) removeParts() string {
 func (g *generator) statistics() string {
 	id := g.snapshotID()
 	if id == unknownSnapshot {
-		id++ // iceberg-go removes statistics of snapshots that were never there with them
+		id++ // iceberg-go also removes statistics of snapshots that never existed
 	}
 	switch g.rand.IntN(4) {
 	case 0:
@@ -295,12 +295,12 @@ func (g *generator) upgrade() string {
 	return fmt.Sprintf(`{"action":"upgrade-format-version","format-version":%d}`, version)
 }
 
-// difference is where this package follows the Java reference, or its own stated choice, and
-// iceberg-go does not.
+// difference is a case in which this package follows the Java reference, or its own stated choice,
+// and iceberg-go does not.
 type difference struct {
 	name string
-	// request, ours and oracle must all match; an empty pattern for an error asks that there is
-	// none.
+	// request, ours and oracle must all match. An empty pattern for an error means that there must
+	// be none.
 	request, ours, oracle *regexp.Regexp
 }
 
@@ -308,8 +308,8 @@ func differ(name, request, ours, oracle string) difference {
 	return difference{name, regexp.MustCompile(request), regexp.MustCompile(`^` + ours + `$`), regexp.MustCompile(`^` + oracle + `$`)}
 }
 
-// The numbers are those of the comparison of both builders that the rules here began with: A what
-// iceberg-go accepts and Java does not, R what it refuses and Java accepts, D other results.
+// The names come from a comparison of both builders. A: iceberg-go accepts and Java refuses. R:
+// iceberg-go refuses and Java accepts. D: other results.
 var expectedDifferences = []difference{
 	differ("lineage guard", `set-snapshot-ref`, `Cannot set branch \w+: the new snapshot does not descend.*`, ``),
 	differ("A1: schema without the columns of the default spec", `set-current-schema|set-default-spec`, `Cannot find source column for partition field.*`, ``),
@@ -322,7 +322,8 @@ var expectedDifferences = []difference{
 	differ("void transform of a column that is gone", `"void"`, ``, `invalid partition spec: cannot find source column.*`),
 }
 
-// expectedDifference returns the name of the listed difference that a request meets, "" if none.
+// expectedDifference returns the name of the listed difference that applies to a request, or "" if
+// none does.
 func expectedDifference(request string, err, oracleErr error) string {
 	if (err == nil) == (oracleErr == nil) {
 		return ""
@@ -341,8 +342,8 @@ func expectedDifference(request string, err, oracleErr error) string {
 	return ""
 }
 
-// expectedResults are differences of results: of these members at most, and only if the condition
-// holds.
+// expectedResults lists expected differences of results. At most these members may differ, and only
+// if the condition holds.
 var expectedResults = []struct {
 	name    string
 	request *regexp.Regexp
@@ -360,8 +361,8 @@ var expectedResults = []struct {
 		func(map[string]any, map[string]any) bool { return true }},
 }
 
-// compareDocuments tells where two documents differ in meaning, "" if they do not, and the name
-// of the listed difference that explains it.
+// compareDocuments says where two documents differ in meaning, or returns "" if they do not. It
+// also returns the name of the listed difference that explains that.
 func compareDocuments(t *testing.T, request string, oursRaw, theirsRaw []byte) (difference, name string) {
 	t.Helper()
 	ours, theirs := normalDocument(t, oursRaw), normalDocument(t, theirsRaw)
@@ -389,9 +390,9 @@ func compareDocuments(t *testing.T, request string, oursRaw, theirsRaw []byte) (
 }
 
 // normalDocument decodes a document without the parts that both are known to write differently.
-// These are members that say nothing (F: empty lists and maps, no current snapshot, sequence number
-// 0). The time of the commit differs too (D6: the clock here, the snapshot's there), and with it
-// the time of a rollback in the log.
+// These are members without information (F: empty lists and maps, no current snapshot, sequence
+// number 0). The time of the commit differs too (D6: the clock here, the snapshot's there), and
+// with it the time of a rollback in the log.
 func normalDocument(t *testing.T, raw []byte) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(raw)))
@@ -417,7 +418,7 @@ func normalDocument(t *testing.T, raw []byte) map[string]any {
 	return withoutEmpty(doc).(map[string]any)
 }
 
-// emptyMeans are members that say nothing when they are empty.
+// emptyMeans lists members that have no meaning if they are empty.
 var emptyMeans = []string{
 	"properties", "refs", "snapshots", "snapshot-log", "metadata-log", "statistics", "partition-statistics",
 	"encryption-keys", "identifier-field-ids", "current-snapshot-id", "sequence-number",

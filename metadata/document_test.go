@@ -17,7 +17,7 @@ const (
 	testNowMS = 1_700_000_000_000
 )
 
-// testEnv is the world of a commit that was based on the n-th file of a table.
+// testEnv returns the Env of a commit based on the n-th file of a table.
 func testEnv(n int) metadata.Env {
 	env := metadata.Env{Now: time.UnixMilli(testNowMS), NewUUID: func() string { return testUUID }}
 	if n > 0 {
@@ -59,7 +59,7 @@ func decodeTest(t testing.TB, updates string) []metadata.Update {
 	return decoded
 }
 
-// applyTest applies updates, and checks that the result is read back as it is known.
+// applyTest applies updates, and checks that parsing the result gives the same values.
 func applyTest(t testing.TB, d *metadata.Document, updates string) *metadata.Document {
 	t.Helper()
 	next, err := d.Apply(decodeTest(t, updates), testEnv(1))
@@ -67,14 +67,14 @@ func applyTest(t testing.TB, d *metadata.Document, updates string) *metadata.Doc
 		t.Fatalf("%s: %v", updates, err)
 	}
 	checkIndex(t, next)
-	const slack = 100 // commas, brackets, and the keys of members that went
+	const slack = 100 // commas, brackets, and the keys of removed members
 	if spare := cap(next.Raw()) - len(next.Raw()); next != d && spare > slack {
 		t.Errorf("%s: %d bytes of %d are held for nothing", updates, spare, cap(next.Raw()))
 	}
 	return next
 }
 
-// checkIndex fails unless d has the index that Parse would give it.
+// checkIndex fails the test unless d has the index that Parse would give it.
 func checkIndex(t testing.TB, d *metadata.Document) {
 	t.Helper()
 	if err := metadata.CheckIndex(d); err != nil {
@@ -82,7 +82,7 @@ func checkIndex(t testing.TB, d *metadata.Document) {
 	}
 }
 
-// tableContent is what package encoding/json reads of a table.
+// tableContent is a table document as read by package encoding/json.
 type tableContent struct {
 	LastSequenceNumber int64 `json:"last-sequence-number"`
 	LastColumnID       int   `json:"last-column-id"`
@@ -107,7 +107,7 @@ func tableOf(t testing.TB, d *metadata.Document) (content tableContent) {
 	return content
 }
 
-// snapshotUpdates adds a snapshot and sets main to it. A parent of 0 means none.
+// snapshotUpdates returns updates that add a snapshot and set main to it. A parent of 0 means none.
 func snapshotUpdates(id, parent int64, sequence int) string {
 	parentMember := ""
 	if parent != 0 {
@@ -174,7 +174,8 @@ func TestStaleSnapshotIsConflict(t *testing.T) {
 	}
 }
 
-// Versions share the names of their members: what one adds or drops is nothing to the others.
+// Versions share the names of their members. A member that one version adds or drops does not
+// affect the others.
 func TestVersionsShareNames(t *testing.T) {
 	t.Parallel()
 	made := []*metadata.Document{createTest(t, 1), mustParse(t, vectors(t, "valid")["v2-minimal"])}
@@ -194,7 +195,7 @@ func TestVersionsShareNames(t *testing.T) {
 	}
 }
 
-// Logs may be null, as the Java reference reads them. The next version has new logs.
+// Logs may be null, because the Java reference accepts that. The next version has new logs.
 func TestApplyToNullLogs(t *testing.T) {
 	t.Parallel()
 	raw := string(createTest(t, 2).Raw())
@@ -212,7 +213,7 @@ func TestApplyToNullLogs(t *testing.T) {
 	}
 }
 
-// A document costs its bytes, those without the snapshots that nothing points to, and its index.
+// The cost of a document covers its bytes, the bytes of RawRefs, and its index.
 func TestCostIsThatOfBothTexts(t *testing.T) {
 	t.Parallel()
 	d := createTest(t, 2)
@@ -226,7 +227,7 @@ func TestCostIsThatOfBothTexts(t *testing.T) {
 	}
 }
 
-// Properties cost their text three times, two of them within the document, and the two strings of
+// Properties cost their text three times, including twice within the document, plus two strings for
 // each.
 func TestCostIsAlsoThatOfProperties(t *testing.T) {
 	t.Parallel()
@@ -247,7 +248,8 @@ func TestCostIsAlsoThatOfProperties(t *testing.T) {
 	}
 }
 
-// Where the files that leave the metadata log are deleted, at most TrimMax leave it with a commit.
+// If files that leave the metadata log are deleted, at most TrimMax of them leave the log in one
+// commit.
 func TestTrimmedAtOnce(t *testing.T) {
 	t.Parallel()
 	for deletes, want := range map[string]int{"true": metadata.TrimMax, "false": 12} {
@@ -271,8 +273,8 @@ func TestTrimmedAtOnce(t *testing.T) {
 	}
 }
 
-// What falls out of the metadata log is told by the documents before and after, however many
-// entries that are.
+// The files that left the metadata log follow from the documents before and after, however many
+// there are.
 func TestTrimmedSince(t *testing.T) {
 	t.Parallel()
 	const bound = `{"action":"set-properties","updates":{"write.metadata.previous-versions-max":"%d"}}`

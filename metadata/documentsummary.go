@@ -14,14 +14,14 @@ import (
 
 // Summary describes one version of a table or view, for lists and for planning maintenance. Making
 // it reads only the index of the document and two snapshots, however large the document is. A
-// number that the document does not have is Unsaid, and a text is then empty.
+// number that the document does not state is Unsaid, and a missing text is empty.
 type Summary struct {
 	Format    int64 // format version
 	Snapshots int64
 	Refs      int64
 	Columns   int64 // top-level columns of the current schema
 	Versions  int64 // of a view
-	At        int64 // when the version was made, in milliseconds since 1970
+	At        int64 // time when the version was made, in milliseconds since 1970
 	FirstMS   int64 // time of the first snapshot in the document
 	Seq       int64 // last sequence number
 	// Rows, Files, Deletes and Bytes are totals in the summary of main's head. Its id is Snapshot.
@@ -33,11 +33,11 @@ type Summary struct {
 	// Rules is a hash of the maintenance settings in the table itself: properties, and the
 	// retention of refs.
 	Rules string
-	// Comment is the property of that name, cut to commentBytesMax bytes.
+	// Comment is the property of that name, truncated to commentBytesMax bytes.
 	Comment string
 }
 
-// Unsaid is a number that a document does not have.
+// Unsaid stands for a number that a document does not state.
 const Unsaid = -1
 
 // Bounds of the texts in a Summary.
@@ -46,8 +46,8 @@ const (
 	commentBytesMax = 120
 )
 
-// careProperties are properties with maintenance settings. Properties with a prefix in carePrefixes
-// are such settings too.
+// careProperties lists properties with maintenance settings. Properties with a prefix in
+// carePrefixes are such settings too.
 var (
 	careProperties = []string{"gc.enabled", propEncryptionKeyID, "write.target-file-size-bytes"}
 	carePrefixes   = []string{"history.expire.", "commit.manifest.", ownPrefix + "maintenance."}
@@ -77,7 +77,7 @@ func (d *Document) Summary() Summary {
 	}
 	var engine, version string
 	c := reread(head.summary)
-	_ = c.Object(func(key []byte) (err error) { // the summary was read before
+	_ = c.Object(func(key []byte) (err error) { // the summary was already parsed
 		switch string(key) {
 		case "operation":
 			s.Operation, err = c.string("operation")
@@ -112,7 +112,7 @@ func (d *ViewDocument) Summary() Summary {
 	}
 	current, err := d.version(d.currentVersionID)
 	if err != nil || current == nil {
-		return s // not reached: the document was checked when it was read
+		return s // not reached: the document was checked when it was parsed
 	}
 	s.At, s.Engine = current.timestampMS, engineOf(current.summary[keyEngineName], current.summary[keyEngineVersion])
 	for _, e := range d.arrays[viewSchemas].all(0) {

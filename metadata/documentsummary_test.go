@@ -8,7 +8,7 @@ import (
 	"moorage/metadata"
 )
 
-// factsDocument is a table of so many snapshots.
+// factsDocument returns a table with the given number of snapshots.
 func factsDocument(tb testing.TB, count int) *metadata.Document {
 	tb.Helper()
 	var snapshots strings.Builder
@@ -44,7 +44,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	empty := applyTest(t, factsDocument(t, 1), `{"action":"remove-snapshots","snapshot-ids":[1]}`).Summary()
-	empty.At = 0 // by the clock of the test
+	empty.At = 0 // depends on the test's clock
 	const unsaid = metadata.Unsaid
 	want = metadata.Summary{
 		Format: 2, Columns: 1, Versions: unsaid, FirstMS: unsaid, Seq: 1, Rows: unsaid, Files: unsaid, Deletes: unsaid,
@@ -98,7 +98,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// BenchmarkSummary: the budget is 5 µs beside a commit of more than 100.
+// BenchmarkSummary: the budget is 5 µs, compared with more than 100 µs for a commit.
 func BenchmarkSummary(b *testing.B) {
 	for _, count := range []int{1, 1000} {
 		d := factsDocument(b, count)

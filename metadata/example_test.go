@@ -8,8 +8,8 @@ import (
 	"moorage/metadata"
 )
 
-// A commit decodes its updates, and makes a new document of the one that was read. What it does not
-// touch stays as it is, such as a member that nobody here knows.
+// A commit decodes its updates, and derives a new document from the old one. The parts that it does
+// not touch stay unchanged, even an unknown member.
 func ExampleDocument() {
 	table, err := metadata.Parse([]byte(`{"format-version":2,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1",
  "location":"s3://lake/t","last-sequence-number":0,"last-updated-ms":1000,"last-column-id":1,"current-schema-id":0,

@@ -16,14 +16,15 @@ const (
 )
 
 // Collects reports whether files of the table may be deleted: gc.enabled is not set, or is "true"
-// in any case. Source: Java PropertyUtil.propertyAsBoolean, which is Boolean.parseBoolean.
+// in upper or lower case. Source: Java PropertyUtil.propertyAsBoolean, which is
+// Boolean.parseBoolean.
 func (d *Document) Collects() bool {
 	value, set := d.Property(PropCollects)
 	return !set || strings.EqualFold(value, "true")
 }
 
-// Retention has the defaults for the retention of a table's history, which the table itself can
-// override.
+// Retention holds the defaults for the retention of a table's history. The table itself can
+// override them.
 type Retention struct {
 	MaxSnapshotAge time.Duration
 	MinSnapshots   int           // how many snapshots a branch keeps, including its head; at least 1
@@ -33,8 +34,8 @@ type Retention struct {
 	SeenSequence int64
 }
 
-// Expiry has the refs and snapshots of a table that expire, and the reason why each other snapshot
-// stays.
+// Expiry holds the refs and snapshots of a table that expire, and the reason why each other
+// snapshot stays.
 type Expiry struct {
 	Refs      []string   // in the order of the document
 	Snapshots []Snapshot // in the order of the document
@@ -48,10 +49,10 @@ type KeptSnapshot struct {
 	Why Why
 }
 
-// Why is the reason why a snapshot stays.
+// Why says why a snapshot stays.
 type Why string
 
-// The reasons, the strongest first.
+// The reasons, strongest first.
 const (
 	WhyHead   Why = "head of a branch"
 	WhyTag    Why = "tagged"
@@ -79,11 +80,12 @@ func (e Expiry) Updates() []Update {
 	return updates
 }
 
-// PlanExpire returns the refs and snapshots of d that expire at the time now. Refs other than main
-// expire by the age of their snapshot. In each remaining branch, snapshots stay, from the head
-// backwards, as long as they are within the minimum count or young enough. The snapshots of tags
-// stay. Snapshots that no ref reaches stay while they are young. Limits of a ref itself override r.
-// Source: table specification, snapshot retention policy; Java RemoveSnapshots.internalApply.
+// PlanExpire returns the refs and snapshots of d that have expired at time now. A ref other than
+// main expires when its snapshot is too old. In each remaining branch, snapshots stay, from the
+// head backwards, as long as they are within the minimum count or young enough. The snapshots of
+// tags stay. Snapshots that no ref reaches stay while they are young. A ref's own limits override
+// those in r. Source: table specification, snapshot retention policy; Java
+// RemoveSnapshots.internalApply.
 func PlanExpire(d *Document, r Retention, now time.Time) Expiry {
 	p := expiryPlan{document: d, retention: r, nowMS: now.UnixMilli(), byID: make(map[int64]Snapshot)}
 	for snapshot := range d.Snapshots() {
@@ -99,7 +101,7 @@ type expiryPlan struct {
 	nowMS      int64
 	byID       map[int64]Snapshot
 	stays      map[int64]Why
-	referenced map[int64]bool // snapshots that remaining refs reach
+	referenced map[int64]bool // snapshots reached by remaining refs
 	expiry     Expiry
 }
 
@@ -136,7 +138,7 @@ func (p *expiryPlan) plan() Expiry {
 	return p.expiry
 }
 
-// refStays reports whether a ref is young enough. A ref without its snapshot is removed.
+// refStays reports whether a ref is young enough. A ref whose snapshot is missing is removed.
 func (p *expiryPlan) refStays(r *ref) bool {
 	if r.name == mainBranch {
 		return true
@@ -154,7 +156,7 @@ func (p *expiryPlan) refStays(r *ref) bool {
 	return p.nowMS-snapshot.TimestampMS <= limit
 }
 
-// keepOf marks the snapshots that a remaining ref keeps.
+// keepOf marks the snapshots kept by a remaining ref.
 func (p *expiryPlan) keepOf(r *ref) {
 	p.referenced[r.snapshotID] = true
 	if r.tag {
@@ -204,7 +206,7 @@ func (p *expiryPlan) isYoung(snapshot Snapshot, limitMS int64) bool {
 	return snapshot.TimestampMS >= p.nowMS-limitMS
 }
 
-// keep marks a snapshot as kept. Of several reasons, the strongest is recorded.
+// keep marks a snapshot as kept. If there are several reasons, the strongest is recorded.
 func (p *expiryPlan) keep(id int64, why Why) {
 	order := []Why{WhyHead, WhyTag, WhyCount, WhyYoung, WhyUnseen}
 	if old, ok := p.stays[id]; !ok || slices.Index(order, why) < slices.Index(order, old) {

@@ -15,13 +15,14 @@ import (
 	"moorage/metadata"
 )
 
-// aged is a snapshot for a table of expiryDocument: so many hours old.
+// aged is a snapshot for expiryDocument, with its age in hours.
 type aged struct {
 	id, parent int64
 	hours      int
 }
 
-// expiryDocument is a table with snapshots and refs. refs are members of the object of refs.
+// expiryDocument returns a table with snapshots and refs. refs are members of the JSON object of
+// refs.
 func expiryDocument(tb testing.TB, now time.Time, properties string, snapshots []aged, refs ...string) *metadata.Document {
 	tb.Helper()
 	var elements []string
@@ -65,7 +66,7 @@ func goes(e metadata.Expiry) (ids []int64) {
 	return ids
 }
 
-// chain are five snapshots, 50 to 10 hours old.
+// chain returns five snapshots, 50 to 10 hours old.
 func chain() []aged {
 	return []aged{{1, 0, 50}, {2, 1, 40}, {3, 2, 30}, {4, 3, 20}, {5, 4, 10}}
 }
@@ -124,7 +125,7 @@ func TestPlanExpire(t *testing.T) {
 	}
 }
 
-// A ring of parents, which no engine makes, ends.
+// A cycle of parents, which no engine makes, does not loop forever.
 func TestPlanExpireOfARing(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(testNowMS)
@@ -183,9 +184,9 @@ func randomExpiry(random *rand.Rand) expiryCase {
 	return c
 }
 
-// FuzzPlanExpire holds PlanExpire against iceberg-go's ExpireSnapshots and against the five steps
-// of the table specification, written naively. Ages are an even number of hours, limits an odd one:
-// so the clocks of both need not agree.
+// FuzzPlanExpire compares PlanExpire with iceberg-go's ExpireSnapshots, and with a naive version of
+// the five steps in the table specification. Ages are an even number of hours and limits an odd
+// one, so that the clocks need not agree exactly.
 func FuzzPlanExpire(f *testing.F) {
 	for seed := range uint64(400) {
 		f.Add(seed)
@@ -213,7 +214,7 @@ func FuzzPlanExpire(f *testing.F) {
 	})
 }
 
-// left returns the snapshots and refs of a document, as texts.
+// left returns the remaining snapshots and refs of a document, as texts.
 func left(d *metadata.Document) (all []string) {
 	for s := range d.Snapshots() {
 		all = append(all, fmt.Sprint(s.ID))
@@ -225,7 +226,7 @@ func left(d *metadata.Document) (all []string) {
 	return all
 }
 
-// oracleExpire returns what iceberg-go leaves of d.
+// oracleExpire returns what remains of d after iceberg-go's expiry.
 func oracleExpire(t *testing.T, d *metadata.Document) (all []string) {
 	t.Helper()
 	meta, err := table.ParseMetadataBytes(d.Raw())
@@ -251,8 +252,8 @@ func oracleExpire(t *testing.T, d *metadata.Document) (all []string) {
 	return all
 }
 
-// naiveExpire takes the five steps of the table specification, and Java's sixth: a snapshot that no
-// ref reaches stays while it is young.
+// naiveExpire follows the five steps of the table specification, and a sixth one in Java: a
+// snapshot that no ref reaches stays while it is young.
 func naiveExpire(c expiryCase, now time.Time) (all []string) {
 	type naiveRef struct {
 		snapshot            int64

@@ -10,9 +10,9 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// The tests are outside of the package. This file is inside: it shows them what no caller needs.
+// The tests are in a different package. This file exports internals that only they need.
 
-// Bounds and texts that the tests go by.
+// Limits and texts that the tests use.
 const (
 	AdditionsMax      = additionsMax
 	ViewUpdatesMax    = viewUpdatesMax
@@ -21,7 +21,7 @@ const (
 	DocumentsBytesMax = documentBytesMax
 )
 
-// CheckIndex fails unless d has the index that Parse would give it.
+// CheckIndex returns an error unless d has the index that Parse would give it.
 func CheckIndex(d *Document) error {
 	parsed, err := Parse(d.raw)
 	if err != nil {
@@ -36,8 +36,8 @@ func CheckIndex(d *Document) error {
 	return nil
 }
 
-// describe spells out an index. How a list is cut into chunks and what is found by a map are not
-// part of it.
+// describe returns an index as text. The text does not show how a list is divided into chunks, or
+// which elements the hash tables cover.
 func describe(d *Document) string {
 	x := d.index
 	x.snapshotAt, x.raw = positions{}, nil
@@ -57,7 +57,7 @@ func describe(d *Document) string {
 	return b.String()
 }
 
-// CheckViewIndex fails unless d knows of itself what ParseView finds in it.
+// CheckViewIndex returns an error unless d has the values that ParseView would find in it.
 func CheckViewIndex(d *ViewDocument) error {
 	parsed, err := ParseView(d.raw)
 	if err != nil {
@@ -79,35 +79,35 @@ func SpelledOut(d *Document) []byte {
 	return d.raw
 }
 
-// IndexBytes is the memory that the index of d holds.
+// IndexBytes returns the memory that the index of d holds.
 func IndexBytes(d *Document) int64 { return d.index.bytes() }
 
-// ViewProperties returns the properties that d knows of itself.
+// ViewProperties returns the parsed properties of d.
 func ViewProperties(d *ViewDocument) map[string]string { return d.properties }
 
 // Empty reports whether the update would do nothing at all.
 func (u Update) Empty() bool { return u.op == nil }
 
-// Parts returns what a requirement was decoded to.
+// Parts returns the decoded parts of a requirement.
 func (r ViewRequirement) Parts() (kind, uuid string) { return r.kind, r.uuid }
 
-// StrictUpdates is DecodeUpdates of text that nobody has checked. The functions below do the same
-// for the other lists.
+// StrictUpdates is DecodeUpdates for unchecked text. The functions below do the same for the other
+// lists.
 func StrictUpdates(raw []byte) ([]Update, error) {
 	return decodeEach(jsontext.NewReader(raw), "metadata update", decodeUpdate)
 }
 
-// StrictRequirements is DecodeRequirements likewise.
+// StrictRequirements is DecodeRequirements for unchecked text.
 func StrictRequirements(raw []byte) ([]Requirement, error) {
 	return decodeEach(jsontext.NewReader(raw), "requirement", decodeRequirement)
 }
 
-// StrictViewUpdates is DecodeViewUpdates likewise.
+// StrictViewUpdates is DecodeViewUpdates for unchecked text.
 func StrictViewUpdates(raw []byte) ([]ViewUpdate, error) {
 	return decodeViewUpdates(jsontext.NewReader(raw))
 }
 
-// StrictViewRequirements is DecodeViewRequirements likewise.
+// StrictViewRequirements is DecodeViewRequirements for unchecked text.
 func StrictViewRequirements(raw []byte) ([]ViewRequirement, error) {
 	return decodeEach(jsontext.NewReader(raw), "requirement", decodeViewRequirement)
 }

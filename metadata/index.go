@@ -51,14 +51,14 @@ func (a arrayName) key() string { return arrayKeys[a] }
 // noSnapshot is the current snapshot id of a table without a current snapshot.
 const noSnapshot = -1
 
-// index has the values in a document that commits need, and the positions of everything else. So a
-// commit does not parse the document again. Versions of a document share the unchanged parts of the
-// index.
+// index holds the values in a document that commits need, and the positions of everything else. So
+// a commit does not need to parse the document again. Versions of a document share the unchanged
+// parts of the index.
 type index struct {
 	body
 	arrays [arrayCount]list
 	refs   []ref
-	props  map[string]string // never written to
+	props  map[string]string // read-only
 
 	formatVersion      int
 	uuid               string // empty in a v1 table without one
@@ -73,7 +73,7 @@ type index struct {
 	defaultOrderID     int
 	currentSnapshotID  int64 // noSnapshot without a current snapshot
 	nextRowID          int64
-	metadataLoggedMS   int64 // the time of the last entry of the metadata log, if it has one
+	metadataLoggedMS   int64 // time of the last entry of the metadata log, if there is one
 
 	snapshotAt positions
 }
@@ -91,7 +91,7 @@ type reader struct {
 	metadataLogTimes    []int64
 }
 
-// read indexes the document of the reader.
+// read indexes the reader's document.
 func (r *reader) read() error { return r.body.read(&r.cursor, r.member) }
 
 func (r *reader) member(key string) (err error) {

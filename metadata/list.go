@@ -10,8 +10,8 @@ type arrayName uint8
 
 // element is one element of an array of a document.
 type element struct {
-	// id distinguishes the elements of the array. For schemas, specs and sort orders it is their
-	// id. For an element about a snapshot it is the snapshot's id. In arrays without ids it is 0.
+	// id distinguishes the elements of the array. For schemas, specs and sort orders, it is their
+	// id. For an element about a snapshot, it is the snapshot's id. In arrays without ids, it is 0.
 	id int64
 	// start and end are positions relative to the array's opening bracket. So they do not change
 	// when the document around the array changes.
@@ -21,7 +21,7 @@ type element struct {
 // chunkLen is the maximum number of elements that an append copies.
 const chunkLen = 256
 
-// list has the positions of the elements of an array. It is immutable. append shares all chunks
+// list holds the positions of the elements of an array. It is immutable. append shares all chunks
 // except the last, so a commit does not pay for unchanged elements. The zero list is empty.
 type list struct {
 	chunks [][]element // all but the last have chunkLen elements; none is empty
@@ -32,8 +32,8 @@ func (l list) len() int { return l.n }
 
 func (l list) at(i int) element { return l.chunks[i/chunkLen][i%chunkLen] }
 
-// end returns the end of the last element. For an empty list it returns the position that a first
-// element would have.
+// end returns the end of the last element. For an empty list, it returns the position of a future
+// first element.
 func (l list) end() int {
 	if l.n == 0 {
 		return len("[")
@@ -93,7 +93,7 @@ type positions struct {
 	covered int
 }
 
-// uncoveredMin is the number of uncovered elements up to which a scan is always fast enough.
+// uncoveredMin is the number of uncovered elements for which a scan is always fast enough.
 const uncoveredMin = 64
 
 // extend returns positions with which searches in l are fast. p must cover only elements at the
@@ -215,7 +215,8 @@ func (e *listEdit) changes() bool { return e.drops > 0 || len(e.added) > 0 }
 // len returns the number of elements after the change.
 func (e *listEdit) len() int { return e.base.len() - e.drops + len(e.added) }
 
-// growth returns an upper bound of the bytes that the change adds to an array; it may be negative.
+// growth returns an upper bound on the number of bytes that the change adds to an array. It may be
+// negative.
 func (e *listEdit) growth() int {
 	n := len("[]") // the document may have no such array so far
 	for _, added := range e.added {
@@ -243,7 +244,8 @@ func (e *listEdit) write(dst, old []byte) ([]byte, list) {
 	return append(dst, old[tail:]...), e.base.append(added...)
 }
 
-// rewrite is write for a change that drops elements. It copies runs of remaining elements at once.
+// rewrite is like write, for a change that drops elements. It copies runs of remaining elements at
+// once.
 func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 	origin := len(dst)
 	dst = append(dst, '[')
@@ -270,8 +272,8 @@ func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 	return append(dst, ']'), listOf(elements)
 }
 
-// writeAdded appends the JSON of the new elements to dst, and the elements to elements. origin is
-// where the array begins in dst. first is true if no other element precedes the new ones.
+// writeAdded appends the JSON of the new elements to dst, and their positions to elements. origin
+// is the start of the array in dst. first is true if no other element precedes the new ones.
 func (e *listEdit) writeAdded(dst []byte, origin int, elements []element, first bool) ([]byte, []element) {
 	for _, added := range e.added {
 		if !first {

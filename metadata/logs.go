@@ -76,10 +76,9 @@ func (b *builder) finishSnapshotLog() error {
 	return checkLogTimes(times, b.lastUpdatedMS, snapshotLog)
 }
 
-// appendSnapshotLogTimes appends those times of the base's snapshot log that must be checked
-// against their neighbours. If entries are removed, these are the times of all remaining entries,
-// which have new neighbours. Otherwise it is only the last time, because the others were checked
-// before.
+// appendSnapshotLogTimes appends the times in the base's snapshot log that must be checked against
+// their neighbours. If entries are removed, these are the times of all remaining entries, which
+// have new neighbours. Otherwise it is only the last time, because the others were checked before.
 func (b *builder) appendSnapshotLogTimes(times []int64) []int64 {
 	list := b.base.arrays[snapshotLog]
 	timeOf := func(e element) int64 {
@@ -111,8 +110,8 @@ const (
 	propPreviousVersionsMax    = "write.metadata.previous-versions-max"
 	previousVersionsMaxDefault = 100
 	propDeleteAfterCommit      = "write.metadata.delete-after-commit.enabled"
-	// TrimMax bounds how many entries one commit drops from the metadata log of a table, if it also
-	// deletes their files. The next commits drop the others.
+	// TrimMax is the maximum number of entries that one commit drops from a table's metadata log if
+	// it also deletes their files. The next commits drop the others.
 	TrimMax = 8
 )
 
@@ -147,7 +146,7 @@ func (b *builder) finishMetadataLog() error {
 	return checkLogTimes(times, b.lastUpdatedMS, metadataLog)
 }
 
-// previousVersionsMax returns how many earlier files the log keeps; at least one.
+// previousVersionsMax returns the number of earlier files that the log keeps, at least one.
 func (b *builder) previousVersionsMax() (int, error) {
 	text, ok := b.props[propPreviousVersionsMax]
 	if !ok {

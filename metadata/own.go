@@ -9,23 +9,23 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// ownPrefix begins the names of properties and of summary keys that this catalog defines.
+// ownPrefix is the prefix of the properties and summary keys that this catalog defines.
 const ownPrefix = "moorage."
 
 // PropAppendRebase is the table property that permits the server to rebase a late append on the
 // present head of its branch. Its values are AppendRebaseOn, AppendRebaseOnAll and AppendRebaseOff.
 const (
 	PropAppendRebase = ownPrefix + "append-rebase"
-	// AppendRebaseOn permits rebases for requests that opt in. When Java's RowDelta and
+	// AppendRebaseOn permits rebases for requests that opt in. If Java's RowDelta and
 	// OverwriteFiles only add files, their requests look like appends. But these operations rely on
-	// a refusal, after which they validate again. So a setting of the table is not enough: the
+	// being refused, after which they validate again. So a table property is not enough: the
 	// request must opt in.
 	AppendRebaseOn = "on"
 	// AppendRebaseOnAll permits rebases for every request. Users must not run MERGE, UPDATE or
 	// INSERT OVERWRITE on such a table.
 	AppendRebaseOnAll = "on-all"
-	// AppendRebaseOff forbids rebases. It is the only value that a setting of a warehouse or of the
-	// server can have.
+	// AppendRebaseOff forbids rebases. It is the only possible value in a setting of a warehouse or
+	// of the server.
 	AppendRebaseOff = "off"
 )
 
@@ -41,7 +41,7 @@ func CheckAppendRebase(value string) error {
 
 // PropPurgeDelay is the property of a warehouse for the time between a drop with purge and the
 // purge. During that time the table can be restored. The value is a duration such as 12h or 7d, or
-// 0. The default is the time for which a table that was dropped without a purge can be restored.
+// 0. The default is the time for which a table dropped without a purge can be restored.
 const PropPurgeDelay = ownPrefix + "purge-delay"
 
 // purgeDelayMax is far longer than any useful delay.

@@ -11,15 +11,15 @@ import (
 const (
 	formatVersionMax     = 3
 	formatVersionDefault = 2
-	// clockSkewMaxMS bounds how far a time in a table's logs may be before the previous time. The
-	// clocks of the machines that commit differ. Source: Java TableMetadata.
+	// clockSkewMaxMS is how far a time in a table's logs may be before the previous one, because
+	// the clocks of committing machines differ. Source: Java TableMetadata.
 	clockSkewMaxMS = 60_000
 )
 
 // Parse reads a table metadata document of format version 1 to 3. It accepts every document that
-// the Java reference loads, unless other readers cannot load it. It refuses, for example, a key
-// twice in an object, a lone surrogate, JSON nested more than 500 deep, a missing default spec or
-// sort order, and an unknown type. raw must not be modified afterwards.
+// the Java reference loads, unless other readers cannot load it. For example, it refuses a
+// duplicate key in an object, a lone surrogate, JSON nested more than 500 levels deep, a missing
+// default spec or sort order, and an unknown type. raw must not be modified afterwards.
 //
 // Errors are KindBadRequest for text that is not JSON or lacks a member, KindIllegalArgument and
 // KindValidation for a document that contradicts itself, KindTooLarge beyond 2 GiB.
@@ -63,7 +63,7 @@ func (d *Document) spelledOut(missing []memberEdit) (*Document, error) {
 	if next.body, err = d.splice(missing, next.arrays[:]); err != nil {
 		return nil, err
 	}
-	return next, checkJSON(next.raw) // inside the array schemas, the schema of a v1 document is nested deeper
+	return next, checkJSON(next.raw) // in the array schemas, a v1 document's schema is nested deeper
 }
 
 // checkHeader checks the required members.
@@ -120,7 +120,7 @@ func (r *reader) resolve() ([]memberEdit, error) {
 	return missing, nil
 }
 
-// onlyV1 refuses a document of version 2 or later without the member key.
+// onlyV1 refuses a document of version 2 or later that lacks the member key.
 func (r *reader) onlyV1(key string) error {
 	if r.formatVersion == 1 {
 		return nil
@@ -281,7 +281,7 @@ func (r *reader) checkDefaults() error {
 	return checkDefaults(s, r.specs[r.defaultSpecID], r.defaultSpecID, r.orders[r.defaultOrderID], r.defaultOrderID)
 }
 
-// checkDefaults refuses a default spec or sort order that is missing (nil) or that does not fit the
+// checkDefaults refuses a default spec or sort order that is missing (nil) or does not fit the
 // current schema.
 func checkDefaults(s *schema.Schema, p *schema.Spec, specID int, o *schema.SortOrder, orderID int) error {
 	if p == nil {

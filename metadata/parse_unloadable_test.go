@@ -9,12 +9,12 @@ import (
 	"moorage/metadata"
 )
 
-// unloadable is a commit that iceberg-go's builder accepts and that Java refuses, or could not load
-// afterwards. The names are those of the list that the rules here began with.
+// unloadable is a commit that iceberg-go's builder accepts, but that Java refuses or could not load
+// afterwards. The names come from the comparison of both builders.
 type unloadable struct {
 	name           string
 	setup, updates string
-	want           map[string]string // members of the result where the commit is accepted
+	want           map[string]string // members of the result if the commit is accepted
 	refused        bool              // 400
 }
 
@@ -78,8 +78,8 @@ var unloadables = []unloadable{
 		updates: `{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":1,"max-ref-age-ms":-1}`},
 }
 
-// identifierSchema returns a request for a schema whose identifier field is id: 2 is optional, 8 a
-// double, 10 in a list.
+// identifierSchema returns a request for a schema with the identifier field id. Field 2 is
+// optional, 8 is a double, and 10 is in a list.
 func identifierSchema(id string) string {
 	return `{"action":"add-schema","schema":{"type":"struct","identifier-field-ids":[` + id + `],"fields":[
 		{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"at","required":false,"type":"timestamp"},
@@ -87,7 +87,7 @@ func identifierSchema(id string) string {
 		{"id":9,"name":"l","required":true,"type":{"type":"list","element-id":10,"element-required":true,"element":"long"}}]}}`
 }
 
-// defaultSchema returns a request for a schema, for a table of version 3, with one more field.
+// defaultSchema returns a request for a schema with one more field, for a table of version 3.
 func defaultSchema(members string) string {
 	return `{"action":"upgrade-format-version","format-version":3},{"action":"add-schema","schema":{"type":"struct","fields":[
 		{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"at","required":false,"type":"timestamp"},
@@ -98,7 +98,7 @@ func statisticsOf(members string) string {
 	return `{"action":"set-statistics","snapshot-id":1,"statistics":{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":1,"file-footer-size-in-bytes":1` + members + `}}`
 }
 
-// No commit makes a table that Java cannot load, or can never commit to again.
+// No commit makes a table that Java cannot load, or to which Java can never commit again.
 func TestUnloadable(t *testing.T) {
 	t.Parallel()
 	for _, row := range unloadables {
@@ -132,7 +132,7 @@ func TestUnloadable(t *testing.T) {
 	}
 }
 
-// A5: a table that is made without an assign-uuid has the uuid that the server draws.
+// A5: a table created without assign-uuid has a uuid drawn by the server.
 func TestBuildAssignsUUID(t *testing.T) {
 	t.Parallel()
 	d, err := metadata.Build(decodeTest(t, `{"action":"upgrade-format-version","format-version":2},

@@ -87,7 +87,7 @@ func TestParseInvalidVectors(t *testing.T) {
 	}
 }
 
-// A client that registers a view as a table is told so, and not which member of a table it lacks.
+// If a client registers a view as a table, the error says so, and does not name a missing member.
 func TestParseRefusesAView(t *testing.T) {
 	t.Parallel()
 	_, err := metadata.Parse([]byte(viewDocument))
@@ -148,7 +148,7 @@ func TestManifestsOfV1Snapshot(t *testing.T) {
 	}
 }
 
-// laterEnv is the world of a commit to a vector.
+// laterEnv returns the Env of a commit to a vector.
 func laterEnv() metadata.Env {
 	return metadata.Env{
 		Now: time.UnixMilli(1660000001000), BaseLocation: "s3://lake/sales/orders/metadata/00002-c.metadata.json",
@@ -156,7 +156,8 @@ func laterEnv() metadata.Env {
 	}
 }
 
-// A commit to a document of the first releases spells out what they left to the reader.
+// A commit to a document of the first Iceberg releases writes the members that these releases left
+// out.
 func TestApplyToLegacyDocument(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, vectors(t, "valid")["v1-legacy-snapshots"])
@@ -182,8 +183,7 @@ func TestApplyToLegacyDocument(t *testing.T) {
 	}
 }
 
-// memberOf returns the JSON of a top-level member, without white space outside of strings being
-// touched; "" if there is none.
+// memberOf returns the unmodified JSON of a top-level member, or "" if there is none.
 func memberOf(d *metadata.Document, key string) string {
 	for name, value := range mustCheck(d.Raw()).Members() {
 		if string(name) == key {
@@ -210,7 +210,7 @@ func headsOf(t testing.TB, d *metadata.Document) map[int64]bool {
 	return heads
 }
 
-// mustCheck returns JSON that was accepted before.
+// mustCheck returns text that was already accepted, as checked JSON.
 func mustCheck(raw []byte) jsontext.Checked {
 	j, err := jsontext.Check(raw)
 	if err != nil {
@@ -219,7 +219,8 @@ func mustCheck(raw []byte) jsontext.Checked {
 	return j
 }
 
-// Whatever a commit does not touch stays byte for byte, in documents with every oddity.
+// Every part that a commit does not touch stays the same byte for byte, in documents with every
+// oddity.
 func TestApplyKeepsWhatItDoesNotTouch(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, vectors(t, "valid")["v3-rich"])

@@ -11,34 +11,34 @@ import (
 
 // Append is a request that only adds data to a branch. Its meaning does not depend on the head that
 // its client saw. After a refusal, the client would retry the same append on the new head. An
-// Append does not have the content of its manifests. It is immutable, and safe for concurrent use.
+// Append does not contain its manifests' content. It is immutable, and safe for concurrent use.
 type Append struct {
 	Branch string
-	// Snapshot is the new snapshot as it was sent. Its parent is the head that the client saw. It
-	// has no parent if the client saw no such branch.
+	// Snapshot is the new snapshot as it was sent. Its parent is the head that the client saw. If
+	// the client saw no such branch, the snapshot has no parent.
 	Snapshot Snapshot
 	SchemaID int64
-	// HasRows reports whether the client assigned row ids. It must assign them from format version
-	// 3 on. They are AddedRows ids, from FirstRowID on.
+	// HasRows is true if the client assigned row ids, as it must from format version 3 on. The ids
+	// are AddedRows consecutive numbers, beginning with FirstRowID.
 	HasRows               bool
 	FirstRowID, AddedRows int64
 
 	step     Step
-	asserted int // index, in the requirements of step, of the requirement about the branch
+	asserted int // index of the requirement about the branch, in step's requirements
 }
 
-// guardedPrefixes and guardedKeys identify summary keys of writers that rely on a refusal. Some of
-// these writers compare the head's value of the key with their own value before they commit. Others
-// publish a snapshot that was made before. Source: Kafka Connect's Coordinator, Flink's
+// guardedPrefixes and guardedKeys identify summary keys of writers that rely on being refused. Some
+// of these writers compare the head's value of the key with their own value before they commit.
+// Others publish a snapshot that was made earlier. Source: Kafka Connect's Coordinator, Flink's
 // DynamicCommitter, Spark's StreamingWrite, Trino's materialized views, Java SnapshotSummary.
 var (
 	guardedPrefixes = []string{"kafka.connect.", "flink.", "spark.sql.streaming.", "dependsOn"}
 	guardedKeys     = []string{"wap.id", "published-wap-id", "source-snapshot-id"}
 )
 
-// Append returns the step as an append. An append adds one snapshot and sets one branch to it. It
-// requires the branch to be at the parent of the snapshot. Append does not check other
-// requirements. It returns false for any other step, and if the writer may rely on a refusal.
+// Append returns the step as an append. An append adds one snapshot and sets one branch to it, and
+// requires the branch to be at the snapshot's parent. Append does not check other requirements. It
+// returns false for any other step, and if the writer may rely on being refused.
 func (s Step) Append() (Append, bool) {
 	if len(s.Updates) != 2 {
 		return Append{}, false
@@ -60,7 +60,7 @@ func (s Step) Append() (Append, bool) {
 	}, true
 }
 
-// asserts returns the index of the requirement about a ref. It returns false if there is not
+// asserts returns the index of the requirement about a ref. It returns false unless there is
 // exactly one, or if the step requests a new table.
 func (s Step) asserts(ref string) (at int, ok bool) {
 	for i, r := range s.Requirements {
@@ -91,18 +91,18 @@ func (s *snapshot) isPlainAppend() bool {
 // hasPlainList reports whether the snapshot has a manifest list that is not encrypted.
 func (s *snapshot) hasPlainList() bool { return s.manifestList != nil && !s.encrypted }
 
-// Misfit is the reason why an append cannot be rebased on the head of its branch. Logs and metrics
-// contain its text.
+// Misfit says why an append cannot be rebased on the head of its branch. Its text appears in logs
+// and metrics.
 type Misfit string
 
-// The reasons. Fits reports that the append can be rebased.
+// The reasons. Fits means that the append can be rebased.
 const (
 	Fits              Misfit = ""
 	MisfitFormat      Misfit = "format"      // version 1, or rows without ids from version 3 on
 	MisfitRepeated    Misfit = "repeated"    // the table already has a snapshot with the same id
 	MisfitBranch      Misfit = "branch"      // no such branch, or it is a tag
 	MisfitRetention   Misfit = "retention"   // the append would change the branch's retention of snapshots
-	MisfitSchema      Misfit = "schema"      // the data was written with another schema than the current one
+	MisfitSchema      Misfit = "schema"      // the data was not written with the current schema
 	MisfitRequirement Misfit = "requirement" // another requirement of the step does not hold
 	MisfitParent      Misfit = "parent"      // the head does not descend from the snapshot that the client saw
 	MisfitDistance    Misfit = "distance"    // more than 256 snapshots were added since then
@@ -111,7 +111,7 @@ const (
 	MisfitRows        Misfit = "rows"        // the ids of its rows would exceed 64 bits
 )
 
-// betweenMax is how many snapshots may have been added since the snapshot that the client saw. The
+// betweenMax is the maximum number of snapshots added since the snapshot that the client saw. The
 // catalog has to read the manifests of each of them.
 const betweenMax = 256
 
@@ -119,10 +119,11 @@ const betweenMax = 256
 type Onto struct {
 	FormatVersion int
 	Head          Snapshot
-	// Seen is the snapshot that the client saw at the head; the zero value if it saw no branch.
+	// Seen is the snapshot that the client saw at the head, or the zero value if the client saw no
+	// branch.
 	Seen Snapshot
-	// Between are the snapshots that were added since then: the head, its parent, and so on, up to
-	// but without Seen. All have manifest lists. It is empty if the head is Seen.
+	// Between lists the snapshots added since then: the head, its parent, and so on, up to but
+	// excluding Seen. All of them have manifest lists. It is empty if the head is Seen.
 	Between []Snapshot
 	// SequenceNumber is the sequence number of the new snapshot. FirstRowID is the id of its first
 	// row, from format version 3 on.
@@ -142,10 +143,10 @@ func (o Onto) HasSpec(id int64) bool {
 	return false
 }
 
-// Onto returns the new base of the append a. That is the head of its branch after all requests in
-// the chain. If the append cannot be rebased on this head, Onto returns the reason. Then the caller
-// must treat the append like any other request. A repeated request does not fit, so call IsReplay
-// first. For the head in a document, begin a chain.
+// Onto returns the new base of append a: the head of its branch after all requests in the chain. If
+// the append cannot be rebased on this head, Onto returns the reason. Then the caller must treat
+// the append like any other request. A repeated request does not fit, so call IsReplay first. For
+// the head in a document, begin a new chain.
 func (c *Chain) Onto(a Append) (Onto, Misfit) {
 	b := c.b
 	branch, misfit := a.branchIn(b)
@@ -167,7 +168,7 @@ func (c *Chain) Onto(a Append) (Onto, Misfit) {
 	return o, misfit
 }
 
-// branchIn returns the branch that the append a moves, in the present state of b.
+// branchIn returns the branch that append a moves, in the present state of b.
 func (a Append) branchIn(b *builder) (*ref, Misfit) {
 	branch := b.ref(a.Branch)
 	if branch == nil || branch.tag {
@@ -199,7 +200,7 @@ func (a Append) fitsRows(b *builder) Misfit {
 	return Fits
 }
 
-// fitsTime checks that the rebased snapshot can have its new time, which is not before the time of
+// fitsTime checks that the rebased snapshot can have its new time, which is no earlier than that of
 // head. A chain would refuse an unsuitable time with KindIllegalArgument, after which clients do
 // not retry.
 func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
@@ -210,7 +211,7 @@ func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	if a.Branch != mainBranch {
 		return Fits
 	}
-	// After a rollback the last time in the log may be after the time of the head.
+	// After a rollback, the last time in the log may be later than the head's time.
 	times := b.appendSnapshotLogTimes(nil)
 	for _, entry := range b.logged {
 		times = append(times, entry.timestampMS)
@@ -263,14 +264,14 @@ func (b *builder) snapshot(id int64) *snapshot {
 	return &s
 }
 
-// On returns the step of the append a, rebased on o. list is the location of the new manifest list,
-// and manifestsKept is how many manifests of the head are in it. The step requires that o.Head is
-// still the head. Step.Append returns false for the new step.
+// On returns the step of append a, rebased on o. list is the location of the new manifest list, and
+// manifestsKept is the number of the head's manifests in it. The step requires that o.Head is still
+// the head. Step.Append returns false for the new step.
 //
-// The snapshot gets the new parent, sequence number, manifest list and first row id. Its time is
-// not before the head's time. In its summary, the totals count on from the head's totals. The key
-// manifests-kept gets its new value if the summary has it, and the key moorage.rebased is added.
-// All other bytes are as the client sent them.
+// The snapshot gets the new parent, sequence number, manifest list and first row id. Its time is no
+// earlier than the head's. In its summary, the totals continue from the head's totals. The key
+// manifests-kept, if present, gets its new value, and the key moorage.rebased is added. All other
+// bytes are as the client sent them.
 func (a Append) On(o Onto, list string, manifestsKept int) Step {
 	sent := a.step.Updates[0].op.(*addSnapshot)
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }

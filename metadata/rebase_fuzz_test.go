@@ -7,8 +7,8 @@ import (
 	"moorage/metadata"
 )
 
-// An append that fits is applied, whatever it looks like. The document is right, and shows that it
-// has the append, however that is sent again.
+// An append that fits is applied, whatever its form. The document is correct. If the append is
+// repeated in any form, IsReplay recognises it.
 func FuzzRebase(f *testing.F) {
 	f.Add(sentSnapshot, true)
 	f.Add(without.in(f, sentSnapshot, sentRequirements)[0], false)

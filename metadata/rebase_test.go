@@ -21,7 +21,7 @@ const (
 	sentUpdates = `{"action":"add-snapshot","snapshot":` + sentSnapshot + `},` + sentRef
 )
 
-// replacing is a part of a text, and what is there instead; twice as many for several.
+// replacing holds pairs of texts: a part of a text, and its replacement.
 type replacing []string
 
 func (r replacing) in(t testing.TB, texts ...string) []string {
@@ -37,7 +37,7 @@ func (r replacing) in(t testing.TB, texts ...string) []string {
 	return texts
 }
 
-// sentStep is the append with other parts.
+// sentStep returns the append with some parts replaced.
 func sentStep(t testing.TB, with replacing) metadata.Step {
 	t.Helper()
 	texts := with.in(t, sentRequirements, sentUpdates)
@@ -119,7 +119,7 @@ func TestStepAppend(t *testing.T) {
 	}
 }
 
-// rebaseBase is a table with snapshots 1, 2, 3 on main.
+// rebaseBase returns a table with snapshots 1, 2 and 3 on main.
 func rebaseBase(t testing.TB, version int) *metadata.Document {
 	t.Helper()
 	all := three
@@ -129,7 +129,7 @@ func rebaseBase(t testing.TB, version int) *metadata.Document {
 	return applyTest(t, createTest(t, version), all)
 }
 
-// many returns updates that add snapshots 101 and on, on top of a parent.
+// many returns updates that add snapshots 101, 102, and so on, on top of a parent.
 func many(parent int64, count int) string {
 	var all []string
 	for i := range int64(count) {
@@ -148,9 +148,9 @@ func TestChainOnto(t *testing.T) {
 	rows := []struct {
 		name    string
 		version int           // of the table; 0 means 2
-		setup   string        // updates of the table before
-		now     time.Duration // that has passed
-		with    replacing     // in the append
+		setup   string        // earlier updates of the table
+		now     time.Duration // time that has passed
+		with    replacing     // replaced in the append
 		want    metadata.Misfit
 		between []int64
 	}{
@@ -223,7 +223,7 @@ func TestChainOnto(t *testing.T) {
 	}
 }
 
-// idsDown returns the numbers from one to another.
+// idsDown returns the numbers from from down to to.
 func idsDown(from, to int64) (ids []int64) {
 	for ; from >= to; from-- {
 		ids = append(ids, from)
@@ -232,7 +232,7 @@ func idsDown(from, to int64) (ids []int64) {
 }
 
 // After a rollback, the last entry of the log of main is later than the head. An append that was
-// made long before cannot follow it.
+// made long before that entry cannot follow it.
 func TestOntoAfterRollback(t *testing.T) {
 	t.Parallel()
 	later := testEnv(1)

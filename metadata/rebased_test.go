@@ -10,7 +10,7 @@ import (
 	"moorage/metadata"
 )
 
-// rebase puts an append on top of what joined the chain, and joins it.
+// rebase puts an append on top of the chain, and adds it to the chain.
 func rebase(t testing.TB, chain *metadata.Chain, a metadata.Append, list string) {
 	t.Helper()
 	onto, misfit := chain.Onto(a)
@@ -22,7 +22,7 @@ func rebase(t testing.TB, chain *metadata.Chain, a metadata.Append, list string)
 	}
 }
 
-// finish returns the version that the chain makes, whose bytes and index are right.
+// finish returns the chain's new version. It checks the version's bytes and index.
 func finish(t testing.TB, chain *metadata.Chain) *metadata.Document {
 	t.Helper()
 	d, err := chain.Finish()
@@ -46,7 +46,8 @@ func snapshotText(d *metadata.Document) string {
 	return last
 }
 
-// What is written is what was sent, byte for byte, except for the members that depend on the head.
+// The written snapshot equals the sent one, byte for byte, except for members that depend on the
+// head.
 func TestAppendOn(t *testing.T) {
 	t.Parallel()
 	const seen = `"moorage.rebased":"1 23470ce432c5b9f8"` // of s3://b/sent.avro, as sha256sum has it
@@ -54,7 +55,7 @@ func TestAppendOn(t *testing.T) {
 		name    string
 		version int
 		with    replacing // in the append
-		want    replacing // in the snapshot that is written, of the one that was sent
+		want    replacing // replaced in the sent snapshot to get the written one
 	}{
 		{name: "version 2", version: 2, want: replacing{
 			`"parent-snapshot-id":1`, `"parent-snapshot-id":3`, `"sequence-number" : 2`, `"sequence-number" : 4`,
@@ -90,8 +91,8 @@ func TestAppendOn(t *testing.T) {
 	}
 }
 
-// What an append is put on top of may have moved until its list is written. Then its step fails as
-// every commit that comes second.
+// The head may move before the new manifest list is written. In that case the step fails like every
+// commit that comes second.
 func TestAppendOnMovedHead(t *testing.T) {
 	t.Parallel()
 	base, a := rebaseBase(t, 2), sentAppend(t, nil)
@@ -109,14 +110,14 @@ func TestAppendOnMovedHead(t *testing.T) {
 	}
 }
 
-// Totals are those of the head, with what the append adds and removes, as Java counts.
+// Totals are the head's totals plus the append's additions and removals, as Java counts.
 func TestRebasedTotals(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
 		name string
 		head string // in the head's summary
 		sent string // in the append's
-		want string // in what is written
+		want string // in the written summary
 	}{
 		{name: "added", head: `"total-records":"100"`, sent: `"added-records":"10","total-records":"10"`, want: `"added-records":"10","total-records":"110"`},
 		{name: "removed", head: `"total-records":"100"`, sent: `"added-records":"10","deleted-records":"30","total-records":"1"`, want: `"added-records":"10","deleted-records":"30","total-records":"80"`},
@@ -163,14 +164,14 @@ func TestRebasedTotals(t *testing.T) {
 	}
 }
 
-// A repeated request is known by what was sent, wherever its snapshot was put.
+// A repeated request is recognised by what the client sent, wherever its snapshot was put.
 func TestIsReplayOfRebased(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
 		name  string
-		after string // updates that came since
+		after string // later updates
 		sent  replacing
-		with  replacing // in the request that is looked at
+		with  replacing // replaced in the repeated request
 		want  bool
 	}{
 		{name: "the same", want: true},
@@ -208,7 +209,7 @@ func TestIsReplayOfRebased(t *testing.T) {
 	}
 }
 
-// Appends that saw one head are one version, each on top of the one before.
+// Appends whose clients saw the same head become one version, each on top of the previous one.
 func TestChainOfRebased(t *testing.T) {
 	t.Parallel()
 	base := rebaseBase(t, 3)
@@ -226,7 +227,7 @@ func TestChainOfRebased(t *testing.T) {
 		if got, _ := chain.Add(decodeStep(t, "", snapshotUpdates(50, 1, 99))); got != metadata.Apart {
 			t.Errorf("an append that is not rebased: got %d", got)
 		}
-		if got, err := chain.Add(decodeStep(t, headIs("1"), "")); got != metadata.Refused { // is built again without it
+		if got, err := chain.Add(decodeStep(t, headIs("1"), "")); got != metadata.Refused { // is rebuilt without it
 			t.Errorf("what fails: got %d, %v", got, err)
 		}
 	}
@@ -253,8 +254,8 @@ func TestChainOfRebased(t *testing.T) {
 	}
 }
 
-// A branch that somebody set to a snapshot of before is not moved in the same version: that answer
-// would not show it.
+// If a request sets a branch to an earlier snapshot, an append to the branch does not join the same
+// version. Otherwise the answer to that request would not show its effect.
 func TestChainOfRebasedAfterRollback(t *testing.T) {
 	t.Parallel()
 	for _, setup := range []string{setMainTo("2"), oneAdded + `,` + setMainTo("4") + `,` + setMainTo("2")} {

@@ -38,7 +38,7 @@ func (r *ref) sameAs(o *ref) bool {
 		r.minToKeep == o.minToKeep && r.maxAgeMS == o.maxAgeMS && r.maxRefAge == o.maxRefAge
 }
 
-// check refuses retention settings that the kind of the ref does not have, or that are not above
+// check refuses retention settings that do not apply to the kind of the ref, or that are not above
 // zero. Source: Java SnapshotRef.Builder.
 func (r *ref) check() error {
 	refuse := func(text string) error { return moorage.Errorf(moorage.KindIllegalArgument, "%s", text) }

@@ -6,11 +6,11 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// IsReplay reports whether updates that add snapshots have been applied to d before. Each snapshot
+// IsReplay reports whether updates that add snapshots have already been applied to d. Each snapshot
 // must exist with the manifest list from updates, and each ref must be at its snapshot or at a
-// descendant. If the catalog rebased the append, its manifest list is another one; then the summary
-// must record the parent and the list that the client sent. d must already show the effect of all
-// other updates. Only the client that drew a snapshot's id can have written it with that list.
+// descendant. If the catalog rebased the append, the manifest list differs; then the summary must
+// record the parent and the list that the client sent. d must already show the effect of all other
+// updates. Only the client that drew a snapshot's id can have written the snapshot with that list.
 // IsReplay returns true if updates is empty. If updates is not empty but adds no snapshot, IsReplay
 // returns false.
 func (d *Document) IsReplay(updates []Update) bool {
@@ -110,9 +110,9 @@ func (b *builder) shows(op updateOp) bool {
 
 // WasCreatedBy reports whether steps created d, even if other commits changed d since then. The
 // first step must request a new table. The steps must assign d's uuid and add snapshots, and
-// IsReplay must hold for their updates of snapshots and refs. Steps without snapshots can be
+// IsReplay must hold for their updates of snapshots and refs. Steps without snapshots could be
 // recognised only by the uuid, which another client may have chosen too. So WasCreatedBy returns
-// false for them.
+// false for such steps.
 func (d *Document) WasCreatedBy(steps []Step) bool {
 	named := false
 	var pointing []Update

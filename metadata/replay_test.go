@@ -19,8 +19,8 @@ func TestIsBirth(t *testing.T) {
 	rows := []struct {
 		name  string
 		made  string // updates that made the table
-		after string // updates that came since
-		again string // updates that are looked at
+		after string // later updates
+		again string // updates that are checked
 		want  bool
 	}{
 		{"the same", assign(own) + withSnapshot, "", assign(own) + withSnapshot, true},

@@ -70,13 +70,13 @@ func decodeRequirement(o jsontext.Fields) (r Requirement, err error) {
 	return r, err
 }
 
-// unmet returns the error of a requirement that does not hold. After this error clients refresh and
-// retry.
+// unmet returns the error for a requirement that does not hold. After this error, clients refresh
+// and retry.
 func unmet(format string, args ...any) error {
 	return unmetBecause(&UnmetError{}, format, args...)
 }
 
-// unmetBecause is unmet with its cause.
+// unmetBecause is like unmet, with a cause.
 func unmetBecause(cause *UnmetError, format string, args ...any) error {
 	return &moorage.Error{
 		Kind: moorage.KindCommitFailed, Message: "Requirement failed: " + fmt.Sprintf(format, args...), Err: cause,
@@ -84,14 +84,14 @@ func unmetBecause(cause *UnmetError, format string, args ...any) error {
 }
 
 // UnmetError is the cause of the error of a requirement that does not hold. Ref is the branch or
-// tag that the requirement names, or empty. Nil for Expected or Found means that there must be, or
-// is, no such ref.
+// tag in the requirement, or empty. Expected is nil if the ref must not exist. Found is nil if the
+// ref does not exist.
 type UnmetError struct {
 	Ref             string
 	Expected, Found *int64 // snapshots
 }
 
-// Error returns the text of the error. Clients see the text of the requirement's error.
+// Error returns the text of the error. Clients see the text of the error that it causes.
 func (e *UnmetError) Error() string { return "metadata: a requirement does not hold" }
 
 func requireNoTable(d *Document) error {

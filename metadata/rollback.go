@@ -12,30 +12,30 @@ import (
 	"moorage/metadata/schema"
 )
 
-// Rollback is a commit that takes a table or view back to an earlier state. It is an ordinary
-// commit, so another one takes it back in its turn. It removes no snapshot, and changes neither
-// location, format version, uuid nor statistics.
+// Rollback is a commit that returns a table or view to an earlier state. It is an ordinary commit,
+// so another rollback can undo it. It removes no snapshot, and does not change the location, format
+// version, uuid or statistics.
 type Rollback struct {
 	// Requirements and Updates are JSON arrays in the form of a commit. The requirements hold as
-	// long as nothing that the updates replace has changed since.
+	// long as nothing replaced by the updates has changed.
 	Requirements json.RawMessage `json:"requirements"`
-	Updates      json.RawMessage `json:"updates"` // "[]" if the table is in that state
-	// Warnings are sentences on parts of the earlier state that do not come back.
+	Updates      json.RawMessage `json:"updates"` // "[]" if the table is already in that state
+	// Warnings says in sentences which parts of the earlier state are not restored.
 	Warnings []string `json:"warnings"`
 }
 
-// RollbackParts are the parts of a table that a rollback to an earlier version takes back.
+// RollbackParts selects the parts of a table that a rollback to an earlier version restores.
 type RollbackParts int
 
-// The parts of a rollback. RollbackRefs is one branch or tag. RollbackAll is the same and the
-// current schema, default spec, default sort order and properties.
+// The parts of a rollback. RollbackRefs is one branch or tag. RollbackAll also includes the current
+// schema, default spec, default sort order and properties.
 const (
 	RollbackRefs RollbackParts = iota
 	RollbackAll
 )
 
-// RollbackToVersion returns the rollback of now to the earlier version then. It takes back the ref,
-// and the other parts. Other refs stay.
+// RollbackToVersion returns the rollback of a table from its present version now to its earlier
+// version then. It restores the ref called name and the given parts. Other refs stay.
 //
 // Errors: KindBadRequest if then has no such ref. KindCommitFailed if now no longer has the
 // snapshot of the ref, because it expired.
@@ -66,9 +66,9 @@ func RollbackToVersion(now, then *Document, name string, parts RollbackParts) (R
 }
 
 // RollbackToSnapshot returns the rollback of a ref to a snapshot. Unless unrelated is true, the
-// snapshot must be an ancestor of the snapshot that the ref names now.
+// snapshot must be an ancestor of the snapshot to which the ref points now.
 //
-// Errors: KindBadRequest if the table has no such ref, or if the snapshot is no such ancestor.
+// Errors: KindBadRequest if the table has no such ref, or if the snapshot is not such an ancestor.
 // KindCommitFailed if the table no longer has the snapshot.
 func RollbackToSnapshot(now *Document, name string, id int64, unrelated bool) (Rollback, error) {
 	current := now.ref(name)
@@ -88,8 +88,8 @@ func RollbackToSnapshot(now *Document, name string, id int64, unrelated bool) (R
 	return b.build()
 }
 
-// SnapshotAt returns the head of main at a time, by the snapshot log; false if the log begins
-// later, or if main had no head.
+// SnapshotAt returns the head of main at a time, according to the snapshot log. It returns false if
+// the log begins later, or if main had no head.
 func (d *Document) SnapshotAt(at time.Time) (id int64, found bool) {
 	ms := at.UnixMilli()
 	for _, e := range d.arrays[snapshotLog].all(0) {
@@ -124,7 +124,7 @@ func newRollback(now *Document) *rollbackBuilder {
 	return b
 }
 
-// set has a ref name the snapshot id, with the type and retention of form.
+// set makes a ref point to snapshot id, with the type and retention of form.
 func (b *rollbackBuilder) set(name string, form *ref, id int64) error {
 	if !b.now.HasSnapshot(id) {
 		return moorage.Errorf(moorage.KindCommitFailed,
@@ -159,7 +159,7 @@ func (b *rollbackBuilder) remove(name string) {
 	}
 }
 
-// requireRef requires that a ref is as it is now. It is nil if there is no such ref.
+// requireRef requires that a ref is unchanged. current is nil if there is no such ref.
 func (b *rollbackBuilder) requireRef(name string, current *ref) {
 	requirement := map[string]any{"type": assertRef, "ref": name, "snapshot-id": nil}
 	if current != nil {
@@ -168,7 +168,7 @@ func (b *rollbackBuilder) requireRef(name string, current *ref) {
 	b.requirements = append(b.requirements, requirement)
 }
 
-// setParts takes back everything that is not a ref.
+// setParts restores everything that is not a ref.
 func (b *rollbackBuilder) setParts(then *Document) error {
 	differs, err := partsThatDiffer(b.now, then)
 	if err != nil {
@@ -203,7 +203,7 @@ func (b *rollbackBuilder) setParts(then *Document) error {
 	return nil
 }
 
-// propertyUpdates returns the updates that take properties back from now to then.
+// propertyUpdates returns the updates that change the properties from now back to then.
 func propertyUpdates(now, then map[string]string) (updates []map[string]any) {
 	set := make(map[string]string)
 	for name, value := range then {
@@ -226,7 +226,7 @@ func propertyUpdates(now, then map[string]string) (updates []map[string]any) {
 	return updates
 }
 
-// warnOfParts adds warnings on the parts that stay as they are.
+// warnOfParts adds warnings about the parts that are not restored.
 func (b *rollbackBuilder) warnOfParts(then *Document) error {
 	differs, err := partsThatDiffer(b.now, then)
 	if err != nil {
@@ -246,7 +246,7 @@ func (b *rollbackBuilder) warnOfParts(then *Document) error {
 	return nil
 }
 
-// changedSince returns the warning that parts, with their verb, stay as they are.
+// changedSince returns the warning that some parts are not restored. parts includes the verb.
 func changedSince(parts string) string {
 	return "The " + parts + " changed since. To take that back too, roll back all parts."
 }
@@ -266,7 +266,7 @@ func (b *rollbackCommit) build() (r Rollback, err error) {
 	return r, moorage.E("metadata.build", "", moorage.KindInternal, err)
 }
 
-// differingParts are the parts in which two versions differ.
+// differingParts says in which parts two versions differ.
 type differingParts struct{ schema, spec, order bool }
 
 func partsThatDiffer(a, b *Document) (differs differingParts, err error) {
@@ -297,7 +297,7 @@ func partsThatDiffer(a, b *Document) (differs differingParts, err error) {
 	return differingParts{!schemaA.SameAs(schemaB), !specA.SameAs(specB), !orderA.SameAs(orderB)}, nil
 }
 
-// IsEmpty reports whether the table or view is in the earlier state already.
+// IsEmpty reports whether the table or view is already in the earlier state.
 func (r Rollback) IsEmpty() bool { return string(r.Updates) == "[]" }
 
 // NoRollback returns a Rollback that changes nothing, with a warning.
@@ -307,7 +307,7 @@ func NoRollback(warning string) Rollback {
 	}
 }
 
-// MainBranch is the branch that readers see unless they name another.
+// MainBranch is the branch that readers use by default.
 const MainBranch = mainBranch
 
 // Step returns the rollback of a table in the form of a commit.
@@ -344,8 +344,8 @@ func (r Rollback) checked() (requirements, updates jsontext.Checked, err error) 
 	return requirements, updates, moorage.E("metadata.checked", "", moorage.KindInternal, err)
 }
 
-// SnapshotCalled returns the snapshot that a branch, a tag or the text of an id names. A ref wins
-// over an id.
+// SnapshotCalled returns the snapshot that text refers to, as a branch, a tag or an id. A ref takes
+// precedence over an id.
 func (d *Document) SnapshotCalled(text string) (id int64, found bool) {
 	if named := d.ref(text); named != nil {
 		return named.snapshotID, true

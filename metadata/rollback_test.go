@@ -27,9 +27,8 @@ func applyRollback(t *testing.T, d *metadata.Document, r metadata.Rollback) (*me
 	return d.Apply(updates, testEnv(1))
 }
 
-// TestRollbackOfRandomHistories: after a rollback of all parts nothing differs from the earlier
-// version but snapshots, other refs, location and format version. A rollback is undone by a
-// rollback.
+// TestRollbackOfRandomHistories: after a rollback of all parts, only snapshots, other refs,
+// location and format version differ from the earlier version. A second rollback undoes the first.
 func TestRollbackOfRandomHistories(t *testing.T) {
 	t.Parallel()
 	const seed = 12
@@ -88,8 +87,8 @@ func mainOf(d *metadata.Document) int64 {
 	return id
 }
 
-// TestRollbackToSnapshot: a branch goes back to its ancestors only, unless the caller permits any
-// snapshot, and an expired snapshot is named.
+// TestRollbackToSnapshot: a branch goes back only to its ancestors, unless the caller permits any
+// snapshot. The error names an expired snapshot.
 func TestRollbackToSnapshot(t *testing.T) {
 	t.Parallel()
 	d := applyTest(t, createTest(t, 2), snapshotUpdates(101, 0, 1))
@@ -131,7 +130,8 @@ func TestRollbackToSnapshot(t *testing.T) {
 	}
 }
 
-// TestRollbackWarns: what a rollback of a ref alone does not take back is named.
+// TestRollbackWarns: if only a ref is rolled back, the warnings name the parts that are not
+// restored.
 func TestRollbackWarns(t *testing.T) {
 	t.Parallel()
 	then := applyTest(t, createTest(t, 2), snapshotUpdates(101, 0, 1))
@@ -152,7 +152,7 @@ func TestRollbackWarns(t *testing.T) {
 	}
 }
 
-// TestSnapshotAt: the head of main at a time is that of the snapshot log.
+// TestSnapshotAt: the head of main at a time comes from the snapshot log.
 func TestSnapshotAt(t *testing.T) {
 	t.Parallel()
 	d := applyTest(t, createTest(t, 2), snapshotUpdates(101, 0, 1))

@@ -2,7 +2,7 @@ package metadata
 
 import "moorage/metadata/schema"
 
-// Scan is what a reader of the rows of a snapshot needs.
+// Scan holds the metadata that a reader of a snapshot's rows needs.
 type Scan struct {
 	// Snapshot is the snapshot that is read. It is nil if the table has no rows.
 	Snapshot *Snapshot
@@ -10,14 +10,14 @@ type Scan struct {
 	Schema *schema.Schema
 	// SchemaID is the id of Schema.
 	SchemaID int
-	// Identity has for each partition spec the ids of the columns that it partitions by their
-	// values. Data files can lack these columns.
+	// Identity lists, for each partition spec, the ids of the columns that it partitions by value.
+	// Data files can lack these columns.
 	Identity map[int][]int
 }
 
-// Scan returns what a reader of a branch or a tag needs. An empty name is the branch main. A branch
-// is read in the current schema, and a tag in the schema of its snapshot. found is false if there
-// is no branch or tag of that name, or if its schema was removed.
+// Scan returns the Scan for a branch or tag. An empty name means the branch main. A branch is read
+// in the current schema, and a tag in the schema of its snapshot. found is false if there is no
+// branch or tag of that name, or if its schema was removed.
 //
 // Source: Java SnapshotUtil.schemaFor.
 func (d *Document) Scan(ref string) (scan Scan, found bool) {
@@ -37,9 +37,9 @@ func (d *Document) Scan(ref string) (scan Scan, found bool) {
 	return scan, false
 }
 
-// ScanSnapshot returns what a reader of the snapshot with an id needs, whatever branches and tags
-// are called. It is read in its own schema. found is false if there is no such snapshot, or if its
-// schema was removed.
+// ScanSnapshot returns the Scan for the snapshot with this id, even if a branch or tag has that
+// name. The snapshot is read in its own schema. found is false if there is no such snapshot, or if
+// its schema was removed.
 //
 // Source: Java SnapshotUtil.schemaFor.
 func (d *Document) ScanSnapshot(id int64) (scan Scan, found bool) {
@@ -52,8 +52,8 @@ func (d *Document) ScanSnapshot(id int64) (scan Scan, found bool) {
 	return d.scan(id, false)
 }
 
-// scan returns what a reader of a snapshot needs, in the table's current schema or in its own. The
-// id noSnapshot is for a table without rows.
+// scan returns the Scan for a snapshot, in the table's current schema or in the snapshot's own. The
+// id noSnapshot stands for a table without rows.
 func (d *Document) scan(id int64, isCurrentSchema bool) (scan Scan, found bool) {
 	scan.SchemaID = d.currentSchemaID
 	if i, ok := d.snapshotAt.find(d.arrays[snapshots], id); ok {

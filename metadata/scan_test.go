@@ -7,7 +7,8 @@ import (
 )
 
 // TestScan: a branch is read in the current schema, a tag and a snapshot in the schema of the
-// snapshot. The name of a tag is no id: it may be the id of another snapshot.
+// snapshot. The name of a tag is not taken for an id, although it may equal the id of another
+// snapshot.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	d := applyTest(t, createTest(t, 2), snapshotUpdates(101, 0, 1)+","+snapshotUpdates(102, 101, 2)+
@@ -25,7 +26,7 @@ func TestScan(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		scan     func() (metadata.Scan, bool)
-		snapshot int64 // 0: there is none of that name
+		snapshot int64 // 0 if there is none with that name
 		schema   int
 	}{
 		{"no ref", byRef(""), 102, 1},

@@ -5,7 +5,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Snapshot has the parts of a snapshot that the catalog needs.
+// Snapshot holds the parts of a snapshot that the catalog needs.
 type Snapshot struct {
 	ID             int64
 	ParentID       int64 // valid if HasParent

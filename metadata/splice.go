@@ -13,7 +13,7 @@ import (
 type memberEdit struct {
 	key   string
 	drop  bool
-	value []byte    // the new value, JSON; nil if list has it
+	value []byte    // the new value, JSON; nil if list is set
 	list  *listEdit // the change of an array
 	array arrayName
 
@@ -24,8 +24,8 @@ func intChange(key string, n int64) memberEdit {
 	return memberEdit{key: key, value: strconv.AppendInt(nil, n, 10)}
 }
 
-// growth returns an upper bound of the bytes that the change adds to the document; it may be
-// negative. oldBytes is the length of the member's present value, 0 if the member is absent.
+// growth returns an upper bound on the number of bytes that the change adds to the document. It may
+// be negative. oldBytes is the length of the member's present value, 0 if the member is absent.
 func (c *memberEdit) growth(oldBytes int) int {
 	grown := 0
 	switch {
@@ -92,7 +92,7 @@ func (d *body) read(c *cursor, member func(key string) error) error {
 	return c.End()
 }
 
-// bodyOf returns the body of an object that was read before.
+// bodyOf returns the body of an object that was already parsed.
 func bodyOf(raw []byte) body {
 	d, c := body{raw: raw}, reread(raw)
 	d.read(c, func(string) error { return c.Skip() }) //nolint:errcheck // it was read before
@@ -128,8 +128,8 @@ type splicer struct {
 	arrays []list
 }
 
-// splice returns d with changes. In arrays, the arrays of d, it replaces those that change with
-// their new positions. New members come last, in the order of changes.
+// splice returns d with changes. arrays holds the element positions of d's arrays; splice updates
+// those of changed arrays. New members come last, in the order of changes.
 func (d *body) splice(changes []memberEdit, arrays []list) (body, error) {
 	size := len(d.raw)
 	for i := range changes {
@@ -149,7 +149,7 @@ func (d *body) splice(changes []memberEdit, arrays []list) (body, error) {
 }
 
 func (s *splicer) copyMembers(d *body, changes []memberEdit) {
-	copied := 0                            // end of the part of d.raw that was copied or left out
+	copied := 0                            // end of the part of d.raw that was copied or skipped
 	end := bytes.IndexByte(d.raw, '{') + 1 // end of the last member that was handled
 	for i := range d.names {
 		at, value := int(d.spans[i].start), d.spans[i].value()
@@ -180,7 +180,7 @@ func (s *splicer) copyMembers(d *body, changes []memberEdit) {
 	s.raw = append(s.raw, d.raw[end:]...)
 }
 
-// addMembers appends the members that are new.
+// addMembers appends the new members.
 func (s *splicer) addMembers(changes []memberEdit) {
 	for i := range changes {
 		c := &changes[i]

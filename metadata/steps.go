@@ -10,7 +10,7 @@ type Step struct {
 }
 
 // ApplySteps returns the document after steps, in order, as one new version, or d itself if they
-// change nothing. d is nil if there is no such table; then the first step must be a create (see
+// change nothing. If there is no such table, d is nil, and the first step must be a create (see
 // IsCreate). ApplySteps checks the requirements of a step against the result of the steps before
 // it.
 //
@@ -35,15 +35,14 @@ func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
 			return nil, err
 		}
 	}
-	// Apply all updates at once, as one version. No client could have seen a version between two
-	// steps. So such versions must not get log entries, and must not count for the checks of
-	// branches.
+	// Apply all updates at once, as one version. No client can see an intermediate version. So
+	// intermediate versions must not get log entries, and must not count in the checks of branches.
 	return applyStep(d, all, env)
 }
 
-// additionsMax is how many schemas, partition specs and sort orders one commit of a table may add.
-// Engines add one or two. Each addition is compared with all existing parts of its kind, so a
-// request of many megabytes would take hours.
+// additionsMax is the maximum number of schemas, partition specs and sort orders that one commit of
+// a table may add. Engines add one or two. Each addition is compared with all existing parts of its
+// kind, so a request of many megabytes would take hours.
 const additionsMax = 1000
 
 // boundAdditions refuses steps with more than additionsMax additions.

@@ -9,9 +9,8 @@ import (
 	"moorage/metadata"
 )
 
-// Additions are compared with all elements that are there, in a time that has a bound. An element
-// may be compared, taken away, and added again with other content under the same id. Then its new
-// content counts.
+// Additions are compared with all existing elements, in bounded time. An element may be compared,
+// removed, and added again with different content under the same id. Then its new content counts.
 func TestAdditions(t *testing.T) {
 	t.Parallel()
 	d, err := metadata.Create(metadata.CreateTable{Location: "s3://b/t", Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":"int"}]}`)}, viewEnv())

@@ -25,7 +25,8 @@ func headIs(snapshot string) string {
 	return `{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":` + snapshot + `}`
 }
 
-// Steps are one version: requirements see what the steps before made, logs and guards do not.
+// Steps become one version. Requirements see the result of earlier steps, but logs and guards do
+// not.
 func TestApplySteps(t *testing.T) {
 	t.Parallel()
 	base := applyTest(t, createTest(t, 2), snapshotUpdates(1, 0, 1))
@@ -98,7 +99,7 @@ func TestApplyStepsCreates(t *testing.T) {
 	checkRefused(t, "", err, moorage.KindNoSuchTable, "does not exist")
 }
 
-// checked decodes a part of a request as a server does, which checks all of the body first.
+// checked decodes a part of a request like a server, which checks the whole body first.
 func checked[T any, S ~string | ~[]byte](decode func(jsontext.Checked) (T, error), raw S) (T, error) {
 	sound, err := jsontext.Check([]byte(raw))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// checkSummaryKeys refuses a client's summary that has keys of this catalog.
+// checkSummaryKeys refuses a client's summary that contains keys of this catalog.
 func (s *snapshot) checkSummaryKeys() error {
 	if s.summary == nil {
 		return nil
@@ -60,7 +60,7 @@ func (s *snapshot) summaryValue(key string) string {
 	return value
 }
 
-// totals are the summary keys for totals of the whole table, with the keys for one snapshot's
+// totals lists the summary keys for totals of the whole table, with the keys for one snapshot's
 // additions and removals. Source: Java SnapshotProducer.summary.
 var totals = [...]struct{ total, added, removed string }{
 	{"total-records", "added-records", "deleted-records"},
@@ -73,8 +73,8 @@ var totals = [...]struct{ total, added, removed string }{
 
 // totalPatches returns the patches that set the totals in a summary to the totals of head plus the
 // summary's own changes. A total that cannot be computed is removed. If a summary has neither a
-// total nor its additions or removals, the total is not added. The client that wrote it does not
-// count, and the total would be the same as before.
+// total nor its additions or removals, that total is not added. In that case, the client does not
+// count, and the total would be unchanged.
 func totalPatches(summary jsontext.Fields, head *snapshot) []jsontext.Patch {
 	var patches []jsontext.Patch
 	gone := make(map[string]bool)
@@ -92,7 +92,7 @@ func totalPatches(summary jsontext.Fields, head *snapshot) []jsontext.Patch {
 	return append(patches, summary.Drop(func(key string, _ jsontext.Span) bool { return gone[key] })...)
 }
 
-// count is a number of additions or removals in a summary. It is zero if the key is absent.
+// count is a number of additions or removals in a summary, or zero if the key is absent.
 type count struct {
 	text  string
 	given bool
@@ -106,8 +106,8 @@ func countOf(summary jsontext.Fields, key string) count {
 
 // newTotal returns the total after a snapshot's additions and removals. before is the previous
 // total, empty if unknown. It returns false if the total cannot be computed: a text is not a
-// number, or the total would be negative. Beyond 64 bits numbers wrap around, as they do in Java.
-// Source: Java SnapshotProducer.updateTotal.
+// number, or the total would be negative. Beyond 64 bits, numbers wrap around, as in Java. Source:
+// Java SnapshotProducer.updateTotal.
 func newTotal(before string, added, removed count) (total int64, ok bool) {
 	total, err := strconv.ParseInt(before, 10, 64)
 	var n int64

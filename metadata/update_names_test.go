@@ -7,7 +7,7 @@ import (
 	"moorage/metadata"
 )
 
-// An update says which refs and properties it names, and which location.
+// An update returns the names of its refs and properties, and its location.
 func TestUpdateNames(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -9,11 +9,11 @@ import (
 	"moorage/metadata/schema"
 )
 
-// lastAddedID is the id that, in an update, means the last addition in the same request.
+// lastAddedID is the id in an update that stands for the last addition in the same request.
 const lastAddedID = -1
 
 // lastAdded is the request's last addition of a schema, spec or sort order. If the table already
-// had an equal part, that part counts as the addition, because the client cannot know of it. The
+// had an equal part, that part counts as the addition, because the client cannot know about it. The
 // Java reference refuses such a request.
 type lastAdded struct {
 	id    int
@@ -167,8 +167,8 @@ func (b *builder) removeParts(a arrayName, ids []int) {
 	b.changed = true
 }
 
-// currentSchema returns the schema that a new spec or order must fit. Errors call the spec or order
-// by the text in what.
+// currentSchema returns the schema that a new spec or order must fit. In errors, what describes the
+// spec or order.
 func (b *builder) currentSchema(what string) (*schema.Schema, error) {
 	raw, ok := b.element(schemas, b.currentSchemaID)
 	if !ok {

@@ -168,9 +168,9 @@ func (b *builder) setMain(id int64) {
 }
 
 // guardLineage refuses to set a branch to a new snapshot that is not based on the branch's head.
-// The files that another writer added in between would be lost. Two cases are allowed. A snapshot
-// that the table already had is a rollback, and a branch that was removed earlier in the request is
-// a replacement.
+// Otherwise, files added by another writer in between would be lost. Two cases are allowed: a
+// rollback to a snapshot that the table already had, and a replacement, in which the branch was
+// removed earlier in the request.
 func (b *builder) guardLineage(old *ref, id int64) error {
 	there := b.settled[id] || b.base.HasSnapshot(id)
 	if old == nil || old.tag || old.snapshotID == id || b.removedRefs[old.name] || there {

@@ -54,7 +54,7 @@ var snapshotRows = []updateRow{
 		"snapshots": `[{"snapshot-id":9,"timestamp-ms":1700000000000,"summary":{"operation":"append"},"sequence-number":1,"manifest-list":"m","first-row-id":5,"added-rows":1}]`}},
 }
 
-// three is a table with snapshots 1, 2, 3 on main.
+// three holds updates that add snapshots 1, 2 and 3 to main.
 var three = snapshotUpdates(1, 0, 1) + `,` + snapshotUpdates(2, 1, 2) + `,` + snapshotUpdates(3, 2, 3)
 
 // oneAdded is a new snapshot on the head of main.
@@ -63,7 +63,7 @@ const oneAdded = `{"action":"add-snapshot","snapshot":{"snapshot-id":4,"parent-s
 // orphan is a new snapshot that does not descend from anything.
 const orphan = `{"action":"add-snapshot","snapshot":{"snapshot-id":4,"sequence-number":4,"timestamp-ms":1700000000000,"manifest-list":"m"}}`
 
-// sibling is a new snapshot beside the head of main.
+// sibling is a new snapshot with the same parent as the head of main.
 const sibling = `{"action":"add-snapshot","snapshot":{"snapshot-id":4,"parent-snapshot-id":2,"sequence-number":4,"timestamp-ms":1700000000000,"manifest-list":"m"}}`
 
 var refRows = []updateRow{

@@ -21,7 +21,7 @@ type updateRow struct {
 	unchanged bool              // the result is the document itself
 
 	kind    moorage.Kind // of the error, if message is not empty
-	message string       // part of the error; of decoding if decode
+	message string       // part of the error, or of the decoding error if decode is set
 	decode  bool
 }
 
@@ -86,7 +86,7 @@ func checkRefused(t *testing.T, input string, err error, kind moorage.Kind, mess
 	}
 }
 
-// Every update of the specification has rows, and rows of what is refused.
+// Every update in the specification has rows, including rows with refused updates.
 func TestUpdateRowsCoverAllActions(t *testing.T) {
 	t.Parallel()
 	good, bad := make(map[string]bool), make(map[string]bool)
@@ -113,7 +113,7 @@ func TestUpdateRowsCoverAllActions(t *testing.T) {
 	}
 }
 
-// tableActions are the updates of a table. Source: REST specification, TableUpdate.
+// tableActions lists the updates of a table. Source: REST specification, TableUpdate.
 var tableActions = []string{
 	"assign-uuid", "upgrade-format-version", "add-schema", "set-current-schema", "add-spec",
 	"set-default-spec", "add-sort-order", "set-default-sort-order", "add-snapshot", "set-snapshot-ref",
@@ -130,8 +130,8 @@ const (
 
 	otherUUID = "11111111-2222-4333-8444-555555555555"
 
-	// schemaB has a column more than the table's, schemaC lacks the one the table is partitioned
-	// by.
+	// schemaB has one column more than the table's schema. schemaC lacks the column by which the
+	// table is partitioned.
 	schemaB = `{"type":"struct","schema-id":77,"fields":[
 		{"id":1,"name":"id","required":true,"type":"long"},{"id":2,"name":"at","required":false,"type":"timestamp"},
 		{"id":3,"name":"note","required":false,"type":"string"},{"id":4,"name":"more","required":false,"type":"int"}]}`
@@ -149,7 +149,7 @@ const (
 	removeMain = `{"action":"remove-snapshot-ref","ref-name":"main"}`
 )
 
-// bareSnapshot is a snapshot with members that the row writes itself.
+// bareSnapshot returns a snapshot with the given members.
 func bareSnapshot(members string) string {
 	return `{"action":"add-snapshot","snapshot":{"snapshot-id":9,"timestamp-ms":1700000000000,"summary":{"operation":"append"},` + members + `}}`
 }

@@ -44,9 +44,9 @@ var viewArrayKeys = [viewArrayCount]string{
 }
 
 // ParseView reads a view metadata document of format version 1. It accepts every document that the
-// Java reference loads, unless other readers cannot load it. Like Parse, it refuses a key twice in
-// an object, a lone surrogate, JSON nested more than 500 deep, and an unknown type. raw must not be
-// modified afterwards.
+// Java reference loads, unless other readers cannot load it. Like Parse, it refuses a duplicate key
+// in an object, a lone surrogate, JSON nested more than 500 levels deep, and an unknown type. raw
+// must not be modified afterwards.
 //
 // Errors are KindBadRequest for text that is not JSON or lacks a member, KindIllegalArgument and
 // KindValidation for a document that contradicts itself, KindTooLarge beyond 2 GiB. Source: Java
@@ -200,11 +200,12 @@ func (d *ViewDocument) version(id int) (*viewVersion, error) {
 	return nil, nil
 }
 
-// Raw returns the whole document, exactly the bytes that ParseView got or that Apply made. The
-// caller must not modify them.
+// Raw returns the whole document: exactly the bytes that were passed to ParseView or made by Apply.
+// The caller must not modify them.
 func (d *ViewDocument) Raw() []byte { return d.raw }
 
-// CostBytes returns the approximate memory of the document for caches. It never changes.
+// CostBytes returns the approximate memory use of the document, for caches. The value never
+// changes.
 func (d *ViewDocument) CostBytes() int64 {
 	const fixed, perByte, perMember = 1024, 2, 48
 	return fixed + perByte*int64(len(d.raw)) + perMember*int64(len(d.names))
@@ -216,7 +217,7 @@ func (d *ViewDocument) UUID() string { return d.uuid }
 // Location returns the view's location as it was sent, without trailing slashes.
 func (d *ViewDocument) Location() string { return d.location }
 
-// CurrentVersionID returns the id of the version that readers of the view get.
+// CurrentVersionID returns the id of the version that readers of the view use.
 func (d *ViewDocument) CurrentVersionID() int { return d.currentVersionID }
 
 // LastUpdatedMS returns when the current version of the view was made, in milliseconds since 1970.

@@ -12,7 +12,7 @@ import (
 
 const viewUUID = "fa6506c3-7681-40c8-86dc-e36561f83385"
 
-// viewDocument is a view with members and spellings that a parser that forgets would lose.
+// viewDocument is a view with members and spellings that a careless parser would lose.
 const viewDocument = `{ "view-uuid":"fa6506c3-7681-40c8-86dc-e36561f83385", "format-version":1, "x-owner":{"a":1.50},
  "location":"s3://bucket/view/",
  "properties":{"comment":"caf\u00e9", "k":"v"},
@@ -55,7 +55,7 @@ func mustApplyView(t testing.TB, d *metadata.ViewDocument, updates ...string) *m
 	return changed
 }
 
-// addVersion is an add-view-version update with queries in "dialect:sql" form.
+// addVersion returns an add-view-version update. The queries are in the form "dialect:sql".
 func addVersion(id, schemaID int, queries ...string) string {
 	var representations []string
 	for _, q := range queries {
@@ -79,7 +79,7 @@ func TestParseView(t *testing.T) {
 		comment != "café" || missing || len(contentOf(t, d).Properties) != 2 || string(d.Raw()) != viewDocument || d.CostBytes() < int64(len(viewDocument)) {
 		t.Errorf("parsed to %+v", d)
 	}
-	for i, sent := range contentOf(t, d).Versions { // is written as it was sent
+	for i, sent := range contentOf(t, d).Versions { // each is written as it was sent
 		added := strings.NewReplacer(fmt.Sprintf(`"version-id":%d`, i+1), `"version-id":9`, "select", "select 9,").Replace(string(sent))
 		changed := mustApplyView(t, d, `{"action":"add-view-version","view-version":`+added+`}`)
 		if got := string(contentOf(t, changed).Versions[2]); got != added || got == string(sent) {
@@ -283,8 +283,8 @@ func TestApplyViewChangesOnlyWhatItMust(t *testing.T) {
 	}
 }
 
-// normalised drops the line breaks that stand between elements of the test document: an array
-// that changes is written without.
+// normalised removes the line breaks between elements of the test document, because a changed array
+// is written without them.
 func normalised(raw string) string {
 	return strings.NewReplacer("[\n  {", "[{", ",\n  {", ",{").Replace(raw)
 }

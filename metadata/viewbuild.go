@@ -128,8 +128,8 @@ func (b *viewBuilder) setProperties(updates map[string]string) {
 	b.changed = b.changed || len(updates) > 0
 }
 
-// addSchema adds a schema with the next free id, unless an equal schema exists. In both cases the
-// schema counts as the last addition. In the Java reference an equal schema does not count, so a
+// addSchema adds a schema with the next free id, unless an equal schema exists. In both cases, the
+// schema counts as the last addition. In the Java reference, an equal schema does not count, so a
 // retried commit fails there.
 func (b *viewBuilder) addSchema(s *schema.Schema) error {
 	if err := s.Check(formatVersionMax); err != nil {
@@ -157,7 +157,7 @@ func (b *viewBuilder) addSchema(s *schema.Schema) error {
 }
 
 // addVersion adds a version, unless an equal version exists. The version keeps the id in the
-// request if that is above all other ids. Otherwise it gets the next id.
+// request if that id is above all others. Otherwise it gets the next id.
 func (b *viewBuilder) addVersion(sent *viewVersion) error {
 	v := *sent
 	if v.schemaID == lastAddedID {
@@ -256,7 +256,7 @@ func (b *viewBuilder) build() (*ViewDocument, error) {
 	return next, err
 }
 
-// checkDialects refuses a new current version that lacks a query in a dialect of the old one.
+// checkDialects refuses a new current version that lacks a query in a dialect of the old version.
 // Engines of that dialect could no longer read the view.
 func (b *viewBuilder) checkDialects() error {
 	previous, err := b.base.version(b.base.currentVersionID)
@@ -279,7 +279,7 @@ func (b *viewBuilder) checkDialects() error {
 }
 
 // trim drops the oldest versions beyond version.history.num-entries. It never drops the current
-// version and the versions that this request added. The log then begins after the last entry whose
+// version, or versions added by this request. The log then begins after the last entry whose
 // version was dropped.
 func (b *viewBuilder) trim() error {
 	keep := versionHistoryDefault

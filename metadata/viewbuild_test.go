@@ -15,7 +15,7 @@ func viewProperty(name, value string) string {
 	return fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q}}`, name, value)
 }
 
-// viewWith returns viewDocument with old replaced. viewDocument must have exactly one old.
+// viewWith returns viewDocument with each old text replaced. Each must occur exactly once.
 func viewWith(t testing.TB, pairs ...string) *metadata.ViewDocument {
 	t.Helper()
 	raw := viewDocument
@@ -28,7 +28,7 @@ func viewWith(t testing.TB, pairs ...string) *metadata.ViewDocument {
 	return mustView(t, raw)
 }
 
-// viewContent is what package encoding/json reads of a view.
+// viewContent is a view document as read by package encoding/json.
 type viewContent struct {
 	UUID       string `json:"view-uuid"`
 	Location   string
@@ -47,7 +47,7 @@ func contentOf(t testing.TB, d *metadata.ViewDocument) (content viewContent) {
 	return content
 }
 
-// idsOf returns the ids that parts of a document have as the member key.
+// idsOf returns the ids of parts of a document. key is the member with the id.
 func idsOf(t testing.TB, parts []json.RawMessage, key string) (ids []int) {
 	t.Helper()
 	for _, raw := range parts {
@@ -72,7 +72,7 @@ const (
 	otherSchema = `{"action":"add-schema","schema":{"type":"struct","fields":[{"id":1,"name":"m","required":false,"type":"int"}]}}`
 )
 
-// A version that does not become the current one is there nevertheless.
+// A version is added even if it does not become the current one.
 func TestVersionIsAdded(t *testing.T) {
 	t.Parallel()
 	d := mustApplyView(t, mustView(t, viewDocument), addVersion(3, 0, "spark:select 3"))
@@ -81,7 +81,7 @@ func TestVersionIsAdded(t *testing.T) {
 	}
 }
 
-// The last schema is the last of those that the request names, also if it was there before.
+// The last schema is the last one in the request, even if an equal one already existed.
 func TestLastSchema(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -99,8 +99,8 @@ func TestLastSchema(t *testing.T) {
 	}
 }
 
-// In whatever order another writer left versions and schemas, ids count on from the highest, and it
-// is the oldest that go.
+// Whatever the order in which another writer left versions and schemas, new ids follow the highest,
+// and the oldest versions are dropped.
 func TestViewsInOtherOrders(t *testing.T) {
 	t.Parallel()
 	d := viewWith(t, `"version-id":1,"timestamp-ms":1000,"schema-id":0`, `"version-id":7,"timestamp-ms":1000,"schema-id":4`,
@@ -115,8 +115,8 @@ func TestViewsInOtherOrders(t *testing.T) {
 	}
 }
 
-// The current version and those that the request adds stay, however few are to be kept; while none
-// goes, the log stays as it is.
+// The current version and versions added by the request stay, however few should be kept. If no
+// version is dropped, the log is unchanged.
 func TestTrimKeeps(t *testing.T) {
 	t.Parallel()
 	d := mustApplyView(t, mustView(t, viewDocument), setVersion(1), addVersion(3, 0, "spark:3"), addVersion(4, 0, "spark:4"), viewProperty("version.history.num-entries", "1"))
@@ -129,7 +129,7 @@ func TestTrimKeeps(t *testing.T) {
 	}
 }
 
-// A query that is no SQL has no dialect that could be lost; one that is there twice has one.
+// A representation that is not SQL has no dialect that could be lost. A duplicate query has one.
 func TestDialectsOfOtherWriters(t *testing.T) {
 	t.Parallel()
 	current := `{"type":"sql","sql":"select 2","dialect":"Spark","y":[]}`
@@ -142,7 +142,7 @@ func TestDialectsOfOtherWriters(t *testing.T) {
 	}
 }
 
-// A view that has something at its limit is refused with words for it.
+// If a view has reached a limit, the error says so.
 func TestApplyViewAtLimits(t *testing.T) {
 	t.Parallel()
 	highest := fmt.Sprint(math.MaxInt32)
@@ -174,7 +174,7 @@ func TestApplyViewAtLimits(t *testing.T) {
 	}
 }
 
-// What an update has changed stays a change, whatever comes after it that changes nothing.
+// An update that changes something still counts if later updates change nothing.
 func TestChangeStaysAChange(t *testing.T) {
 	t.Parallel()
 	nothing := []string{

@@ -7,20 +7,20 @@ import (
 	"moorage/metadata/schema"
 )
 
-// ViewDifference is what differs between two versions of one view. Members that do not differ are
-// absent.
+// ViewDifference holds the differences between two versions of one view. Members that do not differ
+// are absent.
 type ViewDifference struct {
 	Location   *Pair[string]            `json:"location,omitempty"`
 	SQL        map[string]Pair[*string] `json:"sql,omitempty"` // by dialect; nil without that dialect
 	Schema     *schema.Difference       `json:"schema,omitempty"`
 	Properties *PropertiesDifference    `json:"properties,omitempty"`
-	// Namespace is the default namespace of the names in the SQL, and Catalog their default
-	// catalog, which is empty if it is not set.
+	// Namespace is the default namespace of names in the SQL. Catalog is their default catalog, or
+	// empty if it is not set.
 	Namespace *Pair[[]string] `json:"default-namespace,omitempty"`
 	Catalog   *Pair[string]   `json:"default-catalog,omitempty"`
 }
 
-// DiffViews returns what differs from the version from of a view to its version to.
+// DiffViews returns the differences between two versions of a view.
 func DiffViews(from, to *ViewDocument) (ViewDifference, error) {
 	d := ViewDifference{
 		Location: pairOf(from.location, to.location), Properties: diffProperties(from.properties, to.properties),
@@ -63,7 +63,7 @@ func diffSQL(was, is map[string]string) map[string]Pair[*string] {
 	return differ
 }
 
-// current returns the version that readers of the view get, and its schema. ParseView has checked
+// current returns the version that readers of the view use, and its schema. ParseView has checked
 // that both exist.
 func (d *ViewDocument) current() (*viewVersion, *schema.Schema, error) {
 	version, err := d.version(d.currentVersionID)
@@ -77,7 +77,7 @@ func (d *ViewDocument) current() (*viewVersion, *schema.Schema, error) {
 	return version, columns, nil
 }
 
-// sql returns the queries of the version by dialect, which is as it was sent.
+// sql returns the queries of the version, by dialect as it was sent.
 func (v *viewVersion) sql() map[string]string {
 	queries := make(map[string]string, len(v.queries))
 	for _, q := range v.queries {
@@ -95,8 +95,9 @@ func (v *viewVersion) defaultCatalog() string {
 	return *v.catalog
 }
 
-// RollbackView returns the rollback of the view now to its earlier metadata then. The version that
-// readers got then becomes the current one. RollbackAll also takes back the properties.
+// RollbackView returns the rollback of a view from its present metadata now to its earlier metadata
+// then. The version that was current in then becomes the current one. RollbackAll also restores the
+// properties.
 //
 // Errors: KindCommitFailed if now no longer has that version.
 func RollbackView(now, then *ViewDocument, parts RollbackParts) (Rollback, error) {
@@ -120,7 +121,7 @@ func RollbackView(now, then *ViewDocument, parts RollbackParts) (Rollback, error
 	return r.build()
 }
 
-// RollbackViewToID returns the rollback of a view to the version with an id.
+// RollbackViewToID returns the rollback of a view to the version with this id.
 //
 // Errors: KindNotFound if the view has no such version.
 func RollbackViewToID(now *ViewDocument, id int) (Rollback, error) {
@@ -143,8 +144,8 @@ func viewRollback(now *ViewDocument, id int) *rollbackCommit {
 	return r
 }
 
-// versionLike returns the id of the version that readers of then get. A view that was registered
-// again may number its versions in another way, so the content decides.
+// versionLike returns the id of the version in d that equals the current version of then. A view
+// that was registered again may number its versions differently, so the content decides.
 func (d *ViewDocument) versionLike(then *ViewDocument) (id int, found bool, err error) {
 	wanted, columns, err := then.current()
 	if err != nil {

@@ -21,7 +21,8 @@ func viewOf(t *testing.T, versions, properties string) *metadata.ViewDocument {
 	return d
 }
 
-// TestDiffOfViews: the SQL of each dialect, and the rest of what a reader of the view gets.
+// TestDiffOfViews: a difference covers the SQL of each dialect, and everything else that a reader
+// of the view gets.
 func TestDiffOfViews(t *testing.T) {
 	t.Parallel()
 	was := viewOf(t, `{"version-id":1,"timestamp-ms":1,"schema-id":0,"summary":{},"default-namespace":["a"],
@@ -44,7 +45,7 @@ func TestDiffOfViews(t *testing.T) {
 }
 
 // TestRollbackOfViews: the version with the content of the earlier one becomes current, whatever
-// its id is; the parts all take the properties back.
+// its id. RollbackAll restores the properties.
 func TestRollbackOfViews(t *testing.T) {
 	t.Parallel()
 	query := func(id, sql string) string {

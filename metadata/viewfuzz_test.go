@@ -22,7 +22,7 @@ func addSeeds(f *testing.F, seeds ...string) {
 	}
 }
 
-// What parses stays as it is until something changes it.
+// A parsed document stays unchanged until an update changes it.
 func FuzzParseView(f *testing.F) {
 	addSeeds(f, viewDocument, metadata.ViewSkeleton)
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -46,7 +46,7 @@ func FuzzParseView(f *testing.F) {
 	})
 }
 
-// checkViewIndex fails unless d knows of itself what ParseView finds in it.
+// checkViewIndex fails the test unless d has the values that ParseView would find in it.
 func checkViewIndex(t testing.TB, d *metadata.ViewDocument) {
 	t.Helper()
 	if err := metadata.CheckViewIndex(d); err != nil {
@@ -54,7 +54,7 @@ func checkViewIndex(t testing.TB, d *metadata.ViewDocument) {
 	}
 }
 
-// Whatever updates make of a view can be read again.
+// The result of applying any updates to a view can be parsed again.
 func FuzzApplyView(f *testing.F) {
 	addSeeds(f, `[]`, `[`+addVersion(3, 0, "spark:x")+`,`+setVersion(-1)+`]`, `[`+setVersion(1)+`]`,
 		`[{"action":"set-properties","updates":{"version.history.num-entries":"1","replace.drop-dialect.allowed":"true"}},`+

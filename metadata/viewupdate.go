@@ -27,10 +27,10 @@ func (u ViewUpdate) String() string { return updateText(u.action, u.names) }
 // for other updates. The caller must not write to the slice.
 func (u ViewUpdate) Names() []string { return u.names }
 
-// viewUpdatesMax is how many updates one commit of a view may have. Engines send four. Each
+// viewUpdatesMax is the maximum number of updates in one commit of a view. Engines send four. Each
 // addition is compared with all existing parts, and stays even beyond version.history.num-entries.
-// So a request of many megabytes would cost minutes, and each later commit would cost a part of
-// that.
+// So a request of many megabytes would take minutes, and each later commit would take a part of
+// that time.
 const viewUpdatesMax = 1000
 
 func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {

@@ -1,39 +1,40 @@
 // Package migrations holds the SQL that creates, and later changes, the tables of the PostgreSQL
 // store.
 //
-// Each file is one step, named by a number of four digits. Steps only go forward. A file never
-// changes once it is released, because each step is recorded with its checksum.
+// Each file is one step, and its name begins with a number of four digits. Steps only go forward. A
+// file never changes once it is released, because each step is recorded with its checksum.
 //
 // # Migrations while servers run
 //
 // A step has one of two forms:
 //
 //   - Statements that take as long on a large table as on an empty one, for example to add a
-//     column. They run in one transaction. The transaction gives up after a second or two without a
-//     lock that it needs, and is tried again, because commits wait behind a waiting ALTER TABLE.
-//   - One CREATE INDEX CONCURRENTLY, in a file of its own. It runs in no transaction. Commits and
-//     reads continue meanwhile.
+//     column. They run in one transaction. If the transaction cannot get a lock within a second or
+//     two, it is aborted and retried. Commits wait behind a waiting ALTER TABLE.
+//   - One CREATE INDEX CONCURRENTLY, in a separate file. It runs outside of a transaction. Commits
+//     and reads continue meanwhile.
 //
 // Any other CREATE INDEX is refused, except in the first file, which creates all tables.
 //
 // # Binaries that run at the same time
 //
-// A cluster is upgraded, and rolled back, node by node. So binaries run, and start, on tables with
-// steps that they do not know. A file begins with two lines that define which binaries can:
+// A cluster is upgraded, and rolled back, node by node. So binaries must be able to run and start
+// on tables with steps that they do not know. A file begins with two lines that say which binaries
+// can do so:
 //
 //	-- Why: what it is for.
 //	-- Oldest binary: step 1; it leaves the new column empty.
 //
 // The number is the last step that a binary must know to run and start on the tables after this
-// step. The ledger has the number with the step. A binary refuses tables with a step that needs
+// step. The ledger stores the number with the step. A binary refuses tables with a step that needs
 // more than it knows. A binary that is already running ends.
 //
-// So a step adds: a table, an index, or a column that may be null or has a default. Old binaries
-// name their columns, so they do not read or write a new one. A step with its own number as the
-// oldest binary excludes all older binaries, and only a backup leads back. So the release before it
-// must already be able to run on its tables.
+// So a step only adds: a table, an index, or a column that may be null or has a default. Old
+// binaries name their columns, so they do not read or write a new one. A step whose number is its
+// own oldest binary excludes all older binaries, and then only a backup leads back. So the release
+// before such a step must already be able to run on its tables.
 //
-// The package must not know how the statements reach a server.
+// The package does not know how the statements reach a server.
 package migrations
 
 import (
@@ -67,7 +68,7 @@ type Step struct {
 
 // Steps returns all migrations in order of their versions. It fails if the numbers have gaps. It
 // fails if a file does not define its oldest binary, or creates an index along with other changes.
-// A test excludes these failures for the files of this package.
+// A test makes sure that the files of this package do not fail in this way.
 func Steps() ([]Step, error) { return read(files) }
 
 func read(files fs.FS) ([]Step, error) {
@@ -113,8 +114,8 @@ func oldestOf(version int, sql string) (int, error) {
 	return oldest, nil
 }
 
-// indexOf returns the index and the table of a file that creates an index, and empty names for
-// other files.
+// indexOf returns the index and the table for a file that creates an index. For other files, it
+// returns empty names.
 func indexOf(version int, sql string) (index, table string, err error) {
 	if version == 1 || !regexp.MustCompile(`(?i)create\s+(unique\s+)?index`).MatchString(sql) {
 		return "", "", nil

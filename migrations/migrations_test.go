@@ -6,8 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// released are the checksums of the steps that were released. A released step never changes, as a
-// binary refuses a database that other files than its own have made.
+// released holds the checksums of released steps. A released step never changes, because a binary
+// refuses a database made by different files.
 var released = []string{
 	"76bf9fa8becb5efa8bead496b64f8b9c933163a5cd629944beba7bfc167ec2de", // 0.1.0
 }
@@ -70,8 +70,8 @@ func TestOldestBinary(t *testing.T) {
 			t.Errorf("%q: read as %v, error %v, want step %d", sql, steps, err, want)
 		}
 	}
-	// A step builds on the one before, so no binary can run on its tables that could not run on
-	// those.
+	// A step builds on the previous one. So no binary can run on its tables that could not run on
+	// the previous ones.
 	files := fstest.MapFS{"0001_a.sql": {Data: []byte(first)}, "0002_b.sql": {Data: []byte(first)},
 		third: {Data: []byte("-- Oldest binary: step 3.\n")}, "0004_d.sql": {Data: []byte("-- Oldest binary: step 2.\n")}}
 	if steps, err := read(files); err == nil {

@@ -9,15 +9,15 @@ import (
 	"moorage/registry"
 )
 
-// Cancelled counts what CancelDeletions cancelled.
+// Cancelled counts the cancelled work.
 type Cancelled struct {
 	Transactions int // forgotten
 	Purges       int // of dropped tables; the tables stay dropped
 	Jobs         int // jobs of maintenance, which were removed
 }
 
-// forgetName removes the id of the store, because a copy is another store and draws its own id. Two
-// stores with one id would each take the other's files for orphans.
+// forgetName removes the id of the store, because a copy is a different store and draws its own id.
+// Two stores with one id would each take the other's files for orphans.
 func forgetName(ctx context.Context, l *ledger.Ledger) error {
 	records, err := l.Get(ctx, registry.StoreIDKey())
 	if err != nil || !records[0].Exists() {
@@ -31,8 +31,8 @@ func forgetName(ctx context.Context, l *ledger.Ledger) error {
 
 // CancelDeletions removes from a store everything that would make a server delete files:
 // transactions, pending purges and jobs of maintenance, even if their records cannot be read. It
-// deletes no file. It is for a copy of a store, and the last resort for unreadable records. It
-// pauses maintenance, and lets the store draw a new id.
+// deletes no file. It is meant for a copy of a store, and is the last resort for unreadable
+// records. It pauses maintenance, and lets the store draw a new id.
 //
 // A server on a copy would act on the state at the time of the copy. So it could delete files that
 // are current in the original, or in a newer copy:
@@ -44,9 +44,9 @@ func forgetName(ctx context.Context, l *ledger.Ledger) error {
 //     purge. If some of its files may already be deleted, the table cannot be restored. The
 //     remaining files stay.
 //
-// now is the time at which a purge that had begun counts as cancelled: the undrop window of its
-// table begins then. No server may use the store before CancelDeletions has returned without an
-// error. After an error, call it again.
+// A purge that had begun counts as cancelled at time now, when the undrop window of its table
+// begins. No server may use the store before CancelDeletions has returned without an error. After
+// an error, call it again.
 //
 // Errors: KindUnavailable if another process writes to the store too, and the errors of the store.
 func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (cancelled Cancelled, err error) {
@@ -82,12 +82,12 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 	return cancelled, nil
 }
 
-// tokensSkipped is how many lease tokens a copy skips, because the original may have issued them
-// after the copy was made.
+// tokensSkipped is the number of lease tokens that a copy skips, because the original may have
+// issued them after the copy was made.
 const tokensSkipped = 1 << 32
 
-// withoutHolds returns the write that removes the holds of the lease in record. It returns no write
-// if there are no holds. For an unreadable lease, it returns the removal of the record.
+// withoutHolds returns the write that removes the holds of the lease in record. Without holds, it
+// returns no write. For an unreadable lease, it returns a write that deletes the record.
 func withoutHolds(record registry.Record) ([]registry.Write, error) {
 	lease, err := ledger.Decode[registry.Lease](record)
 	if err != nil {
@@ -126,8 +126,8 @@ func pauseMaintenance(ctx context.Context, l *ledger.Ledger, now time.Time) erro
 	return stepAlone(ctx, l, registry.Batch{Writes: writes})
 }
 
-// withoutPurge returns the writes that cancel the pending purge of the pointer in record, and the
-// write of the record of its undrop window. It returns no writes if no purge is pending. An
+// withoutPurge returns the writes that cancel the pending purge of the pointer in record, and
+// writes the record of its undrop window. If no purge is pending, it returns no writes. An
 // unreadable pointer stays, because it causes no purge.
 //
 // If the purge had not begun, the table becomes one that was dropped without a purge. It can be
@@ -156,10 +156,11 @@ func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, erro
 	return writes, err
 }
 
-// replacement returns the writes that replace a record. It returns none if the record stays.
+// replacement returns the writes that replace a record, or none if the record stays.
 type replacement func(registry.Record) ([]registry.Write, error)
 
-// replaceAll replaces the records of a table, page by page, and returns how many it replaced.
+// replaceAll replaces the records of a table, page by page, and returns the number of replaced
+// records.
 func replaceAll(ctx context.Context, l *ledger.Ledger, table registry.Table,
 	replace replacement) (replaced int, err error) {
 	for after := ""; ; {

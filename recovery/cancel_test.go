@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// A copy of a store has no job that could delete files, no holder of a lease, and no token that the
-// original may have given out; and it is another store. It begins no job until somebody resumes
+// A copy of a store has no jobs that could delete files, no held leases, and no tokens that the
+// original may have issued. It is a different store. It begins no job until an operator resumes
 // maintenance.
 func TestCancelDeletionsEndsMaintenance(t *testing.T) {
 	t.Parallel()

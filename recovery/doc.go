@@ -1,17 +1,18 @@
 // Package recovery ends dead transactions: transactions whose coordinator did not finish, because
-// its process died or its storage failed. It also has the operations on them for operators.
+// its process died or its storage failed. It also provides operators' operations on such
+// transactions.
 //
 // # What it promises
 //
-// Any number of nodes may run it, and two may end the same transaction at once. Each step can be
-// repeated after any failure:
+// Any number of nodes may run recovery, and two may end the same transaction at once. Each step can
+// be repeated after any failure:
 //
 //	PENDING ──▶ ABORTED ──▶ files that were recorded and not published are deleted ──▶ record gone
 //	            COMMITTED ──▲
 //
 // ABORTED fences the coordinator, so recovery need not know whether the coordinator is alive.
-// Recovery does not check pointers either: a published file soon disappears from them, and remains
-// only in a table's metadata log.
+// Recovery does not check pointers either, because a published file soon disappears from them, and
+// remains only in a table's metadata log.
 //
 // If a transaction cannot be ended, it gets a blocker: a task in state blocked with the
 // transaction's id. Recovery then does nothing with the transaction until an operator removes the
@@ -20,14 +21,14 @@
 //
 // # How it works
 //
-// A worker goes through the log in rounds (round.go). In a round, each warehouse has a turn in a
-// goroutine of its own, so that a storage that hangs delays only its own warehouse. The steps for
-// one transaction are in recovery.go. Package txlog decides when a transaction may be ended
-// (record.go there). A commit that needs the tables of a dead transaction may fence its coordinator
-// earlier (package catalog/commit, transaction.go).
+// A worker goes through the log in rounds (round.go). In a round, each warehouse has a turn in its
+// own goroutine, so that a storage that hangs delays only its own warehouse. The steps for one
+// transaction are in recovery.go. Package txlog decides when a transaction may be ended (record.go
+// there). A commit that needs the tables of a dead transaction may fence its coordinator earlier
+// (package catalog/commit, transaction.go).
 //
 // # What it must not know
 //
-// It does not know tables, names and metadata. Config.DeleteSurplus knows storages, and
-// Config.RetryPurge knows purges.
+// It does not know about tables, names and metadata. Config.DeleteSurplus deals with storages, and
+// Config.RetryPurge with purges.
 package recovery

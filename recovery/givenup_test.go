@@ -17,11 +17,11 @@ import (
 	"moorage/txlog"
 )
 
-// looks counts the looks at the log.
+// looks is a store that counts reads of the log.
 type looks struct {
 	registry.Store
 	n atomic.Int64
-	// get is called before each Get; nil: nothing is.
+	// If get is set, it is called before each Get.
 	get atomic.Pointer[func()]
 }
 
@@ -37,8 +37,8 @@ func (l *looks) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 	return l.Store.Get(ctx, keys...)
 }
 
-// An attempt that never returns keeps the other transactions of its warehouse waiting until it is
-// given up, and no longer.
+// An attempt that never returns delays the other transactions of its warehouse only until it is
+// given up.
 func TestRoundGoesOnBehindOneThatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestRoundGoesOnBehindOneThatWasGivenUp(t *testing.T) {
 			}
 		}
 		wantStats(t, node, recovery.Stats{Unfinished: 1, Blocked: 1, Attempts: 3, Recovered: 3})
-		// What is heard of it later is nobody's failure. An operator has it tried again.
+		// Its later result does not count as a failure. An operator retries the transaction.
 		if _, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.TaskKey(*hung.Load()))}}); err != nil {
 			t.Fatal(err)
 		}
@@ -84,8 +84,8 @@ func TestRoundGoesOnBehindOneThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// Of a warehouse whose attempts never return four are left behind, and no look at the log follows
-// another for it. The rest is ended once they return.
+// If the attempts of a warehouse never return, four of them are abandoned, and no further read of
+// the log starts another. The other transactions are ended once the attempts return.
 func TestRoundLeavesAWarehouseThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestRoundLeavesAWarehouseThatNeverEnds(t *testing.T) {
 		wantStats(t, node, recovery.Stats{Unfinished: 7, Blocked: 4})
 		close(answers)
 		synctest.Wait()
-		for _, e := range all { // as an operator does
+		for _, e := range all { // as an operator would
 			if _, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.TaskKey(e.ID))}}); err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestRoundLeavesAWarehouseThatNeverEnds(t *testing.T) {
 	})
 }
 
-// A transaction whose attempt has ended is not given up because what follows takes long.
+// A transaction whose attempt has ended is not given up, even if later work takes long.
 func TestRoundGivesUpWhatHangsOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

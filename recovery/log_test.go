@@ -11,7 +11,7 @@ import (
 	"moorage/txlog"
 )
 
-// transaction returns one over two tables, with a file for each.
+// transaction returns a transaction on two tables, with a file for each.
 func transaction(t testing.TB) txlog.Transaction {
 	t.Helper()
 	id, err := registry.NewID(rand.Reader)
@@ -29,7 +29,7 @@ func transaction(t testing.TB) txlog.Transaction {
 	}
 }
 
-// commit does what the catalog does at the moment at which a transaction becomes true.
+// commit makes a transaction take effect, as the catalog does.
 func commit(ctx context.Context, store registry.Store, e txlog.Entry, published ...string) error {
 	condition, write, err := e.Commit(published)
 	if err != nil {
@@ -41,7 +41,7 @@ func commit(ctx context.Context, store registry.Store, e txlog.Entry, published 
 	return err
 }
 
-// now returns a transaction as it stands in the log.
+// now returns the present state of a transaction in the log.
 func now(t testing.TB, log *txlog.Log, e txlog.Entry) txlog.Entry {
 	t.Helper()
 	found, ok, err := log.Get(t.Context(), e.ID)

@@ -17,19 +17,18 @@ type Unfinished struct {
 	Blocker *Blocker // nil unless recovery gave up the transaction
 }
 
-// Blocker is the reason why recovery gave up a transaction.
+// Blocker says why recovery gave up a transaction.
 type Blocker struct {
 	Since     time.Time
 	Attempts  int
 	LastError string
-	// Unreadable is the reason why the blocker's record cannot be read. Then only the id is known.
+	// Unreadable says why the blocker's record cannot be read. In that case, only the id is known.
 	Unreadable error
 }
 
 // Unfinished returns at most limit transactions of the log in the order of their ids. A limit of 0
-// means all. The parameter after is an id: the page begins with the next id after it, or at the
-// start if after is "". next is the last id of the page, or "" if there is no next page.
-// KindBadRequest means that the text in after is not an id.
+// means all. The page begins with the first id greater than after. To get the next page, pass next
+// as after. On the last page, next is "". KindBadRequest means that after is not an id.
 func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
 	page []Unfinished, next string, err error) {
 	const op = "recovery.Unfinished"
@@ -41,7 +40,7 @@ func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
 	}
 	read := ledger.ScanPage
 	if limit > 0 {
-		read = min(read, limit+1) // one more than requested, to find out if there is a next page
+		read = min(read, limit+1) // one more than requested, to detect a next page
 	}
 	for {
 		entries, err := r.transactions.Unfinished(ctx, behind, read)
@@ -102,15 +101,15 @@ const (
 type Retried struct {
 	Kind   Kind
 	Ended  bool  // all work is done; otherwise a worker continues to try
-	Reason error // why the transaction did not end at once; nil if it did, or if Retry did not try it
+	Reason error // why it did not end at once; nil if it did, or was not tried
 }
 
-// retryTimeout bounds the one attempt that Retry itself makes.
+// retryTimeout is the timeout of the single attempt that Retry itself makes.
 const retryTimeout = 30 * time.Second
 
 // Retry removes the blocker of the transaction or purge with this id, so that the workers of all
 // nodes start again with it. For a transaction, Retry makes one attempt itself before it returns. A
-// purge that waits for its time begins now.
+// purge that is still waiting for its time begins at once.
 //
 // Errors: KindBadRequest if id is not an id, KindNotFound if no unfinished work has it,
 // KindUnprocessable if the record of the transaction or purge cannot be read. Retry also removes an
@@ -142,8 +141,8 @@ func (r *Recovery) Retry(ctx context.Context, id string) (Retried, error) {
 }
 
 // find returns the transaction with the id in text, and its blocker if it has one. If only a task
-// has the id, find returns the task as the blocker, and an Entry with only the id. Its errors are
-// the errors of Retry.
+// has the id, find returns the task as the blocker, and an Entry with only the id. Errors: as for
+// Retry.
 func (r *Recovery) find(ctx context.Context, text string) (entry txlog.Entry, blocker registry.Record, err error) {
 	const op = "recovery.find"
 	id, err := parseID(text)
@@ -188,14 +187,14 @@ type Aborted struct {
 	// Forgotten is true if the record is gone, because recovery had given up the transaction.
 	// Otherwise recovery deletes its files and then its record.
 	Forgotten bool
-	// Left are the files of a forgotten transaction that the server does not delete. They may not
+	// Left lists files of a forgotten transaction that the server does not delete. They may not
 	// exist.
 	Left []string
 }
 
-// Abort ends the transaction with this id. A pending transaction can no longer take effect. A
-// transaction that recovery gave up is forgotten, and the operator must handle its files. That is
-// safe in every state. Published files stay, unpublished files are never published, and Abort
+// Abort ends the transaction with this id. A pending transaction can no longer take effect. If
+// recovery gave up the transaction, it is forgotten, and the operator must handle its files. That
+// is safe in every state. Published files stay, unpublished files are never published, and Abort
 // deletes no file.
 //
 // Errors: KindBadRequest if id is not an id, KindNotFound if no unfinished work has it.
@@ -244,8 +243,8 @@ func (r *Recovery) abort(ctx context.Context, id string) (Aborted, error) {
 }
 
 // forget removes the record of a transaction that was given up. If the transaction has not taken
-// effect, forget first writes its change as VOID. If its coordinator wakes up later, it then does
-// not delete the files, because they belong to the operator.
+// effect, forget also writes its change as VOID. So if its coordinator wakes up later, the
+// coordinator does not delete the files, which belong to the operator.
 func (r *Recovery) forget(ctx context.Context, was registry.State, entry txlog.Entry) (Aborted, error) {
 	const op = "recovery.forget"
 	ident := moorage.Identifier{Warehouse: entry.Warehouse}

@@ -19,36 +19,38 @@ import (
 
 // Bounds of the recovery of one transaction.
 const (
-	// pauseMin and pauseMax bound the pause between two attempts, which doubles.
+	// pauseMin and pauseMax are the limits of the pause between two attempts, which doubles each
+	// time.
 	pauseMin = 50 * time.Millisecond
 	pauseMax = time.Second
 	// A transaction is given up when attemptsMax attempts have failed. It is also given up when an
-	// attempt fails patience or longer after the first one.
+	// attempt fails at least patience after the first one.
 	attemptsMax = 50
 	patience    = 5 * time.Minute
-	// attemptTimeout bounds one attempt, because a storage may never answer.
+	// attemptTimeout is the timeout of one attempt, because a storage may never answer.
 	attemptTimeout = 30 * time.Second
 )
 
-// ErrBusy means that the coordinator still works on the transaction, or that other operations hold
-// the locks of its tables. The worker tries again later and does not count a failure.
+// ErrBusy means that the coordinator is still working on the transaction, or that other operations
+// hold the locks of its tables. The worker tries again later and does not count a failure.
 var ErrBusy = errors.New("recovery: others work on the transaction's tables")
 
 // Config configures a Recovery. Fields without a default are required.
 type Config struct {
 	ledger.Deps
 	Locks locks.Manager
-	// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will
-	// name. Several nodes may call it at once. One node may call it at the same time for
+	// DeleteSurplus deletes the files of a transaction to which no pointer refers, ever referred or
+	// will refer. Several nodes may call it at once. One node may call it at the same time for
 	// transactions of different warehouses. A panic counts as a failure.
 	DeleteSurplus func(ctx context.Context, t txlog.Transaction) error
-	// RetryPurge makes the workers start the purge with this id again. It has the errors of Retry.
+	// RetryPurge makes the workers start the purge with this id again. Errors: as for Retry.
 	RetryPurge func(ctx context.Context, id registry.ID) error
 	// AbandonedBefore makes every PENDING transaction that began earlier due, even before its
 	// deadline. It is for a process with exclusive use of the store, which knows that the
-	// coordinators in an earlier process are gone. Zero makes no transaction due.
+	// coordinators in an earlier process are gone. The zero value makes no transaction due.
 	AbandonedBefore time.Time
-	// Jitter draws the pauses. Only the recovery may use it. Default: seeded at random.
+	// Jitter is the source of random pauses. Only the recovery may use it. Default: seeded at
+	// random.
 	Jitter *rand.Rand
 	// Interval is the mean pause between two reads of the log. Default 1 minute.
 	Interval time.Duration
@@ -58,16 +60,16 @@ type Config struct {
 // runs one. Two nodes may end the same transaction at once without harm. It is safe for concurrent
 // use.
 //
-// It goes through the log in rounds, 50 ms to 1 s apart. Each round ends the transactions of up to
-// 8 warehouses concurrently, because their files may be in different storages. It ends the
-// transactions of one warehouse one after another. So a storage that hangs delays only its own
-// warehouse. An attempt has a timeout of 30 s. After a timeout, the other transactions of the
-// warehouse wait for the next round.
+// It goes through the log in rounds, 50 ms to 1 s apart. Each round handles up to 8 warehouses
+// concurrently, because their files may be in different storages. It ends the transactions of one
+// warehouse one at a time. So a storage that hangs delays only its own warehouse. An attempt has a
+// timeout of 30 s. After a timeout, the other transactions of the warehouse wait for the next
+// round.
 //
 // The next round begins with the least recently tried transactions. If the turn of a warehouse
 // lasts longer than 10 s, another warehouse may take its place in the round. Rounds do not wait for
 // such a turn. If an attempt has not ended after 5 minutes, its transaction is given up. Other
-// transactions of the warehouse then get a new turn. When four attempts of a warehouse hang, its
+// transactions of the warehouse then get a new turn. If four attempts of a warehouse hang, its
 // other transactions wait until one of the four ends. Recovery checks for such attempts when it
 // reads the log, every Interval.
 //
@@ -82,12 +84,12 @@ type Recovery struct {
 	log          *slog.Logger
 	worker       *worker.Worker
 
-	// Only a run uses the fields below, and runs never overlap.
+	// The fields below are used only by a run, and runs never overlap.
 	jitter     *rand.Rand
-	rounds     int64                  // how many were begun
+	rounds     int64                  // number of rounds begun
 	tries      map[registry.ID]*tries // by due transaction of the last round; a turn owns the entries of its warehouse
 	unreadable map[registry.ID]bool   // unreadable in the last round, and logged
-	underWay   map[string]*turn       // turns that are not given up, by warehouse; takeEnded removes ended ones
+	underWay   map[string]*turn       // turns not given up, by warehouse; takeEnded removes ended ones
 	givenUp    map[string]int         // turns that were given up and have not ended, by warehouse
 
 	wake chan struct{} // receives a value when a turn has ended
@@ -97,15 +99,14 @@ type Recovery struct {
 	ended []*turn // turns that takeEnded has not taken yet
 }
 
-// tries is what a Recovery remembers about a transaction that it could not end yet.
+// tries is the state of a Recovery for a transaction that it could not end yet.
 type tries struct {
 	failures int
-	first    time.Time // when the transaction was first tried; zero if not yet
-	round    int64     // the round in which it was last tried; zero if not yet
+	first    time.Time // time of the first try; zero if none
+	round    int64     // the round of the last try; zero if none
 }
 
-// Stats counts what a Recovery has seen and done. The first two fields are from its last read of
-// the log.
+// Stats counts the work of a Recovery. The first two fields are from its last read of the log.
 type Stats struct {
 	Unfinished int // transactions in the log, including those in progress
 	Blocked    int // transactions that were given up, or cannot be read
@@ -150,7 +151,7 @@ func (r *Recovery) Start() {
 	r.worker.Kick()
 }
 
-// Stop ends the worker and waits for it. It does not wait for attempts that do not end within some
+// Stop ends the worker and waits for it. It does not wait for attempts that do not end within a few
 // seconds. A second call does nothing. A caller may call Start again after Stop.
 func (r *Recovery) Stop() { r.worker.Stop() }
 
@@ -160,7 +161,7 @@ func (r *Recovery) Kick() { r.worker.Kick() }
 // RunOnce returns when each due transaction has been ended or given up, or when ctx has ended.
 func (r *Recovery) RunOnce(ctx context.Context) error { return r.worker.RunOnce(ctx) }
 
-// Stats returns what the recovery has seen and done.
+// Stats returns the counts of the recovery.
 func (r *Recovery) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +187,7 @@ func (r *Recovery) run(ctx context.Context) error {
 	}
 }
 
-// pause returns how long to wait after the nth round. It draws a time between half of that round's
+// pause returns how long to wait after the nth round: a random time between half of that round's
 // pause and all of it.
 func (r *Recovery) pause(n int) time.Duration {
 	limit := min(pauseMin<<min(n-1, 10), pauseMax)
@@ -194,9 +195,9 @@ func (r *Recovery) pause(n int) time.Duration {
 }
 
 // finishTransaction ends a transaction whose coordinator is gone, in the steps of the package
-// comment. entry was read a moment before. Later changes are detected here, or are harmless. If
-// other operations work on the transaction, finishTransaction changes nothing and returns ErrBusy.
-// The caller must not hold locks.
+// comment. entry was read a moment ago. Later changes are detected here, or are harmless. If other
+// operations work on the transaction, finishTransaction changes nothing and returns ErrBusy. The
+// caller must not hold locks.
 func (r *Recovery) finishTransaction(ctx context.Context, entry txlog.Entry) error {
 	if entry.State == registry.StatePending {
 		var err error

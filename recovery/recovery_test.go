@@ -22,11 +22,11 @@ import (
 	"moorage/txlog"
 )
 
-// resolver deletes the files of transactions, which have none, and remembers when it was asked.
+// resolver provides DeleteSurplus for transactions without files. It remembers when it was called.
 type resolver struct {
 	deps  ledger.Deps
 	log   *txlog.Log
-	fails func(attempt int) error // of one transaction, from 1; nil: none
+	fails func(attempt int) error // for each attempt of a transaction, from 1; nil for no failures
 
 	mu    sync.Mutex // guards asked; leaf
 	asked map[registry.ID][]time.Time
@@ -50,8 +50,8 @@ func (r *resolver) deleteSurplus(_ context.Context, e txlog.Transaction) error {
 	return nil
 }
 
-// node returns a recovery that looks every hour, so that what a test sees comes of what it asked
-// for.
+// node returns a recovery that reads the log only every hour, so that a test sees only runs that it
+// requested.
 func (r *resolver) node(change ...func(*recovery.Config)) *recovery.Recovery {
 	config := recovery.Config{
 		Deps: r.deps, Locks: locks.GrantAll{}, DeleteSurplus: r.deleteSurplus,
@@ -63,13 +63,13 @@ func (r *resolver) node(change ...func(*recovery.Config)) *recovery.Recovery {
 	return recovery.New(config)
 }
 
-// begin records a transaction that begins at a time and has a minute.
+// begin records a transaction that begins at the given time, with a deadline one minute later.
 func (r *resolver) begin(t *testing.T, at time.Time) txlog.Entry {
 	t.Helper()
 	return r.beginIn(t, "w", at)
 }
 
-// beginIn is begin in a warehouse.
+// beginIn is like begin, for a transaction in a warehouse.
 func (r *resolver) beginIn(t *testing.T, warehouse string, at time.Time) txlog.Entry {
 	t.Helper()
 	tx := transaction(t)
@@ -88,7 +88,7 @@ func wantStats(t *testing.T, r *recovery.Recovery, want recovery.Stats) {
 	}
 }
 
-// blocker returns the task that says that a transaction was given up.
+// blocker returns the blocker of a transaction that was given up.
 func blocker(t *testing.T, store registry.Store, e txlog.Entry) (registry.Task, bool) {
 	t.Helper()
 	records, err := store.Get(t.Context(), registry.TaskKey(e.ID))
@@ -108,7 +108,7 @@ func blocker(t *testing.T, store registry.Store, e txlog.Entry) (registry.Task, 
 	return task, true
 }
 
-// A recovery without one of the fields that it needs is not made.
+// New panics if a required field is missing.
 func TestRecoveryNeeds(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*recovery.Config){
@@ -128,7 +128,8 @@ func TestRecoveryNeeds(t *testing.T) {
 	}
 }
 
-// TestRecoveryDue leaves to its coordinator what has time, and ends the rest.
+// TestRecoveryDue leaves transactions to their coordinators until the deadline, and ends the
+// others.
 func TestRecoveryDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestRecoveryDue(t *testing.T) {
 	})
 }
 
-// A process that has the store to itself does not wait for the deadlines of an earlier one's
+// A process with exclusive use of the store does not wait for the deadlines of an earlier process's
 // transactions.
 func TestRecoveryAbandoned(t *testing.T) {
 	t.Parallel()
@@ -195,8 +196,8 @@ func TestRecoveryAbandoned(t *testing.T) {
 	})
 }
 
-// TestRecoveryBackoff fails until it is given up: 50 attempts, 50 ms to 1 s apart, then a blocker
-// and silence.
+// TestRecoveryBackoff lets attempts fail until the transaction is given up: 50 attempts, 50 ms to 1
+// s apart, then a blocker and no more attempts.
 func TestRecoveryBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -255,8 +256,8 @@ func TestRecoveryBackoff(t *testing.T) {
 	})
 }
 
-// TestRecoveryPatience gives up after 5 minutes where each attempt takes long, and ends the attempt
-// itself after half of one.
+// TestRecoveryPatience gives up after 5 minutes if each attempt takes long. Each attempt is ended
+// after half a minute.
 func TestRecoveryPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -280,8 +281,8 @@ func TestRecoveryPatience(t *testing.T) {
 	})
 }
 
-// While others work on its tables a transaction is tried again, and that is never a reason to give
-// it up.
+// While other operations work on its tables, a transaction is retried, and is never given up for
+// that reason.
 func TestRecoveryBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -305,8 +306,8 @@ func TestRecoveryBusy(t *testing.T) {
 	})
 }
 
-// One transaction that cannot be ended keeps no other waiting, nor one that begins to be due
-// meanwhile; and Stop need not wait for it.
+// A transaction that cannot be ended delays no other, not even one that becomes due in the
+// meantime. Stop does not wait for it.
 func TestRecoveryOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -336,7 +337,7 @@ func TestRecoveryOthers(t *testing.T) {
 	})
 }
 
-// TestRecoveryKick ends at once what somebody met, and looks by itself from time to time.
+// TestRecoveryKick ends transactions at once after a Kick, and periodically without one.
 func TestRecoveryKick(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -359,8 +360,8 @@ func TestRecoveryKick(t *testing.T) {
 	})
 }
 
-// TestTwoRecoveries lets two nodes end the same transactions at once, over every store: each is
-// ended, and neither node fails.
+// TestTwoRecoveries has two nodes end the same transactions at once, over every store. Each
+// transaction is ended, and neither node fails.
 func TestTwoRecoveries(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -389,9 +390,9 @@ func TestTwoRecoveries(t *testing.T) {
 	})
 }
 
-// TestRecoveryCrash fails, for k = 0, 1, 2 …, the k-th call of a recovery to the store, or loses
-// its answer, or has the process die there. A second recovery ends what the first left; a blocker
-// is never given to what is ended.
+// TestRecoveryCrash gives the k-th call of a recovery to the store a fault, for k = 0, 1, 2 …: the
+// call fails, loses its answer, or the process dies there. A second recovery ends the remaining
+// transactions. A transaction that has ended never gets a blocker.
 func TestRecoveryCrash(t *testing.T) {
 	t.Parallel()
 	for _, stuck := range []bool{false, true} {

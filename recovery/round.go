@@ -16,21 +16,21 @@ import (
 
 // Bounds of a round.
 const (
-	// warehousesAtOnce is how many warehouses have a turn at once in a round. Turns that have taken
-	// longer than turnMax do not count.
+	// warehousesAtOnce is the maximum number of warehouses with a turn at once in a round. Turns
+	// that have taken longer than turnMax do not count.
 	warehousesAtOnce = 8
-	// turnMax is how long after its first attempt a turn may begin further attempts. It is less
-	// than attemptTimeout, so an attempt that times out is the last of its turn. A turn that lasts
-	// longer than turnMax is over time, and rounds do not wait for it.
+	// turnMax is the time in which a turn may begin further attempts after its first one. It is
+	// less than attemptTimeout, so an attempt that times out is the last of its turn. A turn that
+	// lasts longer than turnMax is over time, and rounds do not wait for it.
 	turnMax = 10 * time.Second
-	// turnsMax bounds the turns that have not ended, including turns that are over time or given
-	// up. Each turn that hangs has a goroutine, and may have a thread.
+	// turnsMax is the maximum number of turns that have not ended, including turns that are over
+	// time or given up. Each turn that hangs has a goroutine, and may hold a thread.
 	turnsMax = 64
-	// givenUpMax bounds the turns of one warehouse that were given up and have not ended. Each
-	// warehouse may have one such turn. Further ones are allowed only while given-up turns take
-	// less than half of turnsMax. So the rest is for other warehouses.
+	// givenUpMax is the maximum number of turns of one warehouse that were given up and have not
+	// ended. Each warehouse may have one such turn. More are allowed only while given-up turns take
+	// less than half of turnsMax, so that the rest is left for other warehouses.
 	givenUpMax = 4
-	// stopGrace is how long a round whose context has ended waits for turns that may hang.
+	// After its context has ended, a round waits up to stopGrace for turns that may hang.
 	stopGrace = 5 * time.Second
 )
 
@@ -52,7 +52,7 @@ type due struct {
 	became    outcome
 }
 
-// survey is what one read of the log found.
+// survey is the result of one read of the log.
 type survey struct {
 	unfinished int                  // number of transactions
 	blocked    int                  // number of transactions that are given up or unreadable
@@ -65,12 +65,12 @@ type survey struct {
 type turn struct {
 	warehouse string
 	due       []*due
-	round     int64 // the round in which it began
+	round     int64 // the round in which the turn began
 
 	// Recovery.mu guards the fields below.
-	overTime bool        // it has lasted longer than turnMax
+	overTime bool        // the turn has lasted longer than turnMax
 	givenUp  bool        // its attempt hangs, so the transaction has a blocker
-	trying   txlog.Entry // the transaction of the current attempt
+	trying   txlog.Entry // transaction of the current attempt
 	since    time.Time   // when that attempt began; zero between two attempts
 	err      error       // the error of the turn, set when it has ended
 }
@@ -110,14 +110,14 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 }
 
 // mayTake reports whether a warehouse without a turn in progress may begin one. If a turn was given
-// up, other transactions of its warehouse may still be tried, up to a bound. A storage that works
-// again may answer all calls but the one that hangs.
+// up, other transactions of its warehouse may still be tried, up to a limit. A storage that works
+// again may answer all calls except the one that hangs.
 func (r *Recovery) mayTake(warehouse string) bool {
 	mine, all := r.givenUp[warehouse], r.givenUpTurns()
 	return all < turnsMax && (mine == 0 || mine < givenUpMax && all < turnsMax/2)
 }
 
-// givenUpTurns returns how many turns were given up and have not ended.
+// givenUpTurns returns the number of turns that were given up and have not ended.
 func (r *Recovery) givenUpTurns() (n int) {
 	for _, of := range r.givenUp {
 		n += of
@@ -153,10 +153,10 @@ func (r *Recovery) takeTurns(ctx context.Context, turns []*turn) (ended []*turn,
 	}
 }
 
-// hasRoom reports whether one more turn may begin.
+// hasRoom reports whether another turn may begin.
 func (r *Recovery) hasRoom() bool { return len(r.underWay)+r.givenUpTurns() < turnsMax }
 
-// inTime returns how many turns are in progress and not over time.
+// inTime returns the number of turns that are in progress and not over time.
 func (r *Recovery) inTime() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,8 +220,8 @@ func (r *Recovery) takeEnded() (ended []*turn) {
 	return ended
 }
 
-// awaitAll waits a bounded time until all turns have ended, except turns that were given up. The
-// contexts of the turns have already ended.
+// awaitAll waits, for a limited time, until all turns have ended, except those that were given up.
+// The contexts of the turns have already ended.
 func (r *Recovery) awaitAll() {
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
@@ -323,8 +323,8 @@ func (r *Recovery) tellUnreadable(ctx context.Context, e txlog.Entry) {
 	}
 }
 
-// turns returns one turn for each warehouse that has a transaction in all, in the order of the
-// first such transactions.
+// turns returns one turn for each warehouse with a transaction in all, in the order of their first
+// transactions.
 func turns(all []*due) []*turn {
 	var turns []*turn
 	of := make(map[string]*turn)
@@ -356,7 +356,7 @@ func (r *Recovery) take(ctx context.Context, t *turn) error {
 }
 
 // try makes one attempt to end a transaction, and gives the transaction up after too many failures.
-// Its errors are the errors of take.
+// Errors: as for take.
 func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	e, found, err := r.transactions.Get(ctx, d.id)
 	switch {
@@ -365,7 +365,7 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	case !found:
 		return ended, nil // its coordinator or another node ended it
 	case e.Unreadable != nil:
-		return failed, nil // it may have ended by now, which the next read of the log shows
+		return failed, nil // it may have ended, as the next read of the log will show
 	}
 	if !r.noteTrying(t, e, r.config.Now()) {
 		return failed, nil
@@ -396,7 +396,7 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	return r.failed(ctx, e, d.tries, cause)
 }
 
-// noteTrying records which transaction the turn t tries, and since when. It reports whether t may
+// noteTrying records which transaction turn t is trying, and since when. It reports whether t may
 // continue. If t was given up, another turn may already work on the same transactions and their
 // tries.
 func (r *Recovery) noteTrying(t *turn, e txlog.Entry, since time.Time) bool {

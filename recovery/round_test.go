@@ -28,14 +28,14 @@ import (
 	"moorage/txlog"
 )
 
-// attempts returns when a transaction was tried.
+// attempts returns the times at which a transaction was tried.
 func (r *resolver) attempts(e txlog.Entry) []time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asked[e.ID])
 }
 
-// hangs is a DeleteSurplus in whose hands the transactions of some warehouses hang.
+// hangs returns a DeleteSurplus that hangs for the transactions of some warehouses.
 func (r *resolver) hangs(warehouses ...string) func(context.Context, txlog.Transaction) error {
 	return func(ctx context.Context, e txlog.Transaction) error {
 		if !slices.Contains(warehouses, e.Warehouse) {
@@ -49,7 +49,7 @@ func (r *resolver) hangs(warehouses ...string) func(context.Context, txlog.Trans
 	}
 }
 
-// A storage that hangs keeps no other warehouse's transactions waiting: not even for a moment.
+// A storage that hangs does not delay other warehouses' transactions at all.
 func TestRoundBesideOneThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestRoundBesideOneThatHangs(t *testing.T) {
 		if took := time.Since(began); attempts != 1 || took != 0 {
 			t.Errorf("after %s there were %d attempts of what hangs, want one under way", took, attempts)
 		}
-		// What becomes due meanwhile is ended with the next round.
+		// A transaction that becomes due in the meantime is ended in the next round.
 		late := r.beginIn(t, "other0", time.Now().Add(-time.Hour))
 		time.Sleep(32 * time.Second)
 		if now(t, r.log, late).Exists() {
@@ -85,9 +85,9 @@ func TestRoundBesideOneThatHangs(t *testing.T) {
 	})
 }
 
-// A call into a storage that hangs does not end with its context. It keeps no other warehouse's
-// transactions waiting, also those that become due later, is given up in the end, and does not keep
-// the recovery from stopping.
+// A call into a storage that hangs does not end with its context. It does not delay other
+// warehouses' transactions, not even those that become due later. It is given up in the end, and
+// does not keep the recovery from stopping.
 func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 		r := newResolver(store)
 		answers := make(chan struct{})
 		var stuck []txlog.Entry
-		for i := range 20 { // more than have their turns at once
+		for i := range 20 { // more than can have turns at once
 			stuck = append(stuck, r.beginIn(t, fmt.Sprint("stuck", i), time.Now().Add(-time.Hour)))
 		}
 		first := r.beginIn(t, "other", time.Now().Add(-time.Hour))
@@ -154,11 +154,12 @@ func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 	})
 }
 
-// turnTime is how long a round waits for what hangs.
+// turnTime is the time for which a round waits for a hanging turn.
 const turnTime = 10 * time.Second
 
-// What a storage that hangs keeps from being tried has not failed: the transactions of its
-// warehouse are tried one in each round, by turns, and each is given up for its own attempts.
+// Transactions that could not be tried because the storage hangs have not failed. In each round,
+// one transaction of the warehouse is tried, in turn. Each is given up only because of its own
+// attempts.
 func TestRoundLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,7 +181,8 @@ func TestRoundLeavesTheRest(t *testing.T) {
 			if !found || task.Attempts != len(asked) {
 				t.Errorf("given up: %t, after %d attempts, want the %d that there were", found, task.Attempts, len(asked))
 			}
-			// With 30 s for each of the three, five minutes are over with the fourth attempt.
+			// With 30 s for each of the three transactions, five minutes are over at the fourth
+			// attempt.
 			if len(asked) != 4 || task.Created.Sub(asked[0]) < 5*time.Minute {
 				t.Errorf("given up after %d attempts within %s", len(asked), task.Created.Sub(asked[0]))
 			}
@@ -194,8 +196,7 @@ func TestRoundLeavesTheRest(t *testing.T) {
 	})
 }
 
-// Behind a transaction that hangs in its warehouse, the next round ends the rest, which have not
-// failed.
+// If one transaction of a warehouse hangs, the next round ends the others, which have not failed.
 func TestRoundGoesOnBehindOneThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -223,13 +224,13 @@ func TestRoundGoesOnBehindOneThatHangs(t *testing.T) {
 				t.Errorf("%s was tried %d times and exists: %t", e.ID, asked, exists)
 			}
 		}
-		// The second round is not over, because the first of them is tried again.
+		// The second round is not over, because it retries the first transaction.
 		wantStats(t, node, recovery.Stats{Unfinished: 5, Attempts: 5, Failures: 1, Recovered: 4})
 	})
 }
 
-// TestRoundBounds counts who is at work: eight warehouses at most, and in each one transaction, in
-// the order of the log.
+// TestRoundBounds counts concurrent attempts: at most eight warehouses, with one transaction each,
+// in the order of the log.
 func TestRoundBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -268,7 +269,7 @@ func TestRoundBounds(t *testing.T) {
 	})
 }
 
-// A round ends with its context, however many attempts are under way.
+// A round ends with its context, however many attempts are in progress.
 func TestRoundEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -293,8 +294,8 @@ func TestRoundEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A panic is an attempt that failed: it keeps nobody from the others, and what goes on panicking is
-// given up.
+// A panic counts as a failed attempt. Other transactions continue, and a transaction that keeps
+// panicking is given up.
 func TestRoundPanickingAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -330,8 +331,8 @@ func TestRoundPanickingAttempt(t *testing.T) {
 	})
 }
 
-// Any other panic beside one warehouse's transactions is the error of the run, after the others'
-// were ended.
+// Any other panic in one warehouse's turn becomes the error of the run. The transactions of other
+// warehouses are ended first.
 func TestRoundPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -348,7 +349,7 @@ func TestRoundPanics(t *testing.T) {
 			}
 			c.DeleteSurplus = func(ctx context.Context, e txlog.Transaction) error {
 				if e.Warehouse == "broken" {
-					synctest.Wait() // for the other
+					synctest.Wait() // wait for the other one
 					stopped.Store(true)
 					return errors.New("no storage")
 				}
@@ -365,7 +366,7 @@ func TestRoundPanics(t *testing.T) {
 	})
 }
 
-// What others end between the look at the log and its turn is not tried.
+// A transaction is not tried if others end it between the read of the log and its turn.
 func TestRoundEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newResolver(memory.New(rand.Reader))
@@ -379,14 +380,14 @@ func TestRoundEndedMeanwhile(t *testing.T) {
 	wantStats(t, node, recovery.Stats{Attempts: 1, Recovered: 1})
 }
 
-// lateClock lets all the patience that there is have passed once late is called.
+// lateClock gives c a clock. Once late is called, that clock is past the patience of recovery.
 func lateClock(c *recovery.Config) (late func()) {
 	var passed atomic.Int64
 	c.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 	return func() { passed.Store(int64(5 * time.Minute)) }
 }
 
-// What others end while it is given up gets no blocker.
+// A transaction gets no blocker if others end it while it is given up.
 func TestRoundEndedBeforeItsBlocker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -410,8 +411,8 @@ func TestRoundEndedBeforeItsBlocker(t *testing.T) {
 	})
 }
 
-// A run ends with the first error of the store, whichever of its calls that meets, from the look at
-// the log to the blocker.
+// A run ends with the first error of the store, whichever call fails, from the read of the log to
+// the write of the blocker.
 func TestRoundTellsOfTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -444,7 +445,7 @@ func TestRoundTellsOfTheStore(t *testing.T) {
 	})
 }
 
-// A log of more than one page is looked at to its end.
+// A log of more than one page is read to its end.
 func TestRoundReadsAllPages(t *testing.T) {
 	t.Parallel()
 	r := newResolver(memory.New(rand.Reader))

@@ -15,7 +15,7 @@ import (
 	"moorage/txlog"
 )
 
-// damages returns what may stand in the record of a transaction so that it cannot be read.
+// damages returns contents that make the record of a transaction unreadable.
 func damages(t *testing.T, e txlog.Entry) map[string]registry.Write {
 	t.Helper()
 	key := registry.TransactionKey(e.ID)
@@ -38,8 +38,8 @@ func apply(t *testing.T, store registry.Store, writes ...registry.Write) {
 	}
 }
 
-// Recovery ends the others, tells once of what it cannot read, and counts it as blocked until it is
-// gone.
+// Recovery ends the other transactions. It logs the unreadable one once, and counts it as blocked
+// until it is gone.
 func TestRecoveryUnreadable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,14 +1,14 @@
-// Package secrets seals (encrypts) the credentials with which the server reaches the storages of
-// warehouses. So the catalog's store, its backups and its logs hold no usable credential.
+// Package secrets seals (encrypts) the server's credentials for the storages of warehouses. So the
+// catalog's store, its backups and its logs hold no usable credential.
 //
 // # What it promises
 //
 // A sealed value can be opened (decrypted) only with a key that is not in the store, and only for
-// the Owner for which it was sealed. A value that was moved to another record, warehouse or store
-// does not open. Nor does a value with a single changed bit.
+// its original Owner. A value that was moved to another record, warehouse or store does not open,
+// nor does a value with a single changed bit.
 //
-// There is no default key, so an operator cannot forget to change one. Without a key, nothing can
-// be sealed.
+// There is no default key that an operator could forget to change. Without a key, nothing can be
+// sealed.
 //
 // # The key file
 //
@@ -21,8 +21,8 @@
 // rest is nonce, ciphertext and tag. So each record names the key that it needs.
 //
 // Rotate adds a key and makes it the primary one. Old values still open, and Rewrap seals them with
-// the new key. When no record and no backup names the old key any more, an administrator may delete
-// it with a tool of Tink.
+// the new key. When no record or backup refers to the old key any more, an administrator may delete
+// it with one of Tink's tools.
 //
 // # Other sources of keys
 //
@@ -32,5 +32,5 @@
 //
 // # What it must not know
 //
-// It must not know the meaning of the plain values, or where records are.
+// It does not know the meaning of the plain values, or where records are.
 package secrets

@@ -31,7 +31,7 @@ func (f Form) String() string {
 // Wrap returns the sealed value with the form f as its first byte.
 func (f Form) Wrap(sealed []byte) []byte { return append([]byte{byte(f)}, sealed...) }
 
-// Unwrap removes the form that Wrap added. It returns ErrNoKey for a value of another form, and
+// Unwrap removes the form that Wrap added. For a value of another form, it returns ErrNoKey, and
 // names that form in the error. It returns ErrOpen for a value that was never sealed.
 func (f Form) Unwrap(value []byte) ([]byte, error) {
 	if len(value) == 0 || value[0] < byte(FormFile) || value[0] > byte(FormGoogle) {

@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// fileBytesMax bounds the key file: a key takes some 250 bytes, so it has room for thousands.
+	// fileBytesMax is the maximum size of the key file. A key takes about 250 bytes, so there is
+	// room for thousands.
 	fileBytesMax = 1 << 20
 	// keyBytes is the size of an AES-256 key.
 	keyBytes = 32
 	// fileMode lets only the owner read the keys.
 	fileMode = 0o600
-	// newSuffix ends the name of the temporary file that replaces the key file.
+	// newSuffix is the suffix of the temporary file that replaces the key file.
 	newSuffix = ".new"
 )
 
@@ -47,7 +48,7 @@ func Init(path string) (KeyID, error) {
 }
 
 // Rotate adds a key to the file at path and makes it the primary one. It returns the ids of the new
-// primary key and of the previous one. All other keys stay.
+// and the previous primary key. All other keys stay.
 func Rotate(path string) (now, before KeyID, err error) {
 	err = change(path, func(old *keys, manager *keyset.Manager) error {
 		id, err := manager.Add(aead.AES256GCMKeyTemplate())

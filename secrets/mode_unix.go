@@ -11,7 +11,7 @@ import (
 const (
 	ownFileMode = 0o600
 	// rootFileMode is for files that belong to root. A process of another user can read them
-	// through its group. Kubernetes mounts secrets in this way.
+	// through its group. Kubernetes mounts secrets this way.
 	rootFileMode = 0o640
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/tink-crypto/tink-go/v2/tink"
 )
 
-// PlainBytesMax bounds the input of Seal. The longest credential in use is the key file of a Google
-// service account, some 2,400 bytes.
+// PlainBytesMax is the maximum length of Seal's input. The longest credential in use is the key
+// file of a Google service account, about 2,400 bytes.
 const PlainBytesMax = 64 << 10
 
 // sealedOverhead is the length that sealing adds: prefix, nonce and tag.
@@ -37,15 +37,14 @@ var (
 	ErrAway = errors.New("secrets: the keys cannot be reached")
 )
 
-// Owner identifies the record to which a sealed value belongs. The value opens only for the same
-// owner.
+// Owner identifies the record to which a sealed value belongs. The value opens only for that owner.
 type Owner struct {
 	Store     string // id of the store
 	Secret    string // id of the record
 	Warehouse string // id of the warehouse that uses it
 }
 
-// Sealer seals values and opens them. It is safe for concurrent use.
+// Sealer seals and opens values. It is safe for concurrent use.
 type Sealer interface {
 	// Seal encrypts plain for owner, so that only Open can read it. It returns ErrTooLong if plain
 	// is too long.
@@ -53,8 +52,8 @@ type Sealer interface {
 	// Open decrypts a value that was sealed for owner. It returns ErrNoKey or ErrOpen if that is
 	// impossible.
 	Open(sealed []byte, owner Owner) (plain []byte, err error)
-	// Rewrap returns the value, sealed with the present key. changed is false if the value was
-	// already sealed with that key. It returns the errors of Open.
+	// Rewrap returns the value, sealed with the present key. If the value was already sealed with
+	// that key, changed is false. Errors: as for Open.
 	Rewrap(sealed []byte, owner Owner) (again []byte, changed bool, err error)
 }
 
@@ -64,7 +63,7 @@ type Source interface {
 	// Turn creates a key that seals from then on. It returns the names of the new key and of the
 	// previous key. It returns an error if only the key service can rotate the key.
 	Turn(ctx context.Context) (now, before string, err error)
-	// Present returns the name of the key that seals now.
+	// Present returns the name of the key that seals at present.
 	Present(ctx context.Context) (string, error)
 }
 
@@ -79,7 +78,7 @@ type Keyring struct {
 	keys *keys
 }
 
-// keys are the keys in one version of the file. A keys value is immutable.
+// keys holds the keys in one version of the file. It is immutable.
 type keys struct {
 	handle  *keyset.Handle
 	cipher  tink.AEAD
@@ -90,7 +89,7 @@ type keys struct {
 // KeyID names a key of a key file.
 type KeyID uint32
 
-// String returns id as the key file spells it.
+// String returns id as spelled in the key file.
 func (id KeyID) String() string { return fmt.Sprintf("%d", uint32(id)) }
 
 // Load returns a Keyring with the keys of the file at path. See checkMode for the allowed
@@ -122,7 +121,7 @@ func (k *Keyring) Turn(context.Context) (now, before string, err error) {
 	return drawn.String(), old.String(), err
 }
 
-// Present reads the file again, and returns the name of the key that seals now.
+// Present reads the file again, and returns the name of the key that seals at present.
 func (k *Keyring) Present(context.Context) (string, error) {
 	keys, err := k.readAgain()
 	if err != nil {
@@ -155,8 +154,8 @@ func (k *Keyring) Rewrap(sealed []byte, owner Owner) ([]byte, bool, error) {
 	return again, err == nil, err
 }
 
-// KeyOf returns the id of the key with which a value was sealed. It returns false if no key of a
-// key file sealed the value.
+// KeyOf returns the id of the key with which a value was sealed. It returns false if the value was
+// not sealed with a key of a key file.
 func KeyOf(sealed []byte) (KeyID, bool) {
 	if len(sealed) < sealedOverhead || Form(sealed[0]) != FormFile {
 		return 0, false

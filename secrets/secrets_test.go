@@ -73,7 +73,7 @@ func TestSealAndOpen(t *testing.T) {
 	}
 }
 
-// TestMovedValueDoesNotOpen moves a sealed value to each other place where one can be.
+// TestMovedValueDoesNotOpen moves a sealed value to every other kind of place.
 func TestMovedValueDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	keys, _ := ring(t)
@@ -104,7 +104,8 @@ func TestMovedValueDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestChangedValueDoesNotOpen turns every bit of a sealed value over, and cuts it everywhere.
+// TestChangedValueDoesNotOpen flips every bit of a sealed value, and cuts the value at every
+// length.
 func TestChangedValueDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	keys, _ := ring(t)
@@ -129,7 +130,7 @@ func TestChangedValueDoesNotOpen(t *testing.T) {
 
 func TestRotate(t *testing.T) {
 	t.Parallel()
-	running, path := ring(t) // a node that read the file before
+	running, path := ring(t) // a node that has already read the file
 	old := mustSeal(t, running, "hunter2")
 	first := running.Primary()
 
@@ -152,7 +153,8 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// TestRotateAtOnce changes one file from many sides: every change that was reported happened.
+// TestRotateAtOnce changes one file concurrently. Every change reported as successful is in the
+// file.
 func TestRotateAtOnce(t *testing.T) {
 	t.Parallel()
 	keys, path := ring(t)
@@ -162,7 +164,7 @@ func TestRotateAtOnce(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			if _, _, err := secrets.Rotate(path); err != nil {
-				return // refused: somebody else is at it
+				return // refused, because another change is in progress
 			}
 			keys, err := secrets.Load(path)
 			if err != nil {
@@ -266,7 +268,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// TestRotateThroughLink rotates a key file that is reached by a link: the link stays.
+// TestRotateThroughLink rotates a key file through a symbolic link. The link stays.
 func TestRotateThroughLink(t *testing.T) {
 	t.Parallel()
 	keys, path := ring(t)
@@ -284,7 +286,7 @@ func TestRotateThroughLink(t *testing.T) {
 	mustOpen(t, load(t, path), sealed, "hunter2")
 }
 
-// FuzzOpen opens what nobody sealed for this owner.
+// FuzzOpen opens values that were not sealed for this owner.
 func FuzzOpen(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "keys.json")
 	if _, err := secrets.Init(path); err != nil {
@@ -315,7 +317,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzLoad reads key files of any content.
+// FuzzLoad reads key files with arbitrary content.
 func FuzzLoad(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "keys.json")
 	if _, err := secrets.Init(path); err != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Succession seals with the present source, and also opens values that a former source sealed. It
-// is for the move of a store from one source to another: Rewrap opens a value of the former source
-// and seals it with the present source. It is safe for concurrent use.
+// Succession seals with the present source, and also opens values sealed with a former source. It
+// is for moving a store from one source to another: Rewrap opens a value of the former source and
+// seals it with the present source. It is safe for concurrent use.
 type Succession struct {
 	present Source
 	former  Sealer
@@ -21,7 +21,7 @@ func (s *Succession) Seal(plain []byte, owner Owner) ([]byte, error) {
 	return s.present.Seal(plain, owner)
 }
 
-// Open opens a value that either source sealed.
+// Open opens a value sealed with either source.
 func (s *Succession) Open(sealed []byte, owner Owner) ([]byte, error) {
 	plain, err := s.present.Open(sealed, owner)
 	if !isForeign(err) {
@@ -62,7 +62,7 @@ func (s *Succession) openFormer(sealed []byte, owner Owner, refused error) ([]by
 	return plain, nil
 }
 
-// isForeign reports whether a source refused a value that another source may have sealed.
+// isForeign reports whether a source refused a value that may have been sealed with another source.
 func isForeign(err error) bool { return errors.Is(err, ErrNoKey) || errors.Is(err, ErrOpen) }
 
 var _ Source = (*Succession)(nil)

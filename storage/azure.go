@@ -90,7 +90,7 @@ func isHostName(name string) bool {
 
 // checkAzurePath returns ErrLocation for a path that Azure may confuse with another path. The path
 // has the form of Location.Path. Azure reads a backslash as a slash, and drops a dot at the end of
-// a name. In an account with folders, every folder has a name.
+// a name. In a hierarchical account, every folder has a name.
 func checkAzurePath(location, path string) error {
 	switch path += "/"; {
 	case strings.Contains(path, `\`):

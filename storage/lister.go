@@ -26,8 +26,8 @@ type Page struct {
 // Lister is implemented by stores that can list the files below a folder.
 type Lister interface {
 	// List returns at most limit regular files below folder, at any depth. after is the Next of the
-	// previous page, possibly from another Store of the same files, or empty for the first page. A
-	// page may be short, even empty, before the last. The store decides the order.
+	// previous page, possibly from another Store of the same files, or empty for the first page.
+	// Pages before the last may also be short, or even empty. The store decides the order.
 	//
 	// Links are neither followed nor listed, and file systems mounted below folder are left out.
 	// Files whose names no location can express are left out. Files that are made or deleted during

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// LocationBytesMax is the longest location that Parse accepts, in bytes. No file system or
+	// LocationBytesMax is the maximum length of a location that Parse accepts. No file system or
 	// object store in use takes a longer path.
 	LocationBytesMax = 4096
 
-	// MetadataEnding ends the names of the catalog's own files, also of compressed ones. Engines do
-	// not write files with such names.
+	// MetadataEnding is the ending of the names of the catalog's own files, even of compressed
+	// ones. Engines do not write files with such names.
 	MetadataEnding = ".metadata.json"
 
-	// escapedBytesMax is the longest result of Escape. File systems limit a name to 255 bytes. The
-	// other 55 are for a suffix that makes the folder of a table unique.
+	// escapedBytesMax is the maximum length of a result of Escape. File systems limit a name to 255
+	// bytes. The remaining 55 bytes are for a suffix that makes the folder of a table unique.
 	escapedBytesMax = 200
 )
 
@@ -27,7 +27,7 @@ const (
 //
 // Locations are not percent-decoded, whatever the scheme. Hadoop's Path, PyIceberg, DuckDB and
 // Trino all take the bytes after the scheme literally, so file:///a%20b is the file "a%20b". A
-// catalog that decoded the location would read another file than the engines do.
+// catalog that decoded locations would read different files than the engines do.
 type Location struct {
 	Scheme string // SchemeFile, SchemeMemory, SchemeS3, SchemeGCS or SchemeAzure
 	// Authority is the bucket, or the container and the host of its account. It is empty for file,
@@ -39,7 +39,7 @@ type Location struct {
 }
 
 // The schemes in the normal form. Parse also accepts s3a and s3n, which it normalises to s3, and
-// abfs, wasb and wasbs, which it normalises to abfss. They name the same objects.
+// abfs, wasb and wasbs, which it normalises to abfss. These schemes refer to the same objects.
 const (
 	SchemeFile   = "file"
 	SchemeMemory = "memory"
@@ -60,9 +60,9 @@ func Parse(location string) (Location, error) {
 	return ParseFile(location)
 }
 
-// ParseFile is Parse for the location of a file, as listed by a storage or recorded by a table.
-// ParseFile accepts '?' and '#' as ordinary bytes, because storages have files with such names.
-// Parse is for locations that clients choose, such as the location of a table.
+// ParseFile is like Parse, for the location of a file that a storage listed or a table recorded. It
+// accepts '?' and '#' as ordinary bytes, because storages have files with such names. Use Parse for
+// locations that clients choose, such as the location of a table.
 func ParseFile(location string) (Location, error) {
 	if err := checkCharacters(location); err != nil {
 		return Location{}, err
@@ -109,8 +109,8 @@ func ParseFile(location string) (Location, error) {
 }
 
 // String returns the normalised spelling of l. Two locations are the same place if their normalised
-// spellings are equal. Claims and stores use this spelling. In answers, clients get back the
-// spelling that they sent.
+// spellings are equal. Claims and stores use this spelling. Answers to clients have the spelling
+// that the client sent.
 func (l Location) String() string {
 	return l.Scheme + "://" + l.Authority + l.Path
 }
@@ -184,7 +184,7 @@ func Join(location string, segments ...string) string {
 }
 
 // Escape turns any non-empty name into one segment of a location. Different names have different
-// segments, and all engines read a segment as the same folder. ASCII letters, digits, '-', '_' and
+// segments, and all engines take a segment for the same folder. ASCII letters, digits, '-', '_' and
 // '.' stay, except in "." and "..". Every other byte becomes %XX. That includes non-ASCII bytes,
 // because a JVM in the C locale cannot write them. If a name is too long for a folder, a hash
 // replaces its end.
@@ -211,9 +211,9 @@ func Escape(name string) string {
 	return escaped.String()[:cut] + "~" + hex.EncodeToString(sum[:hashBytes/2])
 }
 
-// EscapeBelow is Escape for a name that becomes a segment directly below location. Azure drops a
-// dot at the end of a name. Azure's clients for Java decode %XX, which other clients take
-// literally. So in a location of Azure, a dot at the end is escaped, and escaped bytes become =XX.
+// EscapeBelow is like Escape, for a name that becomes a segment directly below location. Azure
+// drops a dot at the end of a name. Azure's clients for Java decode %XX, which other clients take
+// literally. So in an Azure location, a dot at the end is escaped, and escaped bytes become =XX.
 func EscapeBelow(location, name string) string {
 	escaped := Escape(name)
 	scheme, _, _ := strings.Cut(location, ":")
@@ -260,8 +260,8 @@ func (l Location) Parent() Location {
 	return l
 }
 
-// Ancestors returns the folders that contain l, the nearest first. It leaves out the root of the
-// disk or bucket.
+// Ancestors returns the folders that contain l, nearest first. It leaves out the root of the disk
+// or bucket.
 func (l Location) Ancestors() []Location {
 	var ancestors []Location
 	for folder := l.Parent(); folder.Path != "/"; folder = folder.Parent() {
@@ -325,7 +325,7 @@ func clean(location, path string, opaque bool) (string, error) {
 	return cleaned.String(), nil
 }
 
-// isClean reports whether path certainly needs no cleaning. path must begin with a slash.
+// isClean reports whether path is certain to need no cleaning. path must begin with a slash.
 func isClean(path string) bool {
 	for {
 		path = path[1:]
@@ -359,7 +359,7 @@ func checkCharacters(location string) error {
 // hasQuery reports whether location has a character at which some readers of URIs end the path.
 func hasQuery(location string) bool { return strings.ContainsAny(location, "?#") }
 
-// ordinary has the characters of locations that need no further check.
+// ordinary is the set of characters in locations that need no further check.
 var ordinary = func() (set [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		set[c] = true

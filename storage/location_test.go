@@ -63,8 +63,8 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// TestParseFile: in the location of a file '?' and '#' are bytes like others, also when it is
-// spelled in another way.
+// TestParseFile: in the location of a file, '?' and '#' are ordinary bytes, whatever the spelling
+// of the location.
 func TestParseFile(t *testing.T) {
 	t.Parallel()
 	for location, want := range map[string]string{

@@ -10,7 +10,7 @@ import (
 	"moorage/storage"
 )
 
-// oneFile is a store of one file, which may have another length than it says.
+// oneFile is a store of one file, whose real length may differ from the reported one.
 type oneFile struct {
 	storage.Store
 	says int64

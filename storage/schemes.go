@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Schemes is a Store made of one Store for each scheme, for places that span several kinds of
+// Schemes is a Store that combines one Store for each scheme, for places that span several kinds of
 // storage. It returns ErrOutside for a location with another scheme. Schemes implements the
-// optional interfaces of Stores, except Batcher. It calls the part that has the location's scheme,
-// if that part implements the interface. Schemes must not be changed after its first use.
+// optional interfaces of Stores, except Batcher. It calls the Store for the location's scheme, if
+// that Store implements the interface. Schemes must not be changed after its first use.
 type Schemes map[string]Store
 
 // Create writes a new file.
@@ -97,8 +97,8 @@ func (s Schemes) RemoveEmptyFolder(ctx context.Context, location string, age tim
 	return false, reach(ctx, store, location)
 }
 
-// reach returns ErrOutside if location is outside store's roots, which only the store knows. The
-// location need not exist.
+// reach returns ErrOutside if location is outside store's roots, which only the store knows. No
+// file needs to exist at location.
 func reach(ctx context.Context, store Store, location string) error {
 	if _, err := store.Stat(ctx, location); errors.Is(err, ErrOutside) {
 		return err
@@ -119,7 +119,7 @@ func (s Schemes) List(ctx context.Context, folder, after string, limit int) (Pag
 	return lister.List(ctx, folder, after, limit)
 }
 
-// MayBeGone returns the answer of the store of location's scheme.
+// MayBeGone calls the method of the store for location's scheme.
 func (s Schemes) MayBeGone(location string) bool {
 	parsed, err := ParseFile(location)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s Schemes) MayBeGone(location string) bool {
 	return ok && local.MayBeGone(location)
 }
 
-// Probe probes all parts that implement Prober.
+// Probe probes all stores in s that implement Prober.
 func (s Schemes) Probe(ctx context.Context) error {
 	var failures []error
 	for _, scheme := range slices.Sorted(maps.Keys(s)) {
@@ -140,7 +140,7 @@ func (s Schemes) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Features returns the features of all parts.
+// Features returns the features of all stores in s.
 func (s Schemes) Features() (features []Feature) {
 	for _, scheme := range slices.Sorted(maps.Keys(s)) {
 		if featured, ok := s[scheme].(Featured); ok {
@@ -150,7 +150,7 @@ func (s Schemes) Features() (features []Feature) {
 	return features
 }
 
-// ClientConfig returns the settings of all parts. Their names differ by scheme.
+// ClientConfig returns the settings of all stores in s. The names of settings differ by scheme.
 func (s Schemes) ClientConfig() map[string]string {
 	var config map[string]string
 	for _, store := range s {

@@ -80,7 +80,7 @@ func TestSchemesWithoutFolders(t *testing.T) {
 	}
 }
 
-// remote is a store with an answer to each question of storage.Remote.
+// remote is a store that implements storage.Remote with fixed answers.
 type remote struct {
 	storage.Store
 	config map[string]string

@@ -13,7 +13,7 @@ import (
 
 // spell is a period in which calls of one group fail. It is safe for concurrent use.
 type spell struct {
-	failing atomic.Bool // whether since is set; allows successful calls to take no lock
+	failing atomic.Bool // whether since is set; lets successful calls avoid the lock
 
 	mu          sync.Mutex // guards the fields below; innermost lock
 	since, last time.Time  // times of the first and the last failure; zero if there is none
@@ -136,8 +136,8 @@ const (
 	outcomeError         = "error"
 )
 
-// outcomeOf names the result of a call. A call that its caller abandons early, or that had hardly
-// any time, shows nothing about the storage.
+// outcomeOf names the result of a call. A call shows nothing about the storage if its caller
+// abandoned it early, or if it had hardly any time.
 func outcomeOf(ctx context.Context, took time.Duration, err error) string {
 	if err == nil {
 		return outcomeDone

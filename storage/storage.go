@@ -1,7 +1,7 @@
-// Package storage is the port to the places of files. The catalog writes metadata files there once,
-// under names never used before. It reads and deletes the files of tables when it purges a table.
-// Its sub-packages adls, file, gcs, memory and s3 implement the contract of Store, and
-// testkit/storagetest tests it.
+// Package storage defines the interface to the storages of files. The catalog writes each metadata
+// file once, under a name never used before. When it purges a table, it reads and deletes the
+// table's files. Its sub-packages adls, file, gcs, memory and s3 implement the contract of Store,
+// and testkit/storagetest tests it.
 //
 // It also defines the spelling of locations (Location): the forms that clients may send, the form
 // in answers, and the normalised form in which locations are compared.
@@ -22,7 +22,7 @@ type Info struct {
 
 // Store reads and writes files at locations, which are URIs in any spelling that ParseFile accepts.
 // All methods are safe for concurrent use. Every method returns ErrOutside for a location outside
-// the store's allowed roots, even through a link in the path.
+// the store's allowed roots, even if a link in the path leads there.
 type Store interface {
 	// Create writes body as a new file and makes it durable, with the folders that lead to it,
 	// before it returns. If the file exists, Create returns ErrExists and leaves it unchanged.
@@ -34,32 +34,33 @@ type Store interface {
 	// there is no file.
 	Open(ctx context.Context, location string) (io.ReadCloser, Info, error)
 
-	// ReadRange returns length bytes of a file, from offset on. It sends one request, unless the
-	// answer breaks off. It returns ErrNotFound if there is no file, and io.ErrUnexpectedEOF if the
-	// file has fewer bytes. offset must not be negative, and length must be above 0.
+	// ReadRange returns length bytes of a file, from offset on. It sends one request, and more only
+	// if the answer breaks off. It returns ErrNotFound if there is no file, and io.ErrUnexpectedEOF
+	// if the file has fewer bytes. offset must not be negative, and length must be above 0.
 	ReadRange(ctx context.Context, location string, offset, length int64) ([]byte, error)
 
 	// Stat describes a file without reading it. It returns ErrNotFound if there is no file.
 	Stat(ctx context.Context, location string) (Info, error)
 
-	// Delete removes files. A missing file is not an error. It continues after a failure and
+	// Delete removes files. A missing file is not an error. Delete continues after a failure, and
 	// returns all failures joined.
 	Delete(ctx context.Context, locations ...string) error
 }
 
-// File is the name and the content of a file to create. Once a caller has passed it to a store, it
-// must not modify Body.
+// File is the name and the content of a file to create. Once a caller has passed a File to a store,
+// it must not modify Body.
 type File struct {
 	Location string
 	Body     []byte
 }
 
 // Batcher is implemented by stores that make several files durable together faster than separately.
-// Files can be made together if their Store values compare equal.
+// Files can be created together if their Stores compare equal.
 type Batcher interface {
-	// CreateAll is Create for each of files. It returns one error for each, in the order of files,
-	// and nil for a file that was made. The failure of one file does not stop the others. If two
-	// files have the same location, only one is made, and if that fails, both have the error.
+	// CreateAll does the work of Create for each of files. It returns one error for each, in the
+	// order of files, which is nil if the file was created. The failure of one file does not stop
+	// the others. If two files have the same location, only one is created. If that fails, both
+	// have the error.
 	CreateAll(ctx context.Context, files []File) []error
 }
 
@@ -79,11 +80,11 @@ type Folders interface {
 // can do it.
 type Local interface {
 	// MayBeGone reports whether a file that was at location may be gone. If it returns true, only
-	// Stat gives the certain answer. If the check is not cheap at the moment, it returns false.
+	// Stat gives a reliable answer. If the check is not cheap at the moment, it returns false.
 	MayBeGone(location string) bool
 }
 
-// Prober is implemented by stores that can check whether they answer.
+// Prober is implemented by stores that can check whether their storage answers.
 type Prober interface {
 	// Probe checks that all the store's roots can be reached. It returns when ctx ends.
 	Probe(ctx context.Context) error
@@ -93,7 +94,7 @@ type Prober interface {
 type Feature struct {
 	// Name is the name of the capability, such as "bulk deletes".
 	Name string
-	// Value describes the storage's behaviour, for people.
+	// Value describes the storage's behaviour, for humans.
 	Value string
 }
 
@@ -109,37 +110,37 @@ type Remote interface {
 	// server's capabilities. It returns ErrNotFound if the container of the files, such as a
 	// bucket, is missing.
 	Prober
-	// ClientConfig returns the settings with which an engine reaches the same files. Their names
-	// are the names that Iceberg's clients use. The map contains no secrets, is the same for each
-	// call, and must not be modified. It is nil if there are no settings.
+	// ClientConfig returns the settings that an engine needs to reach the same files, under the
+	// names that Iceberg's clients use. The map contains no secrets, is the same for each call, and
+	// must not be modified. It is nil if there are no settings.
 	ClientConfig() map[string]string
 }
 
 // Place is a set of locations for a Store, and how to reach them.
 type Place struct {
-	// Roots are locations. The store returns ErrOutside for every location that is not at or below
-	// one of them.
+	// Roots are locations. The store returns ErrOutside for every location that is neither at nor
+	// below one of them.
 	Roots []string
-	// Options are the access settings of the storage, by the names of ClientConfig. They contain no
-	// secrets. The settings of the process are the defaults.
+	// Options are the access settings of the storage, under the names of ClientConfig. They contain
+	// no secrets. The settings of the process are the defaults.
 	Options map[string]string
-	// Secret has the credentials. If it is zero, the process's own credentials are used.
+	// Secret holds the credentials. If it is zero, the process's own credentials are used.
 	Secret Secret
 	// Warehouse is the name of the warehouse that owns the place, for metrics and the log. It is
 	// empty for a place without a warehouse, and for a place that is only being tested. Places that
-	// differ only in Warehouse are the same.
+	// differ only in Warehouse count as the same.
 	Warehouse string
 }
 
-// Secret identifies the credentials of a place, and has them in sealed (encrypted) form. Only the
-// code that opens a Store decrypts these values.
+// Secret identifies the credentials of a place, and holds them in sealed (encrypted) form. Only the
+// code that opens a Store decrypts them.
 type Secret struct {
 	// The values are sealed for ID, Store and Warehouse.
 	ID, Store, Warehouse string
 	// Version changes when the values change.
 	Version uint64
-	// Sealed are the sealed values by name; see SecretServer. It is nil if they have not been read
-	// yet.
+	// Sealed holds the sealed values by name; see SecretServer. It is nil if they have not been
+	// read yet.
 	Sealed map[string][]byte
 }
 
@@ -158,7 +159,7 @@ var (
 	ErrUnavailable = errors.New("storage: no answer")
 	// ErrNoCredentials: the process has no credentials for the storage, so nothing was sent.
 	ErrNoCredentials = errors.New("storage: no credentials")
-	// ErrSlowDown: the storage demands fewer requests, and still did after all retries.
+	// ErrSlowDown: the storage demanded fewer requests, even after all retries.
 	ErrSlowDown = errors.New("storage: too many requests")
 )
 

@@ -8,12 +8,12 @@ import (
 
 // Vender is implemented by stores that can issue credentials for engines.
 type Vender interface {
-	// Vend issues credentials that, until they expire, reach the objects at and below the locations
-	// of scope, and nothing else. ErrUnscopable means that no policy of the storage can express
-	// exactly this scope, so Vend issues no credentials. ErrOutside means that a location is
-	// outside the store's roots. ErrUnavailable means that the storage did not answer, or cannot
-	// issue credentials at the moment. Any other error means that the storage refuses to issue
-	// credentials for this store.
+	// Vend issues credentials that, until they expire, give access to the objects at and below the
+	// locations of scope, and to nothing else. ErrUnscopable means that the storage has no policy
+	// that expresses exactly this scope, so Vend issues no credentials. ErrOutside means that a
+	// location is outside the store's roots. ErrUnavailable means that the storage did not answer,
+	// or cannot issue credentials at the moment. Any other error means that the storage refuses to
+	// issue credentials for this store.
 	Vend(ctx context.Context, scope Scope) (Credential, error)
 	// ProbeVending issues credentials for a test folder below each root. It checks that they reach
 	// that folder, and that the storage refuses them for a sibling with a similar name.
@@ -24,7 +24,7 @@ type Vender interface {
 
 // Limited is implemented by Venders that know the lifetime of their credentials.
 type Limited interface {
-	// CredentialLife is the longest lifetime of a credential.
+	// CredentialLife returns the longest lifetime of a credential.
 	CredentialLife() time.Duration
 }
 
@@ -45,8 +45,8 @@ type Scope struct {
 
 // Credential gives an engine access to the objects of a Scope. It is a secret.
 type Credential struct {
-	// Config has the parts of the credential under the names that Iceberg's clients use. It repeats
-	// nothing of ClientConfig.
+	// Config holds the parts of the credential, under the names that Iceberg's clients use. It does
+	// not repeat settings in ClientConfig.
 	Config map[string]string
 	// Expires is when the credential expires, by the storage's clock.
 	Expires time.Time
@@ -59,11 +59,11 @@ type Credential struct {
 // cannot issue credentials.
 type Signer interface {
 	// Sign signs a request with the key of the store, if the request only reads, writes, lists or
-	// deletes objects within its Locations. It does not send the request. ErrMalformedRequest means
-	// that it is not a request to this storage. ErrNotSigned means that this kind of request is not
-	// signed. ErrNeedsWrite means that Sign would sign the request for a caller that may write.
-	// ErrUnavailable means that Sign first had to find out which parts of a request the storage
-	// checks, and the storage did not answer.
+	// deletes objects within its Locations. Sign does not send the request. ErrMalformedRequest
+	// means that it is not a request to this storage. ErrNotSigned means that this kind of request
+	// is not signed. ErrNeedsWrite means that Sign would sign the request for a caller that may
+	// write. ErrUnavailable means that Sign first had to find out which parts of a request the
+	// storage checks, and the storage did not answer.
 	Sign(ctx context.Context, request SignRequest) (Signature, error)
 	// ProbeSigning replays signed requests with one part changed. If the storage accepts a changed
 	// request, Sign no longer signs that kind of request; Features lists such kinds. ErrUnenforced
@@ -78,7 +78,7 @@ type SignRequest struct {
 	Region  string
 	Headers map[string][]string
 	// Body is the body of a request that names objects in its body. It is nil if the engine has not
-	// sent the body to be signed.
+	// sent the body to the signer.
 	Body []byte
 	// Locations are the locations of the table. Every object in the request must be within one of
 	// them.
@@ -87,9 +87,9 @@ type SignRequest struct {
 	Write bool
 }
 
-// Signature has the headers that an engine adds to its request.
+// Signature holds the headers that an engine adds to its request.
 type Signature struct {
-	// Headers are only the headers that the signer adds or changes.
+	// Headers holds only headers that the signer adds or changes.
 	Headers map[string][]string
 }
 

@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	// WatchedMax bounds the warehouses that are passed to Ended by name.
+	// WatchedMax is the maximum number of warehouses that are passed to Ended by name.
 	WatchedMax = 30
 	// OtherWarehouse is passed to Ended for all further warehouses, and for storages without a
 	// warehouse.
@@ -33,10 +33,10 @@ const (
 	// quietMin is the time without a failing call after which a storage counts as working again.
 	quietMin = 30 * time.Second
 	// An unanswered call counts as a fault of the storage only if it took some time: canceledMin if
-	// the caller went away, lateMin if the caller's deadline passed.
+	// the caller went away, and lateMin if the caller's deadline passed.
 	canceledMin = 10 * time.Second
 	lateMin     = time.Second
-	// errorBytesMax bounds the length of the error text that is kept for a storage.
+	// errorBytesMax is the maximum length of the error text that is kept for a storage.
 	errorBytesMax = 500
 )
 
@@ -64,14 +64,14 @@ type WatchConfig struct {
 }
 
 // Watch observes the calls of a process to its storages: how each call ended, how long it took, and
-// which storages are failing. It must not know the contents of files, nor how metrics are kept.
+// which storages are failing. It does not know the contents of files, or how metrics are kept.
 //
 //   - A watched store has the same contract and the same optional interfaces as the store that it
 //     wraps.
 //   - The log has one line when the storage of a warehouse begins to fail, and one when it stops
 //     failing. Reads and writes have separate lines, because a full disk refuses writes but can
 //     still be read.
-//   - The number of warehouses in calls of Ended is bounded; the rest are OtherWarehouse.
+//   - The number of warehouses passed to Ended is limited; the rest are passed as OtherWarehouse.
 //
 // It is safe for concurrent use.
 type Watch struct {
@@ -138,8 +138,8 @@ type Failure struct {
 	Error string
 }
 
-// Failures returns the present failures, in the order of the warehouses' names. It also logs which
-// storages work again.
+// Failures returns the present failures, ordered by warehouse name. It also logs which storages
+// work again.
 func (w *Watch) Failures() (failures []Failure) {
 	w.mu.Lock()
 	known := slices.Collect(maps.Values(w.warehouses))
@@ -151,5 +151,5 @@ func (w *Watch) Failures() (failures []Failure) {
 	return failures
 }
 
-// FailuresOf is Failures for one warehouse.
+// FailuresOf is like Failures, for one warehouse.
 func (w *Watch) FailuresOf(warehouse string) []Failure { return w.stateOf(warehouse).failures() }

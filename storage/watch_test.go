@@ -22,7 +22,7 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// TestContract holds a watched store to the contract of all stores.
+// TestContract tests a watched store against the contract of all stores.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	open := func(t *testing.T) (storage.Store, string) {
@@ -40,7 +40,7 @@ func TestContract(t *testing.T) {
 	storagetest.RunLocal(t, open)
 }
 
-// TestPowers: a watched store has the optional interfaces of the store behind it, and no others.
+// TestPowers: a watched store has exactly the optional interfaces of the store that it wraps.
 func TestPowers(t *testing.T) {
 	t.Parallel()
 	watch := storage.NewWatch(storage.WatchConfig{Ended: func(context.Context, string, string, string, time.Duration) {}})
@@ -68,7 +68,7 @@ func TestPowers(t *testing.T) {
 	}
 }
 
-// sick is a store that does what it is told.
+// sick is a store whose calls fail as the test says.
 type sick struct {
 	storage.FileStore
 	put, get error
@@ -81,7 +81,7 @@ func (s *sick) Open(context.Context, string) (io.ReadCloser, storage.Info, error
 	return io.NopCloser(s.content), storage.Info{}, s.get
 }
 
-// world is a watched store with a clock of its own.
+// world is a watched store with its own clock.
 type world struct {
 	store   *sick
 	watched storage.FileStore
@@ -103,8 +103,9 @@ func newWorld() *world {
 	return w
 }
 
-// TestSpell: writes that fail for ten minutes on a full disk have one line when that begins and one
-// when it is over, however many calls there are, and reads that succeed meanwhile change nothing.
+// TestSpell: writes fail for ten minutes because a disk is full. The log has one line for the
+// beginning and one for the end, however many calls there are. Reads that succeed in the meantime
+// make no difference.
 func TestSpell(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -112,7 +113,7 @@ func TestSpell(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 		w.store.put = fmt.Errorf("the disk is full, try %d", i)
 		if i%20 == 5 {
-			w.store.put = nil // a small file finds room
+			w.store.put = nil // a small file still fits
 		}
 		_ = w.watched.Create(t.Context(), "file:///lake/a", nil)
 		content, _, _ := w.watched.Open(t.Context(), "file:///lake/b")
@@ -136,7 +137,7 @@ func TestSpell(t *testing.T) {
 	}
 }
 
-// TestIdle: a storage that nobody asks again goes on to fail, as far as anybody knows.
+// TestIdle: a storage without further calls still counts as failing.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -147,7 +148,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what each error is called, and whether it says that the storage fails.
+// TestOutcomes: checks the outcome for each error, and whether the error means that the storage is
+// failing.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	canceled, cancel := context.WithCancel(t.Context())
@@ -190,7 +192,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestBrokenContent: a file whose content breaks off was not read.
+// TestBrokenContent: if the content of a file breaks off, the read counts as failed.
 func TestBrokenContent(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -208,7 +210,8 @@ func TestBrokenContent(t *testing.T) {
 	}
 }
 
-// TestManyWarehouses: what Ended sees is bounded, and each warehouse is told of by its own name.
+// TestManyWarehouses: the number of warehouses passed to Ended is limited. Failures are still
+// reported under each warehouse's own name.
 func TestManyWarehouses(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

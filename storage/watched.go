@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FileStore is a store of files of this machine.
+// FileStore is a store of files on this machine.
 type FileStore interface {
 	Store
 	Batcher

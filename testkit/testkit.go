@@ -1,5 +1,5 @@
-// Package testkit helps the tests of most packages: it has a clock that tests move, seeded random
-// bits, and identifiers in the warehouse "w". The packages in its subfolders help special tests.
+// Package testkit holds helpers for the tests of most packages: a clock that tests move, seeded
+// random bits, and identifiers in the warehouse "w". Its sub-packages are for special tests.
 package testkit
 
 import (
@@ -35,7 +35,7 @@ type Clock struct {
 // NewClock returns a clock that shows noon of 1 November 2026, UTC.
 func NewClock() *Clock { return NewClockAt(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) }
 
-// NewClockAt returns a clock that shows the time now.
+// NewClockAt returns a clock that shows the given time.
 func NewClockAt(now time.Time) *Clock { return &Clock{now: now} }
 
 // Now returns the time.
@@ -55,8 +55,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// Follow has each later Advance also call the function set, with the new time. That is for a store
-// that has its own clock.
+// Follow makes each later Advance also call set, with the new time. It is for a store that has its
+// own clock.
 func (c *Clock) Follow(set func(time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"moorage/registry"
 )
 
-// Log has the transactions in a store. It is safe for concurrent use.
+// Log is the log of the transactions in a store. It is safe for concurrent use.
 //
 // Its methods return errors of the store unchanged. A *registry.FailedError means that the
 // transaction has changed since the caller read it. registry.ErrUnknown means that the step may
@@ -20,19 +20,19 @@ type Log struct{ ledger *ledger.Ledger }
 // New returns the log in the store of l.
 func New(l *ledger.Ledger) *Log { return &Log{l} }
 
-// Begin records t as PENDING, durably when it returns. The caller must not write a file of t before
-// Begin has returned. Call it once for each id: after registry.ErrUnknown the id and the names of
-// the files must not be used again.
+// Begin records t as PENDING. The record is durable when Begin returns. The caller must not write a
+// file of t before Begin has returned. Call it only once for each id: after registry.ErrUnknown,
+// the id and the names of the files must not be used again.
 func (l *Log) Begin(ctx context.Context, t Transaction) (Entry, error) {
 	key := registry.TransactionKey(t.ID)
 	return l.put(ctx, registry.Absent(key), Entry{Transaction: t, State: registry.StatePending})
 }
 
 // Extend replaces the record of a transaction, if the record still has the version of e. The new
-// record has the given participants, with the versions that the transaction now expects. To the
-// recorded files it adds files, which the transaction will write. The record is durable when Extend
-// returns. After registry.ErrUnknown, Get shows whether the write has happened, but it may also
-// happen later.
+// record has the given participants, with the versions that the transaction now expects. Extend
+// adds files, which the transaction will write, to the recorded files. The record is durable when
+// Extend returns. After registry.ErrUnknown, Get shows whether the write has happened, but it may
+// also happen later.
 func (l *Log) Extend(ctx context.Context, e Entry, participants []Participant, files []string) (Entry, error) {
 	if err := e.checkPending("extend"); err != nil {
 		return Entry{}, err
@@ -71,7 +71,7 @@ func (e Entry) Commit(published []string) (registry.Condition, registry.Write, e
 		return registry.Condition{}, registry.Write{}, err
 	}
 	condition := registry.ETagIs(key, e.ETag)
-	if slices.Equal(published, e.Files) { // usually true: the transaction was built once
+	if slices.Equal(published, e.Files) { // usually true, if there was only one try
 		return condition, registry.Delete(key), nil
 	}
 	for _, file := range published {
@@ -91,13 +91,13 @@ func (e Entry) Commit(published []string) (registry.Condition, registry.Write, e
 	return condition, registry.Put(key, registry.StateCommitted, value), nil
 }
 
-// abortTriesMax bounds how often Abort can meet a coordinator that is extending its transaction. A
-// coordinator does so a few times in its life.
+// abortTriesMax is the maximum number of tries of an Abort. A try fails if the coordinator extends
+// its transaction at the same time, which a coordinator does only a few times.
 const abortTriesMax = 10
 
 // Abort keeps a PENDING transaction from ever taking effect, even if it was extended since e was
 // read. It returns the new state of the transaction. A transaction that is no longer PENDING stays
-// unchanged, and Abort returns it. For an unreadable transaction Abort returns an error.
+// unchanged, and Abort returns it. For an unreadable transaction, Abort returns an error.
 func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	for try := 1; ; try++ {
 		if err := e.checkReadable("abort"); err != nil {
@@ -126,11 +126,11 @@ func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	}
 }
 
-// Finish deletes the records of transactions whose work is done, and their blockers: the tasks of
-// kind registry.TaskRecovery. A transaction is done in three cases: it is COMMITTED and its surplus
-// was deleted, it is ABORTED and its files were deleted, or its own coordinator deleted its files
-// and abandons it. Finish may be repeated. Like Abort, it fences the coordinators. If one of
-// entries is unreadable, Finish fails and deletes nothing.
+// Finish deletes the records of transactions whose work is done, and their blockers, which are
+// tasks of kind registry.TaskRecovery. A transaction is done in three cases: it is COMMITTED and
+// its surplus was deleted, it is ABORTED and its files were deleted, or its own coordinator deleted
+// its files and abandons it. Finish may be repeated. Like Abort, it fences the coordinators. If one
+// of entries is unreadable, Finish fails and deletes nothing.
 func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -146,9 +146,9 @@ func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// DropBlocker removes the blocker of a transaction that finished after recovery gave it up: its
-// coordinator was slow and did not know of the blocker. It reports whether the transaction is no
-// longer in the log. Such a transaction never appears again.
+// DropBlocker removes the blocker of a transaction that finished after recovery gave it up. The
+// coordinator of such a transaction was slow, and did not know about the blocker. DropBlocker
+// reports whether the transaction is no longer in the log. Such a transaction never appears again.
 func (l *Log) DropBlocker(ctx context.Context, blocker registry.Record, id registry.ID) (gone bool, err error) {
 	_, found, err := l.Get(ctx, id)
 	if err != nil || found {
@@ -180,9 +180,9 @@ func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
 }
 
 // Unfinished returns at most limit (1 to registry.ListLimitMax) transactions in the order of their
-// ids. The parameter after is an id: the list begins with the next id after it, or at the start if
-// after is zero. A page shorter than limit is the last. It includes Unreadable transactions, unless
-// they have no id.
+// ids. The list begins with the first id greater than after, or at the start if after is zero. A
+// page shorter than limit is the last. The list includes Unreadable transactions, unless they have
+// no id.
 func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]Entry, error) {
 	var behind string
 	if !after.IsZero() {
@@ -203,8 +203,8 @@ func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]E
 	}
 }
 
-// page returns the transactions of at most limit records after a key, and the key of the last
-// record. The key is "" if there are no more.
+// page returns the transactions of at most limit records after the key behind, and the key of the
+// last record. If there are no more records, that key is "".
 func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Entry, last string, err error) {
 	records, err := l.ledger.List(ctx, registry.TableTransaction, "", behind, limit)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"moorage/txlog"
 )
 
-// transaction returns one over two tables, with a file for each.
+// transaction returns a transaction on two tables, with a file for each.
 func transaction(t testing.TB) txlog.Transaction {
 	t.Helper()
 	id, err := registry.NewID(rand.Reader)
@@ -46,7 +46,7 @@ func begun(t testing.TB, store registry.Store) (*txlog.Log, txlog.Entry) {
 	return log, e
 }
 
-// commit does what the catalog does at the moment at which a transaction becomes true.
+// commit makes a transaction take effect, as the catalog does.
 func commit(ctx context.Context, store registry.Store, e txlog.Entry, published ...string) error {
 	condition, write, err := e.Commit(published)
 	if err != nil {
@@ -58,7 +58,7 @@ func commit(ctx context.Context, store registry.Store, e txlog.Entry, published 
 	return err
 }
 
-// now returns a transaction as it stands in the log.
+// now returns the present state of a transaction in the log.
 func now(t testing.TB, log *txlog.Log, e txlog.Entry) txlog.Entry {
 	t.Helper()
 	found, ok, err := log.Get(t.Context(), e.ID)
@@ -71,7 +71,7 @@ func now(t testing.TB, log *txlog.Log, e txlog.Entry) txlog.Entry {
 	return found
 }
 
-// step is one way to go on with a transaction that was once as e says.
+// step is one possible step of a transaction. e is an earlier state of the transaction.
 type step struct {
 	name string
 	do   func(ctx context.Context, store registry.Store, e txlog.Entry) error
@@ -103,8 +103,8 @@ func steps() []step {
 	}
 }
 
-// TestTransitions takes every step from every state, knowing the transaction as it was when it had
-// begun: the drawing in the package comment, and that nothing else is possible.
+// TestTransitions takes every step from every state, with the entry from Begin. Exactly the steps
+// in the package comment must be possible.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	const refused = registry.State(255)
@@ -116,7 +116,7 @@ func TestTransitions(t *testing.T) {
 		{nil, map[string]registry.State{
 			"begin": refused, "extend": pending, "commit": none, "commit with surplus": committed, "abort": aborted, "finish": none,
 		}},
-		{[]string{"extend"}, map[string]registry.State{ // and the version it was known by is old
+		{[]string{"extend"}, map[string]registry.State{ // and the known version is old
 			"begin": refused, "extend": refused, "commit": refused, "commit with surplus": refused, "abort": aborted, "finish": none,
 		}},
 		{[]string{"commit"}, map[string]registry.State{
@@ -159,7 +159,7 @@ func TestTransitions(t *testing.T) {
 	})
 }
 
-// What is written is what is read, whichever step wrote it.
+// Every entry is read as it was written, whichever step wrote it.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -200,8 +200,8 @@ func TestEntries(t *testing.T) {
 	})
 }
 
-// A transaction that is not PENDING can neither be extended nor committed, nor can one publish what
-// it did not record: that is noticed before the store is asked.
+// A transaction that is not PENDING can neither be extended nor committed, and a transaction cannot
+// publish files that it did not record. Both are detected without a call to the store.
 func TestCommitRefuses(t *testing.T) {
 	t.Parallel()
 	log, e := begun(t, memory.New(rand.Reader))
@@ -220,7 +220,7 @@ func TestCommitRefuses(t *testing.T) {
 	}
 }
 
-// TestPausedCoordinator lets a coordinator wake up after its transaction was aborted, and after its
+// TestPausedCoordinator has a coordinator wake up after its transaction was aborted, and after its
 // record is gone.
 func TestPausedCoordinator(t *testing.T) {
 	t.Parallel()
@@ -247,9 +247,9 @@ func TestPausedCoordinator(t *testing.T) {
 	})
 }
 
-// TestRaces lets a coordinator that extends twice and commits race against several who abort.
-// Either it commits and nobody aborted, or it is fenced, and then the record names every file that
-// it was allowed to write.
+// TestRaces has a coordinator that extends twice and commits race against several aborts. Either it
+// commits and no abort succeeds, or it is fenced, and then the record names every file that it was
+// allowed to write.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -306,9 +306,9 @@ func TestRaces(t *testing.T) {
 	})
 }
 
-// TestUnknownOutcomes loses the answer of each step, which happens at once, later, or never. What
-// must not be, whatever the caller does then: a commit after an abort that succeeded, or an
-// extension that comes after a commit.
+// TestUnknownOutcomes loses the answer of each step. The step happens at once, later, or never.
+// Whatever the caller does then, there must be no commit after a successful abort, and no extension
+// after a commit.
 func TestUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, last := range steps() {
@@ -347,7 +347,8 @@ func TestUnknownOutcomes(t *testing.T) {
 	}
 }
 
-// A store that cannot say how a transaction stands leaves it open whether it was aborted.
+// If the store cannot return the state of a transaction, it remains unknown whether the transaction
+// was aborted.
 func TestAbortNotTold(t *testing.T) {
 	t.Parallel()
 	store := memory.New(rand.Reader)

@@ -22,11 +22,11 @@ type Transaction struct {
 	// longer exist when the files are deleted.
 	Place        Place         `json:"place"`
 	Participants []Participant `json:"participants"`
-	// Files are the locations of all files that the transaction has written or may still write, in
-	// all its tries.
+	// Files lists the locations of all files that the transaction has written or may still write,
+	// in all its tries.
 	Files []string `json:"files"`
-	// Published are the elements of Files that pointers name, or have named. It is empty before the
-	// transaction is committed.
+	// Published lists the elements of Files to which pointers refer, or have referred. It is empty
+	// before the transaction is committed.
 	Published []string  `json:"published,omitempty"`
 	Began     time.Time `json:"began"`
 	// Deadline is the time from which any node may abort the transaction.
@@ -35,7 +35,7 @@ type Transaction struct {
 	RequestID string    `json:"request-id,omitempty"`
 }
 
-// Place describes which locations can be reached, and how, as storage.Place does. It has no
+// Like storage.Place, Place describes which locations can be reached, and how. It contains no
 // secrets.
 type Place struct {
 	Roots   []string          `json:"roots"`
@@ -53,7 +53,7 @@ type Participant struct {
 	// ETag is the version that the pointer must have. It is zero for a table that the transaction
 	// creates.
 	ETag registry.ETag `json:"etag,omitzero"`
-	// Writes is false for a table with requirements only.
+	// Writes is false for a table that the transaction does not change.
 	Writes bool `json:"writes,omitempty"`
 }
 
@@ -62,10 +62,10 @@ var transactionMembers = registry.MembersOf[Transaction]()
 // Members implements registry.Value.
 func (Transaction) Members() *registry.Members { return transactionMembers }
 
-// Surplus returns the unpublished files: Files without Published, in their order. No pointer ever
-// named them. Once the transaction is not PENDING, no pointer ever will.
+// Surplus returns the unpublished files: Files without Published, in order. No pointer ever
+// referred to them. Once the transaction is not PENDING, no pointer ever will.
 func (t Transaction) Surplus() []string {
-	if slices.Equal(t.Files, t.Published) { // usually: it was built once
+	if slices.Equal(t.Files, t.Published) { // usually, if there was only one try
 		return nil
 	}
 	published := make(map[string]bool, len(t.Published))
@@ -81,28 +81,28 @@ func (t Transaction) Surplus() []string {
 	return surplus
 }
 
-// Entry is a transaction in the log. State is StateNone, and ETag zero, if it is no longer there.
+// Entry is a transaction in the log. If it is no longer there, State is StateNone and ETag is zero.
 type Entry struct {
 	Transaction
 	State registry.State
 	ETag  registry.ETag
-	// Unreadable is why the record cannot be read: it is damaged, or of a later version. Then only
-	// ID, State and ETag are known, and the methods of Log refuse to change the record. It is nil
-	// for a readable record. A record whose key is not an id has the zero ID, and only All returns
-	// it. Such a transaction cannot have been begun.
+	// Unreadable says why the record cannot be read: it is damaged, or was written by a later
+	// version. In that case, only ID, State and ETag are known, and the methods of Log refuse to
+	// change the record. For a readable record, Unreadable is nil. A record whose key is not an id
+	// has the zero ID, and only All returns it. Such a transaction cannot have been begun.
 	Unreadable error
 }
 
 // Exists reports whether the transaction was in the log.
 func (e Entry) Exists() bool { return e.State != registry.StateNone }
 
-// LockPatience is for how long after its deadline recovery leaves a transaction alone while other
-// operations hold the locks of its tables.
+// LockPatience is the time for which recovery leaves a transaction alone after its deadline, while
+// other operations hold the locks of its tables.
 const LockPatience = 5 * time.Minute
 
-// IsDue reports whether a node other than its coordinator may end a transaction at the time now. It
-// may if the transaction is COMMITTED, ABORTED, past its deadline, or began before abandonedBefore.
-// An unreadable transaction is never due.
+// IsDue reports whether nodes other than the coordinator may end a transaction at time now. It may
+// if the transaction is COMMITTED, ABORTED, past its deadline, or began before abandonedBefore. An
+// unreadable transaction is never due.
 func (e Entry) IsDue(now, abandonedBefore time.Time) bool {
 	if e.Unreadable != nil {
 		return false
@@ -110,7 +110,7 @@ func (e Entry) IsDue(now, abandonedBefore time.Time) bool {
 	return e.State != registry.StatePending || e.Began.Before(abandonedBefore) || now.After(e.Deadline)
 }
 
-// checkReadable refuses a step with a transaction whose record cannot be read.
+// checkReadable refuses a step of a transaction whose record cannot be read.
 func (e Entry) checkReadable(step string) error {
 	if e.Unreadable != nil {
 		return fmt.Errorf("txlog: %s %s: %w", step, e.ID, e.Unreadable)
@@ -145,9 +145,9 @@ func decodeEntry(record registry.Record) Entry {
 	return e
 }
 
-// decodeTransaction reads the value of the record of the transaction id. An unknown state or
-// another transaction's id counts as damage: a reader that trusted them would delete files of other
-// transactions.
+// decodeTransaction reads the value of the record of the transaction called id. An unknown state or
+// another transaction's id counts as damage, because a reader that trusted them would delete files
+// of other transactions.
 func decodeTransaction(record registry.Record, id registry.ID) (Transaction, error) {
 	switch record.State {
 	case registry.StatePending, registry.StateCommitted, registry.StateAborted:

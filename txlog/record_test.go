@@ -25,7 +25,7 @@ var (
 	someTime = time.Date(2026, 11, 21, 10, 11, 12, 131_415_161, time.UTC)
 )
 
-// goldenTransactions are what the lines of the golden file hold.
+// goldenTransactions returns the transactions in the lines of the golden file.
 func goldenTransactions() []txlog.Transaction {
 	full := txlog.Transaction{
 		ID: someID, Warehouse: "w", Place: txlog.Place{Roots: []string{"s3://bucket/w"}, Options: map[string]string{"s3.region": "eu"}},
@@ -45,8 +45,8 @@ func goldenTransactions() []txlog.Transaction {
 
 var goldenFile = filepath.Join("testdata", "format-1", "transaction.json")
 
-// TestEncodeIsFormat1 holds the codec against a file that must never change: it is what stores of
-// format 1 hold.
+// TestEncodeIsFormat1 compares the codec with a file that must never change, because it has the
+// contents of stores of format 1.
 func TestEncodeIsFormat1(t *testing.T) {
 	t.Parallel()
 	var got []byte
@@ -79,7 +79,7 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	registrytest.KeepsUnknown[txlog.Transaction](t)
 }
 
-// A year that RFC 3339 cannot write is refused.
+// A year that RFC 3339 cannot express is refused.
 func TestEncodeRefusesTimesWithoutAForm(t *testing.T) {
 	t.Parallel()
 	never := time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -105,9 +105,8 @@ func checkDecodes(t *testing.T, encoded []byte, want txlog.Transaction) {
 	}
 }
 
-// FuzzDecode reads any bytes as a transaction. What can be read can be written, and stays the same
-// from then on; and the surplus of whatever was read is among its files and holds none that is
-// published.
+// FuzzDecode reads arbitrary bytes as a transaction. A transaction that can be read can be written,
+// and is then stable. Its surplus is a part of its files, and contains no published file.
 func FuzzDecode(f *testing.F) {
 	content, err := os.ReadFile(goldenFile)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"moorage/txlog"
 )
 
-// damages returns what may stand in the record of a transaction so that it cannot be read.
+// damages returns contents that make the record of a transaction unreadable.
 func damages(t *testing.T, e txlog.Entry) map[string]registry.Write {
 	t.Helper()
 	key := registry.TransactionKey(e.ID)
@@ -38,8 +38,8 @@ func apply(t *testing.T, store registry.Store, writes ...registry.Write) {
 	}
 }
 
-// What cannot be read stands in the log with the others, by its id and nothing else, and no step
-// can be taken with it.
+// An unreadable transaction is in the log like the others, with only its id. No step of it can be
+// taken.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -80,8 +80,8 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// Records whose keys are no ids are passed over where transactions are looked for by their ids,
-// whatever the size of the pages, and seen where all are.
+// Records whose keys are not ids are skipped in lists by id, whatever the size of the pages, but
+// All returns them.
 func TestKeysThatAreNoIDs(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -137,7 +137,7 @@ func TestKeysThatAreNoIDs(t *testing.T) {
 	})
 }
 
-// TestAll reads a log of several pages, and stops when it is told to.
+// TestAll reads a log of several pages, and stops when the loop ends.
 func TestAll(t *testing.T) {
 	t.Parallel()
 	store := memory.New(rand.Reader)

@@ -1,6 +1,6 @@
-// Command answers is a proxy before a server under test. It judges each answer by the OpenAPI files
-// of the Iceberg REST specification and of Moorage's management API, and writes what does not fit
-// to a file, one line a fault. Clients see the answers as they are.
+// Command answers is a proxy in front of a server under test. It validates each response against
+// the OpenAPI files of the Iceberg REST specification and of Moorage's management API. It writes
+// each violation to a file, one per line. Clients get the responses unchanged.
 package main
 
 import (
@@ -79,7 +79,7 @@ func run(ctx context.Context, server, specification, management, faults string) 
 	return nil
 }
 
-// judge writes faults of answers to a file. It is safe for concurrent use.
+// judge writes the violations in responses to a file. It is safe for concurrent use.
 type judge struct {
 	judges []*answers.Judge
 
@@ -87,7 +87,7 @@ type judge struct {
 	faults *os.File
 }
 
-// look reads the body of a response, and puts it back.
+// look validates a response. It reads the body and restores it.
 func (j *judge) look(response *http.Response) error {
 	body, err := io.ReadAll(response.Body)
 	if err != nil {

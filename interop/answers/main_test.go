@@ -11,7 +11,7 @@ import (
 	"moorage/testkit/answers"
 )
 
-// A client sees the answer of the server, and the file has a line for what does not fit.
+// The client gets the server's response, and the file has one line per violation.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../management/openapi.yaml")

@@ -11,7 +11,7 @@ import (
 	"github.com/apache/iceberg-go"
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/catalog/catalogtest"
-	_ "github.com/apache/iceberg-go/catalog/rest" // makes the type "rest" known
+	_ "github.com/apache/iceberg-go/catalog/rest" // registers the catalog type "rest"
 
 	"moorage"
 	"moorage/catalog"
@@ -27,11 +27,11 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// newServer starts a server over an empty catalog with the warehouses "default" and warehouse,
-// and returns the catalog and the server's URI.
+// newServer starts a server over an empty catalog with the warehouses "default" and warehouse. It
+// returns the catalog and the server's URI.
 func newServer(t *testing.T, warehouse string) (*catalog.Catalog, string) {
 	t.Helper()
-	// Not TempDir, whose name holds the test's, and with it characters that a URI must escape.
+	// TempDir's path contains the test's name, and that has characters that a URI must escape.
 	folder, err := os.MkdirTemp("", "moorage-catalogtest-")
 	if err != nil {
 		t.Fatal(err)
@@ -68,12 +68,13 @@ func newServer(t *testing.T, warehouse string) (*catalog.Catalog, string) {
 	return served, server.URL
 }
 
-// warehousePaths are paths without a prefix, with one, and with such that must be escaped.
+// warehousePaths are warehouses for paths without a prefix, with one, and with one that must be
+// escaped.
 var warehousePaths = []struct{ name, warehouse string }{
 	{"no prefix", ""}, {"prefix", "wh"}, {"escaped prefix", "a/b c+d%"}, {"reserved prefix", "namespaces"},
 }
 
-// newClient starts a server and returns a client of this warehouse of it, or of the default one.
+// newClient starts a server and returns a client for the warehouse, or for the default one.
 func newClient(t *testing.T, warehouse string) icebergcatalog.Catalog {
 	t.Helper()
 	other := warehouse
@@ -97,7 +98,7 @@ func newClient(t *testing.T, warehouse string) icebergcatalog.Catalog {
 	return client
 }
 
-// The suite passes on all of them.
+// The conformance suite passes for all warehousePaths.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, row := range warehousePaths {

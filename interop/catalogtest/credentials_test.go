@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/servers"
 )
 
-// A table is made, changed and read with an API key: as a bearer token, and as a credential that
-// the client exchanges.
+// A client creates, changes and reads a table with an API key: as a bearer token, and as a
+// credential that it exchanges.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	binary, data := servers.Build(t), t.TempDir()
@@ -21,7 +21,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Stop(); err != nil { // it has made the store
+	if err := first.Stop(); err != nil { // it created the store
 		t.Fatal(err)
 	}
 	if _, err := servers.Key(t.Context(), binary, "root", "--admin", "--data", data); err != nil {

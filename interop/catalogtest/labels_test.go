@@ -13,8 +13,8 @@ import (
 	"moorage/registry"
 )
 
-// The client's type reads the labels that were put. Its tables do not show them yet, so the test
-// reads the answer that the client gets.
+// iceberg-go's type for labels decodes the labels that were set. Its tables do not expose them yet,
+// so the test reads the response that the client gets.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	served, uri := newServer(t, "wh")

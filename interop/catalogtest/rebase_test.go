@@ -14,21 +14,21 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
-	_ "github.com/apache/iceberg-go/io" // makes file:// known
+	_ "github.com/apache/iceberg-go/io" // registers file://
 	"github.com/apache/iceberg-go/table"
 )
 
-// rebased lets the server put late appends on top of the head, and keeps the client from trying
-// again.
+// rebased lets the server rebase late appends onto the current head, and disables the client's
+// retries.
 var rebased = iceberg.Properties{"moorage.append-rebase": "on-all", table.CommitNumRetriesKey: "0"}
 
 var events = iceberg.NewSchema(0,
 	iceberg.NestedField{ID: 1, Name: "writer", Type: iceberg.PrimitiveTypes.Int64},
 	iceberg.NestedField{ID: 2, Name: "number", Type: iceberg.PrimitiveTypes.Int64})
 
-// Writers of iceberg-go that do not try again add rows at the same moment. Each row is there once,
-// in one line of snapshots. Then the client's own expiry and orphan removal take nothing that
-// lives.
+// iceberg-go writers without retries add rows at the same moment. Each row must exist exactly once,
+// and the snapshots must form one line. Then the client's own expiry and orphan removal must delete
+// no live file.
 func TestWritersWithoutRetry(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ writers, each int }{{4, 4}, {32, 1}} {
@@ -63,7 +63,7 @@ func TestWritersWithoutRetry(t *testing.T) {
 			w.wantLine(len(want))
 			w.wantMoved(row.writers - 1)
 
-			w.expireAndClean(row.writers - 1) // the lists that the late ones wrote
+			w.expireAndClean(row.writers - 1) // the manifest lists that the late writers wrote
 			w.wantRows(want)
 			if _, err := w.append(w.load(), 99, 99); err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestWritersWithoutRetry(t *testing.T) {
 	}
 }
 
-// writing is a table of a catalog, for a test.
+// writing is a table that a test writes to.
 type writing struct {
 	*testing.T
 	catalog icebergcatalog.Catalog
@@ -102,7 +102,7 @@ func (w *writing) load() *table.Table {
 	return loaded
 }
 
-// append adds one row to what the client takes for the table.
+// append adds one row to the client's view of the table.
 func (w *writing) append(to *table.Table, writer, number int) (*table.Table, error) {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "writer", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
@@ -122,7 +122,7 @@ func (w *writing) append(to *table.Table, writer, number int) (*table.Table, err
 	return to.Append(w.Context(), reader, nil)
 }
 
-// wantRows reads the table from its files.
+// wantRows reads the table from its files and compares the rows.
 func (w *writing) wantRows(want []string) {
 	w.Helper()
 	found, err := w.load().Scan().ToArrowTable(w.Context())
@@ -146,8 +146,8 @@ func (w *writing) wantRows(want []string) {
 	}
 }
 
-// wantLine checks that each commit has its snapshot, in one line, and that the last one counts all
-// rows.
+// wantLine checks that each commit has a snapshot, that the snapshots form one line, and that the
+// last one counts all rows.
 func (w *writing) wantLine(commits int) {
 	w.Helper()
 	metadata := w.load().Metadata()
@@ -167,7 +167,7 @@ func (w *writing) wantLine(commits int) {
 	}
 }
 
-// wantMoved checks that the server put at least so many appends on top of another snapshot.
+// wantMoved checks that the server rebased at least so many appends onto another snapshot.
 func (w *writing) wantMoved(least int) {
 	w.Helper()
 	moved := 0
@@ -181,8 +181,8 @@ func (w *writing) wantMoved(least int) {
 	}
 }
 
-// expireAndClean lets the client expire all snapshots except the last, and remove at least so many
-// orphans.
+// expireAndClean has the client expire all snapshots except the last one. The client must then
+// remove at least so many orphans.
 func (w *writing) expireAndClean(orphans int) {
 	w.Helper()
 	change := w.load().NewTransaction()

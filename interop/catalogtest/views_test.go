@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// views is what the tests of views need: the client, the schema of all views, and a namespace for
+// views is the fixture for tests of views: a client, the schema of all views, and a namespace for
 // them.
 type views struct {
 	*icebergrest.Catalog
@@ -23,7 +23,7 @@ type views struct {
 	namespace table.Identifier
 }
 
-// newViews starts a server over a catalog with a namespace.
+// newViews starts a server over a catalog that has one namespace.
 func newViews(t *testing.T, warehouse string) views {
 	t.Helper()
 	client, ok := newClient(t, warehouse).(*icebergrest.Catalog)
@@ -37,10 +37,10 @@ func newViews(t *testing.T, warehouse string) views {
 	return v
 }
 
-// ident is the identifier of a view in the namespace.
+// ident returns the identifier of a view in the namespace.
 func (v views) ident(name string) table.Identifier { return append(slices.Clone(v.namespace), name) }
 
-// version returns a version with this query in these dialects.
+// version returns a view version with the query in each of the dialects.
 func (v views) version(t *testing.T, query string, dialects ...string) *view.Version {
 	t.Helper()
 	var representations []view.Representation
@@ -54,7 +54,7 @@ func (v views) version(t *testing.T, query string, dialects ...string) *view.Ver
 	return made
 }
 
-// create makes a view with one query.
+// create creates a view with one query.
 func (v views) create(t *testing.T, name, query string, opts ...icebergcatalog.CreateViewOpt) *view.View {
 	t.Helper()
 	made, err := v.CreateView(t.Context(), v.ident(name), v.version(t, query, "spark"), v.schema, opts...)
@@ -74,8 +74,8 @@ func (v views) load(t *testing.T, ident table.Identifier) *view.View {
 	return loaded
 }
 
-// update sends what a builder made of a view. It fails the test unless the answer is the document
-// that the builder made.
+// update sends the changes that a builder made to a view. It fails the test unless the response is
+// the document that the builder produced.
 func (v views) update(t *testing.T, of *view.View, change func(*view.MetadataBuilder) *view.MetadataBuilder) *view.View {
 	t.Helper()
 	builder, err := view.MetadataBuilderFromBase(of.Metadata())
@@ -96,8 +96,8 @@ func (v views) update(t *testing.T, of *view.View, change func(*view.MetadataBui
 	return updated
 }
 
-// alike reports whether two documents are the same. It ignores the times in their logs, because
-// each side takes its own.
+// alike reports whether two documents are equal. It ignores the times in their logs, because each
+// side uses its own clock.
 func alike(a, b view.Metadata) bool {
 	sameID := func(a, b view.VersionLogEntry) bool { return a.VersionID == b.VersionID }
 	return a.ViewUUID() == b.ViewUUID() && a.FormatVersion() == b.FormatVersion() && a.Location() == b.Location() &&
@@ -107,7 +107,7 @@ func alike(a, b view.Metadata) bool {
 		slices.EqualFunc(a.VersionLog(), b.VersionLog(), sameID)
 }
 
-// wantNames fails the test unless these views are listed, and no table.
+// wantNames fails the test unless exactly these views are listed, and no table.
 func (v views) wantNames(t *testing.T, want ...string) {
 	t.Helper()
 	for size := 1; size <= len(want)+1; size++ {
@@ -127,7 +127,7 @@ func (v views) wantNames(t *testing.T, want ...string) {
 	}
 }
 
-// A view lives through all that the client can do with it.
+// A view goes through every operation that the client supports.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	for _, row := range warehousePaths {
@@ -164,7 +164,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// moveAround renames a view, drops it, and registers it again.
+// moveAround renames, drops and re-registers a view.
 func (v views) moveAround(t *testing.T, known *view.View) {
 	t.Helper()
 	if err := v.CreateNamespace(t.Context(), table.Identifier{"ns", "inner"}, nil); err != nil {
@@ -195,7 +195,7 @@ func (v views) moveAround(t *testing.T, known *view.View) {
 	}
 }
 
-// A refusal is the error that the client has for it.
+// The client maps each refusal to its own error.
 func TestViewsRefused(t *testing.T) {
 	t.Parallel()
 	v := newViews(t, "wh")

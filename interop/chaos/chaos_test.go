@@ -20,15 +20,15 @@ var (
 	seedFlag = flag.Uint64("seed", 0, "seed of everything that is random; 0: a new one each time")
 )
 
-// orderSpan bounds how long it takes until only live files are left, and settleMax how many changes
-// until a writer knows what it has.
+// orderSpan bounds the wait until only live files are left. settleMax bounds the number of changes
+// until a writer knows its table's content.
 const (
 	orderSpan = 90 * time.Second
 	settleMax = 20
 )
 
-// TestChaos lets two engines write while everything is deleted as early as it can be, and nodes are
-// killed.
+// TestChaos has two engines write while maintenance deletes files as early as possible and nodes
+// are killed.
 func TestChaos(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
@@ -67,7 +67,7 @@ func TestChaos(t *testing.T) {
 	w.stop()
 }
 
-// chaos lets all of it happen at once for the duration, or until something is wrong.
+// chaos runs everything at once for the duration, or until a check fails.
 func (w *world) chaos(random *rand.Rand, j *judge, writers []*writer) {
 	ctx, end := context.WithTimeout(w.t.Context(), *durationFlag)
 	defer end()
@@ -95,7 +95,7 @@ func (w *world) chaos(random *rand.Rand, j *judge, writers []*writer) {
 	all.Wait()
 }
 
-// settle writes once more, so that nothing is half way, and reads all that the writer knows.
+// settle writes once more, so that no change is pending, and checks all refs that the writer knows.
 func (w *writer) settle(ctx context.Context) error {
 	for try := range settleMax {
 		if w.model.isCrowded() {
@@ -121,7 +121,8 @@ func (w *writer) settle(ctx context.Context) error {
 	return nil
 }
 
-// report prints what was done, and fails if that shows nothing.
+// report prints the counts of what happened. It fails the test if too little happened to prove
+// anything.
 func report(t *testing.T, w *world, j *judge, writers []*writer, planted int) {
 	t.Helper()
 	done, failed, reads := map[string]int{}, map[string]int{}, 0
@@ -131,7 +132,7 @@ func report(t *testing.T, w *world, j *judge, writers []*writer, planted int) {
 		}
 		for what, n := range writer.failed {
 			failed[what] += n
-			done[what] += 0 // also what was never acknowledged is told
+			done[what] += 0 // includes changes that were never acknowledged
 		}
 		reads += writer.reads
 		t.Logf("writer %d of %s: the longest change took %s; the last failure: %v", writer.id, writer.table,

@@ -11,34 +11,34 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
-	_ "github.com/apache/iceberg-go/catalog/rest" // makes the type "rest" known
-	_ "github.com/apache/iceberg-go/io"           // makes file:// known
+	_ "github.com/apache/iceberg-go/catalog/rest" // registers the catalog type "rest"
+	_ "github.com/apache/iceberg-go/io"           // registers file://
 	"github.com/apache/iceberg-go/table"
 )
 
-// action is what an engine does to a table.
+// action is an operation of an engine on a table.
 type action string
 
-// The actions. A change without a ref is of main.
+// The actions. A change without a ref is a change to main.
 const (
 	appends    action = "append"     // adds rows
-	deletes    action = "delete"     // removes the rows of the writer below a number
+	deletes    action = "delete"     // removes the writer's rows below a number
 	merges     action = "merge"      // adds rows and removes others, at once
-	upserts    action = "upsert"     // adds rows; some of them may be there
-	overwrites action = "overwrite"  // puts rows in the place of all others
-	picks      action = "cherrypick" // stages rows, and picks the snapshot that has them
-	compacts   action = "compact"    // rewrites files; the rows stay
+	upserts    action = "upsert"     // adds rows; some of them may already exist
+	overwrites action = "overwrite"  // replaces all rows
+	picks      action = "cherrypick" // stages rows, and cherry-picks their snapshot
+	compacts   action = "compact"    // rewrites files and keeps the rows
 	reads      action = "read"       // returns the rows of a ref
 )
 
-// request asks an engine for something.
+// request is a request to an engine.
 type request struct {
 	Action  action  `json:"action"`
 	Table   string  `json:"table"`
 	Ref     string  `json:"ref,omitempty"` // empty: main
 	Writer  int64   `json:"writer"`
 	Numbers []int64 `json:"numbers,omitempty"` // of rows
-	Gone    []int64 `json:"gone,omitempty"`    // of rows that a merge removes
+	Gone    []int64 `json:"gone,omitempty"`    // rows that a merge removes
 	Below   int64   `json:"below,omitempty"`
 	Node    int     `json:"node"`
 }
@@ -46,15 +46,15 @@ type request struct {
 // engine writes and reads tables. It is safe for concurrent use.
 type engine interface {
 	name() string
-	// does returns the actions that the engine knows, and whether it writes to branches.
+	// does returns the actions that the engine supports, and whether it can write to branches.
 	does() (actions []action, branches bool)
-	// do carries a request out. After an error it may have happened, or may happen until the next
-	// change of the ref.
+	// do executes a request. After an error, the change may have happened, or may still happen
+	// until the ref's next change.
 	do(ctx context.Context, r request) ([]row, error)
 }
 
-// schemaOf returns the schema of tables. With a key rows can be put in the place of those that are
-// the same.
+// schemaOf returns the schema of the tables. If keyed, it has identifier fields, so rows can be
+// upserted.
 func schemaOf(keyed bool) *iceberg.Schema {
 	columns := []iceberg.NestedField{
 		{ID: 1, Name: "writer", Type: iceberg.PrimitiveTypes.Int64, Required: keyed},
@@ -66,7 +66,7 @@ func schemaOf(keyed bool) *iceberg.Schema {
 	return iceberg.NewSchema(0, columns...)
 }
 
-// native is iceberg-go in this process.
+// native runs iceberg-go in this process.
 type native struct{ catalogs []icebergcatalog.Catalog } // one for each node
 
 func newNative(ctx context.Context, uris []string) (*native, error) {
@@ -142,7 +142,7 @@ func recordsOf(r request) (array.RecordReader, error) {
 	return array.NewRecordReader(shape, []arrow.RecordBatch{batch})
 }
 
-// errNoRef says that a ref is not there.
+// errNoRef reports that a ref does not exist.
 var errNoRef = errors.New("there is no such ref")
 
 // readRows reads the rows of a ref from their files.
@@ -153,7 +153,7 @@ func readRows(ctx context.Context, loaded *table.Table, ref string) ([]row, erro
 	snapshot := loaded.SnapshotByName(ref)
 	if snapshot == nil {
 		if ref == table.MainBranch {
-			return nil, nil // nothing was written yet
+			return nil, nil // nothing written yet
 		}
 		return nil, fmt.Errorf("%w: %s", errNoRef, ref)
 	}
@@ -175,7 +175,7 @@ func readRows(ctx context.Context, loaded *table.Table, ref string) ([]row, erro
 	return rows, nil
 }
 
-// can reports whether an engine knows an action.
+// can reports whether an engine supports an action.
 func can(e engine, a action) bool {
 	actions, _ := e.does()
 	return slices.Contains(actions, a)

@@ -19,15 +19,15 @@ import (
 	"moorage/management/client"
 )
 
-// judge looks whether the files that tables reach are there. It reads them with iceberg-go and the
-// system, and asks nothing of the server but the present metadata. It belongs to one goroutine.
+// judge checks that the files that tables reach exist. It reads them with iceberg-go and the file
+// system, and asks the server only for the current metadata. It is for use by one goroutine.
 type judge struct {
 	*world
-	// named has what manifests name that were read before; they never change.
+	// named caches the files that each manifest names. Manifests never change.
 	named map[string][]string
 	looks int
-	files int // that were there, in all looks
-	// runs are the jobs that have ended, as far as it saw them.
+	files int // existing files, counted over all checks
+	// runs are the ended jobs that the judge has seen.
 	runs map[string]client.MaintenanceRun
 }
 
@@ -35,15 +35,15 @@ func newJudge(w *world) *judge {
 	return &judge{world: w, named: make(map[string][]string), runs: make(map[string]client.MaintenanceRun)}
 }
 
-// run looks at one table after the other until ctx ends. The error names a live file that is gone,
-// or a job that is blocked.
+// run checks one table after the other until ctx ends. The error names a live file that is missing,
+// or a blocked job.
 func (j *judge) run(ctx context.Context) error {
 	for turn := 0; sleep(ctx, j.judgePause) == nil; turn++ {
 		name, at := j.tables[turn%len(j.tables)], turn%len(j.nodes)
 		if err := j.look(ctx, name, at); err != nil {
 			return err
 		}
-		if status, err := j.status(ctx, name, at); err == nil { // else the node is gone
+		if status, err := j.status(ctx, name, at); err == nil { // otherwise the node is down
 			if err := j.note(name, status); err != nil {
 				return err
 			}
@@ -52,8 +52,8 @@ func (j *judge) run(ctx context.Context) error {
 	return nil
 }
 
-// look looks at one table. What it misses must be of no snapshot any more when it loads the table
-// again.
+// look checks one table. If a file is missing, look loads the table again: the file's snapshot must
+// have expired by then.
 func (j *judge) look(ctx context.Context, name string, at int) error {
 	loaded, err := j.load(ctx, name, at)
 	if err != nil {
@@ -80,12 +80,12 @@ func (j *judge) load(ctx context.Context, name string, at int) (*table.Table, er
 	return j.direct.catalogs[at].LoadTable(ctx, table.Identifier{namespace, name})
 }
 
-// unlessExpired returns missing unless the snapshot is gone by now, or names other statistics.
+// unlessExpired returns missing unless the snapshot has expired by now or names other statistics.
 func (j *judge) unlessExpired(ctx context.Context, name string, id int64, missing error) error {
 	for at := 0; ctx.Err() == nil; at++ {
 		again, err := j.load(ctx, name, at%len(j.nodes))
 		if err != nil {
-			_ = sleep(ctx, readPause) // its error is that of ctx
+			_ = sleep(ctx, readPause) // fails only if ctx ends
 			continue
 		}
 		snapshot := again.SnapshotByID(id)
@@ -100,7 +100,7 @@ func (j *judge) unlessExpired(ctx context.Context, name string, id int64, missin
 	return nil
 }
 
-// beside returns the files that the metadata itself names, without lists and statistics.
+// beside returns the files that the metadata itself names, without manifest lists and statistics.
 func (j *judge) beside(loaded *table.Table) map[string]bool {
 	files := map[string]bool{loaded.MetadataLocation(): true}
 	for entry := range loaded.Metadata().PreviousFiles() {
@@ -109,7 +109,7 @@ func (j *judge) beside(loaded *table.Table) map[string]bool {
 	return files
 }
 
-// reach returns the files that a snapshot reaches, which must be there.
+// reach returns the files that a snapshot reaches. They must exist.
 func (j *judge) reach(loaded *table.Table, snapshot table.Snapshot) ([]string, error) {
 	body, err := os.ReadFile(local(snapshot.ManifestList))
 	if err != nil {
@@ -156,7 +156,7 @@ func namedBy(m iceberg.ManifestFile) (names []string, err error) {
 	return names, nil
 }
 
-// disk opens files in every spelling of their locations. It removes none.
+// disk opens files by any spelling of their locations. It refuses to remove files.
 type disk struct{}
 
 // Open implements icebergio.IO.
@@ -170,8 +170,8 @@ func local(location string) string {
 	return "/" + strings.TrimLeft(strings.TrimPrefix(location, "file:"), "/")
 }
 
-// surplus returns the files in the folders of tables that no snapshot reaches. Metadata files stay
-// in any case, and so do hidden ones.
+// surplus returns the files in the tables' folders that no snapshot reaches. It ignores metadata
+// files and hidden files, which maintenance never deletes.
 func (j *judge) surplus(ctx context.Context) (files []string, err error) {
 	for _, name := range j.tables {
 		loaded, err := j.load(ctx, name, 0)
@@ -188,7 +188,7 @@ func (j *judge) surplus(ctx context.Context) (files []string, err error) {
 				live[local(file)] = true
 			}
 		}
-		// Statistics may come when their snapshot has expired.
+		// Statistics may be added after their snapshot has expired.
 		for statistics := range loaded.Metadata().Statistics() {
 			live[local(statistics.StatisticsPath)] = true
 		}
@@ -208,12 +208,12 @@ func (j *judge) surplus(ctx context.Context) (files []string, err error) {
 	return files, nil
 }
 
-// isTabular reports whether a file is one that maintenance deletes.
+// isTabular reports whether maintenance may delete a file.
 func isTabular(path string) bool {
 	return !strings.Contains(path, ".metadata.json") && !strings.Contains(path, "/.") && !strings.Contains(path, "/_")
 }
 
-// awaitOrder has all tables looked at until nothing is left but what they reach.
+// awaitOrder runs maintenance on all tables until only reachable files are left.
 func (j *judge) awaitOrder(ctx context.Context, span time.Duration) error {
 	var left []string
 	for deadline := time.Now().Add(span); time.Now().Before(deadline); {
@@ -244,7 +244,7 @@ func (j *judge) awaitOrder(ctx context.Context, span time.Duration) error {
 		j.output("maintain", "status"), j.output("doctor"))
 }
 
-// plant makes files that nobody names, and returns how many.
+// plant creates files that nothing references, and returns their number.
 func (j *judge) plant(ctx context.Context) (count int, err error) {
 	for _, name := range j.tables {
 		loaded, err := j.load(ctx, name, 0)
@@ -265,8 +265,8 @@ func (j *judge) plant(ctx context.Context) (count int, err error) {
 	return count, nil
 }
 
-// note notes the jobs of a table that have ended; a status has the last ones. The error names one
-// that is blocked.
+// note records the ended jobs of a table; a status lists the most recent ones. The error names a
+// blocked job.
 func (j *judge) note(name string, status client.MaintenanceStatus) error {
 	for _, run := range status.Runs {
 		j.runs[run.Job] = run
@@ -279,7 +279,8 @@ func (j *judge) note(name string, status client.MaintenanceStatus) error {
 	return nil
 }
 
-// counts returns how many jobs have ended, by kind and outcome, and how many files they deleted.
+// counts returns the numbers of ended jobs by kind and outcome, and the number of files that they
+// deleted.
 func (j *judge) counts() (jobs map[string]int, files int64) {
 	jobs = make(map[string]int)
 	for _, run := range j.runs {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// row is what tables hold: who wrote it, and a number that he never uses twice.
+// row is a row of a table: its writer, and a number that the writer never reuses.
 type row struct{ writer, number int64 }
 
 // content is a set of rows.
@@ -22,7 +22,7 @@ func (c content) String() string {
 	return strings.Join(rows, " ")
 }
 
-// effect is what a change does to the rows of a ref. It changes nothing that it is given.
+// effect returns the rows of a ref after a change. It does not modify its argument.
 type effect func(before content) content
 
 func adds(rows []row) effect {
@@ -53,29 +53,30 @@ func exchanges(gone, rows []row) effect {
 	}
 }
 
-// stays is what a change does that rewrites files.
+// stays is the effect of a change that only rewrites files.
 func stays(before content) content { return before }
 
 func becomes(rows content) effect { return func(content) content { return rows } }
 
-// mayMax bounds how many contents a writer takes for possible. Each change without an answer can
-// double them.
+// mayMax bounds the number of possible contents that a writer tracks. Each change without an answer
+// can double it.
 const mayMax = 32
 
-// model is what a writer knows of the rows of main. A change without an answer may have happened,
-// so it can be one of several contents. Of tags and branches it knows those that were acknowledged.
+// model tracks a writer's knowledge of the rows of main. A change without an answer may have
+// happened, so main can have one of several contents. model tracks only acknowledged tags and
+// branches.
 type model struct {
 	may []content
-	// unsettled says that a change may still happen: its engine has given up, and a node may be
-	// about to carry it out. It requires main as it was, so the next one that is acknowledged ends
-	// that.
+	// unsettled means that a change may still happen: its engine has given up, but a node may still
+	// execute it. The change requires the main that it saw. So the next acknowledged change rules
+	// it out.
 	unsettled bool
 	refs      map[string]content
 }
 
 func newModel() *model { return &model{may: []content{{}}, refs: make(map[string]content)} }
 
-// did notes what became of a change of main.
+// did records the outcome of a change to main.
 func (m *model) did(change effect, acknowledged bool) {
 	var after []content
 	if !acknowledged {
@@ -90,13 +91,13 @@ func (m *model) did(change effect, acknowledged bool) {
 	m.may, m.unsettled = after, !acknowledged
 }
 
-// rested notes that no change without an answer can happen any more.
+// rested records that no change without an answer can happen any more.
 func (m *model) rested() { m.unsettled = false }
 
-// isCrowded reports whether the writer should find out what main has before it goes on.
+// isCrowded reports whether the writer should read main before its next change.
 func (m *model) isCrowded() bool { return len(m.may) > mayMax }
 
-// known returns the rows of main; false if they are not certain.
+// known returns the rows of main, or false if they are not certain.
 func (m *model) known() (content, bool) {
 	if len(m.may) != 1 || m.unsettled {
 		return nil, false
@@ -104,7 +105,7 @@ func (m *model) known() (content, bool) {
 	return m.may[0], true
 }
 
-// met compares what was read of main with what it can be.
+// met compares the rows read from main with its possible contents.
 func (m *model) met(rows content) error {
 	for _, possible := range m.may {
 		if !maps.Equal(possible, rows) {

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// pythonAt has the clients, from the folder of this package; interop/setup.sh installs them.
+	// pythonAt is the Python interpreter with the clients, relative to this package.
+	// interop/setup.sh installs it.
 	pythonAt = "../../.cache/interop/venv/bin/python"
-	// startSpan bounds how long an engine takes until it answers.
+	// startSpan bounds the time until an engine first answers.
 	startSpan = 15 * time.Minute
-	// linesMax bounds one answer of an engine.
+	// linesMax bounds the length of one answer of an engine.
 	linesMax = 16 << 20
 )
 
-// remote is an engine in a process of its own, engines.py: a request and an answer are a line of
-// JSON each.
+// remote is an engine in a separate process, engines.py. Requests and answers are lines of JSON.
 type remote struct {
 	called string
 	knows  []action
@@ -42,11 +42,11 @@ type remote struct {
 	mu      sync.Mutex // guards the fields below; leaf; never held over I/O
 	waiting map[int]chan reply
 	serial  int
-	ended   error         // why no more answers come
-	gone    chan struct{} // closed when ended is there
+	ended   error         // why there are no more answers
+	gone    chan struct{} // closed when ended is set
 }
 
-// errSilent says that an engine has not answered in time.
+// errSilent reports that an engine did not answer in time.
 var errSilent = errors.New("no answer")
 
 // reply is an answer of an engine.
@@ -55,7 +55,7 @@ type reply struct {
 	Rows  [][2]int64 `json:"rows"`
 	Error string     `json:"error"`
 	NoRef bool       `json:"no-ref"`
-	// The first one, whose ID is 0, says what the engine knows.
+	// The first reply, with ID 0, lists the actions that the engine supports.
 	Actions  []action `json:"actions"`
 	Branches bool     `json:"branches"`
 }
@@ -76,8 +76,8 @@ func (w *world) startEngines(names []string) {
 	}
 }
 
-// warmUp has engines in processes of their own read from each node, as many at a time as writers
-// will ask: they load what they need, for minutes if the machine is busy.
+// warmUp has engines in separate processes read from each node, with as many parallel requests as
+// there will be writers. The engines then load their code, which takes minutes on a busy machine.
 func (w *world) warmUp(ctx context.Context, writers int) error {
 	ctx, cancel := context.WithTimeout(ctx, startSpan)
 	defer cancel()
@@ -101,7 +101,7 @@ func (w *world) warmUp(ctx context.Context, writers int) error {
 	return group.Wait()
 }
 
-// watch returns an error when an engine ends before ctx does.
+// watch returns an error if the engine ends before ctx does.
 func (r *remote) watch(ctx context.Context) error {
 	select {
 	case <-r.gone:
@@ -111,7 +111,7 @@ func (r *remote) watch(ctx context.Context) error {
 	}
 }
 
-// startRemote starts an engine that has the nodes at uris.
+// startRemote starts an engine that is connected to the nodes at uris.
 func startRemote(t *testing.T, name string, uris []string) *remote {
 	t.Helper()
 	r := &remote{called: name, waiting: make(map[int]chan reply), gone: make(chan struct{})}
@@ -133,7 +133,7 @@ func startRemote(t *testing.T, name string, uris []string) *remote {
 	r.process = process.Process
 	go r.receive(out)
 	t.Cleanup(func() {
-		_ = r.in.Close() // it ends when no more requests come
+		_ = r.in.Close() // the engine exits at the end of its input
 		_ = process.Wait()
 	})
 	select {
@@ -149,7 +149,7 @@ func startRemote(t *testing.T, name string, uris []string) *remote {
 	return r
 }
 
-// receive hands answers out until the process has ended.
+// receive dispatches answers until the process has ended.
 func (r *remote) receive(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, linesMax)
@@ -200,12 +200,12 @@ func (r *remote) do(ctx context.Context, asked request) ([]row, error) {
 		}
 		return rows, nil
 	case <-ctx.Done():
-		_ = r.process.Signal(syscall.SIGUSR1) // its log then has what its threads are at
+		_ = r.process.Signal(syscall.SIGUSR1) // makes it log its threads' stacks
 		return nil, fmt.Errorf("%s: %w: %w", r.called, errSilent, ctx.Err())
 	}
 }
 
-// send sends a request whose answer goes to a channel.
+// send sends a request. The answer goes to the channel.
 func (r *remote) send(asked request, to chan reply) error {
 	id, err := r.await(to)
 	if err != nil {
@@ -224,7 +224,7 @@ func (r *remote) send(asked request, to chan reply) error {
 	return err
 }
 
-// await draws the id of a request whose answer goes to a channel.
+// await allocates an ID for a request whose answer goes to the channel.
 func (r *remote) await(to chan reply) (id int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

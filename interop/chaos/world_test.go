@@ -33,10 +33,10 @@ const (
 	nodesCount = 3
 	namespace  = "chaos"
 	duckdb     = "duckdb" // the name of the engine
-	// orphansEvery is how many looks at snapshots come for one at orphans, which lists all files.
-	// It shares no factor with the number of tables.
+	// orphansEvery is the number of expiry runs for each orphan run, which lists all files. It
+	// shares no factor with the number of tables.
 	orphansEvery = 5
-	// startsMax bounds how often a node is started that ends before it is ready.
+	// startsMax bounds the number of attempts to start a node that ends before it is ready.
 	startsMax = 20
 	// requestTimeout bounds one request of the test's own.
 	requestTimeout = 30 * time.Second
@@ -49,42 +49,42 @@ type world struct {
 	data    string // the folder that the nodes share
 	dsn     string
 	nodes   []*node
-	store   registry.Store // past the nodes
-	direct  *native        // for what engines cannot
+	store   registry.Store // opened directly, not through the nodes
+	direct  *native        // for operations that the engines lack
 	engines [2]engine
 	pace
 	tables []string
-	// folder has what tells how a run failed: the journal of changes and reads, and the logs of
-	// nodes and engines.
+	// folder contains the material for debugging a run: the journal of changes and reads, and the
+	// logs of nodes and engines.
 	folder  string
 	journal *log.Logger
 }
 
-// pace is how fast everything happens. It depends on the engines.
+// pace has the timing of a run. It depends on the engines.
 type pace struct {
-	// opTimeout bounds one change of an engine, and one try to read. An engine may try again to
+	// opTimeout bounds one change by an engine, and one attempt to read. An engine may retry a
 	// commit for retrySpan.
 	opTimeout, retrySpan time.Duration
-	// readSpan is how long a read is tried again: the snapshot that it read may expire meanwhile,
-	// or its node be killed.
+	// readSpan bounds the retries of a read: its snapshot may expire during the read, or its node
+	// may be killed.
 	readSpan time.Duration
-	// Files that nobody names go when they are older than orphanAge. It is longer than opTimeout:
-	// what an engine writes must be committed, or given up, before.
+	// orphanAge is the age at which unreferenced files are removed. It is longer than opTimeout:
+	// before that, an engine's files must be committed or abandoned.
 	orphanAge time.Duration
-	// calm is the mean time between two kills, steerPause that between two looks of maintenance at
-	// tables, and judgePause that between two looks of the judge.
+	// calm is the mean time between two kills. steerPause is the time between two maintenance runs,
+	// and judgePause the time between two checks of the judge.
 	calm, steerPause, judgePause time.Duration
 }
 
 var (
-	// localPace is for engines in this process, which a deadline stops.
+	// localPace is for engines in this process, which stop at a deadline.
 	localPace = pace{
 		opTimeout: 6 * time.Second, retrySpan: 6 * time.Second, readSpan: 90 * time.Second,
 		orphanAge: 15 * time.Second,
 		calm:      3 * time.Second, steerPause: 100 * time.Millisecond, judgePause: 20 * time.Millisecond,
 	}
-	// remotePace is for engines in processes of their own, whose changes take seconds and which no
-	// deadline stops.
+	// remotePace is for engines in separate processes. Their changes take seconds, and no deadline
+	// stops them.
 	remotePace = pace{
 		opTimeout: 4 * time.Minute, retrySpan: time.Minute, readSpan: 10 * time.Minute,
 		orphanAge: 5 * time.Minute,
@@ -92,16 +92,16 @@ var (
 	}
 )
 
-// node is one of the servers, through all its lives, at one address.
+// node is one of the servers, across all its restarts, at one address.
 type node struct {
 	args    []string
 	uri     string
 	process *servers.Node
 	kills   atomic.Int64
-	log     *os.File // what its lives have said
+	log     *os.File // the output of all its processes
 }
 
-// kill ends the node as a crash does, and keeps what it has said.
+// kill ends the node with SIGKILL, as in a crash, and saves its output.
 func (n *node) kill() {
 	n.process.Kill()
 	n.kills.Add(1)
@@ -140,8 +140,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 var must = testkit.Must
 
-// newWorld starts the nodes. The first one gets the policy before the others start, which read
-// policies only now and then.
+// newWorld starts the nodes. The first one gets the policy before the others start, because nodes
+// reload policies only at intervals.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	database, err := pgserver.Start("fsync=off", "synchronous_commit=off")
@@ -185,7 +185,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// create makes a file in the folder of the run.
+// create creates a file in the folder of the run.
 func (w *world) create(name string) *os.File {
 	w.t.Helper()
 	file, err := os.Create(filepath.Join(w.folder, name))
@@ -202,7 +202,7 @@ func (w *world) uris() []string {
 	return uris
 }
 
-// enable lets everything go as early as it can.
+// enable sets the policy that deletes everything as early as possible.
 func (w *world) enable() {
 	w.t.Helper()
 	ask := client.New(w.nodes[0].uri, "")
@@ -225,8 +225,8 @@ func (w *world) enable() {
 	}
 }
 
-// makeTables makes empty tables. Some have merge-on-read for engines that can, and all of them for
-// DuckDB, which refuses to delete in another way.
+// makeTables creates empty tables. Some use merge-on-read, if the engines support it. With DuckDB
+// all do, because it refuses to delete in any other way.
 func (w *world) makeTables(names []string) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -241,7 +241,7 @@ func (w *world) makeTables(names []string) {
 			"format-version": "2", "write.delete.mode": mode, "write.merge.mode": mode,
 			"moorage.maintenance.orphans.unreferenced-ms": fmt.Sprint(w.orphanAge.Milliseconds()),
 			"moorage.maintenance.orphans.noncurrent-ms":   "0",
-			// Writers of a shared table meet at each commit.
+			// Writers of a shared table conflict at each commit.
 			"commit.retry.num-retries": "20", "commit.retry.max-wait-ms": "500",
 			"commit.retry.total-timeout-ms": fmt.Sprint(w.retrySpan.Milliseconds()),
 		}))
@@ -250,14 +250,13 @@ func (w *world) makeTables(names []string) {
 	w.tables = names
 }
 
-// disturb kills nodes and starts them again, and takes claims away, until ctx ends. In the end all
-// nodes run.
+// disturb kills and restarts nodes, and removes claims, until ctx ends. At the end all nodes run.
 func (w *world) disturb(ctx context.Context, random *rand.Rand) error {
 	for sleep(ctx, w.calm/2+time.Duration(random.Int64N(int64(w.calm)))) == nil {
 		n := w.nodes[random.IntN(len(w.nodes))]
 		n.kill()
-		// The claims of the dead hold for minutes. Those of the living are taken away too, as when
-		// their nodes stood still: they find out when they renew them.
+		// The claims of killed nodes hold for minutes. The claims of running nodes are removed too,
+		// as if those nodes had been paused. They notice when they renew their claims.
 		if err := w.endClaims(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
@@ -282,7 +281,8 @@ func (w *world) endClaims(ctx context.Context) error {
 	return err
 }
 
-// steer has one table after the other looked at, at one node after the other, until ctx ends.
+// steer triggers maintenance of one table after the other, on one node after the other, until ctx
+// ends.
 func (w *world) steer(ctx context.Context) {
 	for turn := 0; sleep(ctx, w.steerPause) == nil; turn++ {
 		kind := policy.Snapshots
@@ -293,7 +293,8 @@ func (w *world) steer(ctx context.Context) {
 	}
 }
 
-// look has a table looked at now for a kind. The node may be gone, or somebody else be looking.
+// look triggers maintenance of one kind on a table. It ignores errors: the node may be down, or the
+// maintenance may be running already.
 func (w *world) look(ctx context.Context, at int, name, kind string) {
 	ask := client.New(w.nodes[at%len(w.nodes)].uri, "")
 	_, _ = ask.RunMaintenance(ctx, client.MaintenanceByHand{
@@ -301,13 +302,13 @@ func (w *world) look(ctx context.Context, at int, name, kind string) {
 	})
 }
 
-// status returns what a node knows of the maintenance of a table.
+// status returns a node's maintenance status of a table.
 func (w *world) status(ctx context.Context, name string, at int) (client.MaintenanceStatus, error) {
 	ask := client.New(w.nodes[at].uri, "")
 	return ask.MaintenanceStatus(ctx, client.Object{Warehouse: "default", Namespace: []string{namespace}, Table: name})
 }
 
-// setRef makes a ref what another one is.
+// setRef points a ref to the snapshot of another one.
 func (w *world) setRef(ctx context.Context, name, ref string, kind table.RefType, to string, at int) error {
 	ident := table.Identifier{namespace, name}
 	loaded, err := w.direct.catalogs[at].LoadTable(ctx, ident)
@@ -318,7 +319,7 @@ func (w *world) setRef(ctx context.Context, name, ref string, kind table.RefType
 	if target == nil {
 		return fmt.Errorf("%w: %s", errNoRef, to)
 	}
-	var head *int64 // as it is before
+	var head *int64 // the ref's current snapshot
 	if snapshot := loaded.SnapshotByName(ref); snapshot != nil {
 		head = &snapshot.SnapshotID
 	}
@@ -336,7 +337,7 @@ func (w *world) dropRef(ctx context.Context, name, ref string, at int) error {
 	return err
 }
 
-// stop ends all nodes as an operator does, and has `moorage doctor --deep` look at what they leave.
+// stop ends all nodes as an operator would, and runs `moorage doctor --deep` on their data.
 func (w *world) stop() {
 	w.t.Helper()
 	for i, n := range w.nodes {
@@ -354,6 +355,6 @@ func (w *world) output(words ...string) string {
 	command := exec.CommandContext(w.t.Context(), w.binary, append(words, "--store", w.dsn, "--data", w.data)...)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
-	_ = command.Run() // the output says what was the matter
+	_ = command.Run() // the output has the error
 	return out.String()
 }

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// quiet is longer than a request lasts at a node, and than a transaction may stay undecided.
-	// After that a change that was not acknowledged has happened, or never will.
+	// quiet exceeds the duration of any request on a node, and the time that a transaction may stay
+	// undecided. After it, an unacknowledged change has happened or never will.
 	quiet = 70 * time.Second
-	// readPause is the time between two tries.
+	// readPause is the time between two attempts.
 	readPause = 100 * time.Millisecond
-	// rowsMax bounds the rows of one append, and contentMax those that a writer lets stand.
+	// rowsMax bounds the rows of one append, and contentMax the rows that a writer keeps.
 	rowsMax    = 3
 	contentMax = 60
 	// refsMax bounds the tags and branches that a writer has at a time.
 	refsMax = 3
 )
 
-// writer changes one table. On a table of its own it does everything; on a shared one it adds and
-// deletes rows of its own. It belongs to one goroutine.
+// writer changes one table. On its own table it uses all actions; on a shared table it adds and
+// deletes its own rows. It is for use by one goroutine.
 type writer struct {
 	*world
 	id     int64
@@ -36,11 +36,11 @@ type writer struct {
 	model  *model
 	serial int64 // of rows and refs
 
-	done, failed map[string]int // changes by what they were
-	longest      time.Duration  // that an engine took for one
+	done, failed map[string]int // changes by their kind
+	longest      time.Duration  // the longest duration of one change
 	reads        int
 	lastFailure  error
-	silent       error // an engine did not answer; what it writes may come at any time
+	silent       error // set when an engine did not answer; its change may happen at any time
 }
 
 func newWriter(w *world, id int64, name string, shared bool, random *rand.Rand) *writer {
@@ -50,7 +50,7 @@ func newWriter(w *world, id int64, name string, shared bool, random *rand.Rand) 
 	}
 }
 
-// engine returns one of the two, by chance, and the other one.
+// engine returns the two engines in random order.
 func (w *writer) engine() (writes, reads engine) {
 	if w.random.IntN(2) == 0 {
 		return w.engines[0], w.engines[1]
@@ -68,7 +68,7 @@ func (w *writer) other(e engine) engine {
 
 func (w *writer) node() int { return w.random.IntN(len(w.nodes)) }
 
-// numbers returns some that were never used.
+// numbers returns some unused numbers.
 func (w *writer) numbers() []int64 {
 	numbers := make([]int64, 1+w.random.IntN(rowsMax))
 	for i := range numbers {
@@ -86,7 +86,7 @@ func (w *writer) rows(numbers []int64) []row {
 	return rows
 }
 
-// run writes and reads until ctx ends. The error says what must not happen.
+// run writes and reads until ctx ends. The error describes a violation.
 func (w *writer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		writes, reads := w.engine()
@@ -97,7 +97,7 @@ func (w *writer) run(ctx context.Context) error {
 		}
 		w.change(ctx, writes)
 		if w.silent != nil || ctx.Err() != nil {
-			return w.silent // the last change may be half way
+			return w.silent // the last change may be pending
 		}
 		if err := w.readBack(ctx, reads); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (w *writer) run(ctx context.Context) error {
 	return nil
 }
 
-// rest waits until nothing is half way, and reads what has become of main.
+// rest waits until no change is pending, and reads main.
 func (w *writer) rest(ctx context.Context, e engine) error {
 	if sleep(ctx, quiet) != nil {
 		return nil
@@ -115,7 +115,7 @@ func (w *writer) rest(ctx context.Context, e engine) error {
 	return w.compare(ctx, e, "")
 }
 
-// change makes one change, by chance, with an engine or past it.
+// change makes one random change, through an engine or directly.
 func (w *writer) change(ctx context.Context, e engine) {
 	known, certain := w.model.known()
 	switch dice := w.random.IntN(26); {
@@ -164,7 +164,7 @@ func (w *writer) merge(ctx context.Context, e engine, known content) {
 	w.do(ctx, e, request{Action: merges, Numbers: numbers, Gone: gone}, exchanges(w.rows(gone), w.rows(numbers)))
 }
 
-// upsert adds rows. Some of them are there, as far as the writer knows.
+// upsert adds rows. To the writer's knowledge, some of them exist already.
 func (w *writer) upsert(ctx context.Context, e engine, known content) {
 	numbers := append(w.numbers(), w.some(known)...)
 	w.do(ctx, e, request{Action: upserts, Numbers: numbers}, adds(w.rows(numbers)))
@@ -179,7 +179,7 @@ func (w *writer) overwrite(ctx context.Context, e engine) {
 	w.do(ctx, e, request{Action: overwrites, Numbers: numbers}, becomes(rows))
 }
 
-// some returns the numbers of some rows, by chance.
+// some returns the numbers of some randomly chosen rows.
 func (w *writer) some(rows content) []int64 {
 	numbers := make([]int64, 0, len(rows))
 	for r := range rows {
@@ -190,12 +190,12 @@ func (w *writer) some(rows content) []int64 {
 	return numbers[:min(len(numbers), 1+w.random.IntN(rowsMax))]
 }
 
-// do lets an engine change main.
+// do has an engine change main.
 func (w *writer) do(ctx context.Context, e engine, r request, change effect) {
 	w.model.did(change, w.ask(ctx, e, string(r.Action), r) == nil)
 }
 
-// ask lets an engine change a ref.
+// ask has an engine change a ref.
 func (w *writer) ask(ctx context.Context, e engine, what string, r request) error {
 	r.Table, r.Writer, r.Node = w.table, w.id, w.node()
 	err := w.attempt(ctx, what+" by "+e.name(), fmt.Sprintf("%+v", r), func(ctx context.Context) error {
@@ -208,8 +208,8 @@ func (w *writer) ask(ctx context.Context, e engine, what string, r request) erro
 	return err
 }
 
-// attempt makes a change and notes what came of it: what is its sort, and detail what the journal
-// says beside that.
+// attempt makes a change and records the outcome. what is the kind of change; detail is further
+// text for the journal.
 func (w *writer) attempt(ctx context.Context, what, detail string, do func(ctx context.Context) error) error {
 	began := time.Now()
 	ctx, cancel := w.bounded(ctx)
@@ -227,13 +227,13 @@ func (w *writer) attempt(ctx context.Context, what, detail string, do func(ctx c
 	return err
 }
 
-// bounded returns a context for one change or one try to read. A writer that ends lets its last
-// change come to its end.
+// bounded returns a context for one change or one attempt to read. It does not end with the writer,
+// so the last change can complete.
 func (w *writer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), w.opTimeout)
 }
 
-// names returns the refs that the writer knows.
+// names returns the names of the refs that the writer knows.
 func (w *writer) names() []string {
 	names := make([]string, 0, len(w.model.refs))
 	for name := range w.model.refs {
@@ -243,7 +243,7 @@ func (w *writer) names() []string {
 	return names
 }
 
-// makeRef makes a tag or a branch of what main is.
+// makeRef creates a tag or a branch at the head of main.
 func (w *writer) makeRef(ctx context.Context, known content) {
 	kind, letter := table.BranchRef, "b"
 	if w.random.IntN(2) == 0 {
@@ -255,7 +255,7 @@ func (w *writer) makeRef(ctx context.Context, known content) {
 		return w.setRef(ctx, w.table, name, kind, table.MainBranch, w.node())
 	})
 	if err == nil {
-		w.model.refs[name] = known // one that was not acknowledged is never used
+		w.model.refs[name] = known // an unacknowledged one is never used
 	}
 }
 
@@ -291,7 +291,7 @@ func (w *writer) useRef(ctx context.Context, e engine) {
 	}
 }
 
-// readBack reads main, or a tag or branch, and compares it with what it must be.
+// readBack reads main, a tag or a branch, and compares the rows with the expected ones.
 func (w *writer) readBack(ctx context.Context, e engine) error {
 	ref := ""
 	if names := w.names(); len(names) > 0 && w.random.IntN(4) == 0 {
@@ -300,7 +300,7 @@ func (w *writer) readBack(ctx context.Context, e engine) error {
 	return w.compare(ctx, e, ref)
 }
 
-// compare reads a ref and compares it with what it must be.
+// compare reads a ref and compares its rows with the expected ones.
 func (w *writer) compare(ctx context.Context, e engine, ref string) error {
 	rows, err := w.read(ctx, e, ref)
 	if err != nil || rows == nil {
@@ -319,8 +319,8 @@ func (w *writer) compare(ctx context.Context, e engine, ref string) error {
 	return nil
 }
 
-// read reads the rows of the writer in a ref. It tries again for a while: nodes are killed, and a
-// snapshot may expire while it is read. nil if ctx ends.
+// read reads the writer's rows in a ref. It retries for a while: nodes are killed, and a snapshot
+// may expire during a read. It returns nil if ctx ends.
 func (w *writer) read(ctx context.Context, e engine, ref string) (content, error) {
 	var last error
 	for deadline := time.Now().Add(w.readSpan); time.Now().Before(deadline); {
@@ -342,7 +342,7 @@ func (w *writer) read(ctx context.Context, e engine, ref string) (content, error
 	return nil, fmt.Errorf("%s does not read %s %s: %w", e.name(), w.table, ref, last)
 }
 
-// mine returns the rows of the writer. A row that is there twice is an error.
+// mine returns the writer's rows. A duplicate row is an error.
 func (w *writer) mine(found []row) (content, error) {
 	rows := content{}
 	for _, r := range found {

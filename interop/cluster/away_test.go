@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// answerTimeout is how long a server may take to say that its database is away. It is longer
-	// than a server waits for a connection, and much shorter than a request may take.
+	// answerTimeout bounds the time until a server reports that its database is unreachable. It is
+	// longer than a server waits for a connection, and much shorter than the limit for a request.
 	answerTimeout = 30 * time.Second
-	// readyAnswerTimeout is how long a server may take to say that it is not ready. Probes wait for
-	// seconds.
+	// readyAnswerTimeout bounds the time until a server reports that it is not ready. Probes wait
+	// only seconds.
 	readyAnswerTimeout = 15 * time.Second
-	// patience is how long a client waits for an answer that has to come.
+	// patience is the client timeout for requests that must get an answer.
 	patience = 3 * time.Minute
-	// lookEvery is the time between two looks at what has no signal.
+	// lookEvery is the polling interval for conditions without a signal.
 	lookEvery = 20 * time.Millisecond
 )
 
-// newAway starts one server with a table that has a row in the database. It returns a client that
-// waits long.
+// newAway starts one server with a table, which has a row in the database. It returns a client with
+// a long timeout.
 func newAway(t *testing.T) (*cluster, *servers.Client) {
 	t.Helper()
 	c := newCluster(t, 1)
@@ -42,7 +42,7 @@ func newAway(t *testing.T) (*cluster, *servers.Client) {
 	return c, client
 }
 
-// wantUnready fails the test unless the server says soon that it is not ready.
+// wantUnready fails the test unless the server soon reports that it is not ready.
 func wantUnready(t *testing.T, client *servers.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readyAnswerTimeout)
@@ -52,7 +52,7 @@ func wantUnready(t *testing.T, client *servers.Client) {
 	}
 }
 
-// callsWithoutStore returns calls of every sort. None of them can be done without the database.
+// callsWithoutStore returns calls of every kind. None of them can succeed without the database.
 func callsWithoutStore(client *servers.Client, lost string) map[string]func(context.Context) servers.Answer {
 	return map[string]func(context.Context) servers.Answer{
 		"load": func(ctx context.Context) servers.Answer { return client.Load(ctx, "ns", "t") },
@@ -72,8 +72,8 @@ func callsWithoutStore(client *servers.Client, lost string) map[string]func(cont
 	}
 }
 
-// While its database is away a server answers soon. It says that the database is away and that
-// nothing has happened. When the database is back, so is the server.
+// While its database is unreachable, a server answers soon. It reports that the database is
+// unreachable and that nothing has happened. When the database is back, the server works again.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	c, client := newAway(t)
@@ -88,8 +88,8 @@ func TestStoreAway(t *testing.T) {
 		t.Run(away.name, func(t *testing.T) {
 			away.begin()
 			defer proxy.Restore()
-			// All at once: each waits as long as a server waits for a connection. Parallel subtests
-			// would also wait for one another, and for other tests.
+			// All calls run at once, because each takes as long as a server waits for a connection.
+			// Parallel subtests would also wait for one another, and for other tests.
 			var calls sync.WaitGroup
 			calls.Go(func() { wantUnready(t, client) })
 			for name, call := range callsWithoutStore(client, away.name) {
@@ -119,9 +119,9 @@ func TestStoreAway(t *testing.T) {
 	c.stop(t)
 }
 
-// A commit was sent when the database went away, and nothing more is heard of it. The server
-// answers that its outcome is unknown, and keeps its file. Here the commit happens after the client
-// had that answer.
+// The database becomes unreachable after a server has sent it a commit. The server answers that the
+// outcome is unknown, and keeps the commit's file. Here the commit happens after the client got
+// that answer.
 func TestCommitUnknown(t *testing.T) {
 	t.Parallel()
 	c, client := newAway(t)
@@ -170,7 +170,7 @@ func TestCommitUnknown(t *testing.T) {
 	c.stop(t)
 }
 
-// awaitBlocked waits until somebody waits for a row in the database.
+// awaitBlocked waits until a database session waits for a row lock.
 func awaitBlocked(t *testing.T, store string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -195,14 +195,14 @@ func awaitBlocked(t *testing.T, store string) {
 	}
 }
 
-// A server whose database is away ends when it gets the signal to stop, and reports success. The
-// same holds with a request under way.
+// A server whose database is unreachable exits with success on the signal to stop. The same holds
+// with a request in progress.
 func TestStopWithoutStore(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		begin func(*node)
-		busy  bool // a request is under way
+		busy  bool // a request is in progress
 	}{
 		{"cut off", func(n *node) { n.proxy.Cut() }, false},
 		{"held up", func(n *node) { n.proxy.Stall() }, false},

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// bouncedDuration is the length of the history of a cluster behind a proxy. bouncedAfter is
-	// when the proxy is killed.
+	// bouncedDuration is the length of a history of a cluster behind PgBouncer. bouncedAfter is the
+	// time at which PgBouncer is killed.
 	bouncedDuration = 4 * time.Second
 	bouncedAfter    = 2 * time.Second
 )
 
-// TestHistoryBehindBouncer lets clients work on servers that share the few connections of a
-// PgBouncer. The PgBouncer pools transactions and is killed once.
+// TestHistoryBehindBouncer has clients work on servers that share the few connections of a
+// PgBouncer. PgBouncer runs in transaction pooling mode and is killed once.
 func TestHistoryBehindBouncer(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)

@@ -16,17 +16,17 @@ import (
 	"moorage/testkit/servers"
 )
 
-// caller makes the calls of one client over HTTP. It goes to another server when one does not
-// answer, and now and then without a reason. It is not safe for concurrent use.
+// caller makes the calls of one client over HTTP. It switches to another server when one does not
+// answer, and occasionally at random. It is not safe for concurrent use.
 type caller struct {
 	cluster  *cluster
 	recorder *histories.Recorder
 	random   *rand.Rand
 	node     int
-	stays    bool // with its server, whatever happens
+	stays    bool // never switches servers
 }
 
-// stay is how many calls a caller makes to a server on the average, before it goes to another.
+// stay is the average number of calls that a caller makes to a server before it switches.
 const stay = 20
 
 // ask makes a call.
@@ -45,10 +45,10 @@ func (c *caller) ask(ctx context.Context, call histories.Call) histories.Answer 
 	return answer
 }
 
-// namespaceOf returns the namespace of a group of names.
+// namespaceOf returns the namespace for a group of names.
 func namespaceOf(group int) string { return fmt.Sprintf("g%d", group) }
 
-// send makes the request that stands for a call.
+// send makes the request for a call.
 func send(ctx context.Context, client *servers.Client, call histories.Call) servers.Answer {
 	namespace, name := namespaceOf(call.Group), histories.TableName(call.Name)
 	table := servers.TablePath(namespace, name)
@@ -80,7 +80,7 @@ func send(ctx context.Context, client *servers.Client, call histories.Call) serv
 	return servers.Answer{Outcome: servers.Refused, Text: "no request stands for " + string(call.Action)}
 }
 
-// kinds returns the kinds of the exceptions that clients may be answered.
+// kinds maps the exceptions that clients may get to their kinds.
 func kinds() map[string]moorage.Kind {
 	return map[string]moorage.Kind{
 		"NoSuchTableException":        moorage.KindNoSuchTable,
@@ -93,7 +93,8 @@ func kinds() map[string]moorage.Kind {
 	}
 }
 
-// translate returns what a response says. It returns an error if no server may give that response.
+// translate converts a response to a histories.Answer. It returns an error for a response that no
+// server may give.
 func translate(call histories.Call, got servers.Answer) (histories.Answer, error) {
 	refusal := func(kind moorage.Kind) histories.Answer {
 		return histories.Answer{Err: moorage.Errorf(kind, "%d %s", got.Status, got.Text)}
@@ -112,7 +113,7 @@ func translate(call histories.Call, got servers.Answer) (histories.Answer, error
 		}
 		return answer, nil
 	case call.Action == histories.Exists && got.Status == http.StatusNotFound:
-		return refusal(moorage.KindNoSuchTable), nil // an answer to HEAD says no more
+		return refusal(moorage.KindNoSuchTable), nil // HEAD has no body with the details
 	case call.Action == histories.Exists && got.Status == http.StatusServiceUnavailable:
 		return refusal(moorage.KindUnavailable), checkAdvice(got)
 	}
@@ -132,8 +133,8 @@ func translate(call histories.Call, got servers.Answer) (histories.Answer, error
 	return refusal(kind), checkAdvice(got)
 }
 
-// checkAdvice returns an error unless exactly the answers with status 503 have the header
-// Retry-After. Clients send such requests again.
+// checkAdvice returns an error unless exactly the responses with status 503 have the header
+// Retry-After. Clients retry such requests.
 func checkAdvice(got servers.Answer) error {
 	if advises := got.Header.Get("Retry-After") != ""; advises != (got.Status == http.StatusServiceUnavailable) {
 		return fmt.Errorf("status %d, Retry-After: %q", got.Status, got.Header.Get("Retry-After"))
@@ -141,7 +142,7 @@ func checkAdvice(got servers.Answer) error {
 	return nil
 }
 
-// found reads the answer of a call that was done.
+// found decodes the response to a call that succeeded.
 func found(call histories.Call, text string) (histories.Answer, error) {
 	var body struct {
 		Location    string          `json:"metadata-location"`

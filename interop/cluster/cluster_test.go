@@ -27,15 +27,16 @@ var (
 
 const (
 	nodesCount = 3
-	// requestTimeout is how long a client waits before it asks another server.
+	// requestTimeout is the time after which a client tries another server.
 	requestTimeout = 4 * time.Second
-	// readyTimeout bounds how long a cluster that nobody disturbs may take to be ready.
+	// readyTimeout bounds the time until an undisturbed cluster is ready.
 	readyTimeout = 3 * time.Minute
-	// startsMax bounds how often a server is started that ends because its database is away.
+	// startsMax bounds the attempts to start a server that ends because its database is
+	// unreachable.
 	startsMax = 60
 )
 
-// newSeed returns the seed of a test's random choices, and has it printed if the test fails.
+// newSeed returns the seed for a test's random choices. If the test fails, the seed is printed.
 func newSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := *seedFlag
@@ -50,20 +51,20 @@ func newSeed(t *testing.T) uint64 {
 type cluster struct {
 	binary   string
 	data     string // the folder that the servers share
-	store    string // the database, past the proxies
+	store    string // the database, without a proxy
 	database *pgserver.Server
-	// authority signs the certificates by which servers send commits to one another; nil: they do
-	// not.
+	// authority signs the certificates with which servers forward commits to one another. If nil,
+	// they do not forward.
 	authority *loopback.Authority
 	nodes     []*node
 }
 
-// node is one of the servers, through all its lives. Only one goroutine may start and stop it.
+// node is one of the servers, across all its restarts. Only one goroutine may start and stop it.
 type node struct {
 	process *servers.Node
-	proxy   *loopback.Proxy // on its way to the database; may be nil
+	proxy   *loopback.Proxy // between it and the database; may be nil
 	args    []string
-	client  atomic.Pointer[servers.Client] // of its present life
+	client  atomic.Pointer[servers.Client] // for its current process
 }
 
 // newDatabase starts a database.
@@ -77,8 +78,8 @@ func newDatabase(t *testing.T) *pgserver.Server {
 	return database
 }
 
-// newCluster starts a database and n servers. Each server reaches the database through a proxy of
-// its own. Commits that race are sent to one of them.
+// newCluster starts a database and n servers. Each server reaches the database through its own
+// proxy. Competing commits are forwarded to one of the servers.
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
 	database := newDatabase(t)
@@ -93,7 +94,7 @@ func newCluster(t *testing.T, n int) *cluster {
 	return c
 }
 
-// startNode starts one more server, over the database that store names.
+// startNode starts one more server, with the database at store.
 func (c *cluster) startNode(t *testing.T, proxy *loopback.Proxy, store string) {
 	t.Helper()
 	member := &node{proxy: proxy, args: []string{"--store", store, "--data", c.data, "--migrate"}}
@@ -107,7 +108,7 @@ func (c *cluster) startNode(t *testing.T, proxy *loopback.Proxy, store string) {
 	t.Cleanup(func() { member.process.Kill() })
 }
 
-// newFolder returns a folder for data whose name needs no escape in a location.
+// newFolder returns a folder for data. Its name needs no escaping in a location.
 func newFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "moorage-cluster-")
@@ -118,8 +119,8 @@ func newFolder(t *testing.T) string {
 	return folder
 }
 
-// newProxy starts a proxy to the database that store names. It returns the address of the database
-// through the proxy, in the form of store.
+// newProxy starts a proxy to the database at store. It returns the database's address through the
+// proxy, in the same form as store.
 func newProxy(t *testing.T, store string) (proxy *loopback.Proxy, through string) {
 	t.Helper()
 	target, err := url.Parse(store)
@@ -141,8 +142,8 @@ func report(t *testing.T, err error) {
 	}
 }
 
-// start starts the server. If the server ends because the database is away, start tries again as a
-// supervisor would, at most startsMax times in all.
+// start starts the server. If the server ends because the database is unreachable, start tries
+// again as a supervisor would, at most startsMax times in total.
 func (n *node) start(ctx context.Context, binary string) error {
 	var failures error
 	for range startsMax {
@@ -188,8 +189,7 @@ func (c *cluster) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// stop ends all servers as an operator does, and has `moorage doctor --deep` look at what they
-// leave.
+// stop ends all servers as an operator would, and runs `moorage doctor --deep` on their data.
 func (c *cluster) stop(t *testing.T) {
 	t.Helper()
 	for i, n := range c.nodes {
@@ -200,5 +200,5 @@ func (c *cluster) stop(t *testing.T) {
 	report(t, servers.Check(t.Context(), c.binary, "--store", c.store, "--data", c.data))
 }
 
-// warehouse is the folder in which the tables are.
+// warehouse returns the folder with the tables.
 func (c *cluster) warehouse() string { return filepath.Join(c.data, "warehouse") }

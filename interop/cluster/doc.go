@@ -5,7 +5,7 @@
 // database with SIGKILL. It pauses servers for longer than the lifetime of a lease. It cuts and
 // delays their connections to the database. Afterwards these must hold:
 //
-//   - one client alone that made all calls in some order could have got the same answers (package
+//   - a single client that made all calls in some order could have got the same answers (package
 //     testkit/histories);
 //   - every acknowledged commit is in its table's history once, and no refused commit is in a
 //     history;
@@ -16,16 +16,17 @@
 // testkit/transfers), under the same kinds of faults. Half of the transactions have an
 // Idempotency-Key and are sent to several servers. Every transfer must be in all its tables or in
 // none. A client that saw a transfer in one table must see it in all others. If a coordinator died
-// and left work to do, the log of transactions must contain that work.
+// and left unfinished work, the transaction log must contain it.
 //
-// TestViews lets clients make, replace and drop the same few views through different servers, under
-// the same kinds of faults. Every acknowledged version must be in its view's log once, and the
-// order of the log must agree with all answers.
+// TestViews lets clients create, replace and drop the same few views through different servers,
+// under the same kinds of faults. Every acknowledged version must be in its view's log once, and
+// the order of the log must agree with all answers.
 //
-// TestFeed lets writers change tables while servers are killed, and reads the feed of changes by
+// TestFeed lets writers change tables while servers are killed, and reads the feed of changes with
 // `moorage changes --follow`, which is killed too. The program must see every acknowledged change
-// once and in order. If changes are deleted that it has not read, it must be told where to go on. A
-// request that waits for a change must be answered soon after it, on every server.
+// once and in order. If changes that it has not read are deleted, it must be told where to
+// continue. On every server, a request that waits for a change must be answered soon after the
+// change.
 //
 // TestTakeover kills a server while clients work through it, and measures how long clients of other
 // servers wait for the locks that it held. TestTakeoverByAddress also starts the killed server
@@ -47,8 +48,8 @@
 // TestStoreAway, TestCommitUnknown and TestStopWithoutStore check one server whose database is not
 // reachable. They check its answers, and that it ends when it gets the signal to stop.
 //
-// The tests are `go test ./interop/cluster`. -duration is how long TestHistory runs its clients (30
-// s). -transfers is the same for TestTransfers (12 s), -views for TestViews (10 s), and -feed for
-// TestFeed (5 s). -revokes is how many times TestRevokes revokes a privilege (100). -seed repeats
-// the random choices of a run. MOORAGE_BINARY names a binary to test instead of a new build.
+// The tests are `go test ./interop/cluster`. -duration sets how long TestHistory runs its clients
+// (30 s). -transfers is the same for TestTransfers (12 s), -views for TestViews (10 s), and -feed
+// for TestFeed (5 s). -revokes is the number of revocations in TestRevokes (100). -seed repeats the
+// random choices of a run. MOORAGE_BINARY names a binary to test instead of a new build.
 package cluster

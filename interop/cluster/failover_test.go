@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/servers"
 )
 
-// Lengths of a failover: how long the clients work before the primary dies, how long nobody is
-// primary, and how long the clients work in all.
+// The phases of a failover: the clients' work before the primary dies, the time without a primary,
+// and the clients' whole run.
 const (
 	failoverAfter    = 4 * time.Second
 	failoverTakes    = 3 * time.Second

@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	// leaseTTL is how long a lease of a silent server lives; a pause is longer.
+	// leaseTTL is the lifetime of a silent server's lease; a pause is longer.
 	leaseTTL = 15 * time.Second
-	// passedOverSpan is how long a server is paused so that others take its locks, but do not end
-	// its session.
+	// passedOverSpan is the length of a pause in which other servers take a server's locks, but do
+	// not end its session.
 	passedOverSpan = 10 * time.Second
-	// transactionDeadline is after how long anybody may abort a transaction.
+	// transactionDeadline is the age at which any server may abort a transaction.
 	transactionDeadline = time.Minute
 )
 
-// fault is what happens to a server, or to the database.
+// fault is a disturbance of a server or of the database.
 type fault string
 
 const (
-	faultKill       fault = "killed"                         // SIGKILL, and started again
-	faultCut        fault = "cut off"                        // its connections to the database break, and no new one is made
+	faultKill       fault = "killed"                         // SIGKILL and a restart
+	faultCut        fault = "cut off"                        // its database connections break, and new ones fail
 	faultStall      fault = "held up"                        // nothing moves between it and the database
 	faultHiccup     fault = "paused"                         // SIGSTOP
 	faultPassedOver fault = "paused until it is passed over" // for longer than others wait for its locks
 	faultLongStop   fault = "paused past a lease"            // for longer than leaseTTL
 	faultDeadline   fault = "paused too long"                // for longer than a transaction may take
-	faultDatabase   fault = "the database, killed"           // SIGKILL of PostgreSQL, and started again
+	faultDatabase   fault = "the database, killed"           // SIGKILL of PostgreSQL and a restart
 )
 
-// span returns how long a fault lasts.
+// span returns the duration of a fault.
 func (f fault) span(random *rand.Rand) time.Duration {
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(random.Int64N(int64(most-least)))
@@ -58,7 +58,7 @@ func (f fault) span(random *rand.Rand) time.Duration {
 
 // step is one fault of a script.
 type step struct {
-	at    time.Duration // since the script began
+	at    time.Duration // since the start of the script
 	node  int           // -1: the database
 	fault fault
 	span  time.Duration
@@ -69,11 +69,11 @@ func (s step) String() string {
 	return fmt.Sprintf("%6.2f s: node %d %s for %.2f s", s.at.Seconds(), s.node, s.fault, s.span.Seconds())
 }
 
-// onDatabase is the node of a step that happens to the database.
+// onDatabase is the value of node for a step that disturbs the database.
 const onDatabase = -1
 
-// newScript draws the faults of a history. Each server has a sequence of its own, so several may
-// suffer at once. A server meets all faults of the deck before one of them comes again. calm bounds
+// newScript draws the faults of a history. Each server has its own sequence, so several may be
+// disturbed at once. A server gets all faults of the deck before any of them repeats. calm bounds
 // the time between two faults.
 func newScript(random *rand.Rand, duration time.Duration, deck []fault, calm time.Duration) (script []step) {
 	for node := range nodesCount {
@@ -103,7 +103,7 @@ func newPart(random *rand.Rand, node int, duration time.Duration, deck []fault, 
 	}
 }
 
-// play carries a script out, and returns when all is healed.
+// play executes a script, and returns when everything is healed.
 func (c *cluster) play(ctx context.Context, script []step) error {
 	began := time.Now()
 	errs := make([]error, nodesCount+1)
@@ -128,7 +128,7 @@ func (c *cluster) play(ctx context.Context, script []step) error {
 	return errors.Join(errs...)
 }
 
-// suffer lets one fault happen, and heals it.
+// suffer injects one fault and heals it.
 func (c *cluster) suffer(ctx context.Context, s step) error {
 	if s.fault == faultDatabase {
 		if err := c.database.Kill(); err != nil {

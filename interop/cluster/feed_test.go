@@ -30,30 +30,31 @@ import (
 
 const (
 	feedWriters   = 16
-	feedTables    = 4 // on which all writers work
+	feedTables    = 4 // shared by all writers
 	feedNamespace = "fed"
-	// feedMin is how many changes must have been acknowledged for the feed to show anything, and
-	// feedLivesMin how often the reader must have been killed. On a machine that is too slow for
-	// them the writers go on for up to feedMore.
+	// feedMin is the minimum number of acknowledged changes for a meaningful run, and feedLivesMin
+	// the minimum number of kills of the reader. On a machine that is too slow for that, the
+	// writers continue for up to feedMore.
 	feedMin      = 100
 	feedLivesMin = 3
 	feedMore     = 3 * time.Minute
-	// readerMin and readerMax bound how long the reader lives.
+	// readerMin and readerMax bound the lifetime of each reader process.
 	readerMin, readerMax = 100 * time.Millisecond, time.Second
-	// wakeMax bounds the time from the acknowledgement of a change to the answer of a request that
-	// waits on the same server, and wakeOtherMax on another one: the median of wakesCounted changes
-	// in a row. If the machine is busy then, the test goes on, for at most wakesMax changes.
+	// wakeMax bounds the time from the acknowledgement of a change to the answer of a waiting
+	// request on the same server. wakeOtherMax is the bound on another server. Both apply to the
+	// median of wakesCounted consecutive changes. On a busy machine the test continues, for at most
+	// wakesMax changes.
 	wakeMax, wakeOtherMax  = 100 * time.Millisecond, 500 * time.Millisecond
 	wakesCounted, wakesMax = 5, 60
-	// wakeBegins is how long the request waits before the change.
+	// wakeBegins is the delay from the start of the waiting request to the change.
 	wakeBegins = 100 * time.Millisecond
 )
 
-// madeChange is a change that a server acknowledged, by what its event must have.
+// madeChange is an acknowledged change, with the expected values of its event.
 type madeChange struct {
 	operation string
 	name      string
-	previous  string // before a rename
+	previous  string // the name before a rename
 	location  string // of the version that a create or a commit made
 }
 
@@ -67,16 +68,16 @@ func (c madeChange) isOf(e client.Event) bool {
 		(c.location == "" || e.MetadataLocation == c.location)
 }
 
-// feedWriter changes tables through servers that come and go.
+// feedWriter changes tables through servers that are killed and restarted.
 type feedWriter struct {
 	cluster *cluster
 	number  int
 	random  *rand.Rand
 	calls   int
-	made    []madeChange // what was acknowledged, in this order
+	made    []madeChange // acknowledged changes, in order
 }
 
-// work makes one commit to a table that all writers share, or makes, renames and drops a table.
+// work makes one commit to a shared table, or creates, renames and drops a table.
 func (w *feedWriter) work(ctx context.Context) {
 	w.calls++
 	ask := w.cluster.nodes[w.random.IntN(len(w.cluster.nodes))].client.Load()
@@ -101,7 +102,7 @@ func (w *feedWriter) work(ctx context.Context) {
 	}
 }
 
-// feedReader is a program that reads the feed, through all its lives: `moorage changes --follow`
+// feedReader is a program that reads the feed, across all its restarts: `moorage changes --follow`
 // with a file for its position.
 type feedReader struct {
 	cluster *cluster
@@ -109,8 +110,8 @@ type feedReader struct {
 	random  *rand.Rand
 
 	lives    int
-	repeated int            // events that it was given again
-	events   []client.Event // without those
+	repeated int            // repeated events
+	events   []client.Event // without the repeated ones
 	seen     map[string]bool
 }
 
@@ -121,7 +122,7 @@ func newFeedReader(t *testing.T, c *cluster, seed uint64) *feedReader {
 	}
 }
 
-// command returns the program, which reads from one of the servers.
+// command returns a command that runs the program against one of the servers.
 func (r *feedReader) command(ctx context.Context, more ...string) *exec.Cmd {
 	uri := r.cluster.nodes[r.random.IntN(len(r.cluster.nodes))].client.Load().URI()
 	args := append([]string{"changes", "--state", r.state, "-o", "jsonl", "--uri", uri}, more...)
@@ -130,8 +131,8 @@ func (r *feedReader) command(ctx context.Context, more ...string) *exec.Cmd {
 	return command
 }
 
-// take takes the events from what the program prints. The last line of a killed program may be a
-// part of one.
+// take reads the events that the program prints. The last line of a killed program may be
+// incomplete.
 func (r *feedReader) take(from io.Reader) error {
 	lines := bufio.NewReader(from)
 	for line, ended := lines.ReadBytes('\n'); ended == nil; line, ended = lines.ReadBytes('\n') {
@@ -149,7 +150,7 @@ func (r *feedReader) take(from io.Reader) error {
 	return nil
 }
 
-// live runs the program, and kills it after a random time.
+// live runs the program and kills it after a random time.
 func (r *feedReader) live(ctx context.Context) error {
 	r.lives++
 	command := r.command(ctx, "--follow")
@@ -168,7 +169,7 @@ func (r *feedReader) live(ctx context.Context) error {
 	return err
 }
 
-// end reads the rest.
+// end reads the rest of the feed.
 func (r *feedReader) end(ctx context.Context) error {
 	command := r.command(ctx)
 	var out, faults strings.Builder
@@ -179,10 +180,10 @@ func (r *feedReader) end(ctx context.Context) error {
 	return r.take(strings.NewReader(out.String()))
 }
 
-// TestFeed lets writers change tables while servers are killed, and a program read the feed of
-// changes. The program is killed again and again, and goes on from the position that it kept. It
-// must see every acknowledged change once, in the order in which one reader sees all of them. When
-// changes were deleted that it has not read, it is told so, and where to go on.
+// TestFeed has writers change tables and a program read the feed of changes while servers are
+// killed. The program is killed repeatedly and resumes at its saved position. It must see every
+// acknowledged change once, in the order in which one uninterrupted reader sees them. If changes
+// that it has not read were deleted, it must be told so, and where to continue.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	t.Run("pebble", func(t *testing.T) {
@@ -219,7 +220,7 @@ func TestFeed(t *testing.T) {
 		report(t, node.process.Stop())
 		report(t, servers.Check(t.Context(), c.binary, "--data", c.data))
 	})
-	t.Run("memory", func(t *testing.T) { // a server that is killed has forgotten all, so only the reader is
+	t.Run("memory", func(t *testing.T) { // a killed server loses its data, so only the reader is killed
 		t.Parallel()
 		c := &cluster{binary: servers.Build(t), data: newFolder(t)}
 		node := &node{args: []string{"--store", "memory", "--data", c.data}}
@@ -249,9 +250,9 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// feed lets writers and a reader work while disturb disturbs the servers, and judges what the
-// reader saw. open calls its argument with the store of the servers, and is nil if that is not
-// possible.
+// feed runs writers and a reader while disturb disturbs the servers, and judges the events that the
+// reader saw. open calls its argument with the servers' store. It is nil if the store cannot be
+// opened.
 func (c *cluster) feed(t *testing.T, seed uint64, disturb func(context.Context) error, open func(func(registry.Store))) {
 	t.Helper()
 	ask := patientClient(c.nodes[0])
@@ -349,7 +350,8 @@ func (c *cluster) askChanges(ctx context.Context, query url.Values) (page client
 	return page, err
 }
 
-// judge compares what the reader saw with all events, and with what the writers were answered.
+// judge compares the events that the reader saw with all events, and with the writers' acknowledged
+// changes.
 func (r *feedReader) judge(t *testing.T, writers []*feedWriter, all []client.Event) {
 	t.Helper()
 	if !slices.EqualFunc(r.events, all, func(a, b client.Event) bool { return a.ID == b.ID }) {
@@ -360,7 +362,7 @@ func (r *feedReader) judge(t *testing.T, writers []*feedWriter, all []client.Eve
 			}
 		}
 	}
-	byName := make(map[string][]int) // the places of the events of a name
+	byName := make(map[string][]int) // the positions of the events of a name
 	last := make(map[string]string)  // the versions of the tables, by their ids
 	for i, e := range r.events {
 		byName[e.Name] = append(byName[e.Name], i)
@@ -375,7 +377,7 @@ func (r *feedReader) judge(t *testing.T, writers []*feedWriter, all []client.Eve
 	acknowledged := 0
 	for _, w := range writers {
 		acknowledged += len(w.made)
-		before := -1 // several commits of others may have one event, but not two of one writer
+		before := -1 // one event may cover commits of several writers, but not two of one writer
 		for _, c := range w.made {
 			var at []int
 			for _, place := range byName[c.name] {
@@ -394,7 +396,7 @@ func (r *feedReader) judge(t *testing.T, writers []*feedWriter, all []client.Eve
 	}
 }
 
-// forget deletes changes, as age does, and has a reader go on that had not read them.
+// forget deletes changes as if they were too old, and resumes a reader that had not read them.
 func (c *cluster) forget(t *testing.T, all []client.Event, open func(func(registry.Store))) {
 	t.Helper()
 	early, horizon := all[0].Position, all[len(all)/2].Position
@@ -439,7 +441,8 @@ func positionOf(e client.Event) (position registry.Position) {
 	return position
 }
 
-// wantWoken fails the test unless requests that wait for a change are answered soon after it.
+// wantWoken fails the test unless requests that wait for a change are answered soon after the
+// change.
 func (c *cluster) wantWoken(t *testing.T) {
 	t.Helper()
 	for through, most := range []time.Duration{wakeMax, wakeOtherMax} {
@@ -458,8 +461,8 @@ func (c *cluster) wantWoken(t *testing.T) {
 	}
 }
 
-// wake lets a request wait on the first server, and makes a change through a server. It returns how
-// long after the acknowledgement of the change the request was answered.
+// wake starts a request that waits on the first server, and makes a change through the server
+// given. It returns the time from the change's acknowledgement to the answer of the request.
 func (c *cluster) wake(t *testing.T, through int) time.Duration {
 	t.Helper()
 	page, err := c.askChanges(t.Context(), url.Values{"after": {"end"}})

@@ -23,19 +23,19 @@ import (
 
 const (
 	clientsCount = 48
-	// groupsCount is how many groups of names the clients work on at a time. They move to new ones
-	// after every epoch, so that the history of each stays short enough to be searched. What was
-	// under way goes on in the old ones.
+	// groupsCount is the number of groups of names that the clients work on at a time. They move to
+	// new groups after every epoch, so that each group's history stays short enough to search.
+	// Calls in progress complete in the old groups.
 	groupsCount = 12
 	epoch       = 10 * time.Second
-	// commitsMin is how many commits must have been acknowledged for the history to show anything.
-	// The clients go on for up to historyMore on a machine that is too slow for them, or for the
-	// faults.
+	// commitsMin is the minimum number of acknowledged commits for a meaningful history. On a
+	// machine that is too slow for that, or for the faults, the clients continue for up to
+	// historyMore.
 	commitsMin  = 100
 	historyMore = 3 * time.Minute
 )
 
-// TestHistory lets clients work on servers that are killed, paused and cut off.
+// TestHistory has clients work on servers that are killed, paused and cut off.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
@@ -57,8 +57,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// meet kills servers until a fault has met a request, if none of the script has. It kills at most
-// startsMax times.
+// meet kills servers until a fault has hit a request, if no fault of the script has. It kills at
+// most startsMax times.
 func (c *cluster) meet(ctx context.Context, recorder *histories.Recorder) error {
 	for i := 0; i < startsMax && recorder.Unknown() == 0; i++ {
 		if err := c.suffer(ctx, step{node: i % nodesCount, fault: faultKill}); err != nil {
@@ -68,9 +68,9 @@ func (c *cluster) meet(ctx context.Context, recorder *histories.Recorder) error 
 	return nil
 }
 
-// study lets clients work on the cluster for some time, and on until disturb has returned and
-// enough was committed. disturb disturbs the cluster and heals what it did. recorder takes down
-// what the clients saw, and study judges it.
+// study has clients work on the cluster for the duration, and on until disturb has returned and
+// there are enough commits. disturb disturbs the cluster and heals it again. recorder records what
+// the clients see, and study judges it.
 func (c *cluster) study(t *testing.T, recorder *histories.Recorder, seed uint64, duration time.Duration, disturb func(context.Context) error) {
 	t.Helper()
 	groups := groupsCount * int((duration+epoch-1)/epoch)
@@ -101,8 +101,8 @@ func (c *cluster) study(t *testing.T, recorder *histories.Recorder, seed uint64,
 	verifyHistory(t, c, history, groups)
 }
 
-// reportForwards prints what became of the commits that servers meant to forward, in their present
-// lives.
+// reportForwards prints the outcomes of the commits that the current server processes chose to
+// forward.
 func (c *cluster) reportForwards(t *testing.T) {
 	t.Helper()
 	for i, n := range c.nodes {
@@ -114,7 +114,7 @@ func (c *cluster) reportForwards(t *testing.T) {
 	}
 }
 
-// makeNamespaces makes the namespaces of all groups.
+// makeNamespaces creates the namespaces for all groups.
 func makeNamespaces(t *testing.T, c *cluster, groups int) {
 	t.Helper()
 	var clients []*servers.Client
@@ -128,10 +128,10 @@ func makeNamespaces(t *testing.T, c *cluster, groups int) {
 	}
 }
 
-// patientClient returns a client of the present life of a server that waits long.
+// patientClient returns a client with a long timeout for the current process of a server.
 func patientClient(n *node) *servers.Client { return servers.NewClient(n.process.URI, patience) }
 
-// newClient returns a client that begins at one of the servers.
+// newClient returns a client that starts with one of the servers.
 func newClient(ctx context.Context, c *cluster, recorder *histories.Recorder, number int, seed uint64, stays bool) *histories.Client {
 	calls := &caller{
 		cluster: c, recorder: recorder, node: number % nodesCount, stays: stays,
@@ -141,8 +141,8 @@ func newClient(ctx context.Context, c *cluster, recorder *histories.Recorder, nu
 		func(call histories.Call) histories.Answer { return calls.ask(ctx, call) })
 }
 
-// work lets the clients work for some time. They go on in the last groups until over is closed and
-// enough was committed.
+// work has the clients work for the duration. They continue in the last groups until over is closed
+// and there are enough commits.
 func work(ctx context.Context, c *cluster, recorder *histories.Recorder, seed uint64, duration time.Duration, over <-chan struct{}) {
 	began := time.Now()
 	goesOn := func(now time.Duration) bool {
@@ -166,7 +166,7 @@ func work(ctx context.Context, c *cluster, recorder *histories.Recorder, seed ui
 	group.Wait()
 }
 
-// settle reads the last state of all groups from each server.
+// settle reads the final state of all groups from each server.
 func settle(ctx context.Context, c *cluster, recorder *histories.Recorder, seed uint64, groups int) {
 	var group sync.WaitGroup
 	for i := range nodesCount {
@@ -180,7 +180,7 @@ func settle(ctx context.Context, c *cluster, recorder *histories.Recorder, seed 
 	group.Wait()
 }
 
-// verifyNames fails the test if two names lead to one table.
+// verifyNames fails the test if two names refer to one table.
 func verifyNames(t *testing.T, c *cluster, groups int) {
 	t.Helper()
 	client := patientClient(c.nodes[0])
@@ -201,7 +201,7 @@ func verifyNames(t *testing.T, c *cluster, groups int) {
 	}
 }
 
-// verifyHistory judges the groups, as many at a time as there are processors.
+// verifyHistory judges all groups, one per processor at a time.
 func verifyHistory(t *testing.T, c *cluster, history histories.History, groups int) {
 	t.Helper()
 	events := make([][]histories.Event, groups)
@@ -253,14 +253,14 @@ func readMetadata(folder string) (map[string][]byte, error) {
 		return err
 	})
 	if os.IsNotExist(err) {
-		return files, nil // nobody made a table there
+		return files, nil // no table was created there
 	}
 	return files, err
 }
 
-// walk follows every table that is there at the end back to its first version, and returns what is
-// wrong with the commits that it meets. Each acknowledged commit of that table must be there once,
-// and no refused one. Several may have made one version together.
+// walk follows every table that exists at the end back to its first version, and returns the
+// problems with its commits. Each acknowledged commit of the table must occur once, and no refused
+// one. One version may contain several commits.
 func walk(files map[string][]byte, events []histories.Event) (problems []string) {
 	last := map[histories.Version]bool{}
 	for _, event := range events {
@@ -286,7 +286,7 @@ func walk(files map[string][]byte, events []histories.Event) (problems []string)
 	return problems
 }
 
-// countMade counts how often each call made a version, from the first version to that at last.
+// countMade counts the versions that each call made, from the first version to the one at last.
 func countMade(files map[string][]byte, last string) (made map[string]int, err error) {
 	made = map[string]int{}
 	document, err := metadata.Parse(files[last])

@@ -15,18 +15,19 @@ import (
 
 const (
 	leaseKills   = 4 // of servers, before the failover
-	leaseTakers  = 4 // clients that take leases at once
+	leaseTakers  = 4 // concurrent clients that take leases
 	leaseCalm    = 700 * time.Millisecond
 	leaseTTLSecs = 60
 )
 
-// granted is what a client was told about a lease.
+// granted is a lease as its client got it.
 type granted struct {
 	token       uint64
 	began, told time.Time
 }
 
-// takeLeases takes and releases leases on one table until ctx ends, each time from another server.
+// takeLeases takes and releases leases on one table until ctx ends, each time from a different
+// server.
 func takeLeases(ctx context.Context, c *cluster, taker int) (all []granted, err error) {
 	holder := fmt.Sprint("taker ", taker)
 	for turn := 0; ctx.Err() == nil; turn++ {
@@ -37,7 +38,7 @@ func takeLeases(ctx context.Context, c *cluster, taker int) (all []granted, err 
 			"scope": fmt.Sprintf("part:%x", taker), "ttl-seconds": leaseTTLSecs,
 		})
 		if answer.Outcome != servers.Acknowledged {
-			// The server may be gone, or a lease whose answer was lost is in the way.
+			// The server may be down, or a lease whose response was lost may block this one.
 			client.Manage(ctx, http.MethodDelete, "leases?holder=taker+"+fmt.Sprint(taker), nil)
 			if pause(ctx, 20*time.Millisecond) != nil {
 				break
@@ -58,7 +59,7 @@ func takeLeases(ctx context.Context, c *cluster, taker int) (all []granted, err 
 }
 
 // TestLeaseTokens takes leases while servers are killed with SIGKILL and the database fails over to
-// its standby: no token is given out twice, and one that was asked for later is greater.
+// its standby. No token may be issued twice, and a token that was requested later must be greater.
 func TestLeaseTokens(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(newSeed(t), 7))

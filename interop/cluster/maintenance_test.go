@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// tendedTables are small tables, whose expiry takes a look each.
+	// tendedTables is the number of small tables. Expiring one takes a single step.
 	tendedTables = 12
-	// tendedSnapshots have tendedManifests each, in one table more: nodes delete so slowly that its
-	// job lasts seconds.
+	// tendedSnapshots is the number of snapshots of one more table, with tendedManifests each.
+	// Nodes delete so slowly that its job takes seconds.
 	tendedSnapshots, tendedManifests = 40, 15
-	// tendedSpan bounds how long another node takes to do what a dead one left.
+	// tendedSpan bounds the time for another node to finish the work of a killed one.
 	tendedSpan = 2 * time.Minute
 )
 
@@ -34,14 +34,14 @@ const (
 type tended struct {
 	*cluster
 	t     *testing.T
-	store registry.Store // past the servers
+	store registry.Store // opened directly, not through a server
 	names []string
-	// histories know which files each table needs.
+	// histories track the files that each table needs.
 	histories map[string]*tablefiles.History
 }
 
-// newTended starts a server, lets it maintain everything at once, starts another one, and makes the
-// tables. Nothing is due yet: maintenance is paused.
+// newTended starts a server, sets a policy that makes everything due at once, starts another
+// server, and creates the tables. Maintenance is still paused.
 func newTended(t *testing.T) *tended {
 	t.Helper()
 	database := newDatabase(t)
@@ -81,12 +81,12 @@ func mustSay(t *testing.T, err error) {
 	}
 }
 
-// ask returns the maintenance of a server in its present life.
+// ask returns a client for the current process of a server.
 func (w *tended) ask(at int) *client.Client {
 	return client.New(w.nodes[at].process.URI, "")
 }
 
-// make makes a table with snapshots that share no file.
+// make creates a table with snapshots that share no file.
 func (w *tended) make(name string, snapshots, manifests int) {
 	w.t.Helper()
 	server := servers.NewClient(w.nodes[0].process.URI, time.Minute)
@@ -109,7 +109,7 @@ func (w *tended) make(name string, snapshots, manifests int) {
 	w.names, w.histories[name] = append(w.names, name), history
 }
 
-// present returns the snapshots of a table; false if no server says.
+// present returns the snapshots of a table, or false if no server answers.
 func (w *tended) present(name string) (map[int64]bool, bool) {
 	for _, n := range w.nodes {
 		loaded := n.client.Load().Load(w.t.Context(), "tended", name)
@@ -125,14 +125,14 @@ func (w *tended) present(name string) (map[int64]bool, bool) {
 	return nil, false
 }
 
-// isThere reports whether a file of the history is on the disk. Its data files are names only.
+// isThere reports whether a file of the history exists on disk. Data files exist only as names.
 func isThere(location string) bool {
 	_, err := os.Stat(strings.TrimPrefix(location, "file://"))
 	return err == nil
 }
 
-// judge fails the test unless all files are there that the present snapshots of a table reach. It
-// returns how many others are.
+// judge fails the test unless all files exist that the current snapshots of a table reach. It
+// returns the number of other files.
 func (w *tended) judge(name string) (snapshots, surplus int) {
 	w.t.Helper()
 	present, ok := w.present(name)
@@ -152,7 +152,7 @@ func (w *tended) judge(name string) (snapshots, surplus int) {
 	return len(present), surplus
 }
 
-// left returns how many files of a table are there that its head does not reach. It asks no server.
+// left returns the number of a table's files that its head does not reach. It asks no server.
 func (w *tended) left(name string) (count int) {
 	history := w.histories[name]
 	live := history.Reach(map[int64]bool{history.Heads["main"].ID: true})
@@ -164,8 +164,8 @@ func (w *tended) left(name string) (count int) {
 	return count
 }
 
-// endClaims removes all claims, as if their time were over: those of a dead server hold for
-// minutes. A server that lives finds out when it renews its own.
+// endClaims removes all claims, as if they had expired: a killed server's claims hold for minutes.
+// A running server notices when it renews its claims.
 func (w *tended) endClaims() {
 	w.t.Helper()
 	claims, err := w.store.List(w.t.Context(), registry.TableAssignment, "", "", 1000)
@@ -180,7 +180,7 @@ func (w *tended) endClaims() {
 	}
 }
 
-// await asks a server to look at the tables until done says so.
+// await has a server run maintenance on the tables until done returns true.
 func (w *tended) await(what string, at int, done func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(tendedSpan); !done(); {
@@ -198,9 +198,9 @@ func (w *tended) await(what string, at int, done func() bool) {
 	}
 }
 
-// TestMaintenanceTakeover kills the server that plans maintenance after its first jobs, and the one
-// that took over while it deletes. The other one goes on each time. Live files are there all the
-// time, and in the end nothing else is.
+// TestMaintenanceTakeover kills the server that plans maintenance after its first jobs, and then
+// its successor while that deletes files. Each time the other server must continue. All live files
+// must exist all the time, and at the end no other files.
 func TestMaintenanceTakeover(t *testing.T) {
 	t.Parallel()
 	w := newTended(t)
@@ -268,8 +268,8 @@ func (w *tended) wantOneRunEach() {
 	}
 }
 
-// TestWorkIsHandedOutOnce lets programs ask two servers for work at the same moment. Each piece
-// goes to one of them, with a token of its own.
+// TestWorkIsHandedOutOnce has programs ask two servers for work at the same moment. Each work item
+// must go to one program, with a unique token.
 func TestWorkIsHandedOutOnce(t *testing.T) {
 	t.Parallel()
 	const tables, takers = 16, 6

@@ -8,15 +8,14 @@ import (
 	"moorage/testkit/histories"
 )
 
-// Lengths of a history with one server that is paused: how long the clients work before it, and how
-// long in all.
+// The phases of a history with one paused server: the clients' work before the pause, and their
+// whole run.
 const (
 	pausedAfter    = time.Second
 	pausedDuration = pausedAfter + passedOverSpan + 3*time.Second
 )
 
-// pauseFirst pauses the first server until others have taken the locks that it held. Then the
-// server goes on.
+// pauseFirst pauses the first server until others have taken its locks, and then resumes it.
 func (c *cluster) pauseFirst(ctx context.Context) error {
 	if err := pause(ctx, pausedAfter); err != nil {
 		return err
@@ -24,8 +23,8 @@ func (c *cluster) pauseFirst(ctx context.Context) error {
 	return c.suffer(ctx, step{node: 0, fault: faultPassedOver, span: passedOverSpan})
 }
 
-// TestPausedServer pauses a server that goes on with locks that others have by then. What it was
-// about to do fails, or is done in an order with what the others did.
+// TestPausedServer pauses a server, and resumes it when others have its locks. Its pending changes
+// must fail, or happen in one order with the changes of the others.
 func TestPausedServer(t *testing.T) {
 	t.Parallel()
 	t.Run("names and commits", func(t *testing.T) {

@@ -20,13 +20,14 @@ var revokesFlag = flag.Int("revokes", 100, "how often a privilege is revoked on 
 const (
 	// revokeKills is the time between two kills of a server.
 	revokeKills = 700 * time.Millisecond
-	// revokePause is the time between two tries of a change whose server is away.
+	// revokePause is the time between two attempts at a change whose server is down.
 	revokePause = 20 * time.Millisecond
-	// revokeTries bounds how often one change is tried: longer than any server is away.
+	// revokeTries bounds the attempts at one change. They take longer than any server is down.
 	revokeTries = 3000
 )
 
-// revokeRun is a privilege that is granted and revoked again and again while servers are killed.
+// revokeRun is a test run in which a privilege is granted and revoked repeatedly while servers are
+// killed.
 type revokeRun struct {
 	*cluster
 	t              *testing.T
@@ -37,7 +38,8 @@ type revokeRun struct {
 	kills, unanswered, again atomic.Uint64
 }
 
-// newRevokeRun starts three servers with access on. ann owns a table that bob is granted.
+// newRevokeRun starts three servers with access control on. ann owns a table on which bob gets a
+// grant.
 func newRevokeRun(t *testing.T) *revokeRun {
 	t.Helper()
 	database := newDatabase(t)
@@ -52,7 +54,7 @@ func newRevokeRun(t *testing.T) *revokeRun {
 		run.nodes = append(run.nodes, member)
 		t.Cleanup(func() { member.process.Kill() })
 	}
-	// The first key switches access on.
+	// The first key switches access control on.
 	run.root = run.key(t, "root", "--admin")
 	run.ann, run.bob = run.key(t, "ann"), run.key(t, "bob")
 	run.change(t.Context(), 0, "grant", "key:ann", servers.Object{"warehouse": "default"}, "create")
@@ -67,7 +69,7 @@ func newRevokeRun(t *testing.T) *revokeRun {
 	return run
 }
 
-// key makes an API key of a principal on the store.
+// key creates an API key for a principal directly in the store.
 func (r *revokeRun) key(t *testing.T, principal string, flags ...string) string {
 	t.Helper()
 	args := append([]string{principal, "--store", r.store, "--data", r.data}, flags...)
@@ -78,13 +80,13 @@ func (r *revokeRun) key(t *testing.T, principal string, flags ...string) string 
 	return key
 }
 
-// at returns a client of a server, in its present life, with a key.
+// at returns a client with a key for the current process of a server.
 func (r *revokeRun) at(node int, key string) *servers.Client {
 	return r.nodes[node].client.Load().As(key)
 }
 
-// change changes a grant at a server, or at the next one that answers. A change whose answer was
-// lost is made again: it can have happened, but it cannot happen later, behind another one.
+// change changes a grant at a server, or at the next one that answers. It repeats a change whose
+// response was lost: that change may have happened, but it cannot happen after a later one.
 func (r *revokeRun) change(ctx context.Context, node int, change, grantee string, object servers.Object,
 	privilege string) {
 	var got servers.Answer
@@ -109,8 +111,8 @@ func (r *revokeRun) change(ctx context.Context, node int, change, grantee string
 	r.t.Errorf("%s %s: no server makes it: %d %s", change, privilege, got.Status, got.Text)
 }
 
-// look asks a server for the table as bob. If no change is on its way, the answer must be that of
-// the last one that was acknowledged.
+// look asks a server for the table as bob. If no change is in progress, the answer must match the
+// last acknowledged change.
 func (r *revokeRun) look(ctx context.Context, node int) {
 	before := r.answered.Load()
 	got := r.at(node, r.bob).Load(ctx, "n", "t")
@@ -143,12 +145,12 @@ func (r *revokeRun) commit(ctx context.Context) {
 		case got.Status == http.StatusUnauthorized, got.Status == http.StatusForbidden, got.Status == http.StatusNotFound:
 			r.t.Errorf("commit %d: %d %s", n, got.Status, got.Text)
 		}
-		_ = pause(ctx, revokePause) // its error is that of ctx
+		_ = pause(ctx, revokePause) // fails only if ctx ends
 	}
 }
 
-// kill kills one server after another with SIGKILL and starts it again, until ctx ends. In the end
-// all run.
+// kill kills one server after another with SIGKILL and restarts it, until ctx ends. At the end all
+// servers run.
 func (r *revokeRun) kill(ctx context.Context, random *rand.Rand) error {
 	for pause(ctx, revokeKills) == nil {
 		victim := r.nodes[random.IntN(len(r.nodes))]
@@ -161,8 +163,9 @@ func (r *revokeRun) kill(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// TestRevokes changes a privilege on one of three servers and asks for it on all as soon as that is
-// acknowledged. Meanwhile its owner commits to the table, and servers are killed.
+// TestRevokes changes a privilege through one of three servers. As soon as that is acknowledged, it
+// makes requests that need the privilege through all of them. Meanwhile the table's owner commits
+// to it, and servers are killed.
 func TestRevokes(t *testing.T) {
 	random := rand.New(rand.NewPCG(newSeed(t), 0))
 	run := newRevokeRun(t)

@@ -18,25 +18,26 @@ import (
 )
 
 const (
-	// takeoverMax bounds how long a request waits for the locks of a server that was killed.
+	// takeoverMax bounds the wait of a request for the locks of a killed server.
 	takeoverMax = 5 * time.Second
-	// takeoverClients is how many clients work through the server that is killed.
+	// takeoverClients is the number of clients that work through the server until its kill.
 	takeoverClients = 16
-	// takeoverDrops is how many tables are dropped then through the other server: some in each
-	// shard of the namespace.
+	// takeoverDrops is the number of tables that are then dropped through the other server: some in
+	// each shard of the namespace.
 	takeoverDrops = 64
-	// takeoverWork is how long the clients work first: long enough for all to have begun.
+	// takeoverWork is the time before the kill: long enough for all clients to start.
 	takeoverWork = time.Second
-	// stopsMax bounds how often the server is stopped until it held locks then.
+	// stopsMax bounds the attempts to stop the server while it holds locks.
 	stopsMax = 20
-	// announceTimeout bounds how long a server that is ready takes to announce itself. It does so
-	// at once.
+	// announceTimeout bounds the time until a ready server announces itself. Normally that takes no
+	// time.
 	announceTimeout = time.Minute
-	// takeoverPause is the time between two tries of a transaction that was refused.
+	// takeoverPause is the time between two attempts at a refused transaction.
 	takeoverPause = 20 * time.Millisecond
 )
 
-// newPair starts a database and two servers over it; the first one gets more arguments.
+// newPair starts a database and two servers over it. first are additional arguments for the first
+// server.
 func newPair(t *testing.T, first ...string) *cluster {
 	t.Helper()
 	database := newDatabase(t)
@@ -55,13 +56,13 @@ func newPair(t *testing.T, first ...string) *cluster {
 	return c
 }
 
-// stop is how a server stops, and how it goes on if it held no locks then.
+// stop is a way to stop a server, and to bring it back if it held no locks.
 type stop struct {
 	begin  func() error
 	goesOn func() error
 }
 
-// killed is the end of the first server as in a crash.
+// killed returns a stop that kills the first server, as in a crash.
 func (c *cluster) killed(ctx context.Context) stop {
 	return stop{
 		begin: func() error {
@@ -72,11 +73,11 @@ func (c *cluster) killed(ctx context.Context) stop {
 	}
 }
 
-// stopHolding stops the first server while clients work through it. It tries again until the server
-// held locks on paths like pattern when it stopped. work is one request of a client.
+// stopHolding stops the first server while clients work through it. It repeats that until the
+// server stopped with locks on paths that match pattern. work is one request of a client.
 //
-// stopHolding returns the names of the sessions with the locks, when the server stopped, and a
-// function that waits for the clients. Their last requests may last as long as the stop.
+// stopHolding returns the names of the sessions with the locks, the time of the stop, and a
+// function that waits for the clients. Their last requests may take as long as the stop.
 func (c *cluster) stopHolding(
 	t *testing.T, s stop, pattern string, work func(client *servers.Client, number int),
 ) (sessions []string, stopped time.Time, wait func()) {
@@ -122,7 +123,8 @@ func (c *cluster) stopHolding(
 	return nil, stopped, nil
 }
 
-// holders returns the sessions of a process that hold a lock in mode W on a path like pattern.
+// holders returns the sessions of a process that hold a lock in mode W on a path that matches
+// pattern.
 func holders(ctx context.Context, conn *pgx.Conn, pid int, pattern string) ([]string, error) {
 	const held = `SELECT DISTINCT session FROM moorage_lease WHERE mode = 7 AND path LIKE $1
 		AND session LIKE '%:' || $2::text || '/%' ORDER BY session`
@@ -133,7 +135,7 @@ func holders(ctx context.Context, conn *pgx.Conn, pid int, pattern string) ([]st
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// mustDo fails the test unless the answer says that it was done.
+// mustDo fails the test unless the request succeeded.
 func mustDo(t *testing.T, what string, a servers.Answer) {
 	t.Helper()
 	if a.Outcome != servers.Acknowledged {
@@ -141,7 +143,7 @@ func mustDo(t *testing.T, what string, a servers.Answer) {
 	}
 }
 
-// mustBeShort prints how long waits were, and fails the test if one was not below takeoverMax.
+// mustBeShort prints the waits, and fails the test unless all are below takeoverMax.
 func mustBeShort(t *testing.T, what string, waits []time.Duration) {
 	t.Helper()
 	slices.Sort(waits)
@@ -152,7 +154,7 @@ func mustBeShort(t *testing.T, what string, waits []time.Duration) {
 	}
 }
 
-// names returns what n tables are called.
+// names returns names for n tables.
 func names(prefix string, n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprintf("%s%d", prefix, i))
@@ -160,7 +162,7 @@ func names(prefix string, n int) (names []string) {
 	return names
 }
 
-// createTables makes a namespace with tables.
+// createTables creates a namespace with tables.
 func createTables(t *testing.T, client *servers.Client, namespace string, tables []string) {
 	t.Helper()
 	mustDo(t, "create the namespace", client.CreateNamespace(t.Context(), namespace))
@@ -169,9 +171,9 @@ func createTables(t *testing.T, client *servers.Client, namespace string, tables
 	}
 }
 
-// TestTakeover kills a server, or pauses it, while clients create and drop tables through it, or
-// change two at a time. Then other clients call the other server. They wait for less than
-// takeoverMax for the locks that the first one held.
+// TestTakeover kills or pauses a server while clients create and drop tables through it, or change
+// two at a time. Then other clients call the other server. They must wait less than takeoverMax for
+// the first server's locks.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	c := newPair(t)
@@ -183,7 +185,7 @@ func TestTakeover(t *testing.T) {
 	c.stop(t)
 }
 
-// createAndDrop makes a table of a client, and drops it.
+// createAndDrop returns a function that creates and drops a table for one client.
 func createAndDrop(t *testing.T, namespace string) func(client *servers.Client, number int) {
 	return func(client *servers.Client, number int) {
 		name := fmt.Sprintf("c%d", number)
@@ -192,7 +194,7 @@ func createAndDrop(t *testing.T, namespace string) func(client *servers.Client, 
 	}
 }
 
-// mustDropSoon drops all of tables at once through the second server.
+// mustDropSoon drops all tables at once through the second server.
 func (c *cluster) mustDropSoon(t *testing.T, namespace string, tables []string) {
 	t.Helper()
 	client := patientClient(c.nodes[1])
@@ -255,8 +257,8 @@ func (c *cluster) testTransactionsAfterKill(t *testing.T) {
 	}
 }
 
-// testDropsWhilePaused lets the first server go on when others have its locks. What was under way
-// ends, and the server serves.
+// testDropsWhilePaused resumes the first server when others have its locks. Requests in progress
+// must end, and the server must work again.
 func (c *cluster) testDropsWhilePaused(t *testing.T) {
 	tables := names("t", takeoverDrops)
 	createTables(t, patientClient(c.nodes[1]), "paused", tables)
@@ -264,7 +266,7 @@ func (c *cluster) testDropsWhilePaused(t *testing.T) {
 	paused := stop{begin: first.Pause, goesOn: first.Resume}
 	_, stopped, wait := c.stopHolding(t, paused, "%/paused/#%", createAndDrop(t, "paused"))
 	c.mustDropSoon(t, "paused", tables)
-	// The clients' own tables take what is left of the locks.
+	// Changes to the clients' own tables take over the remaining locks.
 	other := patientClient(c.nodes[1])
 	for number := range takeoverClients {
 		createAndDrop(t, "paused")(other, number)
@@ -277,7 +279,7 @@ func (c *cluster) testDropsWhilePaused(t *testing.T) {
 	mustDo(t, "drop", client.Drop(t.Context(), "paused", "later", false))
 }
 
-// setInBoth is a transaction that sets a property of tables.
+// setInBoth returns a transaction that sets a property of the tables.
 func setInBoth(namespace string, tables []string, value string) servers.Object {
 	var changes []servers.Object
 	for _, table := range tables {
@@ -290,9 +292,9 @@ func setInBoth(namespace string, tables []string, value string) servers.Object {
 	return servers.Object{"table-changes": changes}
 }
 
-// TestTakeoverByAddress kills a server and starts it again at its address. The session of its life
-// before, which held locks, ends at once. Others need not wait until it was silent for as long as
-// they allow.
+// TestTakeoverByAddress kills a server and restarts it at its address. The session of the killed
+// process, which held locks, must end at once. Others need not wait until the session has been
+// silent for the allowed time.
 func TestTakeoverByAddress(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -345,18 +347,18 @@ func TestTakeoverByAddress(t *testing.T) {
 	c.stop(t)
 }
 
-// liveSession is a session as the database has it.
+// liveSession is a session as stored in the database.
 type liveSession struct{ name, address, version string }
 
-// awaitSessions waits until none of gone is a session and each server has announced its own. It
-// returns all sessions.
+// awaitSessions waits until the sessions in gone have ended and each server has announced its own.
+// It returns all sessions.
 func (c *cluster) awaitSessions(t *testing.T, conn *pgx.Conn, gone []string) (sessions []liveSession) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), announceTimeout)
 	defer cancel()
 	for {
-		// The test sends the heartbeats of the sessions in gone, so that nobody ends them for being
-		// silent.
+		// The test sends heartbeats for the sessions in gone, so that no server ends them for
+		// silence.
 		if _, err := conn.Exec(ctx, "UPDATE moorage_lease_session SET renewed = clock_timestamp() WHERE session = ANY($1)", gone); err != nil {
 			t.Fatal(err)
 		}

@@ -18,21 +18,21 @@ const (
 	bankTables  = 15
 	bankWriters = 12
 	bankReaders = 4
-	// transfersLong is from which duration on servers are paused for longer than a transaction may
-	// take. From there on the test also waits until all that dead servers left is undone.
+	// transfersLong is the shortest duration with pauses that exceed the limit for a transaction.
+	// Such a run also waits until all transactions of killed servers are undone.
 	transfersLong = 3 * time.Minute
-	// settleTimeout bounds how long transactions that are under way may take to end.
-	// recoveryTimeout bounds how long it takes until transactions of dead coordinators are undone:
-	// their deadline, and a look at the log once a minute.
+	// settleTimeout bounds the time until transactions in progress end. recoveryTimeout bounds the
+	// time until transactions of dead coordinators are undone: their deadline, and a scan of the
+	// log once a minute.
 	settleTimeout   = time.Minute
 	recoveryTimeout = 5 * time.Minute
-	// transfersMin is how many transfers must have happened for the history to show anything. On a
-	// machine that is too slow for them the clients go on for up to transfersMore.
+	// transfersMin is the minimum number of transfers for a meaningful history. On a machine that
+	// is too slow for that, the clients continue for up to transfersMore.
 	transfersMin  = 50
 	transfersMore = 3 * time.Minute
 )
 
-// TestTransfers lets clients move amounts between tables by transactions. Meanwhile their servers
+// TestTransfers has clients move amounts between tables with transactions. Meanwhile their servers
 // are killed, paused and cut off.
 func TestTransfers(t *testing.T) {
 	t.Parallel()
@@ -50,8 +50,8 @@ func TestTransfers(t *testing.T) {
 	c.moveAmounts(t, seed, duration, func(ctx context.Context) error { return c.play(ctx, script) })
 }
 
-// moveAmounts lets clients move amounts for some time while disturb disturbs the cluster. It judges
-// what they saw.
+// moveAmounts has clients move amounts for the duration while disturb disturbs the cluster. It then
+// judges what they saw.
 func (c *cluster) moveAmounts(t *testing.T, seed uint64, duration time.Duration, disturb func(context.Context) error) {
 	t.Helper()
 	bank, err := transfers.Open(t.Context(), c.nodes[0].client.Load(), "bank", filepath.Join(c.warehouse(), "bank"), bankTables)
@@ -84,7 +84,7 @@ func (c *cluster) moveAmounts(t *testing.T, seed uint64, duration time.Duration,
 	c.stop(t)
 }
 
-// transferClients returns the clients, those that write first.
+// transferClients returns the clients, writers first.
 func transferClients(c *cluster, bank *transfers.Bank, seed uint64) (clients []*transfers.Client) {
 	nodes := func() (present []*servers.Client) {
 		for _, n := range c.nodes {
@@ -100,7 +100,7 @@ func transferClients(c *cluster, bank *transfers.Bank, seed uint64) (clients []*
 	return clients
 }
 
-// transfer lets the clients work for some time, and on until enough transfers have happened.
+// transfer has the clients work for the duration, and on until enough transfers have happened.
 func transfer(ctx context.Context, bank *transfers.Bank, clients []*transfers.Client, duration time.Duration) {
 	began := time.Now()
 	goesOn := func() bool {
@@ -122,9 +122,9 @@ func transfer(ctx context.Context, bank *transfers.Bank, clients []*transfers.Cl
 	group.Wait()
 }
 
-// awaitRecovery reads the bank again and again until no file is left of transactions that have not
-// happened. With all, no unfinished transaction may be left either. Without all, it ignores files
-// of transactions that their coordinators may still end.
+// awaitRecovery polls the bank until no file is left of transactions that did not happen. With all,
+// no unfinished transaction may be left either. Without all, it ignores files of transactions that
+// their coordinators may still complete.
 func (c *cluster) awaitRecovery(t *testing.T, bank *transfers.Bank, all bool) {
 	t.Helper()
 	timeout := settleTimeout

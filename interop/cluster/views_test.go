@@ -18,24 +18,24 @@ const (
 	viewsNamespace = "views"
 	viewsCount     = 8 // names
 	viewsClients   = 12
-	// viewsLong is from which duration on servers are paused for longer than a lease lives.
+	// viewsLong is the shortest duration with pauses that exceed the lifetime of a lease.
 	viewsLong = 2 * time.Minute
 	// viewVersionsMax is the number of versions after which a client drops a view. A client that
-	// misses the view makes it again.
+	// finds no view creates it again.
 	viewVersionsMax = 20
-	// viewsMin is how many versions must have been acknowledged for the history to show anything,
-	// and viewsDropsMin how many drops. On a machine that is too slow for them the clients go on
-	// for up to viewsMore.
+	// viewsMin is the minimum number of acknowledged versions for a meaningful history, and
+	// viewsDropsMin that of drops. On a machine that is too slow for that, the clients continue for
+	// up to viewsMore.
 	viewsMin      = 150
 	viewsDropsMin = 1
 	viewsMore     = 3 * time.Minute
-	// viewsRepeat is the time before a request with a key is sent again. viewsRepeatsMax is how
-	// often.
+	// viewsRepeat is the time before a request with a key is sent again. viewsRepeatsMax bounds the
+	// repetitions.
 	viewsRepeat     = 50 * time.Millisecond
 	viewsRepeatsMax = 2000
 )
 
-// viewHistory is what all clients saw. It is safe for concurrent use.
+// viewHistory records what all clients saw. It is safe for concurrent use.
 type viewHistory struct {
 	began    time.Time
 	mu       sync.Mutex // guards the fields below; a leaf
@@ -45,19 +45,19 @@ type viewHistory struct {
 	drops    int // acknowledged
 }
 
-// viewClient makes calls about views to servers that come and go. It is not safe for concurrent
-// use.
+// viewClient makes calls about views to servers that are killed and restarted. It is not safe for
+// concurrent use.
 type viewClient struct {
 	cluster *cluster
 	history *viewHistory
 	number  int
-	made    int // versions that it has asked for
+	made    int // versions that it has requested
 	node    int
 	random  *rand.Rand
-	uuids   map[string]string // of the views that it saw last, by their names
+	uuids   map[string]string // of the views that it last saw, by name
 }
 
-// TestViews lets clients make, replace and drop the same few views through different servers.
+// TestViews has clients create, replace and drop the same few views through different servers.
 // Meanwhile the servers are killed, paused and cut off.
 func TestViews(t *testing.T) {
 	t.Parallel()
@@ -101,10 +101,10 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// viewName is the name of a view.
+// viewName returns the name of a view.
 func viewName(number int) string { return fmt.Sprintf("v%d", number) }
 
-// client returns a client whose choices the seed decides.
+// client returns a client whose random choices depend on the seed.
 func (h *viewHistory) client(c *cluster, number int, seed uint64) *viewClient {
 	return &viewClient{
 		cluster: c, history: h, number: number, node: number % nodesCount,
@@ -112,14 +112,14 @@ func (h *viewHistory) client(c *cluster, number int, seed uint64) *viewClient {
 	}
 }
 
-// enough reports whether enough has happened for the history to show anything.
+// enough reports whether enough has happened for a meaningful history.
 func (h *viewHistory) enough() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.versions >= viewsMin && h.drops >= viewsDropsMin
 }
 
-// note takes an event down.
+// note records an event.
 func (h *viewHistory) note(e servers.ViewEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,14 +133,14 @@ func (h *viewHistory) note(e servers.ViewEvent) {
 	}
 }
 
-// fail takes down what no server may answer.
+// fail records an answer that no server may give.
 func (h *viewHistory) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.problems = append(h.problems, err.Error())
 }
 
-// workOnViews lets the clients work for some time, and on until enough has happened.
+// workOnViews has the clients work for the duration, and on until enough has happened.
 func workOnViews(ctx context.Context, c *cluster, history *viewHistory, seed uint64, duration time.Duration) {
 	goesOn := func() bool {
 		now := time.Since(history.began)
@@ -158,8 +158,8 @@ func workOnViews(ctx context.Context, c *cluster, history *viewHistory, seed uin
 	group.Wait()
 }
 
-// work makes one call. Mostly it replaces a view, whatever others do to it meanwhile. It makes a
-// view that is not there, and drops one with many versions.
+// work makes one call. Mostly it replaces a view, regardless of concurrent changes. It creates a
+// missing view, and drops one with many versions.
 func (c *viewClient) work(ctx context.Context) {
 	name := viewName(c.random.IntN(viewsCount))
 	known := c.uuids[name]
@@ -168,7 +168,7 @@ func (c *viewClient) work(ctx context.Context) {
 		return
 	}
 	if c.random.IntN(2) == 0 {
-		known = "" // any view of that name
+		known = "" // any view with that name
 	}
 	replace := servers.ViewEvent{Name: name, Query: c.query()}
 	done := c.call(ctx, replace, http.MethodPost, servers.NewVersion(viewsNamespace, known, replace.Query))
@@ -181,15 +181,14 @@ func (c *viewClient) work(ctx context.Context) {
 	}
 }
 
-// query returns a query that nobody else asks for.
+// query returns a unique query.
 func (c *viewClient) query() string {
 	c.made++
 	return fmt.Sprintf("SELECT '%d.%d' AS id", c.number, c.made)
 }
 
-// call makes a call about a view, takes down what became of it, and returns that. Half of the
-// changes have a key. call sends such a change until its outcome is known, each time to another
-// server.
+// call makes a call about a view, records the outcome, and returns it. Half of the changes have a
+// key. call repeats such a change until its outcome is known, each time on another server.
 func (c *viewClient) call(ctx context.Context, e servers.ViewEvent, method string, body servers.Object) servers.ViewEvent {
 	key := ""
 	if method != http.MethodGet && c.random.IntN(2) == 0 {
@@ -220,8 +219,8 @@ func (c *viewClient) call(ctx context.Context, e servers.ViewEvent, method strin
 	return e
 }
 
-// ask sends a request. The next request goes to another server if there is no answer or if a
-// request with a key failed, and now and then without a reason.
+// ask sends a request. The next request goes to another server if there is no answer, if a request
+// with a key failed, and occasionally at random.
 func (c *viewClient) ask(ctx context.Context, key, method, path string, body servers.Object) servers.Answer {
 	var sent any
 	if body != nil {

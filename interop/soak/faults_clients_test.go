@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// slowConnections is how many connections send a byte now and then of a body that they claim to
-	// be slowBody long.
+	// slowConnections is the number of connections that slowly send a body whose declared length is
+	// slowBody.
 	slowConnections = 500
 	slowBody        = 1 << 20
-	// hugeConnections claim hugeBody each, which together is all the room that there is for long
+	// hugeConnections declare hugeBody each, which together is the whole memory limit for long
 	// bodies.
 	hugeConnections = 4
 	hugeBody        = 64 << 20
-	// trickleEvery is the time between two bytes, and trickleFor how long all of that lasts.
+	// trickleEvery is the time between two bytes, and trickleFor the duration of the fault.
 	trickleEvery = 250 * time.Millisecond
 	trickleFor   = 4 * time.Second
-	// slowMemory is by how much the resident memory of a node may grow by all these connections.
+	// slowMemory bounds the growth of a node's resident memory from all these connections.
 	slowMemory = 100 << 20
-	// longCommit is the length of a commit that needs room for its body.
+	// longCommit is the length of a commit whose body counts against the limit for long bodies.
 	longCommit = 2 << 20
 
-	// largeCount namespaces have largeProperties bytes of properties each; tooLarge is more than
-	// one may have.
+	// largeCount namespaces have largeProperties bytes of properties each. tooLarge exceeds the
+	// limit for one namespace.
 	largeCount      = 20
 	largeProperties = 900 << 10
 	tooLarge        = 3 << 20
-	// listMemory is how much a node may allocate for so many lists of these. One that reads all
-	// properties allocates a multiple of them each time.
+	// listMemory bounds a node's allocations for so many lists of these namespaces. A node that
+	// reads all properties allocates a multiple of their size for each list.
 	listMemory = 200 << 20
 	listsCount = 30
 
-	// checksCount is how many checks are asked for at once. Together they may allocate as much as
-	// checksRuns of them alone, and checkMemory for what else the node does meanwhile.
+	// checksCount is the number of checks that are requested at once. Together they may allocate as
+	// much as checksRuns separate checks, plus checkMemory for the node's other work.
 	checksCount = 24
 	checksRuns  = 6
 	checkMemory = 64 << 20
@@ -57,7 +57,7 @@ func (w *world) metric(ctx context.Context, n *node, name string) (float64, erro
 	return parseMetrics(body)[name], err
 }
 
-// grows returns an error if do lets a metric of a node grow by more than most.
+// grows returns an error if a metric of a node grows by more than most during do.
 func (w *world) grows(ctx context.Context, n *node, metric string, most float64, do func() error) error {
 	before, err := w.metric(ctx, n, metric)
 	if err != nil {
@@ -73,7 +73,8 @@ func (w *world) grows(ctx context.Context, n *node, metric string, most float64,
 	return err
 }
 
-// slowBodies (5): a client holds what it has sent, and long commits of others pass.
+// slowBodies (5): a client uses only the memory of the bytes that it has sent, and long commits of
+// others succeed.
 func slowBodies(ctx context.Context, w *world) (func(context.Context) error, error) {
 	t, err := w.makeTable(ctx, "bodies")
 	if err != nil {
@@ -109,8 +110,8 @@ func slowBodies(ctx context.Context, w *world) (func(context.Context) error, err
 	return func(ctx context.Context) error { return w.dropTable(ctx, t) }, err
 }
 
-// trickle sends a header that claims a body, and bytes of it now and then, until ctx ends or the
-// server ends the connection.
+// trickle sends a header that declares a body, and then single bytes at intervals, until ctx ends
+// or the server closes the connection.
 func trickle(ctx context.Context, conn net.Conn, claimed int) {
 	defer conn.Close()
 	header := "POST /v1/namespaces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{"
@@ -120,7 +121,7 @@ func trickle(ctx context.Context, conn net.Conn, claimed int) {
 	}
 }
 
-// largeNamespaces (6): a list of names reads names, and properties have a bound.
+// largeNamespaces (6): listing names reads only names, and the size of properties is bounded.
 func largeNamespaces(ctx context.Context, w *world) (func(context.Context) error, error) {
 	client := w.nodes[0].client
 	make := func(size int) servers.Answer {
@@ -157,10 +158,10 @@ func largeNamespaces(ctx context.Context, w *world) (func(context.Context) error
 	}, errors.Join(err, listed)
 }
 
-// allocated is the metric of all that a node ever allocated.
+// allocated is the metric of the total bytes that a node has allocated.
 const allocated = "go_memstats_alloc_bytes_total"
 
-// manyChecks (13): checks that are asked for at once are one.
+// manyChecks (13): simultaneous requests for a check share one check.
 func manyChecks(ctx context.Context, w *world) (func(context.Context) error, error) {
 	n := w.nodes[0]
 	before, err := w.metric(ctx, n, allocated)
@@ -185,7 +186,7 @@ func manyChecks(ctx context.Context, w *world) (func(context.Context) error, err
 	})
 }
 
-// check has a node look at everything.
+// check has a node run a full check.
 func (w *world) check(ctx context.Context, n *node) error {
 	status, body, err := w.get(ctx, n.uri+"/management/v1/doctor?deep=true")
 	if err == nil && status != http.StatusOK {

@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	// takeoverWithin bounds a change through another node when one was killed or stands still.
-	// Waiters pass over a session that was silent for 3 s; the rest is for a machine that has much
-	// else to do.
+	// takeoverWithin bounds a change through another node after one was killed or paused. Waiters
+	// skip a session that has been silent for 3 s; the rest is slack for a busy machine.
 	takeoverWithin = 8 * time.Second
-	// takeoverClients create and drop through the node that is lost, and takeoverDrops tables are
-	// dropped through another then.
+	// takeoverClients clients create and drop tables through the node that is lost. takeoverDrops
+	// tables are then dropped through another node.
 	takeoverClients = 16
 	takeoverDrops   = 32
-	// busyFor is how long they do so before.
+	// busyFor is the clients' time before the node is lost.
 	busyFor = time.Second
-	// pausedFor is how long a node stands still.
+	// pausedFor is the length of a node's pause.
 	pausedFor = 10 * time.Second
 )
 
-// restart kills a node and starts it again, and returns an error if that takes longer than within.
+// restart kills and restarts a node. It returns an error if that takes longer than within.
 func (w *world) restart(ctx context.Context, n *node, within time.Duration) error {
 	n.process.Kill()
 	began := time.Now()
@@ -36,14 +35,14 @@ func (w *world) restart(ctx context.Context, n *node, within time.Duration) erro
 	return err
 }
 
-// singleKilled (12): the node over the embedded store is killed while it commits. What its commits
-// cost over many changes is measured by BenchmarkApplyToLarge in registry/pebble; here it works all
-// the time.
+// singleKilled (12): the node over the embedded store is killed while it commits.
+// BenchmarkApplyToLarge in registry/pebble measures the cost of its commits over many changes; here
+// it is only under continuous load.
 func singleKilled(ctx context.Context, w *world) (func(context.Context) error, error) {
 	return nil, w.restart(ctx, w.single, startsWithin)
 }
 
-// nodeKilled (takeover): what a node held that was killed is free after seconds.
+// nodeKilled (takeover): the locks of a killed node are free within seconds.
 func nodeKilled(ctx context.Context, w *world) (func(context.Context) error, error) {
 	lost := w.nodes[1+w.random.IntN(nodesCount-1)]
 	return w.loseNode(ctx, lost, func() error {
@@ -52,8 +51,8 @@ func nodeKilled(ctx context.Context, w *world) (func(context.Context) error, err
 	}, func() error { return lost.start(ctx) })
 }
 
-// nodePaused (takeover): what a node held that stands still is free after seconds, and it does no
-// harm when it goes on.
+// nodePaused (takeover): the locks of a paused node are free within seconds, and the node does no
+// harm when it resumes.
 func nodePaused(ctx context.Context, w *world) (func(context.Context) error, error) {
 	lost := w.nodes[w.random.IntN(nodesCount)]
 	began := time.Now()
@@ -66,8 +65,8 @@ func nodePaused(ctx context.Context, w *world) (func(context.Context) error, err
 	})
 }
 
-// loseNode loses a node through which clients create and drop, looks at drops of the same namespace
-// through another one, and brings it back.
+// loseNode takes down a node through which clients create and drop tables. It times drops in the
+// same namespace through another node, and brings the first one back.
 func (w *world) loseNode(ctx context.Context, lost *node, lose, back func() error) (func(context.Context) error, error) {
 	other := w.nodes[0]
 	if other == lost {
@@ -104,7 +103,7 @@ func (w *world) loseNode(ctx context.Context, lost *node, lose, back func() erro
 	return func(ctx context.Context) error { return w.clear(ctx, namespace) }, err
 }
 
-// dropAll drops tables side by side, and returns an error for one that takes too long.
+// dropAll drops tables in parallel, and returns an error if a drop takes too long.
 func dropAll(ctx context.Context, n *node, namespace string) error {
 	errs := make([]error, takeoverDrops)
 	var group sync.WaitGroup

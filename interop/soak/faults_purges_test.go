@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// purgesCount is how many tables are dropped with their files at once, and versionsCount how
-	// many metadata files each has.
+	// purgesCount is the number of tables that are dropped at once with their files. versionsCount
+	// is the number of metadata files of each.
 	purgesCount, versionsCount = 24, 3
-	// deletionsMax is how often a file is deleted on the average, at most. Each purge is done by
-	// one node; what a lost answer or a lost claim repeats is little.
+	// deletionsMax bounds the average number of deletions of a file. One node does each purge; lost
+	// responses and lost claims cause few repetitions.
 	deletionsMax = 1.25
 )
 
-// countedS3 is a proxy to an S3 server that counts the objects that it is told to delete.
+// countedS3 is a proxy to an S3 server that counts the objects in delete requests.
 type countedS3 struct {
 	*httptest.Server
 	deleted atomic.Int64
@@ -39,7 +39,7 @@ func newCountedS3(t *testing.T, endpoint string) *countedS3 {
 		t.Fatal(err)
 	}
 	c := &countedS3{}
-	// It keeps the header Host, which is signed.
+	// It keeps the Host header, which is part of the signature.
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Host = r.In.Host
@@ -48,7 +48,7 @@ func newCountedS3(t *testing.T, endpoint string) *countedS3 {
 		if r.Method == http.MethodPost && r.URL.Query().Has("delete") {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
-				return // the client is gone
+				return // the client has disconnected
 			}
 			c.deleted.Add(int64(bytes.Count(body, []byte("<Key>"))))
 			r.Body = io.NopCloser(bytes.NewReader(body))
@@ -62,10 +62,10 @@ func newCountedS3(t *testing.T, endpoint string) *countedS3 {
 	return c
 }
 
-// purgeAtOnce is the property of a warehouse whose purges do not wait.
+// purgeAtOnce is the property of a warehouse that purges without delay.
 const purgeAtOnce = "moorage.purge-delay=0"
 
-// manyPurges (11): many purges end, and each file is deleted about once, by one node.
+// manyPurges (11): many purges complete, and each file is deleted about once, by one node.
 func manyPurges(ctx context.Context, w *world) (func(context.Context) error, error) {
 	warehouse, namespace := w.name("purged"), "purged"
 	bucket, err := w.s3.MakeBucket(ctx)
@@ -120,7 +120,7 @@ func manyPurges(ctx context.Context, w *world) (func(context.Context) error, err
 	}, err
 }
 
-// makeVersions makes a table with some versions in a warehouse.
+// makeVersions creates a table with some versions in a warehouse.
 func makeVersions(ctx context.Context, client *servers.Client, warehouse, namespace, name string) error {
 	a := client.Send(ctx, http.MethodPost, warehouse+"/"+servers.TablesPath(namespace), servers.Object{
 		"name": name, "schema": servers.Object{"type": "struct", "schema-id": 0, "fields": []any{}},

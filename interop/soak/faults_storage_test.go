@@ -17,39 +17,39 @@ import (
 )
 
 const (
-	// hangingLoads is how many loads of a table are under way whose storage hangs, at each node.
+	// hangingLoads is the number of pending loads on each node of a table whose storage hangs.
 	hangingLoads = 64
-	// hangingClient is how long the clients of these wait.
+	// hangingClient is the timeout of the clients of these loads.
 	hangingClient = 2 * time.Second
 	// startsWithin bounds the start of a node while the storage of a warehouse hangs.
 	startsWithin = 20 * time.Second
-	// purgedWithin bounds how long files are there after what kept a purge from them has ended: a
-	// round begins each minute.
+	// purgedWithin bounds the time until files are purged after the obstacle is gone: a purge round
+	// starts every minute.
 	purgedWithin = 3 * time.Minute
-	// longBytes is the length of a property that makes metadata long: 6 MB when it is compressed.
+	// longBytes is the length of a property that makes metadata long: 6 MB compressed.
 	longBytes = 8_000_000
-	// slowLoads is how many loads of long metadata wait for a storage at a node.
+	// slowLoads is the number of loads of long metadata that wait for the storage on a node.
 	slowLoads = 6
 )
 
-// newWarehouse makes a warehouse in a folder.
+// newWarehouse creates a warehouse in a folder.
 func (w *world) newWarehouse(ctx context.Context, name, folder string) error {
 	return w.command(ctx, []string{"warehouse", "create", name}, "--location", "file://"+folder, "--property", purgeAtOnce)
 }
 
-// dropWarehouse drops a warehouse, which is empty.
+// dropWarehouse drops an empty warehouse.
 func (w *world) dropWarehouse(ctx context.Context, name string) error {
 	return w.command(ctx, []string{"warehouse", "drop", name})
 }
 
-// mount is a file system over a folder that answers nothing: each call into it stands still in the
-// system. It stands for a network file system whose server is away. It takes root and /dev/fuse.
+// mount is a file system over a folder that never answers: each system call on it blocks. It
+// simulates a network file system whose server is unreachable. It requires root and /dev/fuse.
 type mount struct {
 	folder string
 	device int
 }
 
-// newMount mounts over a folder.
+// newMount mounts the file system over a folder.
 func newMount(folder string) (*mount, error) {
 	device, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -62,12 +62,13 @@ func newMount(folder string) (*mount, error) {
 	return &mount{folder, device}, nil
 }
 
-// heal unmounts. What stood still ends with an error.
+// heal unmounts it. Blocked calls return an error.
 func (m *mount) heal() error {
 	return errors.Join(syscall.Unmount(m.folder, syscall.MNT_DETACH), syscall.Close(m.device))
 }
 
-// storageHangs (4): a warehouse whose storage hangs is alone with it, and a node starts beside it.
+// storageHangs (4): hanging storage of one warehouse does not affect the others, and a node can
+// start meanwhile.
 func storageHangs(ctx context.Context, w *world) (func(context.Context) error, error) {
 	warehouse := w.name("hanging")
 	folder := filepath.Join(w.hanging, warehouse)
@@ -95,7 +96,7 @@ func storageHangs(ctx context.Context, w *world) (func(context.Context) error, e
 			loads.Go(func() { client.Send(ctx, http.MethodGet, warehouse+"/"+servers.TablePath(t.namespace, t.name), nil) })
 		}
 	}
-	loads.Wait() // for the clients: the nodes may be at it still
+	loads.Wait() // waits for the clients; the nodes may still be busy
 	if took := time.Since(began); took < hangingClient/2 {
 		err = fmt.Errorf("loads of what hangs ended after %s: nothing hangs", took)
 	}
@@ -113,7 +114,7 @@ func storageHangs(ctx context.Context, w *world) (func(context.Context) error, e
 	}, err
 }
 
-// clearIn is clear for a namespace with one table, t, of a warehouse.
+// clearIn is like clear for a warehouse's namespace with the single table t.
 func (w *world) clearIn(ctx context.Context, warehouse, namespace string) error {
 	return await(ctx, answerTimeout, func(ctx context.Context) error {
 		client := w.nodes[0].client
@@ -127,8 +128,7 @@ func (w *world) clearIn(ctx context.Context, warehouse, namespace string) error 
 	})
 }
 
-// slowLongMetadata (7): long files of a storage that stands still leave room for the long files of
-// others.
+// slowLongMetadata (7): long files on hanging storage leave memory for long files on other storage.
 func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) error, error) {
 	warehouse := w.name("slow")
 	bucket, err := w.s3.MakeBucket(ctx)
@@ -140,7 +140,7 @@ func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) erro
 	if err != nil {
 		return nil, err
 	}
-	// Each at another table: loads of one share a read.
+	// Each load is of a different table: loads of one table share a read.
 	var slow []table
 	for range slowLoads {
 		t, err := w.makeTableIn(ctx, warehouse, "slow", map[string]string{"x": noise(w.random, longBytes), "write.metadata.compression-codec": "gzip"})
@@ -153,7 +153,7 @@ func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) erro
 	if err != nil {
 		return nil, err
 	}
-	reader := w.nodes[1] // which has none of them in its cache
+	reader := w.nodes[1] // has none of them in its cache
 	w.slowS3.Mute()
 	var loads sync.WaitGroup
 	client := servers.NewClient(reader.uri, 3*hangingClient)
@@ -178,7 +178,7 @@ func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) erro
 	}, err
 }
 
-// noise returns text that cannot be compressed by much.
+// noise returns text that hardly compresses.
 func noise(random *rand.Rand, length int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	text := make([]byte, length)
@@ -188,8 +188,8 @@ func noise(random *rand.Rand, length int) string {
 	return string(text)
 }
 
-// warehouseElsewhere (8): a purge follows the storage that its table had, whatever has the name of
-// its warehouse by then.
+// warehouseElsewhere (8): a purge uses its table's original storage, even if another warehouse has
+// the name by then.
 func warehouseElsewhere(ctx context.Context, w *world) (func(context.Context) error, error) {
 	warehouse := w.name("moved")
 	before, after := filepath.Join(w.hanging, warehouse+"-before"), filepath.Join(w.hanging, warehouse+"-after")
@@ -216,7 +216,7 @@ func warehouseElsewhere(ctx context.Context, w *world) (func(context.Context) er
 	}, err
 }
 
-// pending returns an error unless a table that was dropped has a purge before it.
+// pending returns an error unless a dropped table has a pending purge.
 func (w *world) pending(ctx context.Context, t table) error {
 	var pointers int
 	const sql = "SELECT count(*) FROM moorage_pointer WHERE convert_from(value, 'UTF8')::jsonb->>'table-uuid' = $1"
@@ -227,7 +227,7 @@ func (w *world) pending(ctx context.Context, t table) error {
 	return err
 }
 
-// gone returns an error if there is a file.
+// gone returns an error if the file exists.
 func gone(path string) error {
 	_, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -16,34 +16,33 @@ import (
 )
 
 const (
-	// waitingChanges is how many changes without a place are put into the log.
+	// waitingChanges is the number of changes that are put into the log without a position.
 	waitingChanges = 50_000
-	// placedWithin bounds how long they wait for it, on a machine that has much else to do.
+	// placedWithin bounds their wait for a position, on a busy machine.
 	placedWithin = time.Minute
-	// futureChanges is how many changes a node makes whose clock is ahead.
+	// futureChanges is the number of changes by a node whose clock is ahead.
 	futureChanges = 1500
-	// year is how far that is.
+	// year is the clock's lead.
 	year = 365 * 24 * time.Hour
-	// markWithin bounds how long a namespace refuses creates that such a node was about to drop: a
-	// mark is stale after 30 s.
+	// markWithin bounds the time for which a namespace refuses creates after such a node started to
+	// drop it: a mark is stale after 30 s.
 	markWithin = 75 * time.Second
-	// answersWithin bounds a read while commits stand still or a storage does. What the project
-	// promises is less; this machine is shared.
+	// answersWithin bounds a read while commits or a storage hang. The project promises less; this
+	// allows for a shared machine.
 	answersWithin = 5 * time.Second
-	// standbyAway is how long the standby stands still, and awayCommits how many commits are sent
-	// meanwhile.
+	// standbyAway is the length of the standby's pause, and awayCommits the number of commits that
+	// are sent meanwhile.
 	standbyAway = 6 * time.Second
 	awayCommits = 300
-	// goesOnWithin bounds the time until each node commits again when the standby is back.
+	// goesOnWithin bounds the time until each node commits again after the standby is back.
 	goesOnWithin = 20 * time.Second
-	// processesMax bounds the processes of the database for each node.
+	// processesMax bounds the number of database processes per node.
 	processesMax = 50
-	// warningsFor is how long the database warns.
+	// warningsFor is the time for which the database issues warnings.
 	warningsFor = 3 * time.Second
 )
 
-// putChanges writes changes into the log as commits do, and returns their keys. Each has the time
-// that at returns for it.
+// putChanges writes count changes into the log as commits do. Each gets the time at.
 func (w *world) putChanges(ctx context.Context, count int, at time.Time) error {
 	keys := make([]registry.ID, count)
 	rows := make([][]any, count)
@@ -67,7 +66,7 @@ func (w *world) putChanges(ctx context.Context, count int, at time.Time) error {
 	return err
 }
 
-// allPlaced returns an error while changes wait for a place that were made some seconds ago.
+// allPlaced returns an error while changes older than some seconds have no position.
 func (w *world) allPlaced(ctx context.Context) error {
 	var waiting int
 	err := w.sql.QueryRow(ctx, "SELECT count(*) FROM moorage_change WHERE awaits AND position IS NULL AND at < now() - interval '3 seconds'").Scan(&waiting)
@@ -77,8 +76,7 @@ func (w *world) allPlaced(ctx context.Context) error {
 	return err
 }
 
-// changesThatWait (1): however many changes wait for a place, they have one soon, although nobody
-// reads them.
+// changesThatWait (1): any number of waiting changes soon get a position, even without a reader.
 func changesThatWait(ctx context.Context, w *world) (func(context.Context) error, error) {
 	if err := w.putChanges(ctx, waitingChanges, time.Now()); err != nil {
 		return nil, err
@@ -86,8 +84,8 @@ func changesThatWait(ctx context.Context, w *world) (func(context.Context) error
 	return nil, await(ctx, placedWithin, w.allPlaced)
 }
 
-// standbyPaused (2): while commits stand still, nodes answer reads and are ready, and the processes
-// of the database are bounded.
+// standbyPaused (2): while commits hang, nodes answer reads and are ready, and the number of
+// database processes is bounded.
 func standbyPaused(ctx context.Context, w *world) (func(context.Context) error, error) {
 	t, err := w.makeTable(ctx, "standby")
 	if err != nil {
@@ -106,7 +104,7 @@ func standbyPaused(ctx context.Context, w *world) (func(context.Context) error, 
 		names = append(names, name)
 		commits.Go(func() { impatient[n%nodesCount].CreateNamespace(ctx, name) })
 	}
-	_ = pause(ctx, standbyAway/3) // until they stand
+	_ = pause(ctx, standbyAway/3) // until the commits hang
 	err = errors.Join(w.allAnswer(ctx, t), w.fewProcesses(ctx))
 	commits.Wait()
 	err = errors.Join(err, w.fewProcesses(ctx))
@@ -152,7 +150,7 @@ func (w *world) allAnswer(ctx context.Context, t table) error {
 	return errors.Join(errs...)
 }
 
-// fewProcesses returns an error if the nodes have too many processes of the database.
+// fewProcesses returns an error if the nodes use too many database processes.
 func (w *world) fewProcesses(ctx context.Context) error {
 	var count int
 	const sql = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> $1"
@@ -163,7 +161,7 @@ func (w *world) fewProcesses(ctx context.Context) error {
 	return err
 }
 
-// warnings (3): what the database warns of in statements makes no outcome unknown.
+// warnings (3): database warnings on statements make no outcome unknown.
 func warnings(ctx context.Context, w *world) (func(context.Context) error, error) {
 	t, err := w.makeTable(ctx, "warned")
 	if err != nil {
@@ -182,7 +180,7 @@ func warnings(ctx context.Context, w *world) (func(context.Context) error, error
 	return func(ctx context.Context) error { return w.dropTable(ctx, t) }, errors.Join(err, ended)
 }
 
-// warned commits for some time, and returns an error for a commit that is not acknowledged.
+// warned commits for some time, and returns an error if a commit is not acknowledged.
 func (w *world) warned(ctx context.Context, t table) error {
 	began := time.Now()
 	for n := 0; n < nodesCount || time.Since(began) < warningsFor; n++ {
@@ -194,8 +192,7 @@ func (w *world) warned(ctx context.Context, t table) error {
 	return nil
 }
 
-// clockAhead (9): what a node has written whose clock was ahead keeps nobody from anything for
-// longer than usual.
+// clockAhead (9): the records of a node whose clock was ahead block nothing for longer than usual.
 func clockAhead(ctx context.Context, w *world) (func(context.Context) error, error) {
 	if err := w.putChanges(ctx, futureChanges, time.Now().Add(year)); err != nil {
 		return nil, err
@@ -223,8 +220,7 @@ func clockAhead(ctx context.Context, w *world) (func(context.Context) error, err
 	}, err
 }
 
-// laterMembers (10): members of records that a node does not know are there after it has written
-// the records.
+// laterMembers (10): a node that rewrites a record keeps the members that it does not know.
 func laterMembers(ctx context.Context, w *world) (func(context.Context) error, error) {
 	t, err := w.makeTable(ctx, "later")
 	if err != nil {
@@ -262,15 +258,15 @@ func laterMembers(ctx context.Context, w *world) (func(context.Context) error, e
 	return func(ctx context.Context) error { return w.dropTable(ctx, t) }, err
 }
 
-// table is one that a fault works on, in a namespace of its own.
+// table is a table for one fault, in its own namespace.
 type table struct{ namespace, name, uuid, location string }
 
-// makeTable makes a table in a new namespace.
+// makeTable creates a table in a new namespace.
 func (w *world) makeTable(ctx context.Context, prefix string) (table, error) {
 	return w.makeTableIn(ctx, "", prefix, fewVersions())
 }
 
-// makeTableIn is makeTable in a warehouse ("": the default one), with properties.
+// makeTableIn is makeTable in a warehouse, with properties. The warehouse "" is the default one.
 func (w *world) makeTableIn(ctx context.Context, warehouse, prefix string, properties map[string]string) (table, error) {
 	t := table{namespace: w.name(prefix), name: "t"}
 	client := w.nodes[0].client

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// flatRatio is how much larger the maximum of the last third may be than that of the second
-	// third.
+	// flatRatio bounds the ratio of the last third's maximum to the second third's.
 	flatRatio = 1.2
-	// flatFrom is from which duration on the thirds are compared. Changes are kept for 20 minutes
-	// at least, longer than all else. So rows grow until then, which must be the first third.
+	// flatFrom is the shortest duration for which the thirds are compared. Changes have the longest
+	// retention, at least 20 minutes. Rows grow until then, so that time must be within the first
+	// third.
 	flatFrom = time.Hour
-	// flatWindow is the length of a window. Only its minimum counts: what a collection left.
-	// The runtime collects every two minutes at least.
+	// flatWindow is the length of a window. Only its minimum counts: the value after a garbage
+	// collection. The runtime collects at least every two minutes.
 	flatWindow = 150 * time.Second
 )
 
-// allowance returns by how much a series may be larger in any case. Small counts go up and down by
-// more than a fifth.
+// allowance returns the growth of a series that is always allowed. Small counts fluctuate by more
+// than a fifth.
 func allowance(series string) float64 {
 	kind, _, _ := strings.Cut(series, ",")
 	switch {
 	case kind == seriesHeap:
-		return 12 // MiB: two documents of the faults, or half of the cache, more or less
+		return 12 // MiB: about two documents of the faults, or half of the cache
 	case kind == seriesResident:
-		return 48 // MiB: pages that the runtime has not given back yet, of one large body or page of a list
+		return 48 // MiB: pages not yet released by the runtime, from one large body or list page
 	case kind == seriesGoroutines:
-		return 80 // a few for each connection of a full pool, and those of a dozen requests
+		return 80 // a few per connection of a full pool, and some for a dozen requests
 	case kind == seriesThreads:
 		return 12 // a few system calls at once
 	case kind == seriesDescriptors:
@@ -40,26 +40,28 @@ func allowance(series string) float64 {
 	case kind == seriesConnections:
 		return 8 // a pool fills up and shrinks
 	case kind == seriesFiles:
-		return 400 // what kills leave, and a purge that is late
+		return 400 // leftovers of kills, and a late purge
 	}
-	return 60 // rows: one of a session, a lease, a blocked transaction; what ten seconds of the load make
+	return 60 // rows: a session, a lease, a blocked transaction, and ten seconds of the load
 }
 
-// judgeFlat returns what is not flat in samples of so long a run.
+// judgeFlat returns the comparison of all series, and those that are not flat over a run of the
+// duration.
 func judgeFlat(samples []sample, duration time.Duration) (table, problems []string) {
 	third := duration / 3
 	return compare(samples, "second third", func(series string) float64 { return peak(samples, series, third, 2*third, flatWindow) },
 		"last third", func(series string) float64 { return peak(samples, series, 2*third, duration, flatWindow) })
 }
 
-// residentMax bounds the resident memory of a node at any time: its caches, the room for long
-// bodies and documents, and what the collector has not collected yet.
+// residentMax bounds the resident memory of a node at any time: its caches, the memory for long
+// bodies and documents, and uncollected garbage.
 const residentMax = 700 // MiB
 
-// judgeEnd returns what is larger in the calm at the end of a short run than in that at its begin.
-// Of memory and connections it returns what was too much at any time: a collection, and the end of
-// an idle connection, take longer than such a run. Rows and files grow until the first retention is
-// over, and the runtime keeps the threads that a storage held.
+// judgeEnd returns the series that are larger in the calm at the end of a short run than in the one
+// at its beginning. For memory and connections it checks the maximum of the run: a garbage
+// collection, and the timeout of an idle connection, take longer than a short run. It ignores rows
+// and files, which grow until the first retention time is over. It also ignores threads: the
+// runtime keeps the threads that a hanging storage blocked.
 func judgeEnd(all, begin, end []sample) (table, problems []string) {
 	lowest := func(samples []sample) func(string) float64 {
 		return func(series string) float64 { return peak(samples, series, 0, flatFrom, flatFrom) }
@@ -81,7 +83,7 @@ func judgeEnd(all, begin, end []sample) (table, problems []string) {
 	return table, problems
 }
 
-// compare returns a line for each series, and those in which the second value is too large.
+// compare returns a line for each series, and the lines whose second value is too large.
 func compare(samples []sample, nameBefore string, before func(string) float64, nameAfter string, after func(string) float64) (table, problems []string) {
 	names := map[string]bool{}
 	for _, s := range samples {
@@ -93,7 +95,7 @@ func compare(samples []sample, nameBefore string, before func(string) float64, n
 		a, b := before(series), after(series)
 		line := fmt.Sprintf("%-44s %s %8.0f, %s %8.0f", series, nameBefore, a, nameAfter, b)
 		table = append(table, line)
-		// The comparison fails for a value that is missing too.
+		// The comparison also fails for a missing value.
 		if !(b <= max(flatRatio*a, a+allowance(series))) {
 			problems = append(problems, "not flat: "+line)
 		}
@@ -101,7 +103,7 @@ func compare(samples []sample, nameBefore string, before func(string) float64, n
 	return table, problems
 }
 
-// A series that grows is found, also by a little each minute. One that goes up and down is not.
+// judgeFlat reports a series that grows, even slowly, but not one that fluctuates.
 func TestJudgeFlat(t *testing.T) {
 	t.Parallel()
 	const duration = time.Hour

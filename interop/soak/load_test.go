@@ -16,7 +16,7 @@ import (
 	"moorage/testkit/transfers"
 )
 
-// The load, which never changes. It leaves the processors of a small machine time for the faults.
+// The load, which is constant. It leaves processor time for the faults on a small machine.
 const (
 	writersCount = 4
 	writerEvery  = 250 * time.Millisecond // each makes one change or load
@@ -33,23 +33,23 @@ const (
 )
 
 const (
-	// epochMax is how long the same tables are worked on. They are judged then, and dropped with
-	// their files.
+	// epochMax is the time for which the load uses the same tables. After that they are judged, and
+	// dropped with their files.
 	epochMax = 5 * time.Minute
-	// orphanedEpochs is for how many epochs the folder of a bank stays. Its tables have more
-	// versions than their metadata logs name, so a purge leaves files, which an operator would
-	// remove.
+	// orphanedEpochs is the number of epochs for which a bank's folder is kept. Its tables have
+	// more versions than their metadata logs list, so a purge leaves files. An operator would
+	// remove those.
 	orphanedEpochs = 4
-	// answerTimeout bounds how long a request is repeated until it is answered. No fault lasts as
-	// long.
+	// answerTimeout bounds the time for which a request is repeated until it is answered. It
+	// exceeds the length of any fault.
 	answerTimeout = 90 * time.Second
 	// repeatPause is the time before a request is sent again.
 	repeatPause = 200 * time.Millisecond
-	// openTries bounds how often a bank is opened whose opening a fault met.
+	// openTries bounds the attempts to open a bank while faults interrupt that.
 	openTries = 20
 )
 
-// tally counts what the load did, and takes down what may not be. It is safe for concurrent use.
+// tally counts the operations of the load, and records violations. It is safe for concurrent use.
 type tally struct {
 	acknowledged, refused, unknown, reads atomic.Int64
 
@@ -57,7 +57,7 @@ type tally struct {
 	problems []string
 }
 
-// problemsMax bounds the problems that are kept.
+// problemsMax bounds the number of recorded problems.
 const problemsMax = 50
 
 func (y *tally) fail(format string, args ...any) {
@@ -76,7 +76,7 @@ type load struct {
 	epoch int
 }
 
-// run works, epoch after epoch, until done is closed.
+// run runs epoch after epoch until done is closed.
 func (l *load) run(ctx context.Context, t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	var closing sync.WaitGroup
@@ -109,8 +109,8 @@ func (l *load) run(ctx context.Context, t *testing.T, done <-chan struct{}) {
 	closing.Wait()
 }
 
-// random returns the random choices of a client. No two may draw the same keys, those of package
-// transfers included.
+// random returns a random source for a client. No two clients may draw the same keys, including the
+// clients of package transfers.
 func (l *load) random(client int) *rand.Rand { return rand.New(rand.NewPCG(^l.seed, uint64(client))) }
 
 // The numbers of clients begin at these.
@@ -120,7 +120,7 @@ const (
 	writers = 3 << 40
 )
 
-// epoch is what the same tables are worked on by.
+// epoch is a period with one set of tables and their clients.
 type epoch struct {
 	*load
 	number    int
@@ -130,7 +130,7 @@ type epoch struct {
 	clients   []*transfers.Client
 }
 
-// open makes the namespaces and tables of an epoch.
+// open creates the namespaces and tables of an epoch.
 func (l *load) open(ctx context.Context, t *testing.T) *epoch {
 	t.Helper()
 	e := &epoch{load: l, number: l.epoch, namespace: fmt.Sprintf("load%d", l.epoch)}
@@ -157,7 +157,7 @@ func (l *load) open(ctx context.Context, t *testing.T) *epoch {
 	return e
 }
 
-// clients returns a client of each node.
+// clients returns one client per node.
 func (l *load) clients() (clients []*servers.Client) {
 	for _, n := range l.world.nodes {
 		clients = append(clients, n.client)
@@ -165,8 +165,8 @@ func (l *load) clients() (clients []*servers.Client) {
 	return clients
 }
 
-// work lets all clients work at their rates until ending is over. What is under way then goes on to
-// its end under ctx.
+// work has all clients work at their rates until ending is over. Requests in progress then complete
+// under ctx.
 func (e *epoch) work(ctx context.Context, ending context.Context) {
 	var group sync.WaitGroup
 	each := func(period time.Duration, do func()) {
@@ -200,7 +200,7 @@ func (e *epoch) work(ctx context.Context, ending context.Context) {
 	group.Wait()
 }
 
-// read makes one load or list, at any node.
+// read makes one load or list, on any node.
 func (e *epoch) read(ctx context.Context, random *rand.Rand) {
 	client := e.world.nodes[random.IntN(nodesCount)].client
 	var a servers.Answer
@@ -239,7 +239,7 @@ func (e *epoch) close(ctx context.Context, t *testing.T) {
 	t.Logf("epoch %d: judged in %s, dropped after %s", e.number, judged.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 }
 
-// judgeNames takes down what of the names of the writers' tables is not as it must be.
+// judgeNames records problems with the names of the writers' tables.
 func (e *epoch) judgeNames(ctx context.Context) {
 	want := []string{}
 	for _, w := range e.writers {
@@ -273,8 +273,8 @@ func (e *epoch) judgeBank(ctx context.Context) {
 	}
 }
 
-// clear drops all tables of a namespace with their files, and then the namespace. A transaction
-// that is late may make a table meanwhile.
+// clear drops all tables of a namespace with their files, and then the namespace. A late
+// transaction may create a table meanwhile.
 func (w *world) clear(ctx context.Context, namespace string) error {
 	return await(ctx, answerTimeout, func(ctx context.Context) error {
 		client := w.nodes[0].client
@@ -297,12 +297,12 @@ func (w *world) clear(ctx context.Context, namespace string) error {
 	})
 }
 
-// decided reports whether an answer says what became of a request with a key.
+// decided reports whether an answer gives the outcome of a request with a key.
 func decided(a servers.Answer) bool {
 	return a.Outcome == servers.Acknowledged || a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 }
 
-// keyed sends a request with a key to one node after the other until it is answered.
+// keyed sends a request with a key to one node after the other until it gets an answer.
 func (l *load) keyed(ctx context.Context, random *rand.Rand, method, path string, body servers.Object) servers.Answer {
 	key := newUUID(random)
 	var sent any
@@ -316,20 +316,20 @@ func (l *load) keyed(ctx context.Context, random *rand.Rand, method, path string
 		if decided(a) {
 			return a
 		}
-		_ = pause(ctx, repeatPause) // the loop looks at ctx
+		_ = pause(ctx, repeatPause) // the loop checks ctx
 	}
 	l.tally.fail("%s %s was not answered in %s: %d %s", method, path, time.Since(began), a.Status, a.Text)
 	return a
 }
 
-// newUUID draws a UUID.
+// newUUID returns a random UUID.
 func newUUID(random *rand.Rand) string {
 	high, low := random.Uint64(), random.Uint64()
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", high>>32, high>>16&0xffff, high&0xfff, low>>52, low&(1<<48-1))
 }
 
-// workOnSingle commits to the node over an embedded store at a fixed rate until done is closed, and
-// then looks for what was acknowledged.
+// workOnSingle commits to the node over an embedded store at a fixed rate until done is closed.
+// Then it checks that all acknowledged commits are there.
 func (l *load) workOnSingle(ctx context.Context, done <-chan struct{}) {
 	const namespace, name = "alone", "t"
 	client := l.world.single.client
@@ -365,8 +365,8 @@ func (l *load) workOnSingle(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// fewVersions are properties with which a table keeps few versions, so that its files are not more
-// and more.
+// fewVersions returns properties with which a table keeps few versions, so that its files do not
+// accumulate.
 func fewVersions() map[string]string {
 	return map[string]string{"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "5"}
 }

@@ -19,32 +19,32 @@ var (
 )
 
 const (
-	// calm is how long the load works alone, before the first fault and after the last.
+	// calm is the time without faults, before the first one and after the last.
 	calm = 5 * time.Second
 	// cycleMin is the shortest time from one round of all faults to the next in a long run. Each
-	// third of an hour sees two rounds. It does not divide the 20 minutes for which changes are
-	// kept: then chance would decide whether the changes of two or of three rounds are there at
-	// once.
+	// third of an hour has two rounds. cycleMin must not divide the 20 minutes for which changes
+	// are kept: otherwise chance would decide whether the changes of two or of three rounds exist
+	// at once.
 	cycleMin = 8 * time.Minute
-	// faultsDrawn is how many of the faults a run shorter than cycleMin draws.
+	// faultsDrawn is the number of faults that a run shorter than cycleMin draws.
 	faultsDrawn = 9
-	// sampleEvery is the time between two samples of a short run, and sampleEveryLong of a long
+	// sampleEvery is the time between two samples in a short run, and sampleEveryLong in a long
 	// one.
 	sampleEvery     = time.Second
 	sampleEveryLong = 10 * time.Second
 )
 
-// fault is something that the nodes must survive.
+// fault is a disturbance that the nodes must survive.
 type fault struct {
-	number string // as the test lists it
+	number string // as listed by the test
 	name   string
-	// inject lets the fault happen, looks at what must hold meanwhile, and ends it. later, if not
-	// nil, waits for what must hold soon after.
+	// inject causes the fault, checks the conditions that must hold during it, and ends it. later,
+	// if not nil, waits for the conditions that must hold soon after.
 	inject func(context.Context, *world) (later func(context.Context) error, err error)
 }
 
-// faults returns the faults to inject: those that -only names, in its order, or all of them in any
-// order. A short run injects some of them.
+// faults returns the faults to inject: the ones that -only names, in its order, or all of them in
+// random order. A short run gets only some of them.
 func faults(random *rand.Rand) (named []fault) {
 	if *onlyFlag == "" {
 		named = allFaults()
@@ -84,7 +84,7 @@ func allFaults() []fault {
 	}
 }
 
-// TestSoak lets all nodes work under load while faults happen to them.
+// TestSoak runs all nodes under load and injects faults.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	seed := *seedFlag
@@ -122,11 +122,11 @@ func TestSoak(t *testing.T) {
 }
 
 // disturb injects the faults of the deck, round after round, with a calm before the first and after
-// the last, and returns how often each was.
+// the last. It returns the number of injections of each fault.
 func disturb(t *testing.T, w *world, watched *watch, deck []fault, random *rand.Rand) map[string]int {
 	t.Helper()
 	injected := map[string]int{}
-	_ = pause(t.Context(), calm) // what follows looks at the context
+	_ = pause(t.Context(), calm) // the code below checks the context
 	for round := 0; round == 0 || time.Since(watched.began) < *soakFlag-calm; round++ {
 		began := time.Now()
 		if round > 0 && *onlyFlag == "" {
@@ -140,7 +140,7 @@ func disturb(t *testing.T, w *world, watched *watch, deck []fault, random *rand.
 	return injected
 }
 
-// injectAll injects each fault of the deck once, in its order.
+// injectAll injects each fault of the deck once, in order.
 func injectAll(t *testing.T, w *world, watched *watch, deck []fault, injected map[string]int) {
 	t.Helper()
 	var after sync.WaitGroup
@@ -166,7 +166,7 @@ func injectAll(t *testing.T, w *world, watched *watch, deck []fault, injected ma
 	w.closeIdle()
 }
 
-// judge fails the test for what the load saw, and for what is not flat.
+// judge fails the test for problems that the load saw, and for series that are not flat.
 func judge(t *testing.T, seen *tally, watched *watch, duration time.Duration) {
 	t.Helper()
 	t.Logf("%d changes acknowledged, %d refused, %d unknown; %d reads",
@@ -189,7 +189,8 @@ func judge(t *testing.T, seen *tally, watched *watch, duration time.Duration) {
 	}
 }
 
-// listFaults prints how often each fault was injected, and fails the test for one that was not.
+// listFaults prints the number of injections of each fault, and fails the test for a fault without
+// any.
 func listFaults(t *testing.T, deck []fault, injected map[string]int) {
 	t.Helper()
 	var lines []string
@@ -202,7 +203,7 @@ func listFaults(t *testing.T, deck []fault, injected map[string]int) {
 	t.Log("\n" + strings.Join(lines, "\n"))
 }
 
-// TestFaultsAreNumbered: each fault of the list has a number of its own, and 1 to 13 are there.
+// TestFaultsAreNumbered checks that each fault has a unique number, and that 1 to 13 all exist.
 func TestFaultsAreNumbered(t *testing.T) {
 	t.Parallel()
 	var numbers []string

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// What is sampled, beside the rows of each table. Each node has a series of its own.
+// The sampled series, besides the rows of each table. Each node has its own series.
 const (
 	seriesHeap        = "live heap (MiB)"
 	seriesResident    = "resident memory (MiB)"
@@ -27,16 +27,16 @@ const (
 	seriesFiles       = "files"
 )
 
-// sampleTimeout is as long as a node may take to say how it is. One that stands still is left out.
+// sampleTimeout bounds the wait for a node's metrics. A hanging node is skipped.
 const sampleTimeout = 2 * time.Second
 
-// sample is what was seen at a time.
+// sample has the values at one time.
 type sample struct {
 	at     time.Duration
 	values map[string]float64
 }
 
-// watch samples. It is safe for concurrent use.
+// watch takes samples. It is safe for concurrent use.
 type watch struct {
 	world *world
 	began time.Time
@@ -81,7 +81,7 @@ func (w *watch) look(ctx context.Context) error {
 	return nil
 }
 
-// between returns the samples of a time.
+// between returns the samples between two times.
 func (w *watch) between(from, to time.Duration) (found []sample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +93,7 @@ func (w *watch) between(from, to time.Duration) (found []sample) {
 	return found
 }
 
-// lookAt adds what a node says of itself; nothing if it does not answer.
+// lookAt adds a node's own metrics to values, or nothing if the node does not answer.
 func (w *watch) lookAt(ctx context.Context, n *node, suffix string, values map[string]float64) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
@@ -103,8 +103,7 @@ func (w *watch) lookAt(ctx context.Context, n *node, suffix string, values map[s
 	}
 	const mebibyte = 1 << 20
 	metrics := parseMetrics(body)
-	// The runtime sets its next goal by what a collection has left: at twice that, if nobody says
-	// otherwise.
+	// The runtime sets its next heap goal to twice the live heap after a collection, by default.
 	values[seriesHeap+suffix] = metrics["go_memstats_next_gc_bytes"] / 2 / mebibyte
 	values[seriesResident+suffix] = metrics["process_resident_memory_bytes"] / mebibyte
 	values[seriesGoroutines+suffix] = metrics["go_goroutines"]
@@ -126,13 +125,13 @@ func parseMetrics(text []byte) map[string]float64 {
 	return metrics
 }
 
-// countThreads returns how many threads a process has.
+// countThreads returns the number of threads of a process.
 func countThreads(pid int) (int, error) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	return len(tasks), err
 }
 
-// countFiles returns how many files are below folder.
+// countFiles returns the number of files below folder.
 func countFiles(folder string) (count int, err error) {
 	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -146,7 +145,7 @@ func countFiles(folder string) (count int, err error) {
 	return count, err
 }
 
-// countRows adds the connections and the rows of each table of the database.
+// countRows adds the numbers of connections, and of rows in each table of the database.
 func (w *watch) countRows(ctx context.Context, values map[string]float64) error {
 	const connections = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> $1"
 	var count int64
@@ -184,8 +183,8 @@ func (w *world) tables(ctx context.Context) (names []string, err error) {
 	return names, rows.Err()
 }
 
-// peak returns the largest of the minima of windows of a series between two times, NaN if there are
-// no samples. The minimum of a window is what is left after a collection.
+// peak returns the largest window minimum of a series between two times, or NaN without samples.
+// The minimum of a window is the value after a garbage collection.
 func peak(samples []sample, series string, from, to, window time.Duration) float64 {
 	largest := math.NaN()
 	for start := from; start < to; start += window {

@@ -26,19 +26,18 @@ import (
 )
 
 const (
-	// nodesCount nodes are over the database. The first is never killed, so that what it keeps is
-	// seen from the begin to the end.
+	// nodesCount is the number of nodes over the database. The first is never killed, so that its
+	// memory is sampled over the whole run.
 	nodesCount = 3
-	// requestTimeout is how long a client waits for an answer. A node gives a change up after 30
-	// seconds.
+	// requestTimeout is the client timeout. A node gives up a change after 30 seconds.
 	requestTimeout = 35 * time.Second
-	// startsMax bounds how often a node is started that ends before it is ready, and startPause is
-	// the time between.
+	// startsMax bounds the attempts to start a node that ends before it is ready. startPause is the
+	// time between them.
 	startsMax  = 30
 	startPause = time.Second
-	// keyLifetime is as long as no request with a key is repeated. The short lifetimes let every
-	// sort of record come to its end in an hour: outcomes live 5 minutes longer, and changes for 20
-	// minutes.
+	// keyLifetime exceeds the time for which a request with a key is repeated. With these short
+	// lifetimes, every kind of record expires within an hour: outcomes live 5 minutes longer, and
+	// changes 20 minutes.
 	keyLifetime     = time.Minute
 	undropWindow    = 30 * time.Second
 	changeRetention = keyLifetime + 5*time.Minute
@@ -46,27 +45,27 @@ const (
 	cacheSize = "16MiB"
 )
 
-// world is all that the load and the faults work on.
+// world is the environment of the load and the faults.
 type world struct {
 	binary    string
 	data      string // the folder that the nodes share
-	hanging   string // where warehouses are whose storage hangs: nobody else looks there
+	hanging   string // for warehouses whose storage hangs; not used otherwise
 	store     string // the database
 	primary   *pgserver.Server
 	standby   *pgserver.Server // synchronous
-	wal       *loopback.Proxy  // on the way of the standby to the primary
+	wal       *loopback.Proxy  // between the standby and the primary
 	s3        *fakecloud.S3Server
-	slowS3    *loopback.Proxy // on the way of one warehouse to S3
-	countedS3 *countedS3      // on the way of others
+	slowS3    *loopback.Proxy // between one warehouse and S3
+	countedS3 *countedS3      // between other warehouses and S3
 	sql       *pgxpool.Pool   // waits for no standby
 	nodes     []*node
-	single    *node // over an embedded store of its own, beside the others
+	single    *node // with its own embedded store, separate from the others
 	http      *http.Client
-	random    *rand.Rand // of the faults, which come one after the other
-	serial    int        // of names that faults draw
+	random    *rand.Rand // for the faults, which run one after the other
+	serial    int        // for the names that faults use
 }
 
-// node is one server, through all its lives, at one address. One goroutine starts and stops it.
+// node is one server, across all its restarts, at one address. One goroutine starts and stops it.
 type node struct {
 	binary  string
 	args    []string
@@ -85,7 +84,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		http: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
 	}
 	t.Cleanup(w.http.CloseIdleConnections)
-	// The nodes and the commands inherit the environment. t.Setenv is not for parallel tests.
+	// The nodes and the commands inherit the environment. t.Setenv does not work in parallel tests.
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": fakecloud.S3AccessKeyID, "AWS_SECRET_ACCESS_KEY": fakecloud.S3SecretAccessKey,
 	} {
@@ -104,7 +103,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.nodes = append(w.nodes, w.startNode(t, args))
 	}
 	w.single = w.startNode(t, []string{"--data", newFolder(t), "--cache-size", cacheSize})
-	// The load drops tables with their files without end. It is flat only if those go.
+	// The load drops tables with their files all the time. The run is flat only if those files are
+	// purged.
 	name, value, _ := strings.Cut(purgeAtOnce, "=")
 	change := servers.Object{"properties": servers.Object{name: value}}
 	for _, n := range []*node{w.nodes[0], w.single} {
@@ -146,10 +146,10 @@ func (w *world) startDatabase(t *testing.T) {
 	t.Cleanup(w.sql.Close)
 }
 
-// applicationName tells the test's own connections from those of the nodes.
+// applicationName distinguishes the test's own connections from the nodes' connections.
 const applicationName = "soak"
 
-// newFolder returns a folder for data whose name needs no escape in a location.
+// newFolder returns a folder for data. Its name needs no escaping in a location.
 func newFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "moorage-soak-")
@@ -198,8 +198,8 @@ func (w *world) startNode(t *testing.T, args []string) *node {
 	return n
 }
 
-// start starts the server at its address, a bounded number of times if it ends, as a supervisor
-// would.
+// start starts the server at its address. If the server ends, start retries a bounded number of
+// times, as a supervisor would.
 func (n *node) start(ctx context.Context) error {
 	var failures error
 	for range startsMax {
@@ -217,10 +217,10 @@ func (n *node) start(ctx context.Context) error {
 	return failures
 }
 
-// logTail is how much of a node's log is shown if the test fails, in bytes.
+// logTail is the length in bytes of the part of a node's log that is shown if the test fails.
 const logTail = 16 << 10
 
-// stop ends all nodes as an operator does, and has `moorage doctor --deep` look at what they leave.
+// stop ends all nodes as an operator would, and runs `moorage doctor --deep` on their data.
 func (w *world) stop(t *testing.T) {
 	t.Helper()
 	for i, n := range w.all() {
@@ -235,7 +235,7 @@ func (w *world) stop(t *testing.T) {
 	report(t, servers.Check(t.Context(), w.binary, w.storeArgs()...))
 }
 
-// storeArgs are the flags of a command that works on the database.
+// storeArgs returns the flags for a command on the database.
 func (w *world) storeArgs() []string {
 	return []string{"--store", w.store, "--data", w.data}
 }
@@ -250,11 +250,10 @@ func (w *world) command(ctx context.Context, operands []string, flags ...string)
 	return nil
 }
 
-// all returns all nodes, that over the embedded store last.
+// all returns all nodes, with the one over the embedded store last.
 func (w *world) all() []*node { return append(slices.Clone(w.nodes), w.single) }
 
-// closeIdle ends the connections to the nodes that a fault left idle: each is a goroutine of a
-// node.
+// closeIdle closes the idle connections that a fault left: each costs a goroutine in a node.
 func (w *world) closeIdle() {
 	for _, n := range w.all() {
 		n.client.CloseIdle()
@@ -262,7 +261,7 @@ func (w *world) closeIdle() {
 	w.http.CloseIdleConnections()
 }
 
-// get makes a request that is none of the specification's, and returns the status and the body.
+// get makes a request outside of the Iceberg specification, and returns the status and the body.
 func (w *world) get(ctx context.Context, uri string) (status int, body []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, uri, nil)
 	if err != nil {
@@ -277,13 +276,13 @@ func (w *world) get(ctx context.Context, uri string) (status int, body []byte, e
 	return response.StatusCode, body, err
 }
 
-// name returns a name that no fault had before.
+// name returns an unused name.
 func (w *world) name(prefix string) string {
 	w.serial++
 	return fmt.Sprintf("%s%d", prefix, w.serial)
 }
 
-// folder returns a folder in the data of the nodes.
+// folder returns a folder in the nodes' data.
 func (w *world) folder(names ...string) string {
 	return filepath.Join(append([]string{w.data}, names...)...)
 }
@@ -300,10 +299,10 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lookEvery is the time between two looks at what has no signal.
+// lookEvery is the polling interval for conditions without a signal.
 const lookEvery = 50 * time.Millisecond
 
-// await looks again and again until check returns nil, and returns its last error after timeout.
+// await polls check until it returns nil. After timeout it returns check's last error.
 func await(ctx context.Context, timeout time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -9,29 +9,29 @@ import (
 	"moorage/testkit/servers"
 )
 
-// writer works on tables that nobody else touches, so it knows what must be there. It is not safe
+// writer works on tables that no other client uses, so it knows their exact state. It is not safe
 // for concurrent use.
 type writer struct {
 	*epoch
 	number int
 	random *rand.Rand
 	tables []*owned
-	made   int // names and commits
+	made   int // number of names and commits so far
 }
 
-// owned is a table as its writer knows it.
+// owned is a writer's knowledge of one of its tables.
 type owned struct {
 	name    string
 	uuid    string
-	there   map[string]bool // commits that were acknowledged: the table has a property of that name
-	missing map[string]bool // commits that were refused
+	there   map[string]bool // acknowledged commits: the table must have a property of that name
+	missing map[string]bool // refused commits
 }
 
 func newWriter(e *epoch, number int) *writer {
 	return &writer{epoch: e, number: number, random: e.load.random(writers + e.number*writersCount + number)}
 }
 
-// next returns a name that it has not used.
+// next returns an unused name.
 func (w *writer) next(prefix string) string {
 	w.made++
 	return fmt.Sprintf("%s%d_%d", prefix, w.number, w.made)
@@ -57,7 +57,8 @@ func (w *writer) work(ctx context.Context) {
 	}
 }
 
-// change sends a change with a key until it is answered, and reports whether it happened. It must.
+// change repeats a change with a key until it is answered, and reports whether it happened. The
+// change must succeed.
 func (w *writer) change(ctx context.Context, method, path string, body servers.Object) (servers.Answer, bool) {
 	a := w.keyed(ctx, w.random, method, path, body)
 	if a.Outcome == servers.Acknowledged {
@@ -82,7 +83,7 @@ func (w *writer) create(ctx context.Context) {
 	}
 }
 
-// commit sets a property that nobody else sets; half of the time with a key.
+// commit sets a unique property, half of the time with a key.
 func (w *writer) commit(ctx context.Context, table *owned) {
 	id := w.next("c")
 	body := servers.Object{"requirements": []any{}, "updates": []servers.Object{
@@ -109,7 +110,7 @@ func (w *writer) commit(ctx context.Context, table *owned) {
 	}
 }
 
-// look loads a table, and judges what it is.
+// look loads a table and judges it.
 func (w *writer) look(ctx context.Context, table *owned) {
 	a := w.world.nodes[w.random.IntN(nodesCount)].client.Load(ctx, w.namespace, table.name)
 	switch {
@@ -120,7 +121,7 @@ func (w *writer) look(ctx context.Context, table *owned) {
 	}
 }
 
-// judge takes down what of a table is not as it must be.
+// judge records problems with a table.
 func (w *writer) judge(table *owned, now servers.Document) {
 	if now.UUID != table.uuid {
 		w.tally.fail("%s.%s is the table %s, not %s", w.namespace, table.name, now.UUID, table.uuid)

@@ -18,29 +18,30 @@ import (
 	"github.com/apache/iceberg-go"
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
 	_ "github.com/apache/iceberg-go/catalog/rest"
-	_ "github.com/apache/iceberg-go/io" // makes file:// known
+	_ "github.com/apache/iceberg-go/io" // registers file://
 	"github.com/apache/iceberg-go/table"
 
 	"moorage/testkit/servers"
 )
 
 const (
-	// logRounds is how many lives of the server a log sees. It keeps the histories of its tables
+	// logRounds is the number of server restarts per log. It keeps the histories of its tables
 	// short.
 	logRounds = 10
-	// logTables and logWriters are the tables of a log, and how many clients append to each.
+	// logTables is the number of tables of a log, and logWriters the number of clients that append
+	// to each.
 	logTables  = 2
 	logWriters = 4
-	// appendsMax bounds after how many acknowledged appends the server is killed.
+	// appendsMax bounds the number of acknowledged appends before a kill.
 	appendsMax = 40
-	// movedKills is the number of kills after which some must have met an append that was moved,
-	// some one that happened without an answer, and some one that did not happen.
+	// movedKills is the number of kills after which the test must have seen three cases: a rebased
+	// append, an append that happened without an answer, and one that did not happen.
 	movedKills = 50
 )
 
-// TestAppends kills the server again and again while clients of iceberg-go that never try again
-// append rows to the same tables, and the server puts late appends on top of the head. One table
-// consents for all its writers; the writers of the other consent themselves.
+// TestAppends kills the server repeatedly while iceberg-go clients without retries append rows to
+// the same tables. The server rebases late appends onto the current head. One table consents to
+// that for all its writers; the writers of the other consent themselves.
 func TestAppends(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -81,12 +82,13 @@ func TestAppends(t *testing.T) {
 	}
 }
 
-// rowLog is a few tables to which rows are appended, one by one, over several lives of the server.
+// rowLog is a few tables to which rows are appended, one by one, over several restarts of the
+// server.
 type rowLog struct {
 	tables []*rowTable
 }
 
-// rowTable is one of them, with what its writers were answered.
+// rowTable is a table of a rowLog, with the answers that its writers got.
 type rowTable struct {
 	name    table.Identifier
 	consent iceberg.Properties // of its writers' catalogs
@@ -98,7 +100,7 @@ type rowTable struct {
 	problems     []error
 }
 
-// openLog makes the tables of a log.
+// openLog creates the tables of a log.
 func openLog(t *testing.T, uri string, number int) *rowLog {
 	t.Helper()
 	client := openClient(t, uri, nil)
@@ -110,7 +112,7 @@ func openLog(t *testing.T, uri string, number int) *rowLog {
 	for i := range logTables {
 		r := &rowTable{name: append(namespace, fmt.Sprintf("t%d", i)), acknowledged: map[int64]bool{}, unknown: map[int64]bool{}}
 		permits := "on-all"
-		if i%2 == 1 { // then each writer must consent
+		if i%2 == 1 { // the writers must consent instead
 			permits, r.consent = "on", iceberg.Properties{"header.X-Moorage-Append-Rebase": "on"}
 		}
 		_, err := client.CreateTable(t.Context(), r.name, rowSchema, icebergcatalog.WithProperties(iceberg.Properties{
@@ -124,8 +126,8 @@ func openLog(t *testing.T, uri string, number int) *rowLog {
 	return l
 }
 
-// live lets the writers work until the server has acknowledged so many appends, and kills it
-// after delay.
+// live has the writers work until the server has acknowledged so many appends. It then kills the
+// server after delay.
 func (l *rowLog) live(t *testing.T, server *servers.Node, appends int64, delay time.Duration) {
 	t.Helper()
 	defer server.Kill()
@@ -167,7 +169,7 @@ func (l *rowLog) live(t *testing.T, server *servers.Node, appends int64, delay t
 	}
 }
 
-// write appends rows to what its client has seen of the table, until the server is dead.
+// write appends rows to its client's view of the table until the server is dead.
 func (r *rowTable) write(ctx context.Context, seen *table.Table, acknowledged func()) {
 	for {
 		r.mu.Lock()
@@ -194,7 +196,7 @@ func (r *rowTable) write(ctx context.Context, seen *table.Table, acknowledged fu
 	}
 }
 
-// judge compares what the tables hold with what the writers were answered.
+// judge compares the tables with the answers that the writers got.
 func (l *rowLog) judge(t *testing.T, uri string, seen *appendTally) {
 	t.Helper()
 	client := openClient(t, uri, nil)
@@ -214,7 +216,7 @@ func (l *rowLog) judge(t *testing.T, uri string, seen *appendTally) {
 				t.Errorf("%s has lost row %d, which was acknowledged", r.name, number)
 			}
 		}
-		for number := range r.unknown { // decided now, for all lives that follow
+		for number := range r.unknown { // decided now, for good
 			if there[number] == 1 {
 				r.acknowledged[number] = true
 				seen.happened++
@@ -228,8 +230,8 @@ func (l *rowLog) judge(t *testing.T, uri string, seen *appendTally) {
 	}
 }
 
-// wantOneLine checks that each row has a snapshot, and that they stand in one line, in the order
-// of the log.
+// wantOneLine checks that each row has a snapshot, and that the snapshots form one line in the
+// order of the log.
 func wantOneLine(t *testing.T, found *table.Table, rows int, seen *appendTally) {
 	t.Helper()
 	metadata := found.Metadata()
@@ -260,7 +262,7 @@ func wantOneLine(t *testing.T, found *table.Table, rows int, seen *appendTally) 
 
 var rowSchema = iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "number", Type: iceberg.PrimitiveTypes.Int64})
 
-// openClient returns a client of iceberg-go for the server at uri. more are further properties.
+// openClient returns an iceberg-go client for the server at uri. more are additional properties.
 func openClient(t *testing.T, uri string, more iceberg.Properties) icebergcatalog.Catalog {
 	t.Helper()
 	properties := iceberg.Properties{"type": "rest", "uri": uri}
@@ -277,7 +279,7 @@ func openClient(t *testing.T, uri string, more iceberg.Properties) icebergcatalo
 	return client
 }
 
-// appendRow appends a row to what its client has seen of a table.
+// appendRow appends a row to its client's view of a table.
 func appendRow(ctx context.Context, seen *table.Table, number int64) (*table.Table, error) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "number", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
 	builder := array.NewRecordBuilder(memory.DefaultAllocator, schema)
@@ -293,7 +295,7 @@ func appendRow(ctx context.Context, seen *table.Table, number int64) (*table.Tab
 	return seen.Append(ctx, reader, nil)
 }
 
-// rowsOf reads a table from its files, and returns how often it holds each row.
+// rowsOf reads a table from its files, and returns the number of occurrences of each row.
 func rowsOf(t *testing.T, found *table.Table) map[int64]int {
 	t.Helper()
 	rows := map[int64]int{}
@@ -316,16 +318,16 @@ func rowsOf(t *testing.T, found *table.Table) map[int64]int {
 	return rows
 }
 
-// appendTally counts what kills have met.
+// appendTally counts the cases that occurred at kills.
 type appendTally struct {
 	kills        int
-	acknowledged int // rows, each counted at each look
-	moved        int // snapshots that the server moved, likewise
-	happened     int // appends that happened though their answers did not come
-	vanished     int // appends that did not happen whose answers did not come
+	acknowledged int // rows, counted again at each check
+	moved        int // rebased snapshots, counted likewise
+	happened     int // appends that happened without an answer
+	vanished     int // appends without an answer that did not happen
 }
 
-// String tells what the kills have met.
+// String returns a summary of the counts.
 func (a *appendTally) String() string {
 	return fmt.Sprintf("%d kills; at all looks together %d rows and %d moved snapshots; %d appends happened unanswered, %d did not",
 		a.kills, a.acknowledged, a.moved, a.happened, a.vanished)

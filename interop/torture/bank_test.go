@@ -18,25 +18,26 @@ const (
 	bankTables  = 12
 	bankWriters = 8
 	bankReaders = 2
-	// recoveryTimeout bounds how long a started server may need to undo what the last one left.
+	// recoveryTimeout bounds the time in which a started server undoes its predecessor's unfinished
+	// transactions.
 	recoveryTimeout = 3 * time.Minute
-	// lookEvery is the time between two looks at what has no signal.
+	// lookEvery is the polling interval for conditions without a signal.
 	lookEvery = 10 * time.Millisecond
 )
 
-// bank is one in which clients move amounts between tables over several lives of the server.
+// bank is a bank in which clients move amounts between tables over several restarts of the server.
 type bank struct {
 	*transfers.Bank
 	writers []*transfers.Client
 	readers []*transfers.Client
-	client  *servers.Client // of the present life
+	client  *servers.Client // of the current server process
 
-	// torn are files that the last life left. No transfer that is known to have happened has
-	// written one of them.
+	// torn are files that the last server process left. No transfer that is known to have happened
+	// wrote any of them.
 	torn []string
 }
 
-// openBank makes a bank with a number of its own.
+// openBank creates a bank with the given number.
 func openBank(t *testing.T, client *servers.Client, data string, number int, seed uint64) *bank {
 	t.Helper()
 	namespace := fmt.Sprintf("bank%d", number)
@@ -60,7 +61,7 @@ func openBank(t *testing.T, client *servers.Client, data string, number int, see
 	return b
 }
 
-// work lets the clients work until ctx ends, and calls transferred when a transfer was answered.
+// work has the clients work until ctx ends, and calls transferred for each answered transfer.
 func (b *bank) work(ctx context.Context, transferred func()) {
 	var group sync.WaitGroup
 	for _, c := range b.writers {
@@ -82,8 +83,8 @@ func (b *bank) work(ctx context.Context, transferred func()) {
 	group.Wait()
 }
 
-// settle judges what happened in the last life of the server. The present life must undo what was
-// left of it first.
+// settle judges what happened under the last server process. The current one must first undo its
+// predecessor's unfinished transactions.
 func (b *bank) settle(t *testing.T, tally *tally) {
 	t.Helper()
 	for _, c := range b.writers {
@@ -104,7 +105,7 @@ func (b *bank) settle(t *testing.T, tally *tally) {
 	b.Book.Forget()
 }
 
-// awaitRecovery waits until nothing is left of transactions that have not happened.
+// awaitRecovery waits until nothing is left of transactions that did not happen.
 func (b *bank) awaitRecovery(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), recoveryTimeout)
@@ -127,7 +128,7 @@ func (b *bank) awaitRecovery(t *testing.T) {
 	}
 }
 
-// leftovers returns what transactions have left behind.
+// leftovers returns the leftovers of transactions.
 func (b *bank) leftovers(t *testing.T) []string {
 	t.Helper()
 	left, err := b.Leftovers()
@@ -137,12 +138,12 @@ func (b *bank) leftovers(t *testing.T) []string {
 	return left
 }
 
-// tally counts what kills have met.
+// tally counts the cases that occurred at kills.
 type tally struct {
 	kills     int
-	torn      int // with files of transactions that had to be undone
-	happened  int // transfers that happened though their answers did not come
-	vanished  int // transfers that did not happen whose answers did not come
+	torn      int // kills that left files of transactions to undo
+	happened  int // transfers that happened without an answer
+	vanished  int // transfers without an answer that did not happen
 	transfers int // acknowledged
 }
 
@@ -169,7 +170,7 @@ func (a *tally) count(b *bank, history transfers.History) {
 	b.torn = nil
 }
 
-// String tells what the kills have met.
+// String returns a summary of the counts.
 func (a *tally) String() string {
 	return fmt.Sprintf("%d kills, %d of them with files to be undone; %d transfers acknowledged, %d happened unanswered, %d did not",
 		a.kills, a.torn, a.transfers, a.happened, a.vanished)

@@ -10,22 +10,22 @@ import (
 	"moorage/testkit/servers"
 )
 
-// owner is a namespace in which one writer alone works, so that it knows what must be there.
+// owner is a namespace for a single writer, which therefore knows its exact content.
 type owner struct {
 	namespace string
 	tables    map[string]ownTable
 	after     map[string]ownTable // if the request whose answer stayed out has happened; nil if there is none
 }
 
-// ownTable is a table in such a namespace.
+// ownTable is a table in an owner's namespace.
 type ownTable struct {
-	uuid    string // empty if the answer with it never came
+	uuid    string // empty if the response with it never arrived
 	commits int
 }
 
 const propCommits = "commits"
 
-// workOnOwn creates, changes, drops or renames a table of the writer's own.
+// workOnOwn creates, changes, drops or renames one of the writer's own tables.
 func (w *writer) workOnOwn(ctx context.Context) servers.Answer {
 	names := []string{"a", "b", "c"}
 	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -61,7 +61,8 @@ func (w *writer) workOnOwn(ctx context.Context) servers.Answer {
 	return a
 }
 
-// verify compares the namespace with what its writer knows, and then takes what is there for known.
+// verify compares the namespace with the writer's knowledge, and then updates that from the
+// namespace.
 func (o *owner) verify(ctx context.Context, c *servers.Client) error {
 	names, err := c.List(ctx, o.namespace)
 	if err != nil {
@@ -86,7 +87,7 @@ func (o *owner) verify(ctx context.Context, c *servers.Client) error {
 	return nil
 }
 
-// sameTables reports whether found is what is wanted.
+// sameTables reports whether found equals want.
 func sameTables(found, want map[string]ownTable) bool {
 	if !slices.Equal(slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(want))) {
 		return false

@@ -12,15 +12,15 @@ import (
 	"moorage/testkit/servers"
 )
 
-// round is the life of one process of the server. It lasts from its start, on what the last one
-// left, to its death.
+// round is the lifetime of one server process. It starts on the data of its predecessor and ends
+// with the kill.
 type round struct {
 	number       int
 	seed         uint64
 	binary, data string
 	world        *world
-	answers      int64         // after how many answers the server is killed
-	delay        time.Duration // and how long after
+	answers      int64         // number of answers before the kill
+	delay        time.Duration // from the last of them to the kill
 }
 
 func (r *round) run(t *testing.T) {
@@ -71,22 +71,22 @@ func (r *round) run(t *testing.T) {
 	}
 }
 
-// commit is a commit that a writer made to a common table.
+// commit is a writer's commit to a common table.
 type commit struct {
-	id       string // "3.5.17": round, writer, call; the value of property propWriter in the version that it makes
+	id       string // "3.5.17": round, writer, call; the value of property propWriter in its version
 	writer   int
 	outcome  servers.Outcome
 	table    string
-	location string // of the version that was acknowledged
-	snapshot int64  // that it appends, 0 if none
+	location string // of the acknowledged version
+	snapshot int64  // the appended one, 0 if none
 }
 
-// propWriterPrefix begins the properties that say which commits made a version.
+// propWriterPrefix is the prefix of the properties that identify the commits in a version.
 const propWriterPrefix = "writer-"
 
 func propWriter(number int) string { return fmt.Sprintf("%s%d", propWriterPrefix, number) }
 
-// writer makes one request after the other until an answer stays out.
+// writer makes one request after the other until one gets no answer.
 type writer struct {
 	number, round int
 	client        *servers.Client
@@ -98,7 +98,7 @@ type writer struct {
 	commits    []commit
 	shared     sharedCount
 	viewsBegan time.Time
-	sights     map[string]viewSight // of views, by their names, in this round
+	sights     map[string]viewSight // of views, by name, in this round
 	views      []servers.ViewEvent
 	problems   []string
 }
@@ -118,7 +118,7 @@ func (w *writer) work(ctx context.Context) {
 			last = w.workOnShared(ctx)
 		}
 		if last.Outcome == servers.Unknown && last.Status == 0 {
-			return // the connection broke, as it should when the process is killed
+			return // the connection broke, as expected at the kill
 		}
 		if last.Status >= 500 {
 			w.problems = append(w.problems, fmt.Sprintf("a healthy server answered %d: %s", last.Status, last.Text))
@@ -128,7 +128,7 @@ func (w *writer) work(ctx context.Context) {
 	}
 }
 
-// commit makes one commit to one of the tables on which all writers work.
+// commit makes one commit to one of the common tables.
 func (w *writer) commit(ctx context.Context) servers.Answer {
 	namespace, table := commonNamespace(w.round), commonTables()[w.random.IntN(len(commonTables()))]
 	w.calls++
@@ -156,7 +156,7 @@ func (w *writer) commit(ctx context.Context) servers.Answer {
 // sharedCount counts the tables in the namespace in which all writers create, drop and rename the
 // same names.
 type sharedCount struct {
-	live                  int // creates less drops, of those acknowledged
+	live                  int // acknowledged creates minus acknowledged drops
 	maybeMore, maybeFewer int // creates and drops whose outcome is unknown
 }
 
@@ -168,7 +168,7 @@ func (c *sharedCount) add(other sharedCount) {
 
 const sharedNamespace = "shared"
 
-// workOnShared creates, drops or renames one of a few names that all writers fight for.
+// workOnShared creates, drops or renames one of a few names for which all writers compete.
 func (w *writer) workOnShared(ctx context.Context) (a servers.Answer) {
 	names := []string{"s0", "s1", "s2"}
 	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

@@ -17,17 +17,17 @@ var (
 
 const (
 	writersCount = 16
-	// roundTimeout is far beyond what a round takes: one that hangs has failed.
+	// roundTimeout is far longer than any round: a round that hangs has failed.
 	roundTimeout = 10 * time.Minute
 	// requestTimeout is longer than any request may take.
 	requestTimeout = 3 * time.Minute
-	// answersMin and answersMax bound after how many answers the server is killed.
+	// answersMin and answersMax bound the number of answers before a kill.
 	answersMin, answersMax = 20, 700
-	// delayMax bounds how long after that answer it is killed.
+	// delayMax bounds the time from the last of these answers to the kill.
 	delayMax = 5 * time.Millisecond
 )
 
-// newSeed returns the seed of a test's random choices, and has it printed.
+// newSeed returns the seed for a test's random choices, and prints it.
 func newSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := *seedFlag
@@ -38,7 +38,7 @@ func newSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// TestKill kills the server again and again.
+// TestKill kills the server repeatedly.
 func TestKill(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))

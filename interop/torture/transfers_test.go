@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// bankRounds is how many lives of the server a bank sees. It keeps the folders of its tables
-	// short.
+	// bankRounds is the number of server restarts per bank. It keeps the folders of its tables
+	// small.
 	bankRounds = 25
-	// transfersMax bounds after how many transfers the server is killed.
+	// transfersMax bounds the number of transfers before a kill.
 	transfersMax = 60
-	// aimMax bounds how long after that. A transaction takes about as long from its record to its
-	// Apply when others are under way.
+	// aimMax bounds the time from the last of these transfers to the kill. Under load, a
+	// transaction needs about that long from its record to its Apply.
 	aimMax = 12 * time.Millisecond
-	// tornKills is the number of kills after which some must have met a transaction between its
-	// record and its Apply.
+	// tornKills is the number of kills after which at least one must have hit a transaction between
+	// its record and its Apply.
 	tornKills = 50
 )
 
-// TestTransfers kills the server again and again while clients move amounts between tables by
+// TestTransfers kills the server repeatedly while clients move amounts between tables with
 // transactions.
 func TestTransfers(t *testing.T) {
 	seed := newSeed(t)
@@ -60,15 +60,15 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-// life is that of one process of the server, from its start to its death.
+// life is the lifetime of one server process, from its start to the kill.
 type life struct {
 	binary, data string
-	transfers    int64         // after how many transfers it is killed
-	delay        time.Duration // and how long after
+	transfers    int64         // number of transfers before the kill
+	delay        time.Duration // from the last of them to the kill
 }
 
-// run settles what the life before has left in the bank, lets the bank's clients work, and kills
-// the server. The bank is nil at first. run returns the bank for the next life.
+// run settles the bank after the previous life, has the bank's clients work, and kills the server.
+// The bank is nil at first. run returns the bank for the next life.
 func (l life) run(t *testing.T, b *bank, number int, seed uint64, seen *tally) *bank {
 	t.Helper()
 	server := servers.MustStart(t, l.binary, "--data", l.data)

@@ -15,34 +15,34 @@ const (
 	viewsNamespace = "views"
 	viewsCount     = 4 // names
 	// viewVersionsMax is the number of versions after which a writer that sees a view drops it.
-	// Writers that miss the view then make it again.
+	// Writers that find no view then create it again.
 	viewVersionsMax = 8
-	// viewsAnswersMin is a number of answers in all rounds. After it some view must have been
-	// replaced, and some dropped.
+	// viewsAnswersMin is the number of answers, over all rounds, after which some view must have
+	// been replaced, and some view dropped.
 	viewsAnswersMin = 500
 )
 
-// viewWorld is what the writers know of the views that all of them create, replace and drop.
+// viewWorld is the writers' knowledge of the views that all of them create, replace and drop.
 type viewWorld struct {
 	began           time.Time
-	events          []servers.ViewEvent // since the last start of the server, and those that explain what was there then
+	events          []servers.ViewEvent // since the server's last start, plus the events that explain its initial views
 	versions, drops int                 // acknowledged
 }
 
 func viewName(number int) string { return fmt.Sprintf("v%d", number) }
 
-// viewSight is what a writer knows of a view.
+// viewSight is a writer's knowledge of a view.
 type viewSight struct {
 	uuid     string
 	versions int
 	absent   bool
 }
 
-// workOnViews makes one call about one of the views. Mostly it replaces the view, whatever others
-// do to it meanwhile. It makes a view that is not there, and drops one with many versions.
+// workOnViews makes one call about one of the views. Mostly it replaces the view, regardless of
+// concurrent changes. It creates a missing view, and drops one with many versions.
 func (w *writer) workOnViews(ctx context.Context) servers.Answer {
 	e := servers.ViewEvent{Name: viewName(w.random.IntN(viewsCount))}
-	for number := range viewsCount { // before all, what others wait for
+	for number := range viewsCount { // first, views that others wait for
 		if sight := w.sights[viewName(number)]; sight.absent || sight.versions >= viewVersionsMax {
 			e.Name = viewName(number)
 		}
@@ -75,7 +75,7 @@ func (w *writer) workOnViews(ctx context.Context) servers.Answer {
 	return a
 }
 
-// viewCall makes the call that e is about, and takes down what became of it.
+// viewCall makes the call for e, and records its outcome.
 func viewCall(ctx context.Context, c *servers.Client, began time.Time, e *servers.ViewEvent, method, path string, body servers.Object) (servers.Answer, error) {
 	var sent any
 	if body != nil {
@@ -87,7 +87,7 @@ func viewCall(ctx context.Context, c *servers.Client, began time.Time, e *server
 	return a, e.Take(a)
 }
 
-// take adds what a writer saw.
+// take adds the events that a writer saw.
 func (v *viewWorld) take(events []servers.ViewEvent) {
 	v.events = append(v.events, events...)
 	for _, e := range events {
@@ -101,7 +101,7 @@ func (v *viewWorld) take(events []servers.ViewEvent) {
 	}
 }
 
-// verify looks at all views, and judges what was seen since the last time.
+// verify loads all views, and judges the events since the last time.
 func (v *viewWorld) verify(t *testing.T, c *servers.Client) {
 	t.Helper()
 	var sights []servers.ViewEvent
@@ -116,8 +116,8 @@ func (v *viewWorld) verify(t *testing.T, c *servers.Client) {
 	}
 }
 
-// judge returns what is wrong with what was seen up to sights, which cover all views. It keeps the
-// events that explain the views that are there.
+// judge returns the problems in the events up to sights, which cover all views. It keeps the events
+// that explain the existing views.
 func (v *viewWorld) judge(sights []servers.ViewEvent) (problems []string) {
 	problems = servers.JudgeViews(append(v.events, sights...))
 	var kept []servers.ViewEvent
@@ -132,8 +132,8 @@ func (v *viewWorld) judge(sights []servers.ViewEvent) (problems []string) {
 	return problems
 }
 
-// verifyCounts fails the test if there were at least viewsAnswersMin answers, and no view was
-// replaced or none was dropped.
+// verifyCounts fails the test if no view was replaced, or none dropped, in at least viewsAnswersMin
+// answers.
 func (v *viewWorld) verifyCounts(t *testing.T, answers int64) {
 	t.Helper()
 	if answers >= viewsAnswersMin && (v.versions == 0 || v.drops == 0) {
@@ -141,8 +141,8 @@ func (v *viewWorld) verifyCounts(t *testing.T, answers int64) {
 	}
 }
 
-// The judge finds a fault however many rounds ago the view was right. What a round left behind is
-// no problem of later rounds.
+// The judge finds a fault no matter how many rounds ago the view was right. Leftovers of one round
+// are not reported in later rounds.
 func TestViewsOverRounds(t *testing.T) {
 	t.Parallel()
 	sight := func(uuid string, queries ...string) servers.ViewEvent {
@@ -155,7 +155,7 @@ func TestViewsOverRounds(t *testing.T) {
 	absent := servers.ViewEvent{Name: "v0", Absent: true, Outcome: servers.Refused}
 	again := sight("w", "c")
 	again.Query, again.Creates = "c", true
-	type round []servers.ViewEvent // the last one is the sight after it
+	type round []servers.ViewEvent // the last one is what was seen after the round
 	before := []round{{created, lost, sight("u", "a", "b")}, {sight("u", "a", "b")}}
 	for name, row := range map[string]struct {
 		last []round

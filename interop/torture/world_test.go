@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/servers"
 )
 
-// world is what the writers were answered, over all rounds.
+// world collects the answers that the writers got, over all rounds.
 type world struct {
 	own     []*owner
 	shared  sharedCount
@@ -25,7 +25,7 @@ type world struct {
 	settled []settled
 }
 
-// settled is a common table of an earlier round, which nobody changes any more.
+// settled is a common table of an earlier round. It does not change any more.
 type settled struct{ namespace, table, location string }
 
 func newWorld() *world {
@@ -36,12 +36,12 @@ func newWorld() *world {
 	return w
 }
 
-// Each round has common tables of its own. So their histories stay short enough to be read as a
-// whole.
+// commonNamespace returns the namespace for a round's common tables. Each round has its own, so
+// that their histories stay short enough to read completely.
 func commonNamespace(round int) string { return fmt.Sprintf("round%d", round) }
 func commonTables() []string           { return []string{"t0", "t1", "t2"} }
 
-// prepare makes what the writers of a round work on.
+// prepare creates the namespaces and tables for the writers of a round.
 func (w *world) prepare(t *testing.T, c *servers.Client, number int) {
 	t.Helper()
 	must := func(a servers.Answer) {
@@ -65,7 +65,7 @@ func (w *world) prepare(t *testing.T, c *servers.Client, number int) {
 	w.round, w.commits = number, nil
 }
 
-// take adds what a writer was answered.
+// take adds the answers that a writer got.
 func (w *world) take(t *testing.T, from *writer) {
 	t.Helper()
 	for _, problem := range from.problems {
@@ -87,7 +87,7 @@ func (w *world) summary() string {
 		counts[servers.Acknowledged], counts[servers.Refused], counts[servers.Unknown], w.views.versions, w.views.drops)
 }
 
-// verify compares what the server holds with what the writers were answered.
+// verify compares the server's data with the answers that the writers got.
 func (w *world) verify(t *testing.T, c *servers.Client) {
 	t.Helper()
 	ctx := t.Context()
@@ -120,10 +120,10 @@ func (w *world) verify(t *testing.T, c *servers.Client) {
 	}
 }
 
-// settledLooks is at how many of the tables of earlier rounds each round looks.
+// settledLooks is the number of earlier rounds' tables that each round checks.
 const settledLooks = 60
 
-// verifySettled looks at the last tables of earlier rounds, as many as given.
+// verifySettled checks the last count tables of earlier rounds.
 func (w *world) verifySettled(t *testing.T, c *servers.Client, count int) {
 	t.Helper()
 	for _, old := range w.settled[max(0, len(w.settled)-count):] {
@@ -141,8 +141,8 @@ func report(t *testing.T, err error) {
 	}
 }
 
-// verifyShared compares the number of tables in the shared namespace with what creates and drops
-// have left. It also loads each of them.
+// verifyShared compares the number of tables in the shared namespace with the number expected from
+// creates and drops. It also loads each of them.
 func (w *world) verifyShared(ctx context.Context, c *servers.Client) error {
 	names, err := c.List(ctx, sharedNamespace)
 	if err != nil {
@@ -173,7 +173,7 @@ type version struct {
 	document servers.Document
 }
 
-// readHistory reads all versions of a table, the first one first, from their files.
+// readHistory reads all versions of a table from their files, oldest first.
 func readHistory(last servers.Loaded) ([]version, error) {
 	var locations []string
 	for _, entry := range last.Metadata.Log {
@@ -194,7 +194,7 @@ func readHistory(last servers.Loaded) ([]version, error) {
 	return history, nil
 }
 
-// verifyTable compares the history of a common table with what became of the commits to it.
+// verifyTable compares the history of a common table with the outcomes of the commits to it.
 func verifyTable(last servers.Loaded, commits []commit) error {
 	history, err := readHistory(last)
 	if err != nil {
@@ -205,7 +205,7 @@ func verifyTable(last servers.Loaded, commits []commit) error {
 		byID[made.id] = made
 	}
 	problems := []error{}
-	at := map[string][]string{} // the versions that show a commit first
+	at := map[string][]string{} // the first versions that show each commit
 	for i, v := range history[1:] {
 		var authors []commit
 		for _, id := range authorsOf(history[i], v) {
@@ -232,7 +232,7 @@ func verifyTable(last servers.Loaded, commits []commit) error {
 	return errors.Join(problems...)
 }
 
-// authorsOf returns the commits that made the version after out of the one before.
+// authorsOf returns the commits that turned the version before into after.
 func authorsOf(before, after version) (ids []string) {
 	for name, id := range after.document.Properties {
 		if strings.HasPrefix(name, propWriterPrefix) && id != before.document.Properties[name] {
@@ -242,8 +242,8 @@ func authorsOf(before, after version) (ids []string) {
 	return ids
 }
 
-// verifyStep compares a version with the one before it: it is that with what all of its authors
-// asked for, and at most one of them appends.
+// verifyStep compares a version with the one before it. The version must differ by exactly the
+// changes of its authors, and at most one of them may append.
 func verifyStep(before, after version, authors []commit) error {
 	log := after.document.Log
 	if len(log) == 0 || log[len(log)-1].File != before.location {

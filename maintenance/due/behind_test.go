@@ -11,8 +11,9 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestMonitorFallsBehind: a monitor that is 80 % of the retention behind looks at all tables before
-// changes are lost, and reads on at the head. One that is less behind reads all changes.
+// TestMonitorFallsBehind: a monitor that has fallen behind by 80 % of the retention checks all
+// tables before changes are lost. It then continues at the head of the log. A monitor that is less
+// far behind reads all changes.
 func TestMonitorFallsBehind(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -53,8 +54,8 @@ func TestMonitorFallsBehind(t *testing.T) {
 	}
 }
 
-// TestRuleThatComesBack: a table that says no for a while, and then nothing, goes on where it was:
-// orphans that were looked for a short time ago are not looked for again. An operator can ask.
+// TestRuleThatComesBack: a table that forbids maintenance for a while keeps its schedule. If the
+// last search for orphans was recent, there is no new one unless an operator requests it.
 func TestRuleThatComesBack(t *testing.T) { overStores(t, testRuleThatComesBack) }
 
 func testRuleThatComesBack(t *testing.T, w *world) {
@@ -76,7 +77,7 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 		t.Errorf("while the table says no its schedule is %+v", job)
 	}
 	w.commit("t", `{"action":"remove-properties","removals":["moorage.maintenance.orphans.enabled"]}`,
-		`{"action":"set-properties","updates":{"write.target-file-size-bytes":"1000000"}}`) // so it is looked at
+		`{"action":"set-properties","updates":{"write.target-file-size-bytes":"1000000"}}`) // makes it due
 	w.tend(w.node)
 	w.clock.Advance(2 * time.Minute)
 	w.tend(w.node)

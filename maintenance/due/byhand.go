@@ -20,7 +20,7 @@ type JobRequest struct {
 	Orphans   *jobs.OrphanSettings
 }
 
-// Begin begins a job on the table called ident. The policies do not matter for it.
+// Begin begins a job on the table called ident. Policies have no effect on it.
 //
 // Errors: KindIllegalArgument if nothing may be deleted from the table, or if the scope is paused;
 // KindCommitFailed if such a job exists; the errors of catalog.Scopes.Find and jobs.Expire.
@@ -59,7 +59,7 @@ func findTable(ctx context.Context, scopes policy.Scopes, v gate.Verb, ident moo
 	return scopes.Find(ctx, v, ident)
 }
 
-// isPaused returns an error if the table's maintenance is paused.
+// isPaused returns an error if the table's maintenance is paused, and nil if not.
 func (s *Control) isPaused(ctx context.Context, scope catalog.Scope) error {
 	pauses, _, err := s.pauses(ctx)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *Control) isPaused(ctx context.Context, scope catalog.Scope) error {
 	return nil
 }
 
-// ObjectOf returns the object of a pause as commands spell it: server, or a kind and a name. Parts
-// of the name that contain a dot are quoted.
+// ObjectOf returns the object of a pause as commands spell it: "server", or a kind and a name.
+// Parts of the name that contain a dot are quoted.
 func ObjectOf(pause registry.Pause) string {
 	if pause.Scope == registry.ScopeServer {
 		return "server"
@@ -104,7 +104,7 @@ func ObjectOf(pause registry.Pause) string {
 	return kind + " " + strings.Join(parts, ".")
 }
 
-// asPointer returns a scope as a pointer, which the check of pauses needs.
+// asPointer converts a scope to a pointer, which the check of pauses needs.
 func asPointer(scope catalog.Scope) registry.Pointer {
 	ident := scope.Ident
 	return registry.Pointer{
@@ -115,7 +115,7 @@ func asPointer(scope catalog.Scope) registry.Pointer {
 // callerErrors turns the reasons why a job does not begin into errors for the caller.
 func callerErrors(ident moorage.Identifier, err error) error {
 	if held, ok := errors.AsType[*jobs.HeldError](err); ok {
-		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // held: nothing is deleted
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // nothing is deleted
 	}
 	if blocked, ok := errors.AsType[*jobs.BlockedError](err); ok {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, blocked)
@@ -127,8 +127,8 @@ func callerErrors(ident moorage.Identifier, err error) error {
 	return err
 }
 
-// Plan returns what a job on the table called ident would do now. It names at most sample of the
-// files. It changes nothing. If asked has no settings, Plan uses the policies' settings, even if
+// Plan returns what a job on the table called ident would do now. It lists at most sample of the
+// files, and changes nothing. If asked has no settings, Plan uses the policies' settings, even if
 // the policy is disabled.
 //
 // Errors: KindIllegalArgument for a kind that the server does not run itself; the errors of
@@ -154,11 +154,11 @@ func (s *Control) Plan(ctx context.Context, scopes policy.Scopes, ident moorage.
 	return run, moorage.Annotate(op, ident.String(), err)
 }
 
-// Leftovers returns how many files of a warehouse lie outside of all tables and views. It names at
-// most sample of them. It requires the right to plan on the warehouse. Policies and pauses do not
-// apply, because nothing is deleted.
+// Leftovers returns how many files of a warehouse lie outside of all tables and views. It lists at
+// most sample of them. The caller needs the right to plan on the warehouse. Policies and pauses do
+// not apply, because nothing is deleted.
 //
-// Errors: the KindIllegalArgument of jobs.Leftovers; the errors of catalog.Scopes.Find.
+// Errors: KindIllegalArgument, as for jobs.Leftovers; the errors of catalog.Scopes.Find.
 func (s *Control) Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string,
 	asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
 	const op = "due.Leftovers"
@@ -170,7 +170,7 @@ func (s *Control) Leftovers(ctx context.Context, scopes policy.Scopes, warehouse
 	return run, moorage.Annotate(op, warehouse, err)
 }
 
-// byPolicy returns the policies' settings for a kind, as the planner uses them.
+// byPolicy returns the settings that the policies give for a kind, as the planner would use them.
 func (s *Control) byPolicy(ctx context.Context, scope catalog.Scope, kind policy.Kind) (JobRequest, error) {
 	t, ok := policy.TypeOf(kind)
 	if !ok || kind != policy.Snapshots && kind != policy.Orphans {

@@ -20,17 +20,17 @@ const (
 	// job.
 	pausePause = 10 * time.Minute
 	jobPause   = time.Hour
-	// seenMin is how long the server must have known a snapshot before the snapshot may expire. The
-	// snapshot's timestamp does not count, because it comes from a client's clock. If the rule's
-	// maximum age is shorter than seenMin, that age applies.
+	// seenMin is the minimum time that the server must have known a snapshot before it may expire.
+	// The snapshot's timestamp does not count, because it comes from a client's clock. If the
+	// rule's maximum age is shorter than seenMin, the maximum age is used instead.
 	seenMin = time.Hour
-	// formerPause is the time between two searches for metadata files that have left the log. A
-	// search covers the versions that are younger than the retention of change records. It reads
-	// one metadata file for each hundred of these versions.
+	// formerPause is the time between two searches for files that have left the table's metadata
+	// log. A search covers all versions younger than the retention of change records. For every
+	// hundred of these versions, it reads one metadata file.
 	formerPause = 24 * time.Hour
 )
 
-// The outcomes of checks, as schedules and metrics spell them.
+// Outcomes of checks, as spelled in schedules and metrics.
 const (
 	outcomeDone    = "done"
 	outcomeNothing = "nothing"
@@ -40,7 +40,7 @@ const (
 	outcomeOff     = "off"
 )
 
-// check is one check of a table that is due.
+// check is a check of one table that is due.
 type check struct {
 	*Planner
 	pointer registry.ID
@@ -53,9 +53,9 @@ type check struct {
 	job      registry.KindSchedule // the kind's part of the schedule
 	rule     policy.Rule
 	summary  registry.Summary     // of the version that was read
-	met      bool                 // the summary is known
+	met      bool                 // whether the summary is known
 	version  registry.Condition   // requires the version of the table that was read first
-	required []registry.Condition // settle requires these: the basis of the check still holds
+	required []registry.Condition // for settle: the check's basis is unchanged
 	now      time.Time            // by the store's clock
 	outcome  string
 }
@@ -78,7 +78,7 @@ func (l *check) run(ctx context.Context) error {
 	l.schedule.Value = AsOf(l.schedule.Value, l.now)
 	l.job = l.schedule.Value.Job(string(l.kind))
 	if !l.job.Due.Equal(l.at) {
-		// The schedule has another time, so this due record is obsolete.
+		// The schedule has a different time, so this due record is obsolete.
 		return l.apply(ctx, Change{Writes: []registry.Write{registry.Delete(l.key)}})
 	}
 	if !records[0].Exists() {
@@ -123,7 +123,7 @@ func (l *check) run(ctx context.Context) error {
 	return l.decide(ctx)
 }
 
-// decide acts on the present version of the table and the policies that apply to it.
+// decide acts on the table's present version and the policies that apply to it.
 func (l *check) decide(ctx context.Context) error {
 	version, _, err := l.tableByID(ctx, l.pointer)
 	if err != nil {
@@ -135,10 +135,10 @@ func (l *check) decide(ctx context.Context) error {
 	t, _ := policy.TypeOf(l.kind)
 	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
 	if !l.rule.IsActive() {
-		if settled, err := l.goesBy(ctx, matcher); err != nil || !settled {
+		if settled, err := l.requireUnchanged(ctx, matcher); err != nil || !settled {
 			return err // the table stays due
 		}
-		// The hash stays: a rule that comes back continues from the earlier results.
+		// The hash stays: if the rule returns, it continues from the earlier results.
 		l.job.Held = l.rule.Held
 		outcome := outcomeOff
 		if l.rule.Enabled {
@@ -157,9 +157,9 @@ func (l *check) decide(ctx context.Context) error {
 	return l.expire(ctx, document, required)
 }
 
-// snapshotAhead returns why no snapshot of the table may expire now, and the empty string if some
-// may. A snapshot's time comes from its writer's clock. If that time is ahead of the store's clock,
-// one of the two clocks is wrong, and the old snapshots cannot be determined.
+// snapshotAhead says why no snapshot of the table may expire now. It returns "" if snapshots may
+// expire. A snapshot's time comes from its writer's clock. If that time is ahead of the store's
+// clock, one of the two clocks is wrong, and it is not known which snapshots are old.
 func (l *check) snapshotAhead(document *metadata.Document) string {
 	limit := l.now.Add(policy.AheadMax).UnixMilli()
 	for snapshot := range document.Snapshots() {
@@ -172,10 +172,10 @@ func (l *check) snapshotAhead(document *metadata.Document) string {
 	return ""
 }
 
-// goesBy makes settle require that the version of the table and the policies of matcher are
+// requireUnchanged makes settle require that the table's version and the policies of matcher are
 // unchanged. It returns false if the policies have changed, because a changed policy may have made
 // the table due.
-func (l *check) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, error) {
+func (l *check) requireUnchanged(ctx context.Context, matcher *policy.Matcher) (bool, error) {
 	l.outcome = outcomeLater
 	fresh, required, err := l.config.Policies.ReloadFor(ctx, l.table.Warehouse)
 	if err != nil || required == nil || fresh.Hash() != matcher.Hash() {
@@ -185,8 +185,8 @@ func (l *check) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, erro
 	return true, nil
 }
 
-// requires returns conditions that fail if the policies differ from matcher. It returns nil if they
-// already differ. Then the table stays due.
+// requires returns conditions that fail if the policies differ from matcher. If the policies
+// already differ, it returns nil, and the table stays due.
 func (l *check) requires(ctx context.Context, matcher *policy.Matcher) ([]registry.Condition, error) {
 	warehouse, conditions, err := l.config.Policies.ConditionsFor(ctx, matcher, l.table.Warehouse)
 	if !warehouse.IsZero() {
@@ -195,14 +195,14 @@ func (l *check) requires(ctx context.Context, matcher *policy.Matcher) ([]regist
 	return conditions, err
 }
 
-// expire expires snapshots.
+// expire begins an expiry of snapshots, or settles why there is none.
 func (l *check) expire(ctx context.Context, document *metadata.Document, required []registry.Condition) error {
 	if ahead := l.snapshotAhead(document); ahead != "" {
 		return l.settle(ctx, outcomeLater, l.now.Add(jobPause), ahead)
 	}
 	schedule, known := l.schedule.Value, l.knownFor()
 	if schedule.Seq > 0 && l.now.Before(schedule.SeqAt.Add(known)) {
-		// It is not known yet which snapshots are at least as old as their timestamps.
+		// The server has not known the snapshots for long enough to trust their timestamps.
 		return l.settle(ctx, outcomeLater, schedule.SeqAt.Add(known), "")
 	}
 	if schedule.Seq == 0 && l.summary.Seq > 0 && known > 0 {
@@ -231,9 +231,9 @@ func (l *check) expire(ctx context.Context, document *metadata.Document, require
 	return l.ran(ctx, outcome, settings, former)
 }
 
-// trimFormer deletes metadata files that have left the metadata log. It returns when to do that
-// again, or zero if no further file is known to become too old. If trimFormer fails, the snapshots
-// expire nevertheless, and a later check deletes the files.
+// trimFormer deletes metadata files that have left the metadata log. It returns the time of the
+// next search, or zero if no further file is known to become too old. If trimFormer fails, the
+// snapshots still expire, and a later check deletes the files.
 func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) time.Time {
 	if settings.KeepFiles {
 		return time.Time{}
@@ -278,13 +278,13 @@ func (l *check) rereadVersion(ctx context.Context) {
 	l.version = written
 }
 
-// knownFor returns how long the server must have known a snapshot before the snapshot may expire.
+// knownFor returns the time that the server must have known a snapshot before it may expire.
 func (l *check) knownFor() time.Duration {
 	return min(seenMin, l.rule.Duration(policy.MaxSnapshotAgeHours))
 }
 
 // findOrphans begins a job that searches for orphan files, unless the last pass was recent. So a
-// table that forbade the job for a while continues its schedule.
+// table that forbade the job for a while keeps its schedule.
 func (l *check) findOrphans(ctx context.Context, required []registry.Condition) error {
 	if next := l.nextPass(); next.After(l.now) {
 		return l.settle(ctx, outcomeLater, next, "")
@@ -298,8 +298,8 @@ func (l *check) findOrphans(ctx context.Context, required []registry.Condition) 
 	return nil
 }
 
-// nextPass returns when the next pass for orphans is due after the last one. It returns zero if
-// there was no pass, or if an operator requested one.
+// nextPass returns when the next pass for orphans is due. It returns zero if there was no pass, or
+// if an operator requested one.
 func (l *check) nextPass() time.Time {
 	if l.job.Last.IsZero() || l.job.Mode == ModeOperator {
 		return time.Time{}
@@ -318,7 +318,8 @@ func (l *check) began() {
 }
 
 // SnapshotSettings returns the settings that a rule requires. seen is the sequence number of the
-// last snapshot that the server has known for long enough. 0 means that it has known all of them.
+// last snapshot that the server has known for long enough. If seen is 0, the server has known all
+// snapshots for long enough.
 func SnapshotSettings(rule policy.Rule, seen int64) jobs.SnapshotSettings {
 	return jobs.SnapshotSettings{
 		Retention: metadata.Retention{
@@ -339,7 +340,7 @@ func askerOf(rule policy.Rule) string {
 	return "policy of " + string(rule.From.Level) + " " + rule.From.Name
 }
 
-// OrphanSettings returns the settings that a rule requires. Files from before the rule was enabled
+// OrphanSettings returns the settings that a rule requires. Files that are older than the rule
 // stay, unless the rule includes them.
 func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 	settings := jobs.OrphanSettings{
@@ -353,8 +354,8 @@ func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 	return settings
 }
 
-// extra returns what the first Apply of a job includes. Its conditions require that the policies
-// and the table's schedule are unchanged. Its writes end the due time.
+// extra returns additional conditions and writes for the first Apply of a job. The conditions
+// require that the policies and the table's schedule are unchanged. The writes remove the due time.
 func (l *check) extra(required []registry.Condition) jobs.Extra {
 	return func() ([]registry.Condition, []registry.Write, error) {
 		job := l.job
@@ -367,7 +368,7 @@ func (l *check) extra(required []registry.Condition) jobs.Extra {
 	}
 }
 
-// readAgain reads the schedule that the first Apply of the job wrote, and then the table.
+// readAgain reads the schedule, which the first Apply of the job has written, and then the table.
 func (l *check) readAgain(ctx context.Context) error {
 	schedules, err := ReadSchedules(ctx, l.ledger, l.pointer)
 	if err != nil {
@@ -404,11 +405,11 @@ func (l *check) ran(ctx context.Context, outcome string, settings jobs.SnapshotS
 	return l.settle(ctx, outcome, next, "")
 }
 
-// recordSeq records which snapshots the server knows now.
+// recordSeq records which snapshots the server knows at present.
 func (l *check) recordSeq() { l.schedule.Value.Seq, l.schedule.Value.SeqAt = l.summary.Seq, l.now }
 
-// nextExpiry returns when the oldest of the snapshots that are still too young is old enough. It
-// returns zero if there is no such snapshot.
+// nextExpiry returns when the next snapshot becomes old enough to expire. It returns zero if no
+// snapshot is still too young.
 func (l *check) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (time.Time, error) {
 	plan, err := l.config.Jobs.PlanSnapshots(ctx, l.pointer, settings)
 	if err != nil {

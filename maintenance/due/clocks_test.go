@@ -15,8 +15,8 @@ import (
 	"moorage/testkit/tablefiles"
 )
 
-// doubting makes the maintenance of w go by a clock that other clocks vouch for. It returns how to
-// set the store's clock, which no other clock follows.
+// doubting gives the maintenance of w a clock that is compared with other clocks. The function set
+// moves only the store's clock.
 func (w *world) doubting() (set func(time.Duration)) {
 	w.t.Helper()
 	began, ahead := w.clock.Now(), time.Duration(0)
@@ -42,8 +42,9 @@ func (w *world) doubting() (set func(time.Duration)) {
 	}
 }
 
-// TestClockThatJumps: when the store's clock jumps by a year, a commit by that clock makes no
-// snapshot old, for a policy or by hand. An operator's word ends the rest.
+// TestClockThatJumps: the store's clock jumps ahead by a year, and a commit has its time from that
+// clock. No snapshot is then taken for old, either by a policy or in a job begun by hand. The
+// suspension lasts until an operator ends it.
 func TestClockThatJumps(t *testing.T) { overStores(t, testClockThatJumps) }
 
 func testClockThatJumps(t *testing.T, w *world) {
@@ -79,8 +80,8 @@ func testClockThatJumps(t *testing.T, w *world) {
 	}
 }
 
-// TestSnapshotAhead: a table with a snapshot that is dated ahead waits, says so, and holds up no
-// other.
+// TestSnapshotAhead: a table with a snapshot dated in the future waits and reports the reason. It
+// does not hold up other tables.
 func TestSnapshotAhead(t *testing.T) { overStores(t, testSnapshotAhead) }
 
 func testSnapshotAhead(t *testing.T, w *world) {
@@ -115,8 +116,9 @@ func testSnapshotAhead(t *testing.T, w *world) {
 	}
 }
 
-// TestCareOfTheFuture: tables that were touched while the store's clock was a year ahead, and the
-// jobs that wait, go on when it is right again, without another commit.
+// TestCareOfTheFuture: the store's clock is a year ahead for a while. When the clock is right
+// again, maintenance continues without another commit. That holds for tables that were changed in
+// that time, and for jobs that wait.
 func TestCareOfTheFuture(t *testing.T) { overStores(t, testCareOfTheFuture) }
 
 func testCareOfTheFuture(t *testing.T, w *world) {
@@ -141,7 +143,7 @@ func testCareOfTheFuture(t *testing.T, w *world) {
 	w.tend(w.node) // the jobs of both tables wait
 	w.clock.Advance(year)
 	w.commit("a", `{"action":"set-properties","updates":{"write.target-file-size-bytes":"1"}}`)
-	fill("c") // touched only while the clock was ahead
+	fill("c") // changed only while the clock was ahead
 	for range 3 {
 		w.tend(w.node)
 		w.clock.Advance(2 * time.Hour)
@@ -166,7 +168,7 @@ func testCareOfTheFuture(t *testing.T, w *world) {
 			}
 		}
 	}
-	if n := w.snapshots("c"); n != 20 { // they are dated ahead
+	if n := w.snapshots("c"); n != 20 { // they are dated in the future
 		t.Errorf("%d snapshots of c are left", n)
 	}
 	w.wantAgreed("in the end")

@@ -24,7 +24,8 @@ type Control struct {
 	Policies *policy.Policies
 	Jobs     *jobs.Jobs
 	Tables   Tables
-	// Kick makes the monitor and the planner work now. If it is nil, they keep their schedule.
+	// Kick makes the monitor and the planner work at once. If Kick is nil, they keep their
+	// schedule.
 	Kick func()
 }
 
@@ -34,7 +35,7 @@ func (s *Control) kick() {
 	}
 }
 
-// runsShown is how many runs Status has.
+// runsShown is the maximum number of runs in a Status.
 const runsShown = 20
 
 // KindStatus is the state of one kind of job of a table.
@@ -49,13 +50,13 @@ type KindStatus struct {
 type Status struct {
 	Said   map[policy.Type]policy.Said // the scope's own policies
 	Pauses []registry.Pause            // the pauses that apply to the scope
-	// The fields below are only for a table.
+	// The fields below are set only for a table.
 	Kinds []KindStatus // in the order of their types
 	Jobs  []jobs.Under // in progress
 	Runs  []registry.Run
 }
 
-// Status returns the state of a scope's maintenance. Errors: the errors of catalog.Scopes.Find.
+// Status returns the state of a scope's maintenance. Errors: as for catalog.Scopes.Find.
 func (s *Control) Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (Status, error) {
 	scope, err := scopes.Find(ctx, gate.LoadMaintenance, ident)
 	if err != nil {
@@ -125,11 +126,11 @@ func (s *Control) addTable(ctx context.Context, scope catalog.Scope, status *Sta
 	return err
 }
 
-// Run makes the table called ident due now for a kind, even if the kind was blocked. If a job is
-// blocked, Run retries it, unless an operator has put it into quarantine.
+// Run makes the table called ident due at once for one kind of job, even if that kind was blocked.
+// Run retries a blocked job, unless an operator has put the job into quarantine.
 //
-// Errors: KindIllegalArgument if no policy requires the kind and nothing of that kind is blocked,
-// or if a job of the kind is in quarantine; the errors of catalog.Scopes.Find.
+// Errors: KindIllegalArgument if no policy requires the kind and it is not blocked, or if a job of
+// the kind is in quarantine; the errors of catalog.Scopes.Find.
 func (s *Control) Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
 	kind policy.Kind) error {
 	t, ok := policy.TypeOf(kind)
@@ -159,13 +160,13 @@ func (s *Control) Run(ctx context.Context, scopes policy.Scopes, ident moorage.I
 	return moorage.Annotate("due.Run", ident.String(), err)
 }
 
-// runRequest is one call of Run, for a table that was found.
+// runRequest is one call of Run, after its table was found.
 type runRequest struct {
 	*Control
 	scope   catalog.Scope
 	kind    policy.Kind
 	rule    policy.Rule
-	retried bool // a blocked job continues
+	retried bool // a blocked job was retried
 }
 
 func (r *runRequest) try(ctx context.Context) error {
@@ -206,7 +207,7 @@ func (r *runRequest) try(ctx context.Context) error {
 	return r.apply(ctx, change)
 }
 
-// retryJob makes a blocked job continue, which ends its blocker.
+// retryJob lets a blocked job continue, and removes its blocker.
 func (s *Control) retryJob(ctx context.Context, record, blocker registry.Record) error {
 	job, err := ledger.Decode[registry.Job](record)
 	if err != nil {
@@ -246,7 +247,7 @@ func (s *Control) pauses(ctx context.Context) (registry.Pauses, registry.Record,
 	return value, records[0], err
 }
 
-// Pauses returns what is paused now.
+// Pauses returns all present pauses.
 func (s *Control) Pauses(ctx context.Context) ([]registry.Pause, error) {
 	pauses, _, err := s.pauses(ctx)
 	return pauses.Pauses, moorage.Annotate("due.Pauses", "", err)
@@ -280,8 +281,8 @@ func withoutScope(all []registry.Pause, scope string) []registry.Pause {
 	return slices.DeleteFunc(slices.Clone(all), func(pause registry.Pause) bool { return pause.Scope == scope })
 }
 
-// Resume ends the pause of a scope. The pauses of other scopes stay. If the scope is not paused,
-// that is no error. A resume of the server also ends the doubt about the store's clock.
+// Resume ends the pause of a scope. The pauses of other scopes stay. It is not an error if the
+// scope is not paused. Resuming the whole server also ends its doubt about the store's clock.
 //
 // Errors: the errors of catalog.Scopes.Change.
 func (s *Control) Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
@@ -330,7 +331,7 @@ func (s *Control) changePauses(ctx context.Context, scopes policy.Scopes, v gate
 	})
 }
 
-// putUnchanged returns the write of a record, on condition that the record is unchanged.
+// putUnchanged returns a write of a record, with the condition that the record is unchanged.
 func putUnchanged(key registry.Key, record registry.Record, value registry.Value) (catalog.Beside, error) {
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
 	condition := registry.Absent(key)
@@ -340,8 +341,8 @@ func putUnchanged(key registry.Key, record registry.Record, value registry.Value
 	return catalog.Beside{Conditions: []registry.Condition{condition}, Writes: writes}, err
 }
 
-// Rescan makes the monitor walk over all tables of a scope and make them due where the policies
-// require.
+// Rescan makes the monitor walk over all tables of a scope. The walk makes each table due if the
+// policies require it.
 //
 // Errors: the errors of catalog.Scopes.Change.
 func (s *Control) Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
@@ -364,7 +365,7 @@ func (s *Control) Rescan(ctx context.Context, scopes policy.Scopes, ident moorag
 	return err
 }
 
-// Blocker is a blocked kind of job of a table.
+// Blocker describes one kind of job that is blocked on one table.
 type Blocker struct {
 	registry.Due
 	Pointer registry.ID
@@ -372,9 +373,9 @@ type Blocker struct {
 	Kind    string
 }
 
-// Blockers returns a page of the blockers, in the order of their IDs. The page begins with the ID
-// that follows the parameter after, or with the first if after is empty. next is the value of after
-// for the next page. It is empty on the last page.
+// Blockers returns a page of the blockers, in the order of their IDs. The page begins with the
+// first ID greater than after. To get the next page, pass next as after. On the last page, next is
+// empty.
 func (s *Control) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
 	prefix, last := registry.DueBlockedPrefix(), ""
 	err = s.Ledger.Scan(ctx, registry.TableDue, prefix, after, func(record registry.Record) (bool, error) {

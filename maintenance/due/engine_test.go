@@ -22,8 +22,8 @@ import (
 
 var warehouse = moorage.Identifier{Warehouse: "w"}
 
-// TestTableKeepsItselfInOrder: with one policy, a table expires its snapshots and deletes the files
-// by itself, when they are due and not before.
+// TestTableKeepsItselfInOrder: one policy is enough to expire a table's snapshots and delete their
+// files, when they are due and not before.
 func TestTableKeepsItselfInOrder(t *testing.T) { overStores(t, testTableKeepsItselfInOrder) }
 
 func testTableKeepsItselfInOrder(t *testing.T, w *world) {
@@ -84,8 +84,9 @@ func (w *world) list() (names []string) {
 	return names
 }
 
-// TestNothingHappensUnlessAsked: without a policy maintenance calls no store. A policy that is
-// disabled, a table that says no and another scope's policy make nothing happen.
+// TestNothingHappensUnlessAsked: without a policy, maintenance never calls a store. Nothing happens
+// if the policy is disabled, if the table forbids maintenance, or if the policy is for a different
+// scope.
 func TestNothingHappensUnlessAsked(t *testing.T) { overStores(t, testNothingHappensUnlessAsked) }
 
 func testNothingHappensUnlessAsked(t *testing.T, w *world) {
@@ -137,7 +138,8 @@ func testNothingHappensUnlessAsked(t *testing.T, w *world) {
 	}
 }
 
-// TestDroppedNamespaceTakesItsPolicyAlong: another one of the name inherits nothing.
+// TestDroppedNamespaceTakesItsPolicyAlong: a new namespace with the same name does not inherit the
+// policy.
 func TestDroppedNamespaceTakesItsPolicyAlong(t *testing.T) {
 	overStores(t, testDroppedNamespaceTakesItsPolicyAlong)
 }
@@ -155,8 +157,8 @@ func testDroppedNamespaceTakesItsPolicyAlong(t *testing.T, w *world) {
 	}
 }
 
-// TestHotTableWritesNothing: once a time stands, commits cost a read of the log and no write but
-// that of the position.
+// TestHotTableWritesNothing: once the due time is set, commits cost a read of the log, and no write
+// except that of the position.
 func TestHotTableWritesNothing(t *testing.T) { overStores(t, testHotTableWritesNothing) }
 
 func testHotTableWritesNothing(t *testing.T, w *world) {
@@ -180,7 +182,7 @@ func testHotTableWritesNothing(t *testing.T, w *world) {
 	}
 }
 
-// TestTwoMonitors: of two nodes one follows, and both together make each table due once.
+// TestTwoMonitors: one of two nodes follows the log. Together, they make each table due once.
 func TestTwoMonitors(t *testing.T) { overStores(t, testTwoMonitors) }
 
 func testTwoMonitors(t *testing.T, w *world) {
@@ -198,8 +200,8 @@ func testTwoMonitors(t *testing.T, w *world) {
 	}
 }
 
-// TestNodesShareTheWork: two nodes look at the tables of different shards at the same moment, and
-// each job is done once.
+// TestNodesShareTheWork: two nodes check the tables of different shards at the same time, and each
+// job is done once.
 func TestNodesShareTheWork(t *testing.T) { overStores(t, testNodesShareTheWork) }
 
 func testNodesShareTheWork(t *testing.T, w *world) {
@@ -265,7 +267,7 @@ func testNodesShareTheWork(t *testing.T, w *world) {
 	}
 }
 
-// TestPolicyWinsOverJob: a policy that changes between the look and its Apply stops the job.
+// TestPolicyWinsOverJob: if a policy changes between a check and its Apply, the job does not begin.
 func TestPolicyWinsOverJob(t *testing.T) { overStores(t, testPolicyWinsOverJob) }
 
 func testPolicyWinsOverJob(t *testing.T, w *world) {
@@ -276,7 +278,7 @@ func testPolicyWinsOverJob(t *testing.T, w *world) {
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
 	w.tend(w.node)
 	w.clock.Advance(2 * time.Hour)
-	// Another node disables it. This one has not heard of that.
+	// Another node disables the policy. This node does not know that yet.
 	other := w.newNode(w.store, false)
 	w.tend(w.node)
 	if n := w.snapshots("t"); n != 1 {
@@ -299,8 +301,8 @@ func testPolicyWinsOverJob(t *testing.T, w *world) {
 	}
 }
 
-// TestPolicyThatANodeDoesNotKnowYet: a node that has not heard that a policy asks for a table again
-// does not take it for one that nobody asks for.
+// TestPolicyThatANodeDoesNotKnowYet: a policy requires maintenance of a table again, but a node
+// does not know that yet. The node does not treat the table as one that no policy covers.
 func TestPolicyThatANodeDoesNotKnowYet(t *testing.T) {
 	overStores(t, testPolicyThatANodeDoesNotKnowYet)
 }
@@ -322,14 +324,14 @@ func testPolicyThatANodeDoesNotKnowYet(t *testing.T, w *world) {
 	w.clock.Advance(3 * time.Hour)
 	for range 2 {
 		must(t, other.planner.RunOnce(w.ctx))
-		w.clock.Advance(11 * time.Minute) // once in a while a round begins at the start
+		w.clock.Advance(11 * time.Minute) // every so often, a round starts from the beginning
 	}
 	if n := w.snapshots("t"); n != 1 {
 		t.Errorf("%d snapshots are left; its schedule is %+v", n, w.schedule(id))
 	}
 }
 
-// TestPausedScopeIsLeftAlone: until it is resumed.
+// TestPausedScopeIsLeftAlone: no table in a paused scope is maintained until the scope is resumed.
 func TestPausedScopeIsLeftAlone(t *testing.T) { overStores(t, testPausedScopeIsLeftAlone) }
 
 func testPausedScopeIsLeftAlone(t *testing.T, w *world) {
@@ -357,8 +359,8 @@ func testPausedScopeIsLeftAlone(t *testing.T, w *world) {
 	}
 }
 
-// TestSnapshotsThatLookOld: a client whose clock is behind makes snapshots that look old. They do
-// not expire before the server has known them for an hour.
+// TestSnapshotsThatLookOld: a client whose clock is slow writes snapshots that look old. They do
+// not expire until the server has known them for an hour.
 func TestSnapshotsThatLookOld(t *testing.T) { overStores(t, testSnapshotsThatLookOld) }
 
 func testSnapshotsThatLookOld(t *testing.T, w *world) {
@@ -383,7 +385,7 @@ func testSnapshotsThatLookOld(t *testing.T, w *world) {
 	}
 }
 
-// TestClockInDoubt: nothing is begun while the clock cannot be believed.
+// TestClockInDoubt: no job begins while the clock is in doubt.
 func TestClockInDoubt(t *testing.T) { overStores(t, testClockInDoubt) }
 
 func testClockInDoubt(t *testing.T, w *world) {

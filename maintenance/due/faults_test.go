@@ -23,7 +23,7 @@ import (
 
 var longFlag = flag.Bool("long", false, "all calls of the store, a million tables and as many events, not a part of them")
 
-// wantAgreed fails the test unless schedule and due index say the same.
+// wantAgreed fails the test unless the schedule and the due index agree.
 func (w *world) wantAgreed(at string) {
 	w.t.Helper()
 	says := map[string]bool{}
@@ -53,12 +53,13 @@ func (w *world) wantAgreed(at string) {
 	}
 }
 
-// crashSteps are how far apart the calls are that meet a fault, unless -every lets each one.
+// crashSteps is the distance, for each store, between the calls that get a fault. With -every, each
+// call gets one.
 var crashSteps = map[string]int{"memory": 7, "postgres": 150}
 
-// TestCrashEveryCall: whatever call of the store fails, loses its answer or is the last of a node,
-// schedule and index agree, and another node brings the table into order. Nothing goes before its
-// time.
+// TestCrashEveryCall: in turn, calls of the store fail, lose their answer, or are the last call of
+// a node. The schedule and the index still agree afterwards, and another node finishes the
+// maintenance. Nothing is deleted too early.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	for store, open := range stores() {
@@ -80,7 +81,7 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 }
 
-// crash lets one call of a node meet a fault. It reports whether one did.
+// crash gives call k of a node a fault. It reports whether there was such a call.
 func crash(t *testing.T, open newStore, k int, action registrytest.Action) (met bool) {
 	t.Helper()
 	w := newWorld(t, open)
@@ -118,7 +119,7 @@ func crash(t *testing.T, open newStore, k int, action registrytest.Action) (met 
 	round()
 	second := w.newNode(w.store, false)
 	for range 6 {
-		w.clock.Advance(time.Hour) // claims of the first have ended
+		w.clock.Advance(time.Hour) // the claims of the first node have ended
 		w.tend(second)
 	}
 	w.wantAgreed("in the end")
@@ -134,7 +135,8 @@ func crash(t *testing.T, open newStore, k int, action registrytest.Action) (met 
 	return met && !t.Failed()
 }
 
-// TestLostLog: changes that were deleted before they were read are made up for by a walk.
+// TestLostLog: if changes were deleted before they were read, a walk over all tables finds the same
+// tables.
 func TestLostLog(t *testing.T) { overStores(t, testLostLog) }
 
 func testLostLog(t *testing.T, w *world) {
@@ -157,7 +159,7 @@ func testLostLog(t *testing.T, w *world) {
 	w.wantAgreed("after the walk")
 }
 
-// forgetDue takes the schedule of a table and its times away, as a fault of ours might.
+// forgetDue removes a table's schedule and its due records, as a bug might.
 func (w *world) forgetDue(id registry.ID) {
 	w.t.Helper()
 	schedules, err := due.ReadSchedules(w.ctx, registrytest.Ledger(w.store), id)
@@ -167,8 +169,8 @@ func (w *world) forgetDue(id registry.ID) {
 	must(w.t, err)
 }
 
-// TestMissedTable: a table that is not due though it should be is found by the daily look, and
-// counted. An operator can have all looked at.
+// TestMissedTable: the daily walk finds and counts a table that should be due but is not. An
+// operator can also request a walk over all tables.
 func TestMissedTable(t *testing.T) { overStores(t, testMissedTable) }
 
 func testMissedTable(t *testing.T, w *world) {
@@ -192,7 +194,7 @@ func testMissedTable(t *testing.T, w *world) {
 			t.Errorf("after a rescan of the first table, table %d is due: %t", i, due)
 		}
 	}
-	for range 80 { // the look begins at a random place
+	for range 80 { // the walk begins at a random place
 		w.clock.Advance(25 * time.Hour)
 		must(t, w.monitor.RunOnce(w.ctx))
 	}
@@ -206,7 +208,7 @@ func testMissedTable(t *testing.T, w *world) {
 	}
 }
 
-// failing are jobs that fail.
+// failing is a stand-in for jobs whose expiries fail.
 type failing struct {
 	due.Jobs
 	err error
@@ -220,8 +222,8 @@ func (f *failing) Expire(ctx context.Context, pointer registry.ID, s jobs.Snapsh
 	return f.Jobs.Expire(ctx, pointer, s, extra)
 }
 
-// TestBlocker: a failure that every look would meet blocks the kind after five of them, and only an
-// operator ends that. One that may pass blocks it much later.
+// TestBlocker: a failure that would recur in every check blocks the kind after five times, until an
+// operator unblocks it. A failure that may be temporary blocks it much later.
 func TestBlocker(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -276,7 +278,7 @@ func newGrownWorld(t *testing.T) (w *world, id registry.ID, history *tablefiles.
 	return w, id, history
 }
 
-// fail makes the planner of w one whose expiries fail with err.
+// fail gives w a planner whose expiries fail with err.
 func (w *world) fail(err error) *failing {
 	w.t.Helper()
 	broken := &failing{Jobs: w.jobs, err: err}
@@ -288,8 +290,8 @@ func (w *world) fail(err error) *failing {
 	return broken
 }
 
-// TestFailuresThatBlockNothing: failures that may pass and are hours apart, because the server was
-// off, are no row; that the storage has much to do is no failure.
+// TestFailuresThatBlockNothing: temporary failures that are hours apart, because the server was
+// off, do not count as failures in a row. Storage that is too busy does not count as a failure.
 func TestFailuresThatBlockNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -319,8 +321,7 @@ func TestFailuresThatBlockNothing(t *testing.T) {
 	}
 }
 
-// TestOrphansByPolicy: orphans are looked for once in a while, and those that were there before
-// somebody asked stay.
+// TestOrphansByPolicy: orphans are searched for periodically. Orphans from before the policy stay.
 func TestOrphansByPolicy(t *testing.T) { overStores(t, testOrphansByPolicy) }
 
 func testOrphansByPolicy(t *testing.T, w *world) {
@@ -355,8 +356,8 @@ func testOrphansByPolicy(t *testing.T, w *world) {
 	}
 }
 
-// TestBlockedJob: a job that is blocked has a blocker as long as it is, and its table goes on as
-// before when it is retried.
+// TestBlockedJob: a blocked job has a blocker until it is retried. After the retry, the table's
+// maintenance continues as before.
 func TestBlockedJob(t *testing.T) { overStores(t, testBlockedJob) }
 
 func testBlockedJob(t *testing.T, w *world) {
@@ -403,8 +404,8 @@ func testBlockedJob(t *testing.T, w *world) {
 	want("cancelled", 0)
 }
 
-// TestNowTriesBlockedJobs: to have a table looked at now has a blocked job of it tried again, and
-// its blocker stays as long as the job is blocked. One in quarantine stays there.
+// TestNowTriesBlockedJobs: Run retries a table's blocked job. The blocker stays until the job is no
+// longer blocked. A job in quarantine stays there.
 func TestNowTriesBlockedJobs(t *testing.T) { overStores(t, testNowTriesBlockedJobs) }
 
 func testNowTriesBlockedJobs(t *testing.T, w *world) {
@@ -431,7 +432,7 @@ func testNowTriesBlockedJobs(t *testing.T, w *world) {
 	before := state()
 	w.blockJob(id, "the disk was full")
 	w.clock.Advance(jobsSeen)
-	w.tend(w.node) // the planner looks at it too, and leaves it
+	w.tend(w.node) // the planner checks it too, and leaves it alone
 	if is := state(); is != registry.StateBlocked {
 		t.Fatalf("the job is %s", is)
 	}
@@ -456,10 +457,10 @@ func testNowTriesBlockedJobs(t *testing.T, w *world) {
 	}
 }
 
-// jobsSeen is after how long the planner looks at a table again whose job has not ended.
+// jobsSeen is the time after which the planner checks a table again if its job has not ended.
 const jobsSeen = 30 * time.Hour
 
-// blockJob blocks the job on the snapshots of a table, as one that failed.
+// blockJob blocks a table's expiry job, as a failure would.
 func (w *world) blockJob(id registry.ID, why string) {
 	w.t.Helper()
 	key := registry.JobKey(id, "snapshots")

@@ -34,7 +34,7 @@ type lockedRandom = testkit.Bits
 
 var must = testkit.Must
 
-// recorder notes the calls of a store.
+// recorder records the calls of a store.
 type recorder struct {
 	registry.Store
 
@@ -48,7 +48,7 @@ func (r *recorder) note(call string) {
 	r.calls = append(r.calls, call)
 }
 
-// take returns the calls since the last take.
+// take returns the calls since take was last called.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *recorder) Changes(ctx context.Context, after registry.Position, limit i
 	return r.Store.Changes(ctx, after, limit)
 }
 
-// node is all of maintenance, as one process has it.
+// node is the maintenance of one process.
 type node struct {
 	catalog  *catalog.Catalog
 	policies *policy.Policies
@@ -118,18 +118,18 @@ type world struct {
 	random *lockedRandom
 	store  *recorder
 	files  *memorystorage.Store
-	opened storage.Store // what nodes that are made from now on use of files
+	opened storage.Store // the file storage of nodes made from now on
 	former time.Duration // jobs.Config.FormerKept of such nodes
 }
 
-// newStore makes an empty store whose clock is that of the test.
+// newStore makes an empty store that uses the test's clock.
 type newStore func(t testing.TB, random *lockedRandom, clock *clock) registry.Store
 
 func inMemory(_ testing.TB, random *lockedRandom, clock *clock) registry.Store {
 	return memoryregistry.NewWithClock(random, clock.Now)
 }
 
-// stores are what the suite runs over, except for what asks for one of them.
+// stores returns the stores that the suite runs over. Some tests choose one of them.
 func stores() map[string]newStore {
 	return map[string]newStore{"memory": inMemory, "postgres": inPostgres}
 }
@@ -171,7 +171,7 @@ func (w *world) makeWarehouse() {
 
 func (w *world) ann() *catalog.Catalog { return w.catalog.As(moorage.Anonymous()) }
 
-// newNode returns another process over store.
+// newNode returns another process that uses store.
 func (w *world) newNode(store registry.Store, alone bool) node {
 	w.t.Helper()
 	served, err := catalog.New(catalog.Config{
@@ -199,7 +199,7 @@ func (w *world) newNode(store registry.Store, alone bool) node {
 
 var ident = testkit.Ident
 
-// table makes a table with a history of its own.
+// table makes a table with its own history.
 func (w *world) table(name string, seed uint64) (registry.ID, *tablefiles.History) {
 	w.t.Helper()
 	made, err := w.ann().CreateTable(w.ctx, ident(name), catalog.CreateTableRequest{
@@ -224,7 +224,7 @@ func (w *world) commit(name string, updates ...string) {
 	must(w.t, err)
 }
 
-// put makes a scope ask for a type.
+// put sets a scope's policy of one type.
 func (w *world) put(scope moorage.Identifier, t policy.Type, settings policy.Settings) {
 	w.t.Helper()
 	must(w.t, w.policies.Put(w.ctx, w.ann().Scopes(), scope, policy.Asked{
@@ -232,7 +232,7 @@ func (w *world) put(scope moorage.Identifier, t policy.Type, settings policy.Set
 	}))
 }
 
-// tend lets a node do all that is to be done now.
+// tend has a node do all the work that is due now.
 func (w *world) tend(n node) {
 	w.t.Helper()
 	must(w.t, n.monitor.RunOnce(w.ctx))

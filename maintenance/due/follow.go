@@ -22,22 +22,22 @@ type following struct {
 
 	matcher *policy.Matcher
 	record  registry.Record  // of the position; zero before the first Apply
-	value   registry.Monitor // the next value to write
+	value   registry.Monitor // the value to write next
 	unsaved int              // changes since the position in record
 	saved   time.Time        // when the position was written, by this node's clock
 	walks   []*walk
-	walksAt time.Time // when the node last searched for walks
-	walkAt  time.Time // no walk reads documents before this time, unless hurries is set
+	walksAt time.Time // when the node last looked for requested walks
+	walkAt  time.Time // before this time no walk reads documents, unless hurries is set
 	hurries bool
-	silent  map[string]time.Time // until when no document of a warehouse is read, by this node's clock
+	silent  map[string]time.Time // by warehouse: no reads until then, by this node's clock
 	warned  time.Time            // time of the last warning about falling behind, by this node's clock
 	// schedules and properties cache the state of tables; see schedulesMax.
 	schedules  map[registry.ID]Schedule
 	properties map[registry.ID]ownSettings
-	unread     map[registry.ID]struct{} // tables with unreadable schedules, which are already in the log
+	unread     map[registry.ID]struct{} // tables with unreadable schedules that were already logged
 }
 
-// ownSettings has a table's own settings for its maintenance, in the version with the hash.
+// ownSettings holds a table's own maintenance settings, as of the version with this hash.
 type ownSettings struct {
 	rules      string
 	properties map[string]string
@@ -67,7 +67,7 @@ func newFollowing(ctx context.Context, m *Monitor) (*following, error) {
 	return f, err
 }
 
-// head returns a position that is at or after all changes that existed when head was called.
+// head returns a position at or after every change that existed when head was called.
 func (m *Monitor) head(ctx context.Context) (registry.Position, error) {
 	horizon, err := registry.ReadHorizon(ctx, m.config.Store)
 	if err != nil {
@@ -83,8 +83,8 @@ func (f *following) forget() {
 	f.unread = make(map[registry.ID]struct{})
 }
 
-// step reads one page of changes, or walks over one page of tables. It reports whether there is
-// more to do now.
+// step reads one page of changes, or walks over one page of tables. It reports whether more work is
+// waiting.
 func (f *following) step(ctx context.Context) (more bool, err error) {
 	matcher := f.matcher
 	page, err := registry.Follow(ctx, f.config.Store, f.value.Position, pageMax)
@@ -109,8 +109,8 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 		return true, f.fallBehind(ctx, page[pageMax-1].Change.Time)
 	}
 	if f.matcher == matcher && f.value.Policies != matcher.Hash() {
-		// The log was read up to the policies in f.matcher, but no change of a policy in the log
-		// began a walk for them.
+		// The log was read past the changes that made the policies in f.matcher, but none of them
+		// began a walk.
 		err := f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "policy")
 		return true, err
 	}
@@ -128,7 +128,7 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 	return false, f.checkRandomTables(ctx)
 }
 
-// changedTable is what a page of changes contains about a table.
+// changedTable sums up the changes of one table in a page.
 type changedTable struct {
 	ident   moorage.Identifier
 	summary *registry.Summary // nil if the table must be checked
@@ -186,7 +186,7 @@ func (f *following) fold(ctx context.Context, page []registry.PositionedChange) 
 	return nil
 }
 
-// isOfPolicies reports whether an operation changes policies.
+// isOfPolicies reports whether operation changes policies.
 func isOfPolicies(operation string) bool {
 	return operation == string(gate.PutMaintenancePolicy) || operation == string(gate.DeleteMaintenancePolicy)
 }
@@ -220,9 +220,9 @@ func (f *following) foldTables(ctx context.Context, tables map[registry.ID]chang
 	return nil
 }
 
-// makeDue writes the changed schedules of tables, together with the position. It calls the function
-// before just ahead of the write, and does not call it if there is nothing to write. ErrRetry means
-// that a schedule has changed meanwhile.
+// makeDue writes the changed schedules of tables, together with the position. It calls before just
+// ahead of the write; if there is nothing to write, it does not call before at all. ErrRetry means
+// that a schedule has changed in the meantime.
 func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(registry.ID) (Observation, error),
 	before func(), beside ...Change) error {
 	if err := f.readSchedules(ctx, ids); err != nil {
@@ -292,8 +292,8 @@ func isDue(schedule registry.Schedule, now time.Time) bool {
 	})
 }
 
-// readSchedules reads the schedules that are not cached. If it cannot read a record, only the table
-// of that record is not made due.
+// readSchedules reads the schedules that are not cached. If a record cannot be read, its table does
+// not become due; the other tables are unaffected.
 func (f *following) readSchedules(ctx context.Context, ids []registry.ID) error {
 	if len(f.schedules) > schedulesMax || len(f.properties) > schedulesMax {
 		f.forget()
@@ -328,8 +328,8 @@ func (f *following) readSchedules(ctx context.Context, ids []registry.ID) error 
 }
 
 // apply applies change and moves the position in the same Apply. ErrRetry means that a schedule has
-// changed meanwhile; apply makes the node read it again. errOvertaken means that the position has
-// changed.
+// changed in the meantime; apply makes the node read that schedule again. errOvertaken means that
+// the position has changed.
 func (f *following) apply(ctx context.Context, change Change) ([]registry.ETag, error) {
 	writes, err := ledger.Encode(ledger.Put(registry.MonitorKey(), registry.StateNone, f.value))
 	if err != nil {
@@ -372,7 +372,7 @@ func (f *following) save(ctx context.Context) error {
 	return err
 }
 
-// observeChange returns what a change shows of its table.
+// observeChange returns what a change reveals about its table.
 func (f *following) observeChange(ctx context.Context, id registry.ID, t changedTable) Observation {
 	sight := Observation{
 		Warehouse: f.matcher.WarehouseID(t.ident.Warehouse), Facts: FactsOf(t.summary), Mode: ModeEvent,
@@ -399,12 +399,12 @@ func (f *following) observeChange(ctx context.Context, id registry.ID, t changed
 	return sight
 }
 
-// errSilent means that a warehouse's storage did not answer a short time ago.
+// errSilent means that a warehouse's storage recently failed to answer.
 var errSilent = errors.New("due: the storage of the warehouse gives no answer")
 
-// read returns the present version of a table. If the storage of the warehouse did not answer a
-// short time ago, read returns errSilent. Then the table must be checked later, and other tables do
-// not wait for it.
+// read returns the present version of a table. If the warehouse's storage recently failed to
+// answer, read returns errSilent. The table must then be checked later, but other tables do not
+// wait for it.
 func (f *following) read(ctx context.Context, warehouse string, id registry.ID) (version *catalog.Version, err error) {
 	if f.config.Now().Before(f.silent[warehouse]) {
 		return nil, errSilent

@@ -10,8 +10,9 @@ import (
 	"moorage/registry"
 )
 
-// With a policy a table loses the metadata files that left its log longer ago than change records
-// are kept: also one that expires nothing, and without a version.
+// With a policy, metadata files are deleted if they left the table's log longer ago than change
+// records are kept. That also happens if no snapshot expires, and it creates no version of the
+// table.
 func TestExpiryTrimsMetadataFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory)
@@ -19,7 +20,7 @@ func TestExpiryTrimsMetadataFiles(t *testing.T) {
 	w.node = w.newNode(w.store, true)
 	id, history := w.table("t", 1)
 	w.commit("t", history.Append("main", 1)...)
-	w.commit("t", history.Append("other", 1)...) // each branch keeps one, so nothing expires
+	w.commit("t", history.Append("other", 1)...) // each branch keeps one: nothing expires
 	for i := range 200 {
 		w.clock.Advance(time.Second)
 		w.commit("t", fmt.Sprintf(`{"action":"set-properties","updates":{"n":"%d"}}`, i))

@@ -23,8 +23,8 @@ import (
 	"moorage/testkit/tablefiles"
 )
 
-// hangingFiles is a storage whose calls below a folder hang, as those on a mount whose server is
-// gone: they end when their context does, and say nothing before.
+// hangingFiles is a storage in which calls on files in one folder hang, as on a mount whose server
+// is gone. Such a call returns only when its context ends.
 type hangingFiles struct {
 	*memorystorage.Store
 	below string
@@ -96,9 +96,9 @@ func (w *world) tableIn(warehouse, name string) registry.ID {
 	return id
 }
 
-// TestHungWarehouse: while each call on the storage of one warehouse hangs, the tables of another
-// one are looked at and their jobs end; what waits for the hung one counts as overdue, and goes on
-// when it answers again.
+// TestHungWarehouse: every call on the storage of one warehouse hangs. Meanwhile the tables of
+// another warehouse are checked, and their jobs end. The work in the first warehouse counts as
+// overdue, and continues when its storage answers again.
 func TestHungWarehouse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// lagMax is how long after its Apply a change is read at the latest.
+	// lagMax is the maximum time between the Apply of a change and its reading.
 	lagMax = 10 * time.Second
-	// lagRate is how many changes a second the monitor must keep up with.
+	// lagRate is the rate of changes, per second, that the monitor must keep up with.
 	lagRate = 10_000
-	// lagPatience bounds how long it takes after the last change until all were read.
+	// lagPatience is the maximum time from the last change until all changes have been read.
 	lagPatience = 10 * time.Minute
-	// lagWriters share the syncs of a store.
+	// lagWriters is the number of writers, which share the syncs of a store.
 	lagWriters = 64
 )
 
-// lagging is a monitor that follows while changes are applied.
+// lagging is a monitor that reads the log while changes are applied.
 type lagging struct {
 	*world
 	tables []registry.ID
-	base   int64 // changes that were read before the first
-	// applied counts the changes; ticks has their number once in a while.
+	base   int64 // changes that were read before the test's first one
+	// applied counts the changes. ticks samples this count from time to time.
 	applied atomic.Int64
 
 	mu    sync.Mutex // guards ticks
 	ticks []tick
 }
 
-// tick says how many changes were applied at a time.
+// tick is the number of changes that had been applied at one moment.
 type tick struct {
 	at      time.Time
 	applied int64
@@ -54,7 +54,7 @@ func newLagging(t *testing.T, store registry.Store, tables int) *lagging {
 	return l
 }
 
-// apply applies changes for a while, at most rate of them a second. It returns how many it did.
+// apply applies changes for the given span, at most rate per second. It returns their number.
 func (l *lagging) apply(ctx context.Context, span time.Duration, rate int) int64 {
 	l.t.Helper()
 	var writers errgroup.Group
@@ -84,8 +84,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watch looks until ctx ends which changes are read, and returns how old the oldest one was that
-// was not.
+// watch observes until ctx ends which changes have been read. It returns the greatest age that an
+// unread change reached.
 func (l *lagging) watch(ctx context.Context) (lag time.Duration) {
 	for ctx.Err() == nil {
 		read := l.monitor.Stats().Changes - l.base
@@ -104,7 +104,7 @@ func (l *lagging) watch(ctx context.Context) (lag time.Duration) {
 	return lag
 }
 
-// run applies changes and returns their rate a second, and the greatest lag until all were read.
+// run applies changes. It returns their rate per second, and the greatest lag until all were read.
 func (l *lagging) run(span time.Duration, rate int) (perSecond float64, lag time.Duration) {
 	l.t.Helper()
 	watching, end := context.WithCancel(l.ctx)
@@ -125,9 +125,9 @@ func (l *lagging) run(span time.Duration, rate int) (perSecond float64, lag time
 	return perSecond, lag
 }
 
-// TestLag: over Pebble, where changes are applied at 10,000 a second, none is read later than after
-// 10 seconds, with few tables and with many. What PostgreSQL can do is printed. With the race
-// detector changes come at a fifth of that rate.
+// TestLag: over Pebble, changes are applied at 10,000 a second, to few tables and to many. Each
+// change is read within 10 seconds. For PostgreSQL, the test only prints the rate that it reaches.
+// With the race detector, the rate of changes is a fifth.
 func TestLag(t *testing.T) {
 	span := 2 * time.Second
 	if *longFlag {
@@ -137,7 +137,7 @@ func TestLag(t *testing.T) {
 		name   string
 		tables int
 		open   func(t *testing.T) registry.Store
-		least  float64 // changes a second; 0: what it can
+		least  float64 // changes a second; 0 for as many as possible
 	}{
 		{"pebble, 1000 tables", 1000, openPebble, lagRate},
 		{"pebble, 100000 tables", 100_000, openPebble, lagRate},

@@ -7,7 +7,7 @@ import (
 	"moorage/maintenance/jobs"
 )
 
-// What passes by itself is no reason to block a kind after five looks.
+// A failure that passes by itself does not block a kind after five checks.
 func TestIsLasting(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[moorage.Kind]bool{

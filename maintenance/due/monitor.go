@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// pageMax is how many changes one read returns.
+	// pageMax is the maximum number of changes in one read.
 	pageMax = 1000
-	// applyMax is how many tables one Apply makes due. Each table needs a condition and a few
-	// writes.
+	// applyMax is the maximum number of tables that one Apply makes due. Each table needs a
+	// condition and a few writes.
 	applyMax = 400
 	// If no table was made due, the position is written after saveEvents changes, or after
 	// savePause.
@@ -31,14 +31,14 @@ const (
 	monitorLife = 2 * time.Minute
 	// pollPause is the mean pause between two checks for changes.
 	pollPause = 2 * time.Second
-	// schedulesMax bounds how many schedules and how many tables' properties are in memory.
+	// schedulesMax is the maximum number of schedules in memory, and also of tables' properties.
 	schedulesMax = 200_000
-	// walksPause is how often the node searches for walks that other nodes have begun.
+	// walksPause is the time between two searches for walks that other nodes have begun.
 	walksPause = 10 * time.Second
-	// walkRate is how many documents walks read per second.
+	// walkRate is the number of documents that walks read per second.
 	walkRate = 200
-	// readPatience is how long the node waits for an answer of a storage. Meanwhile all tables
-	// wait. If no answer comes, the node reads no document of the warehouse for silentFor.
+	// readPatience is the limit for an answer from a storage. All tables wait in that time. If no
+	// answer comes, the node reads no document of that warehouse for silentFor.
 	readPatience = 10 * time.Second
 	silentFor    = 5 * time.Minute
 )
@@ -48,19 +48,21 @@ type MonitorConfig struct {
 	ledger.Deps
 	Tables   Tables
 	Policies *policy.Policies
-	// MadeDue is called after a table was made due now. By default it does nothing.
+	// MadeDue is called after the monitor has made a table due immediately. By default it does
+	// nothing.
 	MadeDue func()
 	// Interval is the mean pause between two checks for changes. Default 2 s.
 	Interval time.Duration
 	// Retention is the minimum time for which changes are kept. A monitor that is too far behind
-	// checks all tables before changes are lost. By default it does not check how far behind it is.
+	// checks all tables before changes are lost. By default, the monitor does not check how far
+	// behind it is.
 	Retention time.Duration
-	// WalkRate is how many documents a walk reads per second. A page of pointers without a document
-	// to read counts as one. Default 200; negative means no bound.
+	// WalkRate is the number of documents that a walk reads per second. A page of pointers for
+	// which no document must be read counts as one document. Default 200; negative means no bound.
 	WalkRate int
 }
 
-// MonitorStats is what a Monitor has done since the process began.
+// MonitorStats counts the work of a Monitor since the process began.
 type MonitorStats struct {
 	Changes  int64         // changes that were read
 	Applies  int64         // successful calls of Apply
@@ -68,7 +70,7 @@ type MonitorStats struct {
 	Walked   int64         // tables
 	Missed   int64         // tables that the log should have made due, and that a random check found
 	Walking  int           // scopes with a walk in progress
-	Lag      time.Duration // age of the last change that was read, while there are more
+	Lag      time.Duration // age of the last change that was read; zero if no more are waiting
 	IsLeader bool
 }
 
@@ -89,7 +91,7 @@ type Monitor struct {
 	stats MonitorStats
 }
 
-// NewMonitor returns a monitor that is not started. It fails if the source of random bits does.
+// NewMonitor returns a monitor that is not started. It fails if the source of random bits fails.
 func NewMonitor(config MonitorConfig) (*Monitor, error) {
 	if config.Ledger == nil || config.Tables == nil || config.Policies == nil {
 		panic("due: Deps, Tables and Policies are required")
@@ -147,7 +149,7 @@ func (m *Monitor) count(do func(*MonitorStats)) {
 	do(&m.stats)
 }
 
-// follow takes the assignment and follows the log as long as it has it.
+// follow takes the assignment, and follows the log for as long as the node holds it.
 func (m *Monitor) follow(ctx context.Context) error {
 	return m.assigned(ctx, func(ctx context.Context, f *following) error {
 		for {
@@ -172,8 +174,9 @@ func (m *Monitor) follow(ctx context.Context) error {
 	})
 }
 
-// RunOnce follows the log until there is no unread change and no walk. It does nothing if no policy
-// enables maintenance, or if another node follows. Its walks read documents without a rate limit.
+// RunOnce follows the log until no unread change and no walk is left. It does nothing if no policy
+// enables maintenance, or if another node is following the log. Its walks read documents without a
+// rate limit.
 func (m *Monitor) RunOnce(ctx context.Context) error {
 	return m.assigned(ctx, func(ctx context.Context, f *following) error {
 		f.hurries = true
@@ -216,17 +219,18 @@ func (m *Monitor) assigned(ctx context.Context, do func(ctx context.Context, f *
 var errOvertaken = errors.New("due: another node follows")
 
 const (
-	// The monitor compares its lag with the retention of changes. From warnTenths tenths of it on,
-	// it logs a warning. From walkTenths on, it checks all tables instead of reading on.
+	// The monitor compares its lag with the retention of changes. Once the lag is warnTenths tenths
+	// of the retention, the monitor logs a warning. At walkTenths tenths, it checks all tables
+	// instead of reading the log further.
 	warnTenths, walkTenths = 5, 8
 	// warnPause is the time between two warnings.
 	warnPause = time.Hour
 )
 
-// fallBehind checks how far behind the monitor is. The monitor calls it after it has read a change,
-// if more changes follow. The parameter made is the time of that change. Changes that are older
-// than the retention are deleted. Long before that, fallBehind begins a walk over all tables, which
-// replaces the unread changes.
+// fallBehind checks how far behind the monitor is. The monitor calls it after it has read a change
+// that was made at the given time, if more changes follow. Changes that are older than the
+// retention are deleted. Long before that, fallBehind begins a walk over all tables, which replaces
+// the unread changes.
 func (f *following) fallBehind(ctx context.Context, made time.Time) error {
 	now, retention := f.config.Now(), f.config.Retention
 	lag := now.Sub(made)

@@ -15,7 +15,7 @@ import (
 	memorystorage "moorage/storage/memory"
 )
 
-// full makes a table of six files, which is due for compaction where a policy asks for it.
+// full makes a table of six files, which is due for compaction if a policy requires that.
 func (w *world) full(name string) registry.ID {
 	w.t.Helper()
 	id, _ := w.table(name, 7)
@@ -25,8 +25,8 @@ func (w *world) full(name string) registry.ID {
 	return id
 }
 
-// TestWorkNobodyAsksFor: what programs outside the server would claim is not due any more when its
-// table is gone, and when no policy asks for it. It does not count as overdue then.
+// TestWorkNobodyAsksFor: work for programs outside the server is no longer due once its table is
+// gone, or once no policy requires the work. It then does not count as overdue.
 func TestWorkNobodyAsksFor(t *testing.T) { overStores(t, testWorkNobodyAsksFor) }
 
 func testWorkNobodyAsksFor(t *testing.T, w *world) {
@@ -39,7 +39,7 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 	isDue := func(id registry.ID) bool { return !w.schedule(id).Job("compaction").Due.IsZero() }
 	want := func(at string, due ...bool) {
 		t.Helper()
-		w.clock.Advance(11 * time.Minute) // once in a while a round begins at the start
+		w.clock.Advance(11 * time.Minute) // every so often, a round starts from the beginning
 		stats, err := w.planner.Round(w.ctx)
 		must(t, err)
 		count := int64(0)
@@ -74,7 +74,7 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 // meddler is a store in which something happens right before a due record is deleted.
 type meddler struct {
 	registry.Store
-	before func() // nil: nothing does
+	before func() // nil if nothing happens
 }
 
 func (m *meddler) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
@@ -86,9 +86,9 @@ func (m *meddler) Apply(ctx context.Context, batch registry.Batch) ([]registry.E
 	return m.Store.Apply(ctx, batch)
 }
 
-// TestAskedForAgainBehindALook: a table for which nobody asks any more, or that forbids it, and for
-// which somebody asks again right before it is not due any more, stays due. The only policies are
-// those of a warehouse.
+// TestAskedForAgainBehindALook: no policy requires a table's work any more, or the table forbids
+// it. A policy requires the work again right before the due record would be removed. Then the table
+// stays due. The only policies belong to a warehouse.
 func TestAskedForAgainBehindALook(t *testing.T) {
 	type policyOf struct {
 		of       policy.Type
@@ -119,7 +119,7 @@ func TestAskedForAgainBehindALook(t *testing.T) {
 				w.put(ofWarehouse, test.of, test.settings)
 				_, err := w.ann().Warehouses().Create(w.ctx, warehouses.Spec{Name: "other", Location: "file:///other"})
 				must(t, err)
-				w.put(moorage.Identifier{Warehouse: "other"}, test.of, test.settings) // somebody asks for something
+				w.put(moorage.Identifier{Warehouse: "other"}, test.of, test.settings) // some policy is enabled
 				id := w.full("t")
 				for n := range 30 {
 					w.commit("t", fmt.Sprintf(`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"parent-snapshot-id":%d,"sequence-number":%d,`+
@@ -149,13 +149,13 @@ func TestAskedForAgainBehindALook(t *testing.T) {
 	}
 }
 
-// forget has a scope say nothing of a type.
+// forget removes a scope's policy of one type.
 func (w *world) forget(ident moorage.Identifier, of policy.Type) {
 	w.t.Helper()
 	must(w.t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident, of))
 }
 
-// TestUnsafePolicies: a policy keeps that it was let through as unsafe.
+// TestUnsafePolicies: a policy that was accepted as unsafe stays marked as unsafe.
 func TestUnsafePolicies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory)
@@ -177,8 +177,8 @@ func TestUnsafePolicies(t *testing.T) {
 	isUnsafe("unsafe, with settings that are safe", true)
 }
 
-// TestNamesWhileStorageIsAway: what is blocked and under way is listed with the name of its table
-// while no document can be read.
+// TestNamesWhileStorageIsAway: blocked work and running jobs are listed with the names of their
+// tables even while no document can be read.
 func TestNamesWhileStorageIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory)

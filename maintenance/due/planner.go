@@ -24,36 +24,37 @@ const (
 	// without a renewal. Each renewal is a write.
 	shardPrefix = "maintenance/shard/"
 	shardLife   = 5 * time.Minute
-	// assignPause is the pause between two attempts of a node to take a shard. holdMax is how long
-	// a node keeps a shard. It has a limit so that a node that starts later gets its share.
+	// assignPause is the pause between two attempts of a node to take a shard. holdMax is the time
+	// for which a node keeps a shard. So nodes that start later get their share.
 	assignPause = 30 * time.Second
 	holdMax     = 10 * time.Minute
 	// roundPause is the mean pause between two rounds over the due index of a shard.
 	roundPause = 15 * time.Second
-	// duePage is how many due records one read lists.
+	// duePage is the number of due records in one read.
 	duePage = 200
 	// An ordinary round begins roundOverlap before the end of the last one, because a due time may
-	// also be set in the past. Once in fullPause, a round begins at the start of the index.
+	// also be set in the past. Once per fullPause, a round begins at the start of the index.
 	roundOverlap = time.Hour
 	fullPause    = 10 * time.Minute
-	// restAfter is how long a node skips a warehouse after its storage failed. If the storage did
-	// not answer, the node skips the warehouse for stallRest, and leaves the shard to other nodes.
+	// restAfter is the time for which a node skips a warehouse after its storage failed. If the
+	// storage did not answer, the node skips the warehouse for stallRest, and leaves the shard to
+	// other nodes.
 	restAfter = time.Minute
 	stallRest = 5 * time.Minute
-	// slowCheck is how long a round waits for a check. After that the check continues in the
-	// background.
+	// slowCheck is the time for which a round waits for a check. After that, the check continues in
+	// the background.
 	slowCheck = 5 * time.Second
 )
 
-// lanes is how many tables a node checks at once, by kind. perWarehouse is how many of them may be
-// in one warehouse. So if the storage of a warehouse hangs, other warehouses still have room.
-// Nothing writes to these maps.
+// lanes is the number of tables that a node checks at once, by kind. perWarehouse is the maximum of
+// these in one warehouse. So if the storage of one warehouse hangs, other warehouses still have
+// room. Both maps are constant.
 var (
 	lanes        = map[policy.Kind]int{policy.Snapshots: 3, policy.Orphans: 2}
 	perWarehouse = map[policy.Kind]int{policy.Snapshots: 2, policy.Orphans: 1}
 )
 
-// Jobs is what the planner needs of jobs. *jobs.Jobs implements it.
+// Jobs is the part of jobs.Jobs that the planner needs. *jobs.Jobs implements it.
 type Jobs interface {
 	Expire(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings, extra jobs.Extra) (jobs.Began, error)
 	FindOrphans(ctx context.Context, pointer registry.ID, s jobs.OrphanSettings, extra jobs.Extra) (jobs.Began, error)
@@ -61,7 +62,7 @@ type Jobs interface {
 	TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error)
 }
 
-// Tables is what the package needs of the catalog. *catalog.Tables implements it.
+// Tables is the part of the catalog that the package needs. *catalog.Tables implements it.
 type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 	GlanceByID(ctx context.Context, pointer registry.ID) (*catalog.Version, error)
@@ -75,22 +76,22 @@ type PlannerConfig struct {
 	Policies *policy.Policies
 	// Began is called after a job has begun. By default it does nothing.
 	Began func()
-	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
-	// the clock is in doubt, no job begins. By default the clock is trusted.
+	// Doubt says why the store's clock cannot be trusted. It returns "" if the clock can be
+	// trusted. While the clock is in doubt, no job begins. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
-	// Patience is how long the planner waits for an answer of a storage. Default jobs.AnswerMax.
+	// Patience is the planner's limit for an answer from a storage. Default jobs.AnswerMax.
 	Patience time.Duration
 	// Interval is the mean pause between two rounds over a shard. Default 15 s.
 	Interval time.Duration
 }
 
-// PlannerStats is what a Planner has done since the process began.
+// PlannerStats counts the work of a Planner since the process began.
 type PlannerStats struct {
-	Shards   int              // that this node has
+	Shards   int              // shards that this node holds
 	Checks   map[string]int64 // by outcome
 	Began    map[string]int64 // jobs, by kind
-	Overdue  time.Duration    // how long the longest-due table has been due, in the last round of each shard
-	DueFound map[string]int64 // due records that the last rounds found, by kind; see tally
+	Overdue  time.Duration    // how long the oldest due table has been due, in the last round of each shard
+	DueFound map[string]int64 // due records found in the last rounds, by kind; see tally
 }
 
 // Planner begins the jobs of one store. It is safe for concurrent use.
@@ -106,13 +107,13 @@ type Planner struct {
 	mu     sync.Mutex // guards the fields below; no lock is taken under it
 	stats  PlannerStats
 	busy   map[warehouseKind]int // tables under a check
-	slow   map[warehouseKind]int // how many of the checks in busy are slow
+	slow   map[warehouseKind]int // number of slow checks in busy
 	tables map[registry.ID]*entered
-	left   chan struct{}        // closed, and replaced, when a check has ended
-	rests  map[string]time.Time // until when the node skips each warehouse, by the node's clock
+	left   chan struct{}        // closed and replaced when a check ends
+	rests  map[string]time.Time // when the node stops skipping each warehouse, by the node's clock
 }
 
-// warehouseKind is a kind in a warehouse.
+// warehouseKind is a kind of work in one warehouse.
 type warehouseKind struct {
 	warehouse string
 	kind      policy.Kind
@@ -124,14 +125,14 @@ type entered struct {
 	isSlow bool
 }
 
-// shard is a part of the due index. Its fields belong to the goroutine that has its assignment.
+// shard is a part of the due index. Its fields belong to the goroutine that holds its assignment.
 type shard struct {
 	name    string
 	kicks   chan struct{} // holds one unhandled kick
 	jitter  *rand.Rand
 	cleared time.Time // the end of the last round, by the store's clock
 	full    time.Time // when a round last began at the start, by the store's clock
-	kept    tally     // what is due before the point where the next round begins; nil if unknown
+	kept    tally     // due records before the start of the next round; nil if unknown
 	left    time.Time // when this node left the shard to others, by the node's clock
 	// checking counts the checks in progress.
 	checking sync.WaitGroup
@@ -139,7 +140,7 @@ type shard struct {
 
 	mu      sync.Mutex // guards the fields below; no lock is taken under it
 	overdue time.Duration
-	found   map[string]int64 // a map that is replaced and never changed
+	found   map[string]int64 // this map is replaced, never modified
 	held    bool
 }
 
@@ -209,7 +210,7 @@ func (p *Planner) Stop() {
 	stopping.Wait()
 }
 
-// Kick makes the node check its shards now, and try to take others. It never blocks.
+// Kick makes the node check its shards at once, and try to take others. It never blocks.
 func (p *Planner) Kick() {
 	for i, loop := range p.loops {
 		loop.Kick()
@@ -220,7 +221,7 @@ func (p *Planner) Kick() {
 	}
 }
 
-// Stats returns what the planner has done.
+// Stats returns the planner's counts.
 func (p *Planner) Stats() PlannerStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -276,7 +277,7 @@ func (p *Planner) hold(ctx context.Context, s *shard) error {
 	})
 }
 
-// RunOnce checks all due tables in the shards that no other node has.
+// RunOnce checks all due tables in the shards that no other node holds.
 func (p *Planner) RunOnce(ctx context.Context) error {
 	var failures []error
 	for _, s := range p.shards {
@@ -290,7 +291,7 @@ func (p *Planner) assigned(ctx context.Context, s *shard, do func(ctx context.Co
 		return nil
 	}
 	err := p.assigner.Assign(ctx, shardPrefix+s.name, shardLife, func(ctx context.Context) error {
-		s.kept = nil // another node may have had the shard
+		s.kept = nil // another node may have held the shard
 		s.set(true, nil, 0)
 		defer s.set(false, nil, 0)
 		err := do(ctx)
@@ -339,7 +340,7 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 		}
 	}
 	if r.isDoubted {
-		return ctx.Err() // what is due stays as the last round found it
+		return ctx.Err() // the counts of the last round stay
 	}
 	if err := ctx.Err(); err != nil {
 		return err // the round is incomplete
@@ -356,19 +357,19 @@ type round struct {
 	*Planner
 	shard  *shard
 	now    time.Time // by the store's clock
-	end    string    // the ID of a due record: records before it are due now
+	end    string    // the ID of a due record; all records before it are due now
 	isFull bool      // the round begins at the start
 	began  bool
 	// isDoubted is true if the clock is in doubt, so that the round checked no table.
 	isDoubted bool
 
 	next  string // the ID after which the next round begins, unless it begins at the start
-	found tally  // what is due
+	found tally  // due records
 	kept  tally  // the part of found that the next round does not list
 }
 
-// page checks the tables of a page of due records. more is false if nothing after the page is due
-// now. Otherwise the next page begins with the ID that follows the result after.
+// page checks the tables of a page of due records. If nothing after the page is due now, more is
+// false. Otherwise the next page begins with the first ID greater than after.
 func (r *round) page(ctx context.Context, page []registry.Record) (after string, more bool, err error) {
 	more = len(page) == duePage
 	var others, looked []registry.Key
@@ -429,7 +430,7 @@ func (r *round) checkTable(ctx context.Context, key registry.Key) {
 	select {
 	case <-ended:
 	case <-slow.C:
-		r.goesOn(pointer)
+		r.markSlow(pointer)
 	}
 }
 
@@ -450,9 +451,9 @@ func (l *check) runAndLog(ctx context.Context, s *shard) {
 	}
 }
 
-// enter reports whether a check of a table may begin now. A table has one check at a time. If the
-// warehouse has too many checks, enter waits a little for one of them to end. If enter returns
-// true, the caller must call leave.
+// enter reports whether a check of a table may begin now. Only one check of a table runs at a time.
+// If too many checks run in the warehouse, enter waits briefly for one of them to end. If enter
+// returns true, the caller must call leave.
 func (p *Planner) enter(ctx context.Context, warehouse string, kind policy.Kind, table registry.ID) bool {
 	at := warehouseKind{warehouse, kind}
 	patience := time.NewTimer(slowCheck)
@@ -498,8 +499,9 @@ func (p *Planner) leave(table registry.ID) {
 	p.left = make(chan struct{})
 }
 
-// goesOn marks the check of a table, if there is one, as slow. No round waits for a slow check.
-func (p *Planner) goesOn(table registry.ID) {
+// markSlow marks the running check of a table, if there is one, as slow. No round waits for a slow
+// check.
+func (p *Planner) markSlow(table registry.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if was := p.tables[table]; was != nil && !was.isSlow {
@@ -515,7 +517,7 @@ func (p *Planner) skipFor(warehouse string, while time.Duration) {
 	p.rests[warehouse] = p.config.Now().Add(while)
 }
 
-// tableByID finds a table. It waits for the storage at most for the configured patience.
+// tableByID finds a table. It waits for the storage no longer than the configured patience.
 func (p *Planner) tableByID(ctx context.Context, pointer registry.ID) (
 	version *catalog.Version, table registry.Pointer, err error) {
 	err = jobs.CallWithin(ctx, p.config.Patience, func(ctx context.Context) (err error) {

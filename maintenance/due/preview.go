@@ -14,29 +14,29 @@ import (
 	"moorage/registry"
 )
 
-// previewPointers bounds the pointers that one page of a preview reads, because only few of them
-// may be in the preview's scope.
+// previewPointers bounds the pointers that one page of a preview reads, because most of them may be
+// outside the preview's scope.
 const previewPointers = 5000
 
-// Preview is what a policy would do to a table now.
+// Preview describes what a policy would do to a table now.
 type Preview struct {
 	Table moorage.Identifier
-	// Nothing is the reason why nothing would happen to the table. It is empty if something may
-	// happen.
+	// Nothing says why nothing would happen to the table. It is empty if something might happen.
 	Nothing string
-	// Failed is the reason why the result is unknown. It is empty if the result is known.
+	// Failed says why the result is unknown. It is empty if the result is known.
 	Failed string
 	Run    jobs.DryRun // for the kinds snapshots and orphans
-	// Due is true if compaction would be due now. Then Files is the number of data files. It is
-	// negative if the number is unknown.
+	// Due is true if compaction would be due now. In that case, Files is the number of data files,
+	// or negative if the number is unknown.
 	Due   bool
 	Files int64
 }
 
 // Preview returns what would happen now to the tables of a scope if the scope had the requested
-// policy. It covers at most limit tables, whose pointers have greater IDs than the parameter after.
-// next is the value of after for the next page. It is empty on the last page. A page can be empty
-// without being the last. Preview reads what the jobs would read, and changes nothing.
+// policy. It covers at most limit tables, in the order of the IDs of their pointers, and begins
+// with the first ID greater than after. To get the next page, pass next as after. On the last page,
+// next is empty. A page can be empty without being the last. Preview reads the files that the jobs
+// would read, and changes nothing.
 //
 // Errors: KindIllegalArgument for settings that Policies.Put refuses; the errors of
 // catalog.Scopes.Find.
@@ -58,7 +58,7 @@ func (s *Control) Preview(ctx context.Context, scopes policy.Scopes, ident moora
 		preview, err := p.table(ctx, scope.Pointer, ident)
 		return []Preview{preview}, "", moorage.Annotate(op, ident.String(), err)
 	}
-	in := registry.Pause{Scope: scope.Name, Ident: scope.Ident} // its Covers reports which tables are in the scope
+	in := registry.Pause{Scope: scope.Name, Ident: scope.Ident} // Covers reports which tables are in the scope
 	read := 0
 	err = s.Ledger.Scan(ctx, registry.TablePointer, "", after, func(record registry.Record) (bool, error) {
 		if len(all) == limit || read == previewPointers {
@@ -68,7 +68,7 @@ func (s *Control) Preview(ctx context.Context, scopes policy.Scopes, ident moora
 		read, after = read+1, record.Key.ID
 		pointer, err := ledger.Decode[registry.Pointer](record)
 		if err != nil || record.State != registry.StateLive || pointer.View || !in.Covers(pointer) {
-			return true, nil // moorage doctor --deep finds a pointer that cannot be read
+			return true, nil // moorage doctor --deep reports an unreadable pointer
 		}
 		preview, err := p.table(ctx, pointer.ID, pointer.Identifier())
 		all = append(all, preview)
@@ -85,7 +85,7 @@ type previewing struct {
 	now     time.Time
 }
 
-// previewOf returns the policies with the requested change, at the store's time.
+// previewOf returns the policies as the requested change would make them, as of the store's time.
 func (s *Control) previewOf(ctx context.Context, scope catalog.Scope, asked policy.Asked) (*previewing, error) {
 	now, err := s.Ledger.Time(ctx)
 	if err != nil {

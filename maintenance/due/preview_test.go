@@ -34,8 +34,8 @@ func (w *world) preview(scope moorage.Identifier, asked policy.Asked) []due.Prev
 	}
 }
 
-// TestPreview: what a policy would do is known before it is in force, for each table of its scope,
-// and nothing is written to find it out.
+// TestPreview: a preview shows, for each table of a scope, what a policy would do before it takes
+// effect. The preview writes nothing.
 func TestPreview(t *testing.T) { overStores(t, testPreview) }
 
 func testPreview(t *testing.T, w *world) {
@@ -92,7 +92,7 @@ func testPreview(t *testing.T, w *world) {
 	w.previewOfOthers(t)
 }
 
-// previewOfOthers looks at previews of the other types, and at one that is refused.
+// previewOfOthers checks previews of the other types, and one that is refused.
 func (w *world) previewOfOthers(t *testing.T) {
 	orphans := policy.Asked{Type: policy.UnreferencedFileRemoval, Status: policy.Enabled}
 	if found := w.preview(ident("many"), orphans); !strings.Contains(found[0].Nothing, "includeOlder") {
@@ -102,7 +102,8 @@ func (w *world) previewOfOthers(t *testing.T) {
 	if found := w.preview(ident("many"), orphans); found[0].Nothing != "" || found[0].Run.Reach == "" {
 		t.Errorf("orphans, also old ones: %+v", found)
 	}
-	// The snapshots here do not say how many files there are, so nobody knows that they are many.
+	// These snapshots do not record the number of files, so it is unknown whether the table has
+	// many.
 	compaction := policy.Asked{Type: policy.Compaction, Status: policy.Enabled}
 	if found := w.preview(ident("many"), compaction); found[0].Due || found[0].Files != metadata.Unsaid {
 		t.Errorf("compaction: %+v", found)

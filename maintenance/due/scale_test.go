@@ -16,7 +16,7 @@ import (
 	"moorage/registry/pebble"
 )
 
-// pointers writes so many tables, which have no document, and returns their ids.
+// pointers writes the pointers of count tables without documents, and returns their ids.
 func (w *world) pointers(count int) []registry.ID {
 	w.t.Helper()
 	ids := make([]registry.ID, count)
@@ -38,7 +38,7 @@ func (w *world) pointers(count int) []registry.ID {
 	return ids
 }
 
-// event writes the change of one table as a commit does, without the table.
+// event writes a change record as a commit to a table does, but does not change the table.
 func (w *world) event(id registry.ID, n int64) {
 	w.t.Helper()
 	commit, err := registry.NewID(w.random)
@@ -55,13 +55,14 @@ func (w *world) event(id registry.ID, n int64) {
 	must(w.t, err)
 }
 
-// withoutAssignments returns calls except those for assignments, which are renewed by the clock.
+// withoutAssignments returns calls without the ones for assignments, because the clock decides when
+// those are renewed.
 func withoutAssignments(calls []string) []string {
 	return slices.DeleteFunc(calls, func(call string) bool { return strings.Contains(call, "assignment") })
 }
 
-// TestIdleTablesCostNothing: what maintenance asks of the store in rounds without changes is the
-// same with many tables, which are all due some day, as with none.
+// TestIdleTablesCostNothing: in rounds without changes, maintenance makes the same calls to the
+// store with many tables as with none. All of these tables become due some day.
 func TestIdleTablesCostNothing(t *testing.T) {
 	t.Parallel()
 	count := 3000
@@ -97,7 +98,7 @@ func TestIdleTablesCostNothing(t *testing.T) {
 	}
 }
 
-// overStore returns a world over a store with a clock of its own, in which a policy asks.
+// overStore returns a world over a store with its own clock. A policy in it is enabled.
 func overStore(t *testing.T, store registry.Store) *world {
 	t.Helper()
 	w := newWorld(t, func(testing.TB, *lockedRandom, *clock) registry.Store { return store })
@@ -114,7 +115,8 @@ func openPebble(t *testing.T) registry.Store {
 	return store
 }
 
-// TestManyEvents: over Pebble, an event of a table whose time stands costs no write of its own.
+// TestManyEvents: over Pebble, a change of a table causes no write of its own if the table's due
+// time is already set.
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
 	events, tables := 10_000, 500
@@ -124,7 +126,7 @@ func TestManyEvents(t *testing.T) {
 	w := overStore(t, openPebble(t))
 	ids := w.pointers(tables)
 	var writers errgroup.Group
-	writers.SetLimit(64) // as many share one sync
+	writers.SetLimit(64) // this many writers share one sync
 	for n := range events {
 		writers.Go(func() error {
 			w.event(ids[n%tables], int64(n))
@@ -145,7 +147,7 @@ func TestManyEvents(t *testing.T) {
 	if float64(applies) > 0.01*float64(events) {
 		t.Errorf("%d Applies for %d events", applies, events)
 	}
-	// A table that makes no difference any more costs no write but that of the position.
+	// Once a table's due time is set, the only write is that of the position.
 	for n := range events / 100 {
 		w.event(ids[n%tables], int64(n))
 	}
@@ -156,8 +158,9 @@ func TestManyEvents(t *testing.T) {
 	}
 }
 
-// TestRoundTrips: what a look for changes, a fold of one new table and a due table ask of the
-// store. Claims are left out: a node takes one for long.
+// TestRoundTrips: the calls to the store for a check for changes, for a fold of one new table, and
+// for a due table. Calls for assignments are left out, because a node holds an assignment for a
+// long time.
 func TestRoundTrips(t *testing.T) { overStores(t, testRoundTrips) }
 
 func testRoundTrips(t *testing.T, w *world) {
@@ -172,8 +175,8 @@ func testRoundTrips(t *testing.T, w *world) {
 	fold := []string{
 		"Time", // of the assignment
 		"List maintenance-policy", "List maintenance-policy", "List maintenance-policy", "Get cursor",
-		"Changes", "Get cursor", // the changes, and what was deleted of them
-		"Get schedule", "Time", "Apply schedule due cursor", // what is due now
+		"Changes", "Get cursor", // the changes, and which of them were deleted
+		"Get schedule", "Time", "Apply schedule due cursor", // due records
 		"Time", "List cursor", // whether the clock has gone back, and walks
 		"Apply cursor",
 	}
@@ -181,7 +184,7 @@ func testRoundTrips(t *testing.T, w *world) {
 		t.Errorf("a fold: %q", calls)
 	}
 	w.clock.Advance(2 * time.Hour)
-	must(t, w.planner.RunOnce(w.ctx)) // it makes records that the policies need
+	must(t, w.planner.RunOnce(w.ctx)) // this creates records that the policies need
 	w.clock.Advance(2 * time.Hour)
 	for range 30 {
 		w.commit("t", history.Append("main", 1)...)

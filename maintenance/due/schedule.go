@@ -9,7 +9,7 @@ import (
 	"moorage/registry"
 )
 
-// The modes are the reasons of a due time.
+// The modes are the reasons for a due time.
 const (
 	ModeEvent    = "event"
 	ModeWalk     = "walk"
@@ -17,10 +17,10 @@ const (
 	ModeOperator = "operator"
 )
 
-// HeldBlocked is the reason why a blocked kind is held.
+// HeldBlocked is the value of Held for a blocked kind.
 const HeldBlocked = "blocked"
 
-// Schedule is the schedule of a table, as it was read.
+// Schedule is the schedule of a table as read from the store.
 type Schedule struct {
 	Pointer registry.ID
 	Record  registry.Record // zero if there is no record
@@ -57,9 +57,9 @@ func DecodeSchedule(pointer registry.ID, record registry.Record) (Schedule, erro
 	return schedule, err
 }
 
-// AsOf returns schedule with times corrected to now, by the store's clock. A time of an event is
-// moved to now if the clock was ahead when it was recorded. Due times stay, because the index has
-// them.
+// AsOf returns schedule with corrected times. now is the time by the store's clock. The time of an
+// event that lies after now was recorded while the clock was ahead, so AsOf replaces it with now.
+// Due times stay, because the keys of the index contain them.
 func AsOf(schedule registry.Schedule, now time.Time) registry.Schedule {
 	if registry.IsAhead(schedule.SeqAt, now) {
 		schedule.SeqAt = now
@@ -73,7 +73,7 @@ func AsOf(schedule registry.Schedule, now time.Time) registry.Schedule {
 	return schedule
 }
 
-// Change is what one Apply requires and writes.
+// Change holds the conditions and writes of one Apply.
 type Change struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
@@ -86,8 +86,8 @@ func (c *Change) Add(other Change) {
 }
 
 // Move returns the change that replaces a table's schedule with next. The change also replaces the
-// due records of the schedule's times. It requires an unchanged schedule. Its first write is the
-// schedule.
+// due records for the times in the schedule. It requires an unchanged schedule. Its first write is
+// the schedule.
 func (c Schedule) Move(next registry.Schedule) (Change, error) {
 	key := registry.ScheduleKey(c.Pointer)
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, next))
@@ -149,8 +149,8 @@ func (c Schedule) End() Change {
 }
 
 // Block returns the change that blocks a kind on the table. job is the kind's part of the schedule.
-// After the change the kind is no longer due, and a record has the reason. The parameter by is the
-// operator that blocks the kind. It is empty if failures block it.
+// After the change, the kind is no longer due, and a record holds the reason. by names the operator
+// that blocks the kind, and is empty if failures block it.
 func (c Schedule) Block(job registry.KindSchedule, reason, by string, now time.Time) (Change, error) {
 	job.Due, job.Held, job.Error = time.Time{}, HeldBlocked, reason
 	change, err := c.Move(c.Value.With(job))
@@ -163,9 +163,9 @@ func (c Schedule) Block(job registry.KindSchedule, reason, by string, now time.T
 	return change, err
 }
 
-// Unblock returns the change that makes a kind of the table due now, and not blocked. blocker is
-// the record with the reason, as it was read. If the kind was blocked again since then, its new
-// record stays.
+// Unblock returns the change that unblocks a kind of the table and makes it due at the given time.
+// blocker is the record with the reason, as read from the store. If the kind was blocked again
+// since then, its new record stays.
 func (c Schedule) Unblock(kind string, due time.Time, blocker registry.Record) (Change, error) {
 	job := c.Value.Job(kind)
 	job.Due, job.Set, job.Mode, job.Held = due.UTC().Truncate(time.Second), due, ModeOperator, ""
@@ -178,8 +178,8 @@ func (c Schedule) Unblock(kind string, due time.Time, blocker registry.Record) (
 	return change, err
 }
 
-// FactsOf returns the facts in the summary that a change records about a version of a table.
-// summary may be nil.
+// FactsOf returns the facts in summary, which a change records about a version of a table. summary
+// may be nil.
 func FactsOf(summary *registry.Summary) policy.Facts {
 	if summary == nil {
 		return policy.Facts{Files: -1}
@@ -199,12 +199,13 @@ type Observation struct {
 	Rules     policy.Rules
 	Mode      string
 	// Exact is true if the rules come from the present version. Then a table whose rule has changed
-	// is due when the rule requires. Otherwise a changed rule first requires a check.
+	// becomes due at the time that the rule requires. Otherwise a changed rule first makes a check
+	// due.
 	Exact bool
 }
 
-// Evaluate returns the new schedule of a table that was observed at about the time now, by the
-// store's clock. changed is false if there is nothing to write.
+// Evaluate returns the new schedule of a table that was observed at about time now, by the store's
+// clock. The second result is false if there is nothing to write.
 func Evaluate(schedule registry.Schedule, sight Observation, now time.Time) (after registry.Schedule, changed bool) {
 	schedule = AsOf(schedule, now)
 	after = schedule

@@ -18,7 +18,7 @@ var (
 	start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// rules ask for snapshots and orphans.
+// rules returns rules for snapshots and orphans.
 func rules(settings policy.Settings) policy.Rules {
 	return policy.Effective([]policy.Policy{{Jobs: map[policy.Type]policy.Job{
 		policy.SnapshotManagement:      {Status: policy.Enabled, Settings: settings},
@@ -40,7 +40,7 @@ func apply(t *testing.T, l *ledger.Ledger, change due.Change) due.Schedule {
 	return schedules[0]
 }
 
-// wantAgreed fails the test unless the due index has the times of schedule, and no others.
+// wantAgreed fails the test unless the due index has exactly the times of schedule.
 func wantAgreed(t *testing.T, l *ledger.Ledger, schedule due.Schedule, want int) {
 	t.Helper()
 	wanted := map[registry.Key]bool{}
@@ -61,7 +61,8 @@ func wantAgreed(t *testing.T, l *ledger.Ledger, schedule due.Schedule, want int)
 	}
 }
 
-// Schedule and index agree through all moves: made due, due earlier, run, blocked, unblocked, gone.
+// The schedule and the index agree after each change: made due, due earlier, run, blocked,
+// unblocked, gone.
 func TestScheduleAndIndexAgree(t *testing.T) {
 	t.Parallel()
 	l := registrytest.Ledger(memory.New(rand.Reader))

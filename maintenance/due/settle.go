@@ -74,8 +74,8 @@ func isLasting(err error) bool {
 	return true
 }
 
-// settle ends a check that did not fail, and resets the count of failures. The kind is due again at
-// the time next; a zero time means that it is no longer due.
+// settle ends a check that did not fail, and resets the count of failures. next is when the kind is
+// due again. If it is zero, the kind is no longer due.
 func (l *check) settle(ctx context.Context, outcome string, next time.Time, why string) error {
 	l.job.Laters, l.job.LaterSince = 0, time.Time{}
 	return l.put(ctx, outcome, next, why)
@@ -115,8 +115,8 @@ func (l *check) read() registry.Schedule {
 	return value
 }
 
-// apply applies a change. A concurrent change of the schedule is no failure: the table stays due,
-// and the next check does the work again.
+// apply applies a change. A concurrent change of the schedule is not a failure: the table stays
+// due, and the next check repeats the work.
 func (l *check) apply(ctx context.Context, change Change) error {
 	_, err := l.ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	if _, failed := registry.FailedCondition(err); failed {

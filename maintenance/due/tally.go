@@ -11,15 +11,15 @@ import (
 
 // tally counts the due records of a shard, by kind.
 //
-// An ordinary round lists only the records of the last hour and later ones. For an older record,
-// the tally has the count from the last round that listed it. So a tally can include records that
-// are no longer due, for at most fullPause.
+// An ordinary round lists only the records of the last hour and later ones. Older records are
+// counted as of the last round that listed them. So for up to fullPause, a tally can include
+// records that are no longer due.
 type tally map[string]due
 
 // due counts the due records of one kind.
 type due struct {
 	count int64
-	first time.Time // when the longest-due record was due
+	first time.Time // when the oldest due record became due
 }
 
 // count counts a due record. It ignores a record whose key cannot be read.
@@ -50,7 +50,7 @@ func (t tally) counts() map[string]int64 {
 	return counts
 }
 
-// overdue returns how long the record that has been due longest has been due at the time now.
+// overdue returns how long the oldest due record has been due at time now.
 func (t tally) overdue(now time.Time) (longest time.Duration) {
 	for _, each := range t {
 		longest = max(longest, now.Sub(each.first))
@@ -58,7 +58,7 @@ func (t tally) overdue(now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// keep counts a record that is still due and that the next round does not list.
+// keep counts a record that is still due but is not in the range of the next round.
 func (r *round) keep(key registry.Key) {
 	if key.ID <= r.next {
 		r.kept.count(key)
@@ -66,7 +66,7 @@ func (r *round) keep(key registry.Key) {
 }
 
 // keepLeft counts the records that are still due after the checks of their tables. It looks up only
-// the records that the next round does not list.
+// the records that are outside the range of the next round.
 func (r *round) keepLeft(ctx context.Context, looked []registry.Key) error {
 	var old []registry.Key
 	for _, key := range looked {
@@ -89,10 +89,10 @@ func (r *round) keepLeft(ctx context.Context, looked []registry.Key) error {
 	return nil
 }
 
-// others handles due records of kinds that programs outside the server do. It returns the records
-// that such a program can get. It removes the other records, because no other code does: records of
-// dropped tables, and records that no policy requires any more. It reads no document. The table's
-// own properties are checked when a program gets the work.
+// others handles due records for work that programs outside the server do. It returns the records
+// that such a program can get. It removes all other records, because no other code would. They
+// belong to dropped tables, or to work that no policy requires any more. It reads no document. The
+// table's own properties are checked when a program gets the work.
 func (p *Planner) others(ctx context.Context, due []registry.Key) (left []registry.Key, err error) {
 	if len(due) == 0 {
 		return nil, nil
@@ -136,8 +136,8 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 	return left, nil
 }
 
-// overOf returns the change that removes a due record, if its kind is no longer due. The change
-// requires that the policies are the same as in matcher.
+// overOf returns the change that removes a due record if its kind is no longer due. The change
+// requires that the policies still equal those in matcher.
 func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key registry.Key,
 	pointer, record registry.Record) (change Change, isOver bool, err error) {
 	id, kind, at, err := registry.ParseDue(key)
@@ -150,7 +150,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key regist
 	}
 	job := schedule.Value.Job(kind)
 	switch {
-	case !job.Due.Equal(at): // the schedule has another time, so this due record is obsolete
+	case !job.Due.Equal(at): // the schedule has a different time, so this due record is obsolete
 		return Change{Writes: []registry.Write{registry.Delete(key)}}, true, nil
 	case !pointer.Exists():
 		return schedule.End(), true, nil
@@ -172,8 +172,8 @@ func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key regist
 	return change, err == nil, err
 }
 
-// isRequired reports whether a policy requires a kind on a table. It is true for a kind that only a
-// later version knows, because a policy may require it.
+// isRequired reports whether a policy requires this kind of work on a table. For a kind that this
+// version does not know, it returns true, because a policy of a later version may require it.
 func isRequired(matcher *policy.Matcher, table registry.Pointer, kind string) bool {
 	t, known := policy.TypeOf(policy.Kind(kind))
 	chain := matcher.Chain(table.ID, table.Identifier())

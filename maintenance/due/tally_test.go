@@ -8,9 +8,9 @@ import (
 	"moorage/maintenance/policy"
 )
 
-// TestOverdueBetweenFullRounds: what is due for long counts in each round, and not only in those
-// that begin at the start; so does what has become old since the last of them. What was looked at
-// does not count any more.
+// TestOverdueBetweenFullRounds: records that have been due for a long time count in every round,
+// not only in full rounds. That includes records that became old after the last full round. A
+// record whose table was checked no longer counts.
 func TestOverdueBetweenFullRounds(t *testing.T) { overStores(t, testOverdueBetweenFullRounds) }
 
 func testOverdueBetweenFullRounds(t *testing.T, w *world) {
@@ -48,7 +48,7 @@ func testOverdueBetweenFullRounds(t *testing.T, w *world) {
 	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), warehouse, policy.SnapshotManagement))
 	must(t, w.monitor.RunOnce(w.ctx))
 	round("full, an hour later", 55*time.Minute, 2, 0, began)
-	for range 9 { // the second leaves the hour that ordinary rounds list
+	for range 9 { // the second record becomes too old for ordinary rounds
 		round("in the minutes after it", time.Minute, 2, 0, began)
 	}
 	must(t, w.ann().DropTable(w.ctx, ident("first"), catalog.DropOptions{}))

@@ -9,12 +9,12 @@ import (
 	memorystorage "moorage/storage/memory"
 )
 
-// noDeletes fails a test in which a file is deleted.
+// noDeletes is a storage that fails the test if a file is deleted.
 type noDeletes struct {
 	*memorystorage.Store
 
 	t     *testing.T
-	asked bool // by now somebody has asked for it
+	asked bool // a policy now requires deletions
 }
 
 func (s *noDeletes) Delete(ctx context.Context, locations ...string) error {
@@ -24,8 +24,8 @@ func (s *noDeletes) Delete(ctx context.Context, locations ...string) error {
 	return s.Store.Delete(ctx, locations...)
 }
 
-// TestNothingIsDeletedUnlessAsked: on a server without policies no file of old snapshots, no orphan
-// and no earlier metadata file is deleted, however much time goes by. With a policy some are.
+// TestNothingIsDeletedUnlessAsked: a server without policies never deletes files of old snapshots,
+// orphans or earlier metadata files, however much time passes. With a policy, it deletes some.
 func TestNothingIsDeletedUnlessAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory)

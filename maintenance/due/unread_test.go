@@ -14,8 +14,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestUnreadableSchedule: a table whose schedule cannot be read keeps no other from being made due,
-// by its changes and by walks. The log names it. So does that of a walk that cannot be read.
+// TestUnreadableSchedule: an unreadable schedule does not keep other tables from becoming due,
+// either by changes or by walks. A log line names the table. An unreadable walk is also logged.
 func TestUnreadableSchedule(t *testing.T) { overStores(t, testUnreadableCare) }
 
 func testUnreadableCare(t *testing.T, w *world) {
@@ -49,7 +49,7 @@ func testUnreadableCare(t *testing.T, w *world) {
 		t.Errorf("the log says %q", said)
 	}
 	w.forgetDue(id)
-	for range 40 { // the daily look begins at a random place
+	for range 40 { // the daily check begins at a random place
 		if made.Stats().Missed > 0 {
 			break
 		}

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// walkPage is how many pointers one step of a walk reads. walkDocuments is how many documents
-	// it reads at most. The monitor reads changes between two steps.
+	// walkPage is the number of pointers that one step of a walk reads. walkDocuments is the
+	// maximum number of documents that it reads. The monitor reads changes between two steps.
 	walkPage      = 500
 	walkDocuments = 100
 	// walkSlack is how late a page may begin without making the walk slower.
 	walkSlack = time.Second
-	// shadowPause is the time between two random checks, and shadowTables the number of tables in
-	// one.
+	// shadowPause is the time between two random checks. shadowTables is the number of tables in
+	// one of them.
 	shadowPause  = 24 * time.Hour
 	shadowTables = 1000
 	// timePause is the longest time between two writes of the store's time into the monitor's
@@ -46,7 +46,7 @@ func (f *following) skipLost(ctx context.Context) error {
 	return f.walkAll(ctx, "lost-log")
 }
 
-// walkAll skips all changes that exist, and begins a walk over all tables.
+// walkAll skips all existing changes, and begins a walk over all tables.
 func (f *following) walkAll(ctx context.Context, reason string) error {
 	head, err := f.head(ctx)
 	if err != nil {
@@ -122,8 +122,8 @@ func (f *following) findWalks(ctx context.Context) error {
 }
 
 // checkClock begins a walk over all tables if the store's clock was set back since the last check
-// of a monitor. Without the walk, records that were written while the clock was ahead might stay
-// unnoticed until the clock reaches that time again.
+// of a monitor. Without the walk, records that were written while the clock was ahead might go
+// unnoticed until the clock reaches their times again.
 func (f *following) checkClock(ctx context.Context) error {
 	now, err := f.ledger.Time(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (f *following) walkOn(ctx context.Context) (bool, error) {
 		if now.Sub(f.walkAt) > walkSlack {
 			f.walkAt = now
 		}
-		// A page costs at least as much as a document, also if no policy applies to its tables.
+		// A page costs at least as much as a document, even if no policy applies to its tables.
 		cost := time.Duration(max(len(met), 1))
 		f.walkAt = f.walkAt.Add(cost * time.Second / time.Duration(f.config.WalkRate))
 	}
@@ -174,7 +174,8 @@ func (f *following) walkOn(ctx context.Context) (bool, error) {
 	}
 }
 
-// untilWalk returns the time until a walk may read documents again, or pause if that is shorter.
+// untilWalk returns how long it takes until a walk may read documents again, or pause if that is
+// shorter.
 func (f *following) untilWalk(pause time.Duration) time.Duration {
 	if !f.walking() {
 		return pause
@@ -215,16 +216,15 @@ func (f *following) walkPage(ctx context.Context, w *walk, met []observed, after
 	return nil
 }
 
-// observed is a table that was checked.
+// observed is a table with its observed state.
 type observed struct {
 	id    registry.ID
 	sight Observation
 }
 
-// tables checks the tables of a scope that a policy applies to. It begins with the pointer that
-// follows the ID in after. The parameters limit and documents bound how many pointers and how many
-// metadata documents it reads. next is the value of after for the next call. It is empty at the
-// end.
+// tables checks the tables of a scope that a policy applies to. It begins with the first pointer
+// whose ID is greater than after. It reads at most limit pointers, and at most the given number of
+// metadata documents. For the next call, pass next as after. At the end, next is empty.
 func (f *following) tables(ctx context.Context, scope moorage.Identifier, after string, limit, documents int) (
 	met []observed, next string, err error) {
 	records, err := f.ledger.List(ctx, registry.TablePointer, "", after, limit)
@@ -298,7 +298,7 @@ func (f *following) checkRandomTables(ctx context.Context) error {
 }
 
 // checkTablesFromRandom checks the given number of tables. It begins at a random place in the order
-// of their ids, which are random.
+// of the tables' ids, which are random.
 func (f *following) checkTablesFromRandom(ctx context.Context, tables int) error {
 	from, err := f.ledger.NewID()
 	if err != nil {
@@ -317,8 +317,8 @@ func (f *following) checkTablesFromRandom(ctx context.Context, tables int) error
 	return nil
 }
 
-// repair makes missed tables due. It counts a table as missed only if the table had no commit and
-// no check by a job meanwhile.
+// repair makes missed tables due. It counts a table as missed only if the table had no commit, and
+// no check by a job, in the meantime.
 func (f *following) repair(ctx context.Context, met []observed) error {
 	var missed []observed
 	now, err := f.ledger.Time(ctx)
@@ -340,7 +340,7 @@ func (f *following) repair(ctx context.Context, met []observed) error {
 		}
 		each.sight.Mode = ModeShadow
 		if !schedule.Value.Job(string(policy.Orphans)).Last.IsZero() {
-			delete(each.sight.Rules, policy.UnreferencedFileRemoval) // the next pass is due by a commit
+			delete(each.sight.Rules, policy.UnreferencedFileRemoval) // a commit makes the next pass due
 		}
 		if _, changed := Evaluate(schedule.Value, each.sight, now); changed {
 			missed = append(missed, each)

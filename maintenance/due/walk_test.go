@@ -25,8 +25,8 @@ func (f *countedFiles) Open(ctx context.Context, location string) (io.ReadCloser
 	return f.Store.Open(ctx, location)
 }
 
-// A walk reads 200 documents a second. It does not wait for the next look at the changes, which is
-// up to 3 s away, and it keeps no document in memory.
+// A walk reads 200 documents a second. It does not wait for the next check for changes, which may
+// be 3 s away, and it keeps no document in memory.
 func TestWalkKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

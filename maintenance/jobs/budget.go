@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// halvedFor is how long a storage's rate stays halved after the storage answered that it gets
+	// halvedFor is the time for which a storage's rate stays halved after the storage has reported
 	// too many requests.
 	halvedFor = time.Minute
-	// halvingsMax is how often a rate is halved: a storage keeps at least a sixty-fourth.
+	// halvingsMax is the maximum number of halvings: a storage keeps at least a sixty-fourth of the
+	// full rate.
 	halvingsMax = 6
-	// halvingPause is the minimum time between two halvings. Requests that were in progress at a
-	// halving get the same answer, and must not cause another one.
+	// halvingPause is the minimum time between two halvings. Requests in progress at the time of a
+	// halving get the same answer, and must not cause another halving.
 	halvingPause = 5 * time.Second
 )
 
@@ -28,22 +29,22 @@ type Rates struct {
 	Deletes   int64         // files
 	Pages     int64         // of lists of files
 	ReadBytes int64         // of manifests and their lists
-	Busy      time.Duration // time of one processor for decoding manifests
+	Busy      time.Duration // time of one processor spent on decoding manifests
 }
 
-// DefaultRates are the rates of a server.
+// DefaultRates returns the default rates of a server.
 func DefaultRates() Rates {
 	return Rates{Deletes: 500, Pages: 20, ReadBytes: 32 << 20, Busy: 500 * time.Millisecond}
 }
 
-// BudgetStats is what a Budget has counted since it was created.
+// BudgetStats has the counters of a Budget since its creation.
 type BudgetStats struct {
 	ReadBytes int64
 	Waited    time.Duration // sum over all callers
 	Slowed    int64         // halvings
 }
 
-// resource is a kind of budget.
+// resource is a resource with its own budget.
 type resource int
 
 const (
@@ -59,9 +60,8 @@ const (
 //
 //   - Deletions, pages of lists, bytes of manifests and processor time each have a maximum rate per
 //     second. Unused budget is not saved up.
-//   - If a storage answers that it gets too many requests, its rate is halved, repeatedly if it
-//     answers so again. After each minute without such an answer, its rate is doubled, up to the
-//     full rate.
+//   - If a storage reports too many requests, its rate is halved, and halved again if the report
+//     recurs. After each minute without such a report, the rate is doubled, up to the full rate.
 //   - Waiting calls are served in the order of arrival. A call stops waiting when its context ends.
 type Budget struct {
 	rates [resources]int64
@@ -163,8 +163,8 @@ func (b *Budget) reserveLocked(location string, r resource, n int64, now time.Ti
 	return begin
 }
 
-// slowedLocked returns the storage if its rate is reduced at the time now, and nil otherwise. mu
-// must be held.
+// slowedLocked returns the storage if its rate is reduced at time now, and nil otherwise. mu must
+// be held.
 func (b *Budget) slowedLocked(store string, now time.Time) *slowedStore {
 	s := b.slow[store]
 	for s != nil && now.Sub(s.since) >= halvedFor {
@@ -202,8 +202,8 @@ type budgetReader struct {
 // reader returns an opener of files within the budget of b.
 func (b *Budget) reader(files opener) budgetReader { return budgetReader{b, files} }
 
-// Open opens a file once its bytes are within the budget, and the time for decoding earlier files
-// is too. Errors come from the context or from files.
+// Open opens a file once the budget has room for its bytes, and for the time that was spent on
+// decoding earlier files. Errors come from the context or from files.
 func (r budgetReader) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	if err := r.budget.spend(ctx, location, resourceBusy, 0); err != nil {
 		return nil, storage.Info{}, err
@@ -218,7 +218,7 @@ func (r budgetReader) Open(ctx context.Context, location string) (io.ReadCloser,
 	return &measured{ReadCloser: body, budget: r.budget, location: location, opened: r.budget.now()}, info, nil
 }
 
-// measured is an open file. It counts the time between two reads as time of the decoder.
+// measured is an open file. The time between two reads counts as decoding time.
 type measured struct {
 	io.ReadCloser
 	budget   *Budget

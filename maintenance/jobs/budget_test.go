@@ -20,7 +20,7 @@ const (
 
 var errSlow = fmt.Errorf("delete: %w", storage.ErrSlowDown)
 
-// took returns how long do takes by the clock of the bubble.
+// took returns how long a call of do takes, by the clock of the synctest bubble.
 func took(t *testing.T, do func(ctx context.Context) error) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -30,7 +30,7 @@ func took(t *testing.T, do func(ctx context.Context) error) time.Duration {
 	return time.Since(began)
 }
 
-// Each resource is spent at its rate, the first time at once, and nothing is saved up in a pause.
+// Each resource is spent at its rate. The first use does not wait, and a pause saves nothing up.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,13 +65,13 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// A storage that asks for fewer requests gets half, then a quarter, and a minute later twice that
-// again. Others get what they got.
+// A storage that asks for fewer requests gets half the rate, then a quarter. A minute later its
+// rate is doubled. Other storages keep their rate.
 func TestSlowDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(Rates{Deletes: 500}, nil)
-		// pace returns how long a batch of 500 keeps the next one of a storage waiting.
+		// pace returns how long a batch of 500 delays the next batch of the same storage.
 		pace := func(location string) time.Duration {
 			time.Sleep(10 * time.Second)
 			remove := func(ctx context.Context) error { return b.Delete(ctx, location, 500) }
@@ -80,7 +80,7 @@ func TestSlowDown(t *testing.T) {
 		if err := b.Note(here, errSlow); !errors.Is(err, storage.ErrSlowDown) {
 			t.Errorf("the error became %v", err)
 		}
-		_ = b.Note(here, errSlow) // of a request that was under way
+		_ = b.Note(here, errSlow) // the result of a request that was in progress
 		if got := pace(here); got != 2*time.Second {
 			t.Errorf("a batch took %s, want half the rate", got)
 		}
@@ -112,7 +112,8 @@ func TestSlowDown(t *testing.T) {
 	})
 }
 
-// files has one file of a length at every location. Reading it takes a while.
+// files is a storage with a file of the same length at every location. Reading a file takes a
+// while.
 type files struct {
 	bytes   int
 	reading time.Duration
@@ -136,8 +137,8 @@ func (r slowReader) Read(into []byte) (int, error) {
 	return r.Reader.Read(into)
 }
 
-// Bytes are read at their rate. Time that a decoder took is made good, and not what the storage
-// took.
+// Bytes are read at their rate. Decoding time counts against the budget; the storage's time does
+// not.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestReader(t *testing.T) {
 	})
 }
 
-// Who waits leaves with its context.
+// A call stops waiting when its context ends.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ const changesMax = 1000
 
 // catchUp adds the files of tables and views that were created, changed, dropped, restored or
 // renamed since the last call, or since the search began. changed reports whether there were any.
-// forgotten has the last metadata files of tables of the warehouse that were unregistered
-// meanwhile, because a client may register them again.
+// forgotten lists the last metadata files of the warehouse's tables that have since been
+// unregistered, because a client may register them again.
 func (r *reached) catchUp(ctx context.Context) (changed bool, forgotten []string, err error) {
 	r.behind = false
 	pointers, err := r.follow(ctx)
@@ -40,7 +40,7 @@ func (r *reached) catchUp(ctx context.Context) (changed bool, forgotten []string
 }
 
 // follow reads the log of changes to its end. It returns the changed pointers, each with the item
-// of its last change.
+// for its last change.
 func (r *reached) follow(ctx context.Context) (map[registry.Key]registry.Item, error) {
 	pointers := make(map[registry.Key]registry.Item)
 	for {

@@ -52,8 +52,8 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	return found, nil
 }
 
-// frozen returns why no file of a mirror may be deleted. It is empty if the table is no mirror: the
-// catalog that it mirrors may still need each file.
+// frozen says why no file of a mirror may be deleted: the mirrored catalog may still need every
+// file. It returns "" if the table is not a mirror.
 func frozen(table registry.Pointer) string {
 	if table.Frozen == "" {
 		return ""
@@ -61,13 +61,13 @@ func frozen(table registry.Pointer) string {
 	return "the table is a mirror of " + table.Frozen
 }
 
-// home is a location of a table with its claim.
+// home is one location of a table, with the table's claim on it.
 type home struct {
 	location storage.Location
 	claim    registry.LocationClaim
 }
 
-// homes are the locations of a table.
+// homes holds all locations of a table.
 type homes []home
 
 // keep reports whether a file may belong to an earlier table at the same location. written is when
@@ -85,7 +85,7 @@ func (h homes) keep(file string, written time.Time) bool {
 	return true // the file is in none of the locations
 }
 
-// absent returns why a job whose table is not live does not continue. That is errDropped if the
+// absent returns the error that stops a job whose table is not live. The error is errDropped if the
 // table can be restored or a purge takes over the job, and calledOff otherwise.
 func absent(ctx context.Context, j *Jobs, table registry.ID) error {
 	records, err := j.ledger.Get(ctx, registry.PointerKey(table))
@@ -102,21 +102,22 @@ func absent(ctx context.Context, j *Jobs, table registry.ID) error {
 
 // errDropped means that the table of a job was dropped. The job pauses, and continues if the table
 // is restored. A purge deletes the files that the job would have deleted (see Promise). If the
-// undrop window ends without a purge, the job ends too, and its files stay like all files of the
-// table.
+// undrop window ends without a purge, the job ends too. The files that it would have deleted stay,
+// like all files of the table.
 var errDropped = moorage.Errorf(moorage.KindNoSuchTable,
 	"The table of the job was dropped. The job continues if the table is restored")
 
-// guard decides, during the deletions of a job, which files must stay.
+// guard decides which files must stay while a job deletes.
 type guard struct {
 	jobs *Jobs
 	in   input
-	set  *pathSet // the files reached by the versions that are newer than the lists
+	set  *pathSet // the files reached by versions that are newer than the lists
 	look *look    // the last result of look
-	// known are the snapshots whose manifests were read when the lists were made, or by this guard.
+	// known contains the snapshots whose manifests were read, either when the lists were made or by
+	// this guard.
 	known map[version]bool
 	kept  map[string]int64
-	homes homes // only for orphans: the claims of the table
+	homes homes // the claims of the table; only for orphans
 }
 
 // version identifies a snapshot by its id and its manifest list, because a client may use an id
@@ -129,8 +130,8 @@ type version struct {
 func versionOf(s metadata.Snapshot) version { return version{s.ID, s.ManifestList} }
 
 // guardOf returns the guard of a job that begins or continues to delete. If the table has changed
-// since the lists were made, guardOf reads everything that the current version reaches. For orphans
-// it does so in any case, because their lists are days old.
+// since the lists were made, guardOf reads all files that the current version reaches. For orphans,
+// it always reads them, because the lists are days old.
 func guardOf(ctx context.Context, j *Jobs, at *job, in input) (*guard, error) {
 	look, err := j.look(ctx, at, in)
 	if err != nil {
@@ -163,9 +164,9 @@ func (g *guard) note(look *look) {
 	g.look = look
 }
 
-// check is called before a batch. It reads the job, the pauses, and the commits since its last
-// call. It returns errMoved if another process has changed the job, and calledOff if the job must
-// end.
+// check is called before a batch. It reads the job, the pauses, and the commits since check was
+// last called. It returns errMoved if another process has changed the job, and calledOff if the job
+// must end.
 func (g *guard) check(ctx context.Context, at *job) error {
 	if err := mayGoOn(ctx, g.jobs, at, g.look.table); err != nil {
 		return err
@@ -202,7 +203,8 @@ func (g *guard) check(ctx context.Context, at *job) error {
 	return nil
 }
 
-// mayGoOn returns nil if a job may delete its next batch, and otherwise errMoved or errPaused.
+// mayGoOn returns nil if a job may delete its next batch. Otherwise it returns errMoved or
+// errPaused.
 func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) error {
 	records, err := j.ledger.Get(ctx, at.record.Key, registry.PauseKey())
 	if err != nil {
@@ -229,8 +231,8 @@ func isPaused(ctx context.Context, j *Jobs, record registry.Record, table regist
 	return paused || err != nil
 }
 
-// IsPaused reports whether the pauses of the record PauseKey, which may be missing, include a
-// table.
+// IsPaused reports whether the pauses in record cover a table. record is the one at PauseKey, and
+// may be missing.
 func IsPaused(record registry.Record, table registry.Pointer) (bool, error) {
 	if !record.Exists() {
 		return false, nil
@@ -250,7 +252,7 @@ func IsPaused(record registry.Record, table registry.Pointer) (bool, error) {
 // errPaused means that an operator has paused the scope of a job.
 var errPaused = errors.New("jobs: paused")
 
-// mayGo reports whether a listed file may be deleted, and counts the reason if not.
+// mayGo reports whether a listed file may be deleted. If not, it counts the reason.
 func (g *guard) mayGo(file Listed) bool {
 	switch {
 	case !isOwn(g.look.claims, file.Path):

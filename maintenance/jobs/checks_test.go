@@ -20,7 +20,7 @@ import (
 	"moorage/testkit/tablefiles"
 )
 
-// TestKeepFiles expires snapshots and deletes nothing.
+// TestKeepFiles expires snapshots with KeepFiles, which deletes nothing.
 func TestKeepFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
@@ -37,7 +37,8 @@ func TestKeepFiles(t *testing.T) {
 	}
 }
 
-// TestOneJobOfAKind: while there is a job on a table, another one of the kind changes nothing.
+// TestOneJobOfAKind: while a table has a job, an attempt to begin a second job of the same kind
+// changes nothing.
 func TestOneJobOfAKind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
@@ -59,14 +60,15 @@ func TestOneJobOfAKind(t *testing.T) {
 	}
 }
 
-// hooked is a storage that calls before each read of a file whose location has part in it.
+// hooked is a storage that calls a hook before each read of a file whose location contains part.
 type hooked struct {
 	*memory.Store
 	part   string
 	before func(location string)
 }
 
-// These are parts of the locations of lists: those of jobs, and those of snapshots.
+// These are parts of the locations of lists: of jobs' lists of files, and of snapshots' manifest
+// lists.
 const (
 	listsOfJobs      = "/list-"
 	listsOfSnapshots = "/snap-"
@@ -80,14 +82,14 @@ func (h hooked) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	return h.Store.Open(ctx, location)
 }
 
-// scenario is a way to lose a file that one check alone prevents.
+// scenario is a way to lose a file that only one check prevents.
 type scenario struct {
 	check string
-	// lose tries to lose the file, and reports whether it is lost.
+	// lose tries to lose the file. It reports whether the file is lost.
 	lose func(w *world) bool
 }
 
-// due begins an expiry and brings it to the moment at which its files may go.
+// due begins an expiry, and advances to the moment at which its files may be deleted.
 func (w *world) due() (doomed []jobs.Listed) {
 	w.t.Helper()
 	_, err := w.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
@@ -99,8 +101,8 @@ func (w *world) due() (doomed []jobs.Listed) {
 	return doomed
 }
 
-// goOn lets another node work on the job of the table.
-func (w *world) goOn(kind string, files storage.Store) {
+// continueJob has another node continue the job of the table.
+func (w *world) continueJob(kind string, files storage.Store) {
 	n := w.newNode(w.store, files)
 	_ = n.jobs.Step(w.ctx, registry.JobKey(w.table, kind))
 }
@@ -115,7 +117,7 @@ func contentOf(doomed []jobs.Listed) string {
 	return doomed[0].Path
 }
 
-// doctor changes the record at key as no request can.
+// doctor edits the record at key in a way that no request can.
 func doctor[T registry.Value](w *world, key registry.Key, change func(*T)) {
 	w.t.Helper()
 	records, err := w.store.Get(w.ctx, key)
@@ -129,8 +131,8 @@ func doctor[T registry.Value](w *world, key registry.Key, change func(*T)) {
 	must(w.t, err)
 }
 
-// bringSnapshotBack commits a snapshot with the id of one that has expired. It reads what the head
-// reads.
+// bringSnapshotBack commits a snapshot with the id of an expired one. It has the same files as the
+// head.
 func (w *world) bringSnapshotBack() {
 	w.t.Helper()
 	present, head := w.present(w.node), w.history.Heads["main"]
@@ -153,7 +155,7 @@ func scenarios() []scenario {
 			s(&settings)
 			n := w.newNode(w.store, w.files)
 			_, _ = n.jobs.FindOrphans(w.ctx, w.table, settings, nil)
-			w.goOn(jobs.KindOrphans, w.files)
+			w.continueJob(jobs.KindOrphans, w.files)
 			return !w.exists(victim)
 		}
 	}
@@ -169,13 +171,13 @@ func scenarios() []scenario {
 			}
 			must(w.t, w.files.Delete(w.ctx, list))
 			must(w.t, w.files.Create(w.ctx, list, []byte(strings.Repeat(`{"path":"`+live+`"}`+"\n", int(w.job().Lists[0].Count)))))
-			w.goOn(jobs.KindSnapshots, w.files)
+			w.continueJob(jobs.KindSnapshots, w.files)
 			return !w.exists(live)
 		}},
 		{"list has another length", func(w *world) bool {
 			victim := contentOf(w.due())
 			doctor(w, registry.JobKey(w.table, jobs.KindSnapshots), func(job *registry.Job) { job.Lists[0].Count++ })
-			w.goOn(jobs.KindSnapshots, w.files)
+			w.continueJob(jobs.KindSnapshots, w.files)
 			return !w.exists(victim)
 		}},
 		{"same table", func(w *world) bool {
@@ -183,13 +185,13 @@ func scenarios() []scenario {
 			doctor(w, registry.PointerKey(w.table), func(table *registry.Pointer) {
 				table.TableUUID = "00000000-0000-4000-8000-000000000001"
 			})
-			w.goOn(jobs.KindSnapshots, w.files)
+			w.continueJob(jobs.KindSnapshots, w.files)
 			return !w.exists(victim)
 		}},
 		{"expired snapshot is back", func(w *world) bool {
 			victim := contentOf(w.due())
 			w.bringSnapshotBack()
-			w.goOn(jobs.KindSnapshots, w.files)
+			w.continueJob(jobs.KindSnapshots, w.files)
 			return !w.exists(victim)
 		}},
 		{"not before its time", func(w *world) bool {
@@ -197,13 +199,13 @@ func scenarios() []scenario {
 			must(w.t, err)
 			must(w.t, w.jobs.RunOnce(w.ctx))
 			w.clock.Advance(time.Hour - time.Minute)
-			w.goOn(jobs.KindSnapshots, w.files)
+			w.continueJob(jobs.KindSnapshots, w.files)
 			return w.judge(w.node, false, "before its time") > 0
 		}},
 		{"record of the job", func(w *world) bool {
 			victim := contentOf(w.due())
 			id := w.job().ID
-			w.goOn(jobs.KindSnapshots, hooked{w.files, listsOfJobs, func(string) { must(w.t, w.jobs.Quarantine(w.ctx, id, "look", "ann")) }})
+			w.continueJob(jobs.KindSnapshots, hooked{w.files, listsOfJobs, func(string) { must(w.t, w.jobs.Quarantine(w.ctx, id, "look", "ann")) }})
 			return !w.exists(victim)
 		}},
 		{"paused", func(w *world) bool {
@@ -212,18 +214,18 @@ func scenarios() []scenario {
 			must(w.t, err)
 			_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
 			must(w.t, err)
-			w.goOn(jobs.KindSnapshots, w.files)
+			w.continueJob(jobs.KindSnapshots, w.files)
 			return !w.exists(victim)
 		}},
 		{"held", func(w *world) bool {
 			victim := contentOf(w.due())
 			w.commit(property("gc.enabled", "false"))
-			w.goOn(jobs.KindSnapshots, w.files)
+			w.continueJob(jobs.KindSnapshots, w.files)
 			return !w.exists(victim)
 		}},
 		{"new snapshots", func(w *world) bool {
 			victim := contentOf(w.due())
-			w.goOn(jobs.KindSnapshots, hooked{w.files, listsOfJobs, func(string) {
+			w.continueJob(jobs.KindSnapshots, hooked{w.files, listsOfJobs, func(string) {
 				w.clock.Advance(time.Second)
 				w.commit(w.history.AddAgain("main", victim)...)
 			}})
@@ -232,7 +234,7 @@ func scenarios() []scenario {
 		{"named by the document", func(w *world) bool {
 			victim := contentOf(w.due())
 			w.commit(w.history.AddAgain("main", victim)...)
-			w.goOn(jobs.KindSnapshots, w.files)
+			w.continueJob(jobs.KindSnapshots, w.files)
 			return !w.exists(victim)
 		}},
 		{"claims and metadata files", orphan(nothing, usual, strangers()[0])},
@@ -286,13 +288,13 @@ func scenarios() []scenario {
 			w.clock.Advance(10 * 24 * time.Hour)
 			must(w.t, w.files.Delete(w.ctx, orphans()[0]))
 			must(w.t, w.files.Create(w.ctx, orphans()[0], []byte("new")))
-			w.goOn(jobs.KindOrphans, w.files)
+			w.continueJob(jobs.KindOrphans, w.files)
 			return !w.exists(orphans()[0])
 		}},
 	}
 }
 
-// withoutMetadata deletes the metadata files of all tables but the present one's.
+// withoutMetadata deletes the metadata files of all tables except the present table.
 func (w *world) withoutMetadata() {
 	w.t.Helper()
 	version, err := w.catalog.As(moorage.Anonymous()).LoadTable(w.ctx, ident())
@@ -312,8 +314,8 @@ func (w *world) write(writes ...registry.Write) {
 	must(w.t, err)
 }
 
-// settled makes a table where the dropped one has its files, does prepare, and has orphans removed
-// there. It reports whether a file of the dropped one is lost.
+// settled makes a new table at the location of the dropped table's files. It calls prepare, and
+// then removes orphans there. It reports whether a file of the dropped table is lost.
 func (w *world) settled(prepare func(at string)) bool {
 	w.t.Helper()
 	ann := w.catalog.As(moorage.Anonymous())
@@ -331,14 +333,14 @@ func (w *world) settled(prepare func(at string)) bool {
 	s := orphanSettings()
 	s.Quarantine = 0
 	_, _ = n.jobs.FindOrphans(w.ctx, w.table, s, nil)
-	w.goOn(jobs.KindOrphans, w.files)
+	w.continueJob(jobs.KindOrphans, w.files)
 	return !w.exists(w.history.Files[0])
 }
 
 // lost is the message of TestEachCheckKeepsItsFile that TestEveryCheckIsNeeded expects of a mutant.
 const lost = "the file that this check keeps is lost"
 
-// TestEachCheckKeepsItsFile runs each scenario with the code as it is: no file is lost.
+// TestEachCheckKeepsItsFile runs each scenario with the unmodified code: no file is lost.
 func TestEachCheckKeepsItsFile(t *testing.T) {
 	t.Parallel()
 	for name, open := range storesOfChecks() {

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// claimedMax is how many folders one value of type claimed remembers. keysMax is how many keys
-	// it reads at a time.
+	// claimedMax is the maximum number of folders that one value of type claimed remembers. keysMax
+	// is the number of keys that it reads at a time.
 	claimedMax = 100_000
 	keysMax    = 500
 )
 
 // claimed finds out which folders are locations of tables and views, including dropped ones. It
-// caches each answer. Code that needs the current state makes a new claimed.
+// caches each answer. For the current state, create a new claimed.
 type claimed struct {
 	jobs  *Jobs
 	known map[string]bool
@@ -30,7 +30,7 @@ func (c *claimed) free(ctx context.Context, files []storage.Listed) ([]storage.L
 	if len(c.known) > claimedMax {
 		clear(c.known)
 	}
-	above := make([][]string, len(files)) // nil for a location that cannot be read
+	above := make([][]string, len(files)) // nil for a location that cannot be parsed
 	missing := make(map[string]bool)
 	for i, file := range files {
 		place, err := storage.ParseFile(file.Location)

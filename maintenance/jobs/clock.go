@@ -13,14 +13,14 @@ import (
 const (
 	// offMax is the largest difference between two clocks that does not cause doubt.
 	offMax = time.Hour
-	// agreeFor is how long storages must agree with a clock in doubt.
+	// agreeFor is the time for which storages must agree with a clock in doubt.
 	agreeFor = 10 * time.Minute
 	// askPause is the pause between two requests to the storages for their time. doubtPause is the
 	// pause while the clock is in doubt.
 	askPause   = 10 * time.Minute
 	doubtPause = time.Minute
-	// changesPage is how many changes one read returns. The search for the newest change reads at
-	// least one page.
+	// changesPage is the maximum number of changes in one read. The search for the newest change
+	// reads at least one page.
 	changesPage = 1000
 )
 
@@ -35,13 +35,13 @@ type ClockConfig struct {
 	ledger.Deps
 	// Boot returns the time since the machine was started, including sleep.
 	Boot func() time.Duration
-	// Ask returns the present times of the storages' clocks. The same clock has the same Source in
-	// each call. Ask omits storages that do not answer. By default there are no storages.
+	// Ask returns the present times of the storages' clocks. A clock has the same Source in every
+	// call. Ask omits storages that do not answer. By default there are no storages.
 	Ask func(ctx context.Context) []ClockReading
 }
 
-// Clock decides whether the store's clock can be trusted to judge the age of a file. A machine's
-// clock may jump, and the clock of a machine that was off may be years ahead. Only other clocks can
+// Clock decides whether the store's clock can be trusted for the age of a file. A machine's clock
+// may jump, and the clock of a machine that was off may be years ahead. Only other clocks can
 // confirm the store's clock. Records cannot, because their times come from the store's clock. Three
 // things put the clock in doubt:
 //
@@ -66,7 +66,7 @@ type Clock struct {
 	asked    time.Duration            // when the storages were last asked for the time, by Boot
 	off      map[string]time.Duration // how far each storage's clock is ahead of the store's clock
 	accepted map[string]time.Duration // the same differences when the clock was last accepted
-	agreed   time.Duration            // since when all storages agree with the clock, by Boot; negative if one differs
+	agreed   time.Duration            // since when all storages agree, by Boot; negative if one does not
 	noted    bool                     // the last check found or wrote the record of a doubt
 
 	last sync.Mutex // guards the field below; no lock is taken under it
@@ -90,7 +90,7 @@ func NewClock(config ClockConfig) *Clock {
 	return &Clock{config: config, ledger: config.Ledger, agreed: -1}
 }
 
-// Doubt returns why the clock cannot be trusted now, and the empty string if it can.
+// Doubt says why the clock cannot be trusted now. It returns "" if the clock can be trusted.
 func (c *Clock) Doubt(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *Clock) judge(ctx context.Context) (string, error) {
 	return c.noteLocked(ctx, why, at.store)
 }
 
-// askLocked asks the storages for their time, and returns the moment of the request. mu must be
+// askLocked asks the storages for their times, and returns the moment of the request. mu must be
 // held.
 func (c *Clock) askLocked(ctx context.Context) (clockMoment, error) {
 	before, err := c.config.Store.Time(ctx)
@@ -212,7 +212,7 @@ func (c *Clock) doubtedLocked(ctx context.Context, record registry.Record, at cl
 	return "", nil
 }
 
-// believeLocked accepts the clock as it is at a moment. mu must be held.
+// believeLocked accepts the clock as of the given moment. mu must be held.
 func (c *Clock) believeLocked(at clockMoment) {
 	c.noted, c.from, c.newest, c.accepted = false, at, time.Time{}, make(map[string]time.Duration)
 	for who, off := range c.off {
@@ -222,8 +222,8 @@ func (c *Clock) believeLocked(at clockMoment) {
 	}
 }
 
-// differsLocked returns the reason to doubt a trusted clock, and the empty string if there is no
-// reason. mu must be held.
+// differsLocked returns the reason to doubt a trusted clock, or "" if there is none. mu must be
+// held.
 func (c *Clock) differsLocked(at clockMoment) string {
 	jump := at.store.Sub(c.from.store) - (at.boot - c.from.boot)
 	if jump.Abs() > offMax {
@@ -269,8 +269,8 @@ func (c *Clock) noteLocked(ctx context.Context, why string, now time.Time) (stri
 	return why, nil
 }
 
-// newestChange returns when the newest change of a store happened, by the change record. It returns
-// zero if there is no change.
+// newestChange returns the time of the newest change of a store, as of its change record. It
+// returns zero if there is no change.
 func newestChange(ctx context.Context, store registry.Store) (newest time.Time, err error) {
 	horizon, err := registry.ReadHorizon(ctx, store)
 	if err != nil {

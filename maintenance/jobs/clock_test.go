@@ -33,7 +33,7 @@ func newClockWorld(t *testing.T) *clockWorld {
 	return w
 }
 
-// start begins a process.
+// start starts a process.
 func (w *clockWorld) start() {
 	w.clock = jobs.NewClock(jobs.ClockConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Boot: func() time.Duration { return w.boot },
@@ -41,7 +41,7 @@ func (w *clockWorld) start() {
 	})
 }
 
-// change writes a change as of now.
+// change writes a change with the present time.
 func (w *clockWorld) change() {
 	w.t.Helper()
 	id, err := registry.NewID(rand.Reader)
@@ -54,7 +54,7 @@ func (w *clockWorld) change() {
 	}
 }
 
-// pass lets all clocks go on, and storages say the right time.
+// pass advances all clocks by d. Storages report the right time.
 func (w *clockWorld) pass(d time.Duration) {
 	w.now, w.boot = w.now.Add(d), w.boot+d
 	for i := range w.said {
@@ -62,7 +62,7 @@ func (w *clockWorld) pass(d time.Duration) {
 	}
 }
 
-// resume does what an operator's command does.
+// resume ends the doubt, as an operator's command would.
 func (w *clockWorld) resume() {
 	w.t.Helper()
 	_, err := registrytest.Ledger(w.store).Step(w.t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.ClockKey())}})
@@ -71,7 +71,7 @@ func (w *clockWorld) resume() {
 	}
 }
 
-// want looks twice.
+// want checks the result of Doubt twice.
 func (w *clockWorld) want(at, why string) {
 	w.t.Helper()
 	for range 2 {
@@ -84,8 +84,8 @@ func (w *clockWorld) want(at, why string) {
 
 const jumped = "was set 8760h0m0s ahead while this process ran"
 
-// TestJump: a clock that is set while a process runs is in doubt, and what is written by it then
-// does not vouch for it.
+// TestJump: a clock that is set while a process runs is in doubt. Records written with the new time
+// do not confirm it.
 func TestJump(t *testing.T) {
 	w := newClockWorld(t)
 	w.want("at the start", "")
@@ -108,7 +108,7 @@ func TestJump(t *testing.T) {
 	w.want("set back", "was set 2h0m0s back")
 }
 
-// TestOtherNode: the word of an operator holds for every process that has seen the doubt.
+// TestOtherNode: an operator's decision counts for every process that has seen the doubt.
 func TestOtherNode(t *testing.T) {
 	w := newClockWorld(t)
 	w.want("at the start", "")
@@ -126,7 +126,7 @@ func TestOtherNode(t *testing.T) {
 	w.want("the other one, then", "")
 }
 
-// TestSleep: a machine that sleeps is in no doubt, nor is one that was off.
+// TestSleep: neither sleep nor a machine that was off causes doubt.
 func TestSleep(t *testing.T) {
 	w := newClockWorld(t)
 	w.want("at the start", "")
@@ -138,7 +138,8 @@ func TestSleep(t *testing.T) {
 	w.want("after a year without a process", "")
 }
 
-// TestBehind: a process that starts long before the newest change is in doubt of the clock.
+// TestBehind: if the newest change is far in the future when a process starts, the clock is in
+// doubt.
 func TestBehind(t *testing.T) {
 	w := newClockWorld(t)
 	w.now = w.now.Add(-time.Hour)
@@ -154,7 +155,7 @@ func TestBehind(t *testing.T) {
 	w.want("after another change", "")
 }
 
-// TestStorages: the time that storages say makes a doubt, and ends one.
+// TestStorages: the times that storages report can cause a doubt, and can end it.
 func TestStorages(t *testing.T) {
 	w := newClockWorld(t)
 	w.said = []jobs.ClockReading{{Source: "s3://lake", Time: w.now.Add(time.Hour)}, {Source: "s3://sea", Time: w.now}}

@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// collect finds the files to delete, writes their lists, and makes the job wait for its time.
+// collect finds the files to delete and writes their lists. The job then waits for its time.
 func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error {
 	in, err := j.readInput(ctx, store, at)
 	if err != nil {
@@ -26,7 +26,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	if err != nil {
 		return err
 	}
-	next := *at // at must not change until the step is recorded
+	next := *at // at must stay unchanged until the step is recorded
 	value := &next.value
 	value.Reach, value.Looked = reachFull, look.version.Location
 	value.Totals.Read, value.Totals.Kept = cost.Bytes, nil
@@ -47,7 +47,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 		err = writing.flush(ctx)
 	}
 	if err != nil {
-		return err // the sweep deletes the lists that were already written
+		return err // the sweep deletes lists that were already written
 	}
 	value.Lists, value.Progress = writing.written, registry.JobProgress{}
 	next.clearFailures()
@@ -69,10 +69,10 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	return nil
 }
 
-// reachFull means that all manifests of the live side were read.
+// reachFull means that all manifests of the live versions were read.
 const reachFull = "full"
 
-// live returns everything that the version found by look reaches.
+// live returns all files that the version found by look reaches.
 func (j *Jobs) live(ctx context.Context, look *look, in input) (*pathSet, readCost, error) {
 	listed, cost, err := readManifests(ctx, look.files, look.document, nil)
 	if err != nil {
@@ -105,14 +105,14 @@ func unlessMoved(ctx context.Context, j *Jobs, look *look, err error) error {
 	return moorage.Errorf(moorage.KindUnavailable, "The table changed while it was read: %s", unreadable)
 }
 
-// doomedOf lists the files that only expired snapshots reach.
+// doomedOf sends the files that only expired snapshots reach to a sink.
 func doomedOf(ctx context.Context, look *look, in input, set *pathSet, to sink) (keptCounts, error) {
 	return eachDoomed(ctx, look.files, in.reach(), set, look.claims, func(f doomedFile) error {
 		return to.add(ctx, string(f.Kind), Listed{Path: f.Location})
 	})
 }
 
-// The reasons why files stay, as records spell them.
+// Reasons why files stay, as spelled in records.
 const (
 	keptOutside    = "outside"
 	keptUnreadable = "unreadable"
@@ -132,7 +132,7 @@ const (
 	keptDropped   = "where a dropped table lived"
 )
 
-// keptOf returns the nonzero counts in the order of their reasons.
+// keptOf returns the nonzero counts, ordered by reason.
 func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 	for _, reason := range []string{
 		keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged, keptBefore, keptReached,
@@ -146,17 +146,17 @@ func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 	return all
 }
 
-// look is the state of a table as a job has just read it, within the job's budget.
+// look is the state of a table that a job has just read, within the job's budget.
 type look struct {
 	version  *catalog.Version
 	files    opener // opens the files of the version
 	document *metadata.Document
 	table    registry.Pointer
 	claims   []storage.Location
-	foreign  int // metadata files of other servers that were read
+	foreign  int // number of metadata files of other servers that were read
 }
 
-// calledOff is the reason why a job ends and keeps its files.
+// calledOff is the error that ends a job without further deletions.
 type calledOff struct{ why string }
 
 // Error returns the text of the error.

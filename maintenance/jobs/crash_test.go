@@ -16,12 +16,13 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// oneFault does something to the k-th call, over two ports.
+// oneFault gives the k-th call a fault. It counts the calls of the store of records and the storage
+// together.
 type oneFault struct {
 	mu     sync.Mutex // guards the fields below
-	k      int        // -1: nothing happens
+	k      int        // -1 for no fault
 	calls  int
-	action int // registrytest and storagetest number them alike
+	action int // registrytest and storagetest use the same numbers
 	hit    string
 	dead   bool
 }
@@ -44,7 +45,7 @@ func (p *oneFault) next(method string) int {
 	return p.action
 }
 
-// disarm ends the faults; it reports whether one was met.
+// disarm ends the faults, and returns which call had one.
 func (p *oneFault) disarm() (hit string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +53,7 @@ func (p *oneFault) disarm() (hit string) {
 	return p.hit
 }
 
-// kindOfJob is one kind, and how it is begun.
+// kindOfJob is a kind of job, with the function that begins one.
 type kindOfJob struct {
 	name  string
 	begin func(w *world, n node) error
@@ -73,9 +74,9 @@ func kindsOfJobs() []kindOfJob {
 	}
 }
 
-// TestCrashEveryCall lets each port call of each kind of job fail, lose its answer, or be the last
-// one, then lets another process go on. Live files are all there at any time; in the end all that
-// is to go is gone.
+// TestCrashEveryCall gives each call of each kind of job a fault: the call fails, loses its answer,
+// or is the last one of its process. Then another process continues. All live files exist at any
+// time. In the end, all files to be deleted are gone.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kindsOfJobs() {
@@ -102,12 +103,13 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 }
 
-// crash lets one call of a job meet a fault. It reports whether no call did.
+// crash gives call k of a job a fault. It reports whether the job ended without the fault, because
+// it makes fewer calls.
 func crash(t *testing.T, open newStore, kind kindOfJob, k, action int) (survived bool) {
 	t.Helper()
 	w := newWorld(t, open, 5, 6)
 	w.strays()
-	must(t, w.files.Delete(w.ctx, young)) // it may have grown old when the job is begun again
+	must(t, w.files.Delete(w.ctx, young)) // it may be old enough when the job is begun again
 	plan := &oneFault{k: k, action: action}
 	store := registrytest.Faulty(w.store, func(_ int, method string) registrytest.Action {
 		return registrytest.Action(plan.next(method))
@@ -128,11 +130,11 @@ func crash(t *testing.T, open newStore, kind kindOfJob, k, action int) (survived
 	hit := plan.disarm()
 	at = fmt.Sprintf("call %d (%s)", k, hit)
 	w.judge(w.node, false, at)
-	// Another process goes on. If the job was not begun, it is begun again.
+	// Another process continues. If the job did not begin, it is begun again.
 	second := w.newNode(w.store, w.files)
 	w.node = second
 	if w.job() == nil && (!began || hit != "") {
-		_ = kind.begin(w, second) // nothing may be left to do
+		_ = kind.begin(w, second) // perhaps nothing is left to do
 	}
 	for range 4 {
 		must(t, second.jobs.RunOnce(w.ctx))

@@ -10,8 +10,7 @@ import (
 	"moorage/storage"
 )
 
-// A job whose process dies again and again waits for an operator, also on the nodes that start
-// after that.
+// A job whose process dies repeatedly waits for an operator, even on nodes that start later.
 func TestAJobThatKillsItsProcessIsBlocked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -23,7 +22,7 @@ func TestAJobThatKillsItsProcessIsBlocked(t *testing.T) {
 		if job.Begun != died || job.State != registry.StateCollecting {
 			t.Fatalf("after %d deaths the job is %+v", died, job)
 		}
-		job.Begun++ // as a process leaves it that dies of the work
+		job.Begun++ // as if the process had died of the work
 		value, err := registry.Encode(job.Job)
 		must(t, err)
 		_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
@@ -62,7 +61,7 @@ func TestAJobWhoseNodeStopsGoesOn(t *testing.T) {
 	}
 }
 
-// stopping is a storage during whose listing the node stops.
+// stopping is a storage whose List stops the node.
 type stopping struct {
 	storage.Store
 	stop context.CancelFunc

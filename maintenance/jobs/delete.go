@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// deleteAll deletes the remaining files of a job's lists, batch by batch, and ends the job.
+// deleteAll deletes the remaining files in a job's lists, batch by batch, and ends the job.
 func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) error {
 	in, err := j.readInput(ctx, store, at)
 	if err != nil {
@@ -57,9 +57,9 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 	return j.endWith(ctx, at, store, OutcomeDone, "")
 }
 
-// deleteBatch deletes the files of a batch that may go. Meanwhile a commit may name one of them. So
-// if the deletion takes too long after a check, deleteBatch checks again and continues with the
-// rest.
+// deleteBatch deletes the files of a batch that may be deleted. In the meantime, a commit may add a
+// reference to one of them. So if the deletion takes too long after a check, deleteBatch checks
+// again and continues with the rest.
 func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Listed) error {
 	if err := giveWay(ctx, j, at.value.Pointer); err != nil {
 		return err
@@ -72,7 +72,8 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 	})
 }
 
-// deletePart checks which files of a batch may go, and deletes them while the check is recent.
+// deletePart checks which files of a batch may be deleted, and deletes them while the check is
+// recent.
 func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed, look func() context.Context) (
 	err error) {
 	kept := maps.Clone(g.kept)
@@ -90,7 +91,7 @@ func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed
 			return err
 		}
 	}
-	// Nothing slow may come between this check and the deletion.
+	// Nothing slow may happen between this check and the deletion.
 	within := look()
 	if err := g.check(ctx, at); err != nil {
 		return err
@@ -119,14 +120,14 @@ func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed
 }
 
 const (
-	// giveWayMax bounds how long a batch waits for the commits of its table, because there may
-	// always be a commit that waits.
+	// giveWayMax is the maximum time that a batch waits for the commits of its table. On a busy
+	// table, a commit may always be waiting.
 	giveWayMax = 30 * time.Second
 	// giveWayPause is the pause between two checks for waiting commits.
 	giveWayPause = 200 * time.Millisecond
 )
 
-// giveWay waits as long as commits of the table wait for their turn. It fails only with the
+// giveWay waits while commits of the table are waiting for their turn. It fails only with the
 // context's error.
 func giveWay(ctx context.Context, j *Jobs, table registry.ID) error {
 	for waited := time.Duration(0); waited < giveWayMax && j.tables.Waiting(table); waited += giveWayPause {
@@ -147,7 +148,7 @@ func (j *Jobs) endWith(ctx context.Context, at *job, store storage.Store, outcom
 	return nil
 }
 
-// mergeKept adds counts to the counts of a record.
+// mergeKept returns the counts of a record with counts added.
 func mergeKept(before []registry.KeptOf, counts map[string]int64) []registry.KeptOf {
 	all := make(map[string]int64, len(counts))
 	for reason, n := range counts {

@@ -11,11 +11,11 @@ import (
 	"moorage/storage"
 )
 
-// fileKind is the kind of a file. Files are deleted in the order of their kinds, so that a file
-// goes before the files that name it.
+// fileKind is the kind of a file. Files are deleted in the order of their kinds, so that a file is
+// deleted before the files that refer to it.
 type fileKind string
 
-// The kinds, in their order.
+// The kinds of files, in the order of deletion.
 const (
 	kindContent    fileKind = "content" // data files, delete files and Puffin files
 	kindManifest   fileKind = "manifest"
@@ -29,23 +29,23 @@ type doomedFile struct {
 	Kind     fileKind
 }
 
-// keptCounts counts the files that stay although only expired snapshots name them.
+// keptCounts counts the files that stay although only expired snapshots refer to them.
 type keptCounts struct {
 	Outside    int64    // files outside the table's claims
 	Unreadable []string // lists and manifests that cannot be read, at most unreadableMax of them
-	Skipped    int64    // how many lists and manifests cannot be read
+	Skipped    int64    // number of lists and manifests that cannot be read
 }
 
 const unreadableMax = 100
 
-// expiredParts has the expired snapshots of a table, and their statistics files.
+// expiredParts holds the expired snapshots of a table, and their statistics files.
 type expiredParts struct {
 	Snapshots  []metadata.Snapshot
 	Statistics []string
 }
 
-// isOwn reports whether path is within claims, and whether expiry or orphan removal may delete such
-// a file. They never delete metadata files.
+// isOwn reports whether path is within claims and expiry or orphan removal may delete such a file.
+// They never delete metadata files.
 func isOwn(claims []storage.Location, path string) bool {
 	location, err := storage.ParseFile(path)
 	if err != nil || isMetadata(location.Path) {
@@ -56,8 +56,8 @@ func isOwn(claims []storage.Location, path string) bool {
 	})
 }
 
-// isMetadata reports whether path may be a metadata file, perhaps of another table that was
-// registered from it, or a version hint. Source: Java TableMetadataParser,
+// isMetadata reports whether path may be a metadata file or a version hint. The metadata file may
+// belong to another table, which was registered from it. Source: Java TableMetadataParser,
 // Util.VERSION_HINT_FILENAME.
 func isMetadata(path string) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]
@@ -65,24 +65,24 @@ func isMetadata(path string) bool {
 }
 
 // eachDoomed yields the files within claims that the expired snapshots reach and that live does not
-// contain. live has everything that the current document reaches; see addReached.
+// contain. live contains every file that the current document reaches; see addReached.
 //
-// It never yields a metadata file. It yields files in the order of kinds, and may yield a file
-// twice. It skips an expired list or manifest that is missing or damaged, and so the files that
-// only it names.
+// It never yields a metadata file. It yields files in the order of their kinds, and may yield a
+// file twice. If an expired list or manifest is missing or damaged, eachDoomed skips it, and so the
+// files listed only in it.
 //
 // A faster search would read only the files written since the oldest deletion. It would depend on
 // how each engine removes files that were added twice, or that share a Puffin file. It is not
 // built, because no test covers that for the engines.
 //
-// Entries of every status count. A file that an earlier run left may be named only by entries that
-// mark it as removed.
+// Entries of every status count, because a file left by an earlier run may occur only in entries
+// that mark it as removed.
 //
 // Errors: the errors of the storage and of yield; manifests.ErrTooMuch. After an error, the files
-// already yielded may be deleted, but others may be missing.
+// yielded so far may be deleted, but the sequence may be incomplete.
 func eachDoomed(ctx context.Context, files opener, expired expiredParts, live *pathSet, claims []storage.Location,
 	yield func(doomedFile) error) (keptCounts, error) {
-	d := doomedSearch{files: files, live: live, claims: claims, yield: yield, met: newMet()}
+	d := doomedSearch{files: files, live: live, claims: claims, yield: yield, met: newSeenManifests()}
 	for _, snapshot := range expired.Snapshots {
 		var listed []manifests.Listed // a list is closed before a manifest is opened
 		err := eachManifest(ctx, files, snapshot, func(m manifests.Listed) error {
@@ -128,16 +128,16 @@ type doomedSearch struct {
 	live      *pathSet
 	claims    []storage.Location
 	yield     func(doomedFile) error
-	met       *met
+	met       *seenManifests
 	manifests []string // doomed manifests
 	kept      keptCounts
 }
 
-// manifest yields the files that a manifest of an expired snapshot names.
+// manifest yields the files listed in a manifest of an expired snapshot.
 func (d *doomedSearch) manifest(ctx context.Context, m manifests.Listed) error {
 	isLive := d.live.Has(m.Path())
 	if isLive && !m.MayDelete() {
-		return nil // all files that it names are live
+		return nil // all files listed in it are live
 	}
 	err := eachEntry(ctx, d.files, m, func(entry manifests.NamedFile) error { return d.add(entry.Path, kindContent) })
 	if unreadable, ok := errors.AsType[*unreadableError](err); ok && isMissing(unreadable) {
@@ -166,8 +166,7 @@ func (d *doomedSearch) add(path string, kind fileKind) error {
 }
 
 // skip counts an unreadable list or manifest, and returns any other error. It also returns the
-// error of a file that exceeds a bound: such a file is not damaged, so an operator decides about
-// it.
+// error for a file that exceeds a bound. Such a file is not damaged, so an operator must decide.
 func (d *doomedSearch) skip(err error) error {
 	if unreadable, ok := errors.AsType[*unreadableError](err); ok && !errors.Is(err, manifests.ErrTooMuch) {
 		d.note(unreadable)

@@ -22,9 +22,10 @@ import (
 type SnapshotSettings struct {
 	// Retention applies unless the table's properties or refs have other values.
 	Retention metadata.Retention
-	// KeepFiles keeps all files.
+	// If KeepFiles is true, no file is deleted.
 	KeepFiles bool
-	// Delay is how long files stay after their snapshots expired, for readers that still use them.
+	// Delay is the time for which files stay after their snapshots expire, for readers that still
+	// use them.
 	Delay  time.Duration
 	Rule   string // hash of the rule that requires the expiry
 	Caller string // the requester of the expiry
@@ -85,21 +86,21 @@ type Extra func() ([]registry.Condition, []registry.Write, error)
 
 // Began is the result of the first step of a job.
 type Began struct {
-	Outcome   string      // OutcomeNothing; OutcomeDone if no file must be deleted; empty if the job continues
+	Outcome   string      // OutcomeNothing or OutcomeDone; empty if a job exists
 	Job       registry.ID // zero for OutcomeNothing
 	Table     moorage.Identifier
 	Snapshots int
 	Refs      int
 }
 
-// The outcomes of an attempt to expire snapshots, in addition to OutcomeDone and OutcomeNothing.
+// Outcomes of an attempt to expire snapshots, in addition to OutcomeDone and OutcomeNothing.
 const (
 	commitLost   = "lost" // the table had a job, or a rule changed
 	commitFailed = "failed"
 )
 
-// Expire expires snapshots of a table. Unless s keeps the files, Expire also creates the job that
-// deletes the files that only those snapshots reach. extra may be nil.
+// Expire expires snapshots of a table. Unless s.KeepFiles is set, Expire also creates the job that
+// deletes the files reached only by those snapshots. extra may be nil.
 //
 // Errors: HeldError; ErrBusy; the errors of catalog.Maintain. After KindCommitUnknown the snapshots
 // may have expired, and the job may exist.
@@ -172,9 +173,9 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	return began, nil
 }
 
-// TrimFormer deletes metadata files that left the metadata log of a table so long ago that no
-// change record names them. An interrupted call is harmless, and the next one continues. TrimFormer
-// creates no job and no version of the table.
+// TrimFormer deletes metadata files that left a table's metadata log so long ago that no change
+// record refers to them any more. An interrupted call is harmless, and the next one continues.
+// TrimFormer creates no job and no version of the table.
 //
 // Errors: HeldError; the errors of catalog.TrimFormer.
 func (j *Jobs) TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error) {
@@ -224,7 +225,7 @@ func (e *expiring) plan(base *metadata.Document, now time.Time) ([]metadata.Upda
 }
 
 // writesOf returns the writes that accompany the commit: the writes of the job and of the caller.
-// If no file must be deleted, it returns the writes of the job's run instead of the job.
+// If no file must be deleted, it returns the write of a run instead of a job.
 func (e *expiring) writesOf(ctx context.Context, before, next *catalog.Version) (catalog.Beside, error) {
 	beside := catalog.Beside{Rule: e.settings.Rule}
 	if e.extra != nil {
@@ -268,7 +269,7 @@ func (e *expiring) writesOf(ctx context.Context, before, next *catalog.Version) 
 	return beside, err
 }
 
-// inputOf returns the parts of before that are missing in next.
+// inputOf returns the parts of before that next no longer has.
 func inputOf(before, next *metadata.Document) input {
 	in := input{Version: inputVersion}
 	for snapshot := range before.Snapshots() {

@@ -12,7 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// TestExpire expires histories of all sorts, and deletes what only expired snapshots reached.
+// TestExpire expires snapshots of many kinds of histories, and deletes the files that only those
+// snapshots reached.
 func TestExpire(t *testing.T) {
 	t.Parallel()
 	gone := 0
@@ -55,8 +56,8 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// An expiry that finds nothing writes nothing, not even the format by which older versions refuse
-// the store.
+// An expiry that finds nothing writes nothing, not even a higher format version, which would make
+// older servers refuse the store.
 func TestAnExpiryOfNothingRaisesNoFormat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)

@@ -2,8 +2,8 @@ package jobs
 
 import "time"
 
-// FindMost bounds how many leftovers are found.
+// FindMost sets the maximum number of leftovers found.
 func (s *LeftoverSettings) FindMost(files int) { s.most = files }
 
-// LookFor bounds how old the look before a deletion may be.
+// LookFor sets the maximum age of the check before a deletion.
 func (j *Jobs) LookFor(limit time.Duration) { j.lookMax = limit }

@@ -5,10 +5,11 @@ import "time"
 // These limits decide when failures block a kind on a table, or a job. See FailureRow, and Tries in
 // the job's record.
 const (
-	// TriesMax is how many failures that would recur in the next try block a kind or job.
+	// TriesMax is the number of failures that block a kind or job if they would recur in the next
+	// try.
 	TriesMax = 5
-	// latersMax is how many temporary failures in a row block a kind or job. laterMax is how long
-	// such a row may last.
+	// latersMax is the number of temporary failures in a row that block a kind or job. laterMax is
+	// the maximum duration of such a row.
 	latersMax = 30
 	laterMax  = 4 * time.Hour
 	// LaterPause is the pause after the first failure. The pause doubles up to LaterPauseMax.
@@ -23,12 +24,12 @@ const (
 // unavailable. Its times are by the store's clock.
 type FailureRow struct {
 	Count int
-	Since time.Time // when the first failure was
+	Since time.Time // time of the first failure
 	Until time.Time // the end of the pause after the last failure
 }
 
-// Again returns r with one more failure. now is when the failure happened, and began is when the
-// failed try began. If that try began long after the last pause, a new row begins.
+// Again returns r with one more failure. The failed try ran from began to now. If the try began
+// long after the last pause, a new row begins.
 func (r FailureRow) Again(began, now time.Time) FailureRow {
 	if r.Count == 0 || began.Sub(r.Until) > rowGapMax {
 		r = FailureRow{Since: now}

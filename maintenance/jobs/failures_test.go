@@ -7,14 +7,14 @@ import (
 	"moorage/maintenance/jobs"
 )
 
-// TestRow: failures block after four hours of tries, however long each takes, and after thirty.
-// Those between which nobody tried are no row.
+// TestRow: failures block after four hours of tries, however long each try takes, and after thirty
+// tries. Failures with long gaps between the tries are not in a row.
 func TestRow(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		takes time.Duration // each try
 		idle  time.Duration // after each rest
-		want  int           // how many failures block; 0: none do
+		want  int           // number of failures that block; 0 if none do
 	}{
 		"at once":                  {0, 0, 21},
 		"tries of an hour":         {time.Hour, 0, 5},

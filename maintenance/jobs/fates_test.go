@@ -21,8 +21,8 @@ import (
 	"moorage/testkit/scale"
 )
 
-// Times of the table of fates. A purge waits longer than any job, and a dropped table can come back
-// for longer than that.
+// Times used in the table of fates. A purge waits longer than any job, and a dropped table can be
+// restored for even longer.
 const (
 	fateDelay  = 30 * 24 * time.Hour
 	fateWindow = 60 * 24 * time.Hour
@@ -31,12 +31,13 @@ const (
 
 const plainSchema = `{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`
 
-// fated is a world in which things happen to a table whose jobs have promised to delete files.
+// fated is a world with a table whose jobs have promised to delete files. The test then changes the
+// table, for example drops it.
 type fated struct {
 	*world
 	location string   // of the metadata file of the table
-	orphans  bool     // the promise is that of a quarantine
-	before   []string // the files that were there when the promise was made
+	orphans  bool     // the promise belongs to a quarantine of orphans
+	before   []string // the files that existed when the promise was made
 }
 
 // newFated returns a world whose table has a job in state.
@@ -65,11 +66,11 @@ func newFated(t *testing.T, orphaned bool, state registry.State) *fated {
 		must(t, f.jobs.Quarantine(f.ctx, f.job().ID, "look", "ann"))
 	case registry.StateDeleting:
 		f.clock.Advance(11 * day)
-		most := 1 // the data files that expired are gone, and what names them is not
+		most := 1 // expired data files are gone, but their manifests are not
 		if orphaned {
 			most = 0
 		}
-		f.goOn(f.job().Kind, &sparing{Store: f.files, most: most})
+		f.continueJob(f.job().Kind, &sparing{Store: f.files, most: most})
 	}
 	if got := f.job().State; got != state {
 		t.Fatalf("the job is %s, want %s", got, state)
@@ -80,7 +81,7 @@ func newFated(t *testing.T, orphaned bool, state registry.State) *fated {
 	return f
 }
 
-// sparing is a storage that deletes a few times, and then fails.
+// sparing is a storage that fails after a few deletions.
 type sparing struct {
 	storage.Store
 	most int
@@ -101,7 +102,7 @@ func (s *sparing) List(ctx context.Context, folder, after string, limit int) (st
 
 func (f *fated) ann() *catalog.Catalog { return f.catalog.As(moorage.Anonymous()) }
 
-// until lets time pass, and every worker look each day.
+// until advances time. Every worker runs once a day.
 func (f *fated) until(d time.Duration) {
 	f.t.Helper()
 	for ; d > 0; d -= day {
@@ -110,7 +111,7 @@ func (f *fated) until(d time.Duration) {
 	}
 }
 
-// work has every worker look once.
+// work runs every worker once.
 func (f *fated) work() {
 	f.t.Helper()
 	must(f.t, f.jobs.RunOnce(f.ctx))
@@ -151,7 +152,7 @@ func (f *fated) undrop() {
 	must(f.t, f.register(false))
 }
 
-// rename gives the table another name, lets time pass, and gives it its name back.
+// rename renames the table, advances time, and restores its name.
 func (f *fated) rename(d time.Duration) {
 	f.t.Helper()
 	to := ident()
@@ -177,7 +178,8 @@ func (f *fated) replace() {
 	f.work()
 }
 
-// takeLocation asks for a table at the location of the dropped one, which begins its purge.
+// takeLocation requests a new table at the location of the dropped one. That begins the purge of
+// the dropped table.
 func (f *fated) takeLocation() {
 	f.t.Helper()
 	_, err := f.ann().CreateTable(f.ctx, ident(), catalog.CreateTableRequest{Schema: []byte(plainSchema), Location: tableAt})
@@ -190,14 +192,14 @@ func (f *fated) takeLocation() {
 	f.work()
 }
 
-// dropWarehouse drops all that the table was in.
+// dropWarehouse drops the table's namespace and its warehouse.
 func (f *fated) dropWarehouse() {
 	f.t.Helper()
 	must(f.t, f.ann().DropNamespace(f.ctx, "w", moorage.Namespace{"ns"}))
 	must(f.t, f.ann().Warehouses().Drop(f.ctx, "w"))
 }
 
-// stage stages a table of the name that the dropped one had.
+// stage stages a table with the name of the dropped one.
 func (f *fated) stage() {
 	f.t.Helper()
 	_, err := f.ann().CreateTable(f.ctx, ident(), catalog.CreateTableRequest{Schema: []byte(plainSchema), Stage: true})
@@ -205,8 +207,8 @@ func (f *fated) stage() {
 	f.work()
 }
 
-// there returns the files that are there of those that a version of the table reached, and of the
-// orphans.
+// there returns the existing files among the orphans and the files that a version of the table
+// reached.
 func (f *fated) there() (found []string) {
 	for path := range f.history.Reach(f.all()) {
 		if f.exists(path) {
@@ -222,17 +224,18 @@ func (f *fated) there() (found []string) {
 	return found
 }
 
-// fate is what becomes of the files of a table, and of those that its job has promised to delete.
+// fate says what happens to the files of a table, and to the files that its job has promised to
+// delete.
 type fate string
 
 const (
-	kept  fate = "kept"  // those of the promise go, those of the table stay
-	gone  fate = "gone"  // all go that a version of the table ever reached, and those of the promise
-	left  fate = "left"  // all stay, and nobody deletes them any more
-	waits fate = "waits" // all stay, and the job rests: the table can come back
+	kept  fate = "kept"  // the promised files are deleted, the table's stay
+	gone  fate = "gone"  // promised files, and all that any version reached, are deleted
+	left  fate = "left"  // all stay, and nothing deletes them any more
+	waits fate = "waits" // all stay, and the job waits: the table can be restored
 )
 
-// settle fails the test unless the table and its job, which was in state, have this fate.
+// settle fails the test unless the table and its job have this fate. The job was in state.
 func (f *fated) settle(want fate, state registry.State) {
 	f.t.Helper()
 	switch want {
@@ -268,8 +271,8 @@ func (f *fated) settle(want fate, state registry.State) {
 	}
 }
 
-// TestFatesOfPromises: what expiry and quarantines have promised to delete, in each state of their
-// jobs, meets everything that can become of a table.
+// TestFatesOfPromises: jobs of expiry and of quarantines, in each of their states, have promised to
+// delete files. The test combines each of them with everything that can happen to a table.
 func TestFatesOfPromises(t *testing.T) {
 	t.Parallel()
 	const later = fateDelay + 2*day
@@ -325,8 +328,9 @@ func TestFatesOfPromises(t *testing.T) {
 	}
 }
 
-// TestFatesOfRecords: what is kept of a table's schedule, with leases and work in other hands,
-// meets the same. It stays as long as the table can come back, and goes with it.
+// TestFatesOfRecords: combines the records of a table's schedule, of leases, and of work that
+// outside programs hold, with the same events. The records stay as long as the table can be
+// restored, and are deleted with it.
 func TestFatesOfRecords(t *testing.T) {
 	t.Parallel()
 	records := map[string]func(id registry.ID) (registry.Key, registry.State, registry.Value){

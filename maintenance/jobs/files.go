@@ -20,11 +20,12 @@ import (
 const (
 	// Folder is the folder in a warehouse for the server's own files. No table can be in it.
 	Folder = "~moorage"
-	// fileBytesMax bounds one file of a job. A list ends when it reaches listBytes.
+	// fileBytesMax is the maximum size of one of a job's own files. Once a list reaches listBytes,
+	// a new list begins.
 	fileBytesMax = 256 << 20
 	listBytes    = 8 << 20
-	// listsMax is the largest number of lists of a job. The job's record names them all. They have
-	// room for 20 million files.
+	// listsMax is the maximum number of lists of a job. The job's record names all of them.
+	// Together they hold up to 20 million files.
 	listsMax = 1000
 )
 
@@ -36,7 +37,7 @@ type input struct {
 	Orphans *OrphanSettings `json:"orphans,omitempty"`
 }
 
-// expired is an expired snapshot.
+// expired describes an expired snapshot in the input of a job.
 type expired struct {
 	ID        int64    `json:"snapshot-id"`
 	List      string   `json:"manifest-list,omitempty"`
@@ -66,7 +67,7 @@ func (in input) reach() expiredParts {
 // Listed is a file in a list of a job.
 type Listed struct {
 	Path string `json:"path"`
-	// Bytes and Modified describe an orphan, as listed by the storage. They are zero for files of
+	// Bytes and Modified describe an orphan as the storage listed it. They are zero for files of
 	// expired snapshots.
 	Bytes    int64     `json:"bytes,omitempty"`
 	Modified time.Time `json:"modified,omitzero"`
@@ -150,7 +151,7 @@ type sink interface {
 	add(ctx context.Context, what string, file Listed) error
 }
 
-// lists writes the lists of a job. Each list has files of one kind.
+// lists is the sink that writes a job's lists. All files in a list are of the same kind.
 type lists struct {
 	jobs   *Jobs
 	store  storage.Store
@@ -192,7 +193,7 @@ func (l *lists) flush(ctx context.Context) error {
 	return nil
 }
 
-// deleteOwn deletes the own files of a job whose record is gone. The sweep deletes what remains.
+// deleteOwn deletes a job's own files after its record is gone. The sweep deletes any that remain.
 func deleteOwn(ctx context.Context, j *Jobs, store storage.Store, value registry.Job) {
 	deleteFiles(ctx, j, store, value.Folder, ownFiles(value))
 }

@@ -35,7 +35,7 @@ var newLockedRandom = testkit.NewBits
 
 var must = testkit.Must
 
-// node is a catalog and its jobs, as one process has them.
+// node is the catalog and the jobs of one process.
 type node struct {
 	catalog *catalog.Catalog
 	jobs    *jobs.Jobs
@@ -52,12 +52,12 @@ type world struct {
 	files   *memorystorage.Store
 	history *tablefiles.History
 	table   registry.ID
-	// orphaned says that what no snapshot ever reached may go.
+	// If orphaned is true, files that no snapshot ever reached may be deleted.
 	orphaned bool
 	tracer   *trace.Tracer // of the nodes that are made from now on
 }
 
-// newStore makes an empty store of records whose clock is that of the test.
+// newStore makes an empty store of records that uses the test's clock.
 type newStore func(t testing.TB, random *lockedRandom, clock *clock) registry.Store
 
 func inMemory(_ testing.TB, random *lockedRandom, clock *clock) registry.Store {
@@ -103,7 +103,7 @@ func (w *world) newNode(store registry.Store, files storage.Store) node {
 	return w.newNodeOver(store, func(storage.Place) (storage.Store, error) { return files, nil })
 }
 
-// newNodeOver is newNode over several storages.
+// newNodeOver is like newNode, but for several storages.
 func (w *world) newNodeOver(store registry.Store, open func(storage.Place) (storage.Store, error)) node {
 	w.t.Helper()
 	served, err := catalog.New(catalog.Config{
@@ -136,7 +136,7 @@ func (w *world) commit(updates ...string) {
 	must(w.t, err)
 }
 
-// settings expire what is older than age and delete an hour later.
+// settings returns settings that expire snapshots older than age, and delete files an hour later.
 func settings(age time.Duration) jobs.SnapshotSettings {
 	return jobs.SnapshotSettings{
 		Retention: metadata.Retention{MaxSnapshotAge: age, MinSnapshots: 1}, Delay: time.Hour, Caller: "ann",
@@ -172,8 +172,9 @@ func (w *world) exists(path string) bool {
 	return err == nil
 }
 
-// judge fails the test unless all that the present snapshots reach is there, and nothing is gone
-// that they or no expired one reach. If it is final, all that only expired ones reach is gone.
+// judge fails the test if a file of a present snapshot is missing. It also fails if a missing file
+// was never reached by an expired snapshot. If final is true, all files that only expired snapshots
+// reach must be gone.
 func (w *world) judge(n node, final bool, at string) (gone int) {
 	w.t.Helper()
 	present := w.present(n)

@@ -16,7 +16,7 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// formerKept is for how long metadata files stay after they left the log.
+// formerKept is the time for which metadata files stay after they left the log.
 const formerKept = 24 * time.Hour
 
 // versions makes n versions of the table, a minute apart. It returns their files.
@@ -68,7 +68,7 @@ func (w *world) metadataFiles() (files []string) {
 	}
 }
 
-// trim trims metadata files: count have to go, or be gone.
+// trim calls TrimFormer. count files must be deleted, or already be gone.
 func (w *world) trim(count int) catalog.Former {
 	w.t.Helper()
 	former, err := w.jobs.TrimFormer(w.ctx, w.table)
@@ -79,7 +79,7 @@ func (w *world) trim(count int) catalog.Former {
 	return former
 }
 
-// wantFiles fails the test unless the table has just these metadata files.
+// wantFiles fails the test unless the table has exactly these metadata files.
 func (w *world) wantFiles(at string, want []string) {
 	w.t.Helper()
 	got := w.metadataFiles()
@@ -89,8 +89,9 @@ func (w *world) wantFiles(at string, want []string) {
 	}
 }
 
-// A table keeps the metadata files of its log, and those that left it for as long as change records
-// name them. The others go, without a version.
+// A table keeps the metadata files in its log. It also keeps the files that left the log, for as
+// long as change records refer to them. The other files are deleted, without a new version of the
+// table.
 func TestTrimFormer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 0)
@@ -101,7 +102,7 @@ func TestTrimFormer(t *testing.T) {
 	w.clock.Advance(formerKept)
 	all = append(all, w.versions(50)...)
 	w.wantFiles("before", all)
-	former := w.trim(100) // those that the 201st version, the last old one, does not log
+	former := w.trim(100) // those that are not in the log of the last old version, the 201st
 	w.wantFiles("the first time", all[100:])
 	w.trim(0)
 	w.clock.Advance(former.Next.Sub(w.clock.Now()) - time.Second)
@@ -124,7 +125,7 @@ func TestTrimFormer(t *testing.T) {
 	}
 }
 
-// More files than one Apply announces go in one run, and those of several folders.
+// One run deletes more files than one Apply announces, in several folders.
 func TestTrimFormerInRounds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 0)
@@ -140,8 +141,8 @@ func TestTrimFormerInRounds(t *testing.T) {
 	}
 }
 
-// The files that a register brought back into the log stay, and so do those that were current a
-// short time ago. What the table brought along from elsewhere stays for good.
+// Files that a register brought back into the log stay, and so do files that were current a short
+// time ago. Files that the table brought from elsewhere are never deleted.
 func TestTrimFormerAfterARegister(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 0)
@@ -161,7 +162,7 @@ func TestTrimFormerAfterARegister(t *testing.T) {
 	w.trim(0)
 	w.wantFiles("after a register", before)
 	w.clock.Advance(formerKept + 10*time.Minute)
-	w.trim(18) // the first one too, which made the table
+	w.trim(18) // including the first one, which created the table
 	w.wantFiles("a day later", all[17:])
 
 	foreign := w.pointer().Claims[0] + "/metadata/00001-9c12d441-03fe-4693-9a96-a0705ddf69c1.metadata.json"
@@ -178,7 +179,7 @@ func TestTrimFormerAfterARegister(t *testing.T) {
 	}
 }
 
-// Where commits delete what leaves the log, a run takes what had left it before.
+// If commits delete the files that leave the log, a run deletes the files that had left it earlier.
 func TestTrimFormerWithDeleteAfterCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 0)
@@ -200,8 +201,9 @@ func TestTrimFormerWithDeleteAfterCommit(t *testing.T) {
 	}
 }
 
-// TestCrashEveryCallOfTrimFormer lets each call of a run fail, lose its answer, or be the last one.
-// The files that are to stay are there at any time. Another process deletes all others.
+// TestCrashEveryCallOfTrimFormer gives each call of a run a fault: the call fails, loses its
+// answer, or is the last one of its process. The files that must stay exist at any time. Another
+// process deletes all others.
 func TestCrashEveryCallOfTrimFormer(t *testing.T) {
 	t.Parallel()
 	for _, action := range []storagetest.Action{storagetest.Fail, storagetest.Lose, storagetest.Die, storagetest.DieAfter} {
@@ -224,7 +226,8 @@ func TestCrashEveryCallOfTrimFormer(t *testing.T) {
 	}
 }
 
-// crashTrim lets one call meet a fault. It reports whether no call did.
+// crashTrim gives call k a fault. It reports whether the run ended without the fault, because it
+// makes fewer calls.
 func crashTrim(t *testing.T, k, action int) (survived bool) {
 	t.Helper()
 	w := newWorld(t, inMemory, 1, 0)

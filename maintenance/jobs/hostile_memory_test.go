@@ -26,7 +26,7 @@ func name(folder, ending string) func(int) string {
 	return func(i int) string { return fmt.Sprintf("%s/%s/%09d%s", tableAt, folder, i, ending) }
 }
 
-// hostile commits a snapshot with a list to the table.
+// hostile commits a snapshot whose manifest list has the contents list.
 func (w *world) hostile(list []byte, files map[string][]byte) {
 	w.t.Helper()
 	at := tableAt + "/metadata/hostile.avro"
@@ -44,8 +44,8 @@ func (w *world) hostile(list []byte, files map[string][]byte) {
 
 const statsAt = tableAt + "/metadata/1.stats"
 
-// endsBlocked fails the test unless the job for orphans ends blocked for the reason, also on the
-// nodes that start after that.
+// endsBlocked fails the test unless the orphan job becomes blocked for the reason. The job must
+// stay blocked on nodes that start later.
 func (w *world) endsBlocked(reason string) {
 	w.t.Helper()
 	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
@@ -68,7 +68,7 @@ func wantLittle(t *testing.T, what string, peak int64) {
 	}
 }
 
-// Not parallel, as what follows: processes are measured.
+// This test and those after it are not parallel, because they measure the process.
 func TestAListOfMillionsOfManifestsBlocksItsJob(t *testing.T) {
 	manifests := manifests.ListedMax + 1
 	if *longFlag {
@@ -81,8 +81,8 @@ func TestAListOfMillionsOfManifestsBlocksItsJob(t *testing.T) {
 	}))
 }
 
-// A manifest of more files than are read blocks its job; one of a million is read a part at a time.
-// A statistics file that claims a footer of a gigabyte is not even opened, and nor is a data file.
+// A manifest with too many files blocks its job. A manifest with a million files is read in parts.
+// A statistics file that claims a footer of a gigabyte is not even opened, nor is a data file.
 func TestAManifestOfAMillionFilesIsReadInLittleMemory(t *testing.T) {
 	files := 300_000
 	if *longFlag {
@@ -116,7 +116,7 @@ func TestAManifestOfAMillionFilesIsReadInLittleMemory(t *testing.T) {
 	}))
 }
 
-// noted is a storage that notes which files were opened.
+// noted is a storage that records which files were opened.
 type noted struct {
 	storage.Store
 	mu     sync.Mutex // guards opened
@@ -136,7 +136,7 @@ func (n *noted) List(ctx context.Context, folder, after string, limit int) (stor
 	return n.Store.(storage.Lister).List(ctx, folder, after, limit)
 }
 
-// The files of a folder of any number are looked at a page at a time.
+// However many files a folder has, they are checked one page at a time.
 func TestAFolderOfAMillionFilesIsLookedAtInLittleMemory(t *testing.T) {
 	files := 300_000
 	if *longFlag {
@@ -163,7 +163,8 @@ func TestAFolderOfAMillionFilesIsLookedAtInLittleMemory(t *testing.T) {
 	}))
 }
 
-// crowded is a storage in which the table's folder has so many more files. It keeps no lists.
+// crowded is a storage that adds many generated files to the table's folder. It does not store a
+// job's lists.
 type crowded struct {
 	storage.Store
 	files int

@@ -19,7 +19,7 @@ import (
 	"moorage/storage"
 )
 
-// The kinds of jobs, as records spell them.
+// The kinds of jobs, as spelled in records.
 const (
 	KindSnapshots = "snapshots"
 	KindOrphans   = "orphans"
@@ -34,15 +34,15 @@ const (
 	progressEvery = 10
 	// runsMax is the number of runs kept for a table.
 	runsMax = 50
-	// jobLife is how long other nodes leave a job to its node after the last renewal.
+	// jobLife is the lifetime of a node's claim on a job after the last renewal.
 	jobLife = time.Minute
-	// lookEvery is the mean pause between two searches for jobs.
+	// lookEvery is the mean time between two searches for jobs.
 	lookEvery = 15 * time.Second
 	// jobPrefix begins the names of the assignments of jobs.
 	jobPrefix = "job/"
 )
 
-// Tables has what jobs need from the catalog. *catalog.Tables implements it.
+// Tables is the part of the catalog that jobs need. *catalog.Tables implements it.
 type Tables interface {
 	Maintain(ctx context.Context, pointer registry.ID, edit catalog.MaintenanceEdit) (*catalog.Version, bool, error)
 	TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (catalog.Former, error)
@@ -59,17 +59,18 @@ type Tables interface {
 // Config configures Jobs. Fields without a default are required.
 type Config struct {
 	ledger.Deps
-	// Tables acts as the caller system:expire.
+	// Tables must act as the caller system:expire.
 	Tables Tables
-	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
-	// it is in doubt, nothing is deleted. By default the clock is trusted.
+	// Doubt says why the store's clock cannot be trusted. It returns "" if the clock can be
+	// trusted. While the clock is in doubt, nothing is deleted. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
 	// Budget bounds the load of jobs on storages. By default there is no bound.
 	Budget *Budget
-	// Patience is the longest wait for an answer of a storage. Default AnswerMax.
+	// Patience is the longest wait for an answer from a storage. Default AnswerMax.
 	Patience time.Duration
-	// FormerKept is how long metadata files stay after they left a table's log. It is the retention
-	// of change records, because change records name the files. By default the files stay for ever.
+	// FormerKept is the time for which metadata files stay after they left a table's log. It equals
+	// the retention of change records, because change records refer to the files. By default the
+	// files stay for ever.
 	FormerKept time.Duration
 	// Ended, if not nil, is called with the run of a job after the job has ended.
 	Ended func(run registry.Run)
@@ -139,25 +140,25 @@ func New(config Config) (*Jobs, error) {
 	}, nil
 }
 
-// The outcomes of jobs, as runs spell them.
+// Outcomes of jobs, as spelled in runs.
 const (
 	OutcomeDone      = "done"
 	OutcomeNothing   = "nothing"
 	OutcomeCancelled = "cancelled"
-	OutcomeCalledOff = "called off" // the table is gone, or does not allow it any more
+	OutcomeCalledOff = "called off" // the table is gone, or no longer allows the job
 )
 
 // ErrBusy means that the table already has a job of this kind, or that a record in a condition has
 // changed. Nothing was changed.
 var ErrBusy = errors.New("jobs: there is such a job, or a rule has changed")
 
-// HeldError is the reason why no file of a table may be deleted.
+// HeldError says why no file of a table may be deleted.
 type HeldError struct{ Why string }
 
 // Error returns the text of the error.
 func (e *HeldError) Error() string { return "nothing is deleted: " + e.Why }
 
-// held returns why no file of a table may be deleted, and the empty string if files may be deleted.
+// held says why no file of a table may be deleted. It returns "" if files may be deleted.
 func held(document *metadata.Document) (why string) {
 	if !document.Collects() {
 		return metadata.PropCollects + " is not true"
@@ -172,7 +173,7 @@ func held(document *metadata.Document) (why string) {
 }
 
 // believeClock returns KindUnavailable while the store's clock is in doubt, because the ages of
-// files are unknown then.
+// files are then unknown.
 func (j *Jobs) believeClock(ctx context.Context) error {
 	why, err := j.doubt(ctx)
 	if err == nil && why != "" {
@@ -185,7 +186,7 @@ func (j *Jobs) believeClock(ctx context.Context) error {
 type job struct {
 	record registry.Record
 	value  registry.Job
-	// quarantinedBy is the operator who blocks the job with the next put. It is empty if a failure
+	// quarantinedBy is the operator that blocks the job with the next put. It is empty if a failure
 	// blocks the job.
 	quarantinedBy string
 }
@@ -214,7 +215,7 @@ func (at *job) clearFailures() {
 var errMoved = errors.New("jobs: the job is in other hands")
 
 // put writes the record of a job. It returns errMoved if another process has changed the record,
-// and KindInternal for a move that Moves does not have.
+// and KindInternal for a move that is not in Moves.
 func (j *Jobs) put(ctx context.Context, at *job, state registry.State) error {
 	now, err := j.ledger.Time(ctx)
 	if err != nil {
@@ -251,7 +252,7 @@ func (j *Jobs) put(ctx context.Context, at *job, state registry.State) error {
 	return nil
 }
 
-// end replaces the record of a job by a run.
+// end replaces the record of a job with a run.
 func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 	now, err := j.ledger.Time(ctx)
 	if err != nil {
@@ -281,8 +282,8 @@ func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 	return nil
 }
 
-// EndWrites returns the writes that end a job at the time now. They replace its record by a run,
-// and delete the oldest runs of the table.
+// EndWrites returns the writes that end a job at time now. They replace its record with a run, and
+// delete the oldest runs of the table.
 func EndWrites(ctx context.Context, l *ledger.Ledger, job registry.Job, outcome, why string, now time.Time) (
 	[]registry.Write, error) {
 	run := runOf(job, outcome, why, now)
@@ -309,7 +310,7 @@ func runOf(value registry.Job, outcome, why string, now time.Time) runRecord {
 	}}
 }
 
-// surplusRuns returns the deletions of the oldest runs of a table. With the run that the caller
+// surplusRuns returns writes that delete the oldest runs of a table. With the run that the caller
 // adds, runsMax runs remain.
 func surplusRuns(ctx context.Context, l *ledger.Ledger, pointer registry.ID) (writes []registry.Write, err error) {
 	runs, err := l.List(ctx, registry.TableRun, registry.RunPrefix(pointer), "", 2*runsMax)

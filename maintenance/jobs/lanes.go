@@ -7,9 +7,9 @@ import (
 	"moorage/registry"
 )
 
-// lanes has the kind of job that each loop of a node runs. Kinds have loops of their own, so that
-// many jobs of one kind do not delay another kind. Each kind has one loop more than one warehouse
-// may use. So a warehouse whose storage hangs stops only its own jobs.
+// lanes lists the kind of job that each loop of a node runs. Each kind has its own loops, so that
+// many jobs of one kind do not delay another kind. There is one loop more for each kind than one
+// warehouse may use. So a warehouse whose storage hangs stops only its own jobs.
 var lanes = [...]string{KindSnapshots, KindSnapshots, KindSnapshots, KindOrphans, KindOrphans}
 
 const (
@@ -19,25 +19,25 @@ const (
 	orphansMax   = 1
 )
 
-// busy has the tables on which this process runs a job. A table has one running job at a time, of
-// any kind. The zero value is ready. It is safe for concurrent use.
+// busy holds the tables on which this process runs a job. Only one job of a table runs at a time,
+// whatever its kind. The zero value is ready. It is safe for concurrent use.
 type busy struct {
 	mu         sync.Mutex // guards the fields below; no lock is taken under it
 	tables     map[registry.ID]bool
 	warehouses map[string]int
-	orphans    map[string]int     // how many jobs find orphans, by warehouse
+	orphans    map[string]int     // number of jobs that find orphans, by warehouse
 	stalls     map[string]stalled // by warehouse
 }
 
-// stalled is a warehouse whose storage did not answer several times in a row. This node leaves the
-// warehouse to other nodes until the time until.
+// stalled describes a warehouse whose storage repeatedly failed to answer. This node leaves the
+// warehouse to other nodes until the time in the field until.
 type stalled struct {
 	times int
 	until time.Time
 }
 
-// enter reports whether a job of a table may run at the time now, by the clock of this process. If
-// it returns true, the caller must call leave.
+// enter reports whether a job of a table may run at time now, by the clock of this process. If it
+// returns true, the caller must call leave.
 func (b *busy) enter(kind string, table registry.ID, warehouse string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *busy) enter(kind string, table registry.ID, warehouse string, now time.
 	return true
 }
 
-// leave undoes enter, at the time now. isStalled is true if the storage did not answer.
+// leave undoes enter, at time now. isStalled is true if the storage did not answer.
 func (b *busy) leave(kind string, table registry.ID, warehouse string, now time.Time, isStalled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

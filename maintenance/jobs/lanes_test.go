@@ -7,8 +7,9 @@ import (
 	"moorage/registry"
 )
 
-// One job of a table at a time, two of a warehouse, and one of these for orphans; what leaves makes
-// room. A warehouse whose storage gave no answer rests, and others do not.
+// At any time, one job of a table and two of a warehouse may run, at most one of them for orphans.
+// A job that leaves makes room. A warehouse whose storage gave no answer is skipped for a while,
+// and others are not.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	var b busy

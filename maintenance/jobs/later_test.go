@@ -16,7 +16,7 @@ import (
 	"moorage/storage/memory"
 )
 
-// ailing is a storage whose calls fail while it has an error for them.
+// ailing is a storage whose calls fail while an error is set.
 type ailing struct {
 	*memory.Store
 	create, open, remove func() error
@@ -54,7 +54,7 @@ func (a *ailing) Delete(ctx context.Context, locations ...string) error {
 	return a.Store.Delete(ctx, locations...)
 }
 
-// until returns err before end, and nil from then on.
+// until returns a function that returns err before end, and nil from then on.
 func (w *world) until(end time.Time, err error) func() error {
 	return func() error {
 		if w.clock.Now().Before(end) {
@@ -64,8 +64,8 @@ func (w *world) until(end time.Time, err error) func() error {
 	}
 }
 
-// A storage that is away for hours makes jobs rest, on all nodes, for longer and longer. Once it is
-// back they go on within a quarter of an hour.
+// While a storage is unavailable for hours, jobs pause for longer and longer, on all nodes. Once
+// the storage is back, they continue within a quarter of an hour.
 func TestStorageOutageBlocksNoJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
@@ -94,7 +94,8 @@ func TestStorageOutageBlocksNoJob(t *testing.T) {
 	w.judge(w.node, true, "once the storage is back")
 }
 
-// A storage that stays away blocks a job after four hours of tries. A retry lets it go on at once.
+// A storage that stays unavailable blocks a job after four hours of tries. A retry lets the job
+// continue at once.
 func TestStorageThatStaysAwayBlocks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
@@ -118,7 +119,7 @@ func TestStorageThatStaysAwayBlocks(t *testing.T) {
 	w.judge(w.node, true, "after a retry")
 }
 
-// Two failures with hours between them in which nobody tried do not block a job.
+// Two failures that are hours apart, without tries in between, do not block a job.
 func TestFailuresFarApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
@@ -143,7 +144,7 @@ func TestFailuresFarApart(t *testing.T) {
 	w.judge(w.node, true, "in the end")
 }
 
-// counted is a store that counts what is written.
+// counted is a store that counts writes.
 type counted struct {
 	registry.Store
 	applies atomic.Int64
@@ -154,8 +155,8 @@ func (c *counted) Apply(ctx context.Context, batch registry.Batch) ([]registry.E
 	return c.Store.Apply(ctx, batch)
 }
 
-// A job whose scope is paused reads no file and writes no record, and goes on when the pause ends.
-// So it is while the pauses cannot be read.
+// A job whose scope is paused reads no file and writes no record. It continues when the pause ends.
+// The same is true of a job while the pauses cannot be read.
 func TestPausedScopeCostsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
@@ -188,7 +189,7 @@ func TestPausedScopeCostsNothing(t *testing.T) {
 	w.judge(w.node, true, "when the pause has ended")
 }
 
-// A storage that asks for fewer requests fails no job, however long it does.
+// A storage that asks for fewer requests fails no job, however long that lasts.
 func TestSlowDownIsNoFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
@@ -208,7 +209,7 @@ func TestSlowDownIsNoFailure(t *testing.T) {
 	if asked != 24*60 {
 		t.Errorf("the storage was asked %d times in a day, not once a minute", asked)
 	}
-	for range 2 { // with a day of slowing down in between
+	for range 2 { // with a day of such answers in between
 		slow = func() error { return storage.ErrUnavailable }
 		must(t, n.jobs.RunOnce(w.ctx))
 		if job := w.job(); job.State != registry.StateDeleting || job.Laters != 1 {
@@ -224,7 +225,8 @@ func TestSlowDownIsNoFailure(t *testing.T) {
 	w.judge(w.node, true, "once the storage takes requests")
 }
 
-// Failures between which a job comes further are not in a row. How far it came outlasts them.
+// Failures are not in a row if the job makes progress between them. Its progress survives the
+// failures.
 func TestProgressEndsARowOfFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -243,7 +245,7 @@ func TestProgressEndsARowOfFailures(t *testing.T) {
 	w.clock.Advance(10 * 24 * time.Hour)
 	calls, removed := 0, 0
 	n := w.newNode(w.store, &ailing{Store: w.files, remove: func() error {
-		if calls++; calls%2 == 0 { // each batch but the first fails once
+		if calls++; calls%2 == 0 { // each batch except the first fails once
 			return storage.ErrUnavailable
 		}
 		removed++
@@ -269,7 +271,7 @@ func TestProgressEndsARowOfFailures(t *testing.T) {
 	}
 }
 
-// A storage that is away when orphans are to be found is no fault that another try would meet.
+// If the storage is unavailable when orphans must be found, the failure counts as temporary.
 func TestOrphansOfStorageThatIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)

@@ -10,10 +10,11 @@ import (
 	"moorage/storage"
 )
 
-// foldersMax bounds how many folders, and how many metadata files, one search remembers.
+// foldersMax is the maximum number of folders that one search remembers, and also of metadata
+// files.
 const foldersMax = 100_000
 
-// folders is a set of folders with normalised locations.
+// folders is a set of folders, by normalised location.
 type folders map[string]bool
 
 func (f folders) add(place storage.Location) { f[place.String()] = true }
@@ -25,7 +26,7 @@ func (f folders) addText(location string) {
 	}
 }
 
-// hold reports whether the location place is in one of the folders.
+// hold reports whether place is in one of the folders.
 func (f folders) hold(place storage.Location) bool {
 	if len(f) == 0 {
 		return false
@@ -46,12 +47,12 @@ func (f folders) first(n int) []string {
 	return all[:min(n, len(all))]
 }
 
-// unregistered has the metadata files outside the locations of all tables and views. A client may
-// register a table from each of them.
+// unregistered holds the metadata files outside the locations of all tables and views. A client may
+// register a table from any of them.
 type unregistered struct {
 	known   map[string]bool
 	unread  []string
-	folders folders // where the tables of these files have, or may have, their files
+	folders folders // where the tables of these metadata files have, or may have, files
 }
 
 // note adds a file if it is a metadata file. It returns false if there is no room for it.
@@ -99,7 +100,7 @@ func (l *leftoverLook) list(ctx context.Context) error {
 	}
 }
 
-// page is list for one page.
+// page does the work of list for one page.
 func (l *leftoverLook) page(ctx context.Context, claims *claimed, files []storage.Listed) error {
 	for _, file := range files {
 		l.noteWarehouse(file.Location)
@@ -145,8 +146,7 @@ func (l *leftoverLook) mayBeLeft(file storage.Listed) bool {
 	return why == ""
 }
 
-// staysFor returns the reason why an unclaimed file is not reported, and the empty string if there
-// is no reason.
+// staysFor says why an unclaimed file is not reported. It returns "" if nothing speaks against it.
 func (l *leftoverLook) staysFor(file storage.Listed) string {
 	place, err := storage.ParseFile(file.Location)
 	switch {

@@ -23,7 +23,7 @@ import (
 	"moorage/testkit/tablefiles"
 )
 
-// wantBlocked fails the test unless a report names no file, and says why.
+// wantBlocked fails the test unless a report lists no file and gives this reason.
 func wantBlocked(t testing.TB, run jobs.DryRun, why string) {
 	t.Helper()
 	if run.Files != 0 || len(run.Sample) != 0 || !strings.Contains(run.Blocked, why) {
@@ -31,8 +31,8 @@ func wantBlocked(t testing.TB, run jobs.DryRun, why string) {
 	}
 }
 
-// A dropped table is read by the storage that its warehouse had, also if that is gone since, or if
-// another one has its name.
+// A dropped table is read through the storage of its former warehouse, even if that warehouse was
+// deleted or replaced by one of the same name.
 func TestLeftoversOfADroppedWarehouse(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
@@ -75,8 +75,8 @@ func TestLeftoversOfADroppedWarehouse(t *testing.T) {
 	}
 }
 
-// unregistered writes a table that no catalog knows: its metadata file at path, data below lake. It
-// returns its history, and the snapshots of all its versions.
+// unregistered writes a table that no catalog knows, with its metadata file at path and its data
+// below lake. It returns the table's history.
 func (w *world) unregistered(path, lake string) *tablefiles.History {
 	w.t.Helper()
 	env := metadata.Env{Now: w.clock.Now(), NewUUID: func() string { return "9c12d441-03fe-4693-9a96-a0705ddf69c1" }}
@@ -95,8 +95,8 @@ func (w *world) unregistered(path, lake string) *tablefiles.History {
 	return history
 }
 
-// What a metadata file that nobody has registered names stays, wherever it is, and so does all
-// beside it.
+// Files that an unregistered metadata file refers to stay, wherever they are. So do all files
+// beside the metadata file.
 func TestLeftoversOfTablesThatCouldBeRegistered(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -107,7 +107,7 @@ func TestLeftoversOfTablesThatCouldBeRegistered(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, inMemory, 1, 3)
 			w.file("file:///wh/copied/data/1.parquet")
-			w.file("file:///wh/exported/data/1.parquet") // in the location that the file names
+			w.file("file:///wh/exported/data/1.parquet") // in the table's location
 			history := w.unregistered(path, "file:///wh/lake")
 			w.leave()
 			run := w.leftovers(w.node)
@@ -176,8 +176,8 @@ func TestLeftoversOfViews(t *testing.T) {
 	}
 }
 
-// Folders of other warehouses are left out: of this store, and of another one, which has left an
-// owner file.
+// Folders of other warehouses are left out. Such a warehouse belongs to this store, or to another
+// store that has left an owner file.
 func TestLeftoversInOtherWarehouses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -201,7 +201,7 @@ func TestLeftoversInOtherWarehouses(t *testing.T) {
 	wantBlocked(t, w.leftovers(w.node), "another")
 }
 
-// If anything that a table reaches cannot be read, nobody knows what is free.
+// If a file that a table reaches cannot be read, it is unknown which files are free.
 func TestLeftoversWithoutAManifest(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"snap-", ".avro", ".metadata.json"} {
@@ -222,7 +222,7 @@ func TestLeftoversWithoutAManifest(t *testing.T) {
 	}
 }
 
-// damage deletes a file that the table reaches and whose name has what in it.
+// damage deletes a file of the table whose name contains what.
 func (w *world) damage(what string) error {
 	table, err := w.ann().LoadTable(w.ctx, ident())
 	must(w.t, err)
@@ -238,8 +238,8 @@ func (w *world) damage(what string) error {
 	return fmt.Errorf("no file has %s in its name", what)
 }
 
-// A dropped table that has lost its location to another one, which is gone since, may come back
-// there.
+// A dropped table lost its location to a second table, which has since been deleted. The dropped
+// table may be restored there.
 func TestLeftoversWhereADroppedTableLived(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -265,7 +265,7 @@ func TestLeftoversWhereADroppedTableLived(t *testing.T) {
 	}
 }
 
-// Over files of a disk the report is the same, and follows no link.
+// On disk, the report is the same. It does not follow links.
 func TestLeftoversOnADisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)

@@ -16,14 +16,15 @@ import (
 
 const (
 	// leftoverAgeMin is the minimum age of a leftover. A younger file may belong to a table that is
-	// being created, and that has not claimed its location yet. An operator may set another age.
+	// being created and has not claimed its location yet. An operator may set a different age.
 	leftoverAgeMin = 7 * 24 * time.Hour
 	// leftoversMax bounds the leftovers that one search finds. They stay in memory until the files
 	// are checked again, and take about 20 MB.
 	leftoversMax = 100_000
-	// leftOutMax bounds the folders of other warehouses that a report names.
+	// leftOutMax is the maximum number of other warehouses' folders in a report.
 	leftOutMax = 1000
-	// roundsMax bounds how often the found files are checked again because tables have changed.
+	// roundsMax is the maximum number of times that the found files are checked again because
+	// tables have changed.
 	roundsMax = 5
 )
 
@@ -31,31 +32,32 @@ const (
 type LeftoverSettings struct {
 	OlderThan time.Duration // the minimum age of a file
 	Unsafe    bool          // accepts files younger than seven days
-	most      int           // files that one search finds; default leftoversMax
+	most      int           // maximum number of files that one search finds; default leftoversMax
 }
 
 // DefaultLeftovers returns the default settings.
 func DefaultLeftovers() LeftoverSettings { return LeftoverSettings{OlderThan: leftoverAgeMin} }
 
-// Leftovers reports the files of a warehouse that lie outside the locations of all tables and
-// views, and that no table or view of the store reaches. They remain from tables that were never
-// created. Leftovers changes nothing, and no job deletes such files. sample is the largest number
-// of files that the report names.
+// Leftovers reports the files of a warehouse outside the locations of all tables and views. It
+// omits files that a table or view of the store reaches. Unreached files remain, for example, when
+// the creation of a table fails. Leftovers changes nothing, and no job deletes the reported files.
+// The report lists at most sample of them.
 //
-// It searches the location of the warehouse, not the other locations that the warehouse allows. It
-// cannot detect files of a table of another catalog whose metadata is elsewhere. Nor can it detect
-// that a table names files through a link. So an operator must check before deleting anything.
+// It searches the location of the warehouse, not the other locations that the warehouse allows.
+// Leftovers may report files that are in use: the files of another catalog's table with its
+// metadata elsewhere, and files that a table reaches through a link. So an operator must check
+// before deleting anything.
 //
 // # Why a file is free
 //
 // The search records the end of the log of changes. It then reads the tables and views of the
-// store, and after that lists the files. Meanwhile a table may take a location that contains a
-// listed file. At the end, the search reads the claims again and finds the claim of that table. A
-// table may also begin to name a listed file. Then the log has a change of that table. So the
-// search reads the log and the files of the changed tables, until there are no further changes. A
-// file that was reached once during the search counts as reached.
+// store, and after that lists the files. During the search, a table may claim a location that
+// contains a listed file. So at the end, the search reads the claims again and finds the claim of
+// that table. A table may also begin to refer to a listed file. The log then contains a change of
+// that table. So the search reads the log, and the files of the changed tables, until there are no
+// further changes. A file that was reached at any time during the search counts as reached.
 //
-// If a file that a table reaches cannot be read, Blocked has the reason, and no file is reported.
+// If a file that a table reaches cannot be read, Blocked holds the reason, and no file is reported.
 //
 // Errors: KindNoSuchWarehouse; KindIllegalArgument for a minimum age that is too low;
 // KindTooManyRequests while another search runs in this process; KindUnavailable.
@@ -66,7 +68,7 @@ func Leftovers(ctx context.Context, j *Jobs, warehouse string, s LeftoverSetting
 		return run, moorage.Errorf(moorage.KindIllegalArgument, "Files outside of all tables are at least seven "+
 			"days old: a younger one may belong to a table that is being made")
 	}
-	if !j.looking.TryLock() { // each has a set of all paths in memory
+	if !j.looking.TryLock() { // each search holds a set of all paths in memory
 		return run, moorage.Errorf(moorage.KindTooManyRequests, "This server is already searching a warehouse")
 	}
 	defer j.looking.Unlock()
@@ -100,20 +102,19 @@ type leftoverLook struct {
 	store     storage.Store
 	lister    storage.Lister
 	olderThan time.Duration
-	most      int // files that are found
+	most      int // maximum number of files found
 
 	others       folders // folders of the store's other warehouses
 	unregistered unregistered
-	reached      *reached  // nil until there is a file outside all claimed locations
+	reached      *reached  // nil until a file is outside all claimed locations
 	now          time.Time // by the clock that dates the files
 
 	found []storage.Listed
-	more  bool // there are more leftovers than found has
+	more  bool // there are more leftovers than in found
 	kept  map[string]int64
 }
 
-// lookForLeftovers searches a warehouse. The errors are the errors of Leftovers, and a
-// BlockedError.
+// lookForLeftovers searches a warehouse. Errors: as for Leftovers, and BlockedError.
 func lookForLeftovers(ctx context.Context, j *Jobs, warehouse string, s LeftoverSettings) (*leftoverLook, error) {
 	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
 	if err != nil {
@@ -182,7 +183,7 @@ func (l *leftoverLook) addWarehouses(ctx context.Context) error {
 }
 
 // settle checks the found files again until no table has changed since the last check, at most
-// roundsMax times. If it succeeds, the files were free a moment ago.
+// roundsMax times. If settle succeeds, the files were free a moment ago.
 func (l *leftoverLook) settle(ctx context.Context) error {
 	for range roundsMax {
 		changed, forgotten, err := l.reached.catchUp(ctx)
@@ -212,7 +213,7 @@ func (l *leftoverLook) settle(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain removes the files from found that are claimed or reached now.
+// lookAgain removes from found the files that are now claimed or reached.
 func (l *leftoverLook) lookAgain(ctx context.Context) error {
 	still, claims := l.found[:0], newClaimed(l.jobs)
 	for part := range slices.Chunk(l.found, listPage) {
@@ -230,18 +231,18 @@ func (l *leftoverLook) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// readUnregistered reads the unread metadata files outside all locations, and reports whether there
-// were any.
+// readUnregistered reads the unread metadata files that are outside all locations. It reports
+// whether there were any.
 func (l *leftoverLook) readUnregistered(ctx context.Context) (bool, error) {
 	unread := l.unregistered.unread
 	l.unregistered.unread = nil
 	for _, file := range unread {
 		if set := l.reached.set; set.IsExact() && set.Has(file) {
-			continue // a table of the store names it
+			continue // a table of the store refers to it
 		}
 		document, err := l.jobs.tables.Unregistered(ctx, l.warehouse, file)
 		if err != nil && moorage.KindOf(err) == moorage.KindNotFound {
-			continue // it was deleted meanwhile
+			continue // it was deleted in the meantime
 		}
 		if err == nil && document != nil {
 			l.unregistered.folders.addText(document.Location())
@@ -259,7 +260,8 @@ func (l *leftoverLook) readUnregistered(ctx context.Context) (bool, error) {
 // wordsOf returns the text for an error in a report.
 func wordsOf(err error) string { return cmp.Or(moorage.MessageOf(err), err.Error()) }
 
-// asBlocked returns err if it may be temporary, and otherwise a BlockedError with the reason.
+// asBlocked returns err if it may be temporary. Otherwise it returns a BlockedError with the
+// reason.
 func asBlocked(ctx context.Context, err error, why string) error {
 	switch kind := moorage.KindOf(err); {
 	case ctx.Err() != nil:

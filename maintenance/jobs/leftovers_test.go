@@ -24,12 +24,12 @@ const (
 	youngLeft = "file:///wh/ns/ctas/data/young.parquet"
 )
 
-// leftAt are files outside of all tables.
+// leftAt returns files outside of all tables.
 func leftAt() []string {
 	return []string{"file:///wh/l3.parquet", "file:///wh/ns/ctas/data/l1.parquet", "file:///wh/ns/ctas/metadata/l2.avro"}
 }
 
-// stayAt are files outside of the table that stay, with why.
+// stayAt returns files outside of the table that stay, each with the reason.
 func stayAt() map[string]string {
 	return map[string]string{
 		"file:///wh/ns/ctas/_temporary/1.parquet": "a hidden name",
@@ -58,7 +58,7 @@ func (w *world) create(ident moorage.Identifier, location string) {
 	must(w.t, err)
 }
 
-// stats is the update by which a table names a file as statistics, one for each id.
+// stats returns an update that adds the file at path as the statistics of snapshot id.
 func stats(id int, path string) string {
 	return fmt.Sprintf(`{"action":"set-partition-statistics","partition-statistics":{"snapshot-id":%d,"statistics-path":%q,"file-size-in-bytes":5}}`,
 		id, path)
@@ -79,7 +79,7 @@ func (w *world) update(ident moorage.Identifier, updates ...string) {
 	must(w.t, err)
 }
 
-// leave makes the files, and a dropped table, and lets them grow old.
+// leave makes the files and a dropped table, and then advances the clock until they are old.
 func (w *world) leave() {
 	w.t.Helper()
 	w.update(ident(), stats(1, "file:///wh/raw/added.stats"))
@@ -94,7 +94,7 @@ func (w *world) leave() {
 		}
 	}
 	w.file("file:///wh/ns/gone/data/1.parquet") // in the location of the dropped table
-	w.file(tableAt + "/data/stray.parquet")     // in that of the table
+	w.file(tableAt + "/data/stray.parquet")     // in the location of the table
 	w.file("file:///elsewhere/1.parquet")       // in no warehouse
 	w.clock.Advance(8 * 24 * time.Hour)
 	must(w.t, w.ann().DropTable(w.ctx, identOf("gone"), catalog.DropOptions{}))
@@ -108,7 +108,7 @@ func (w *world) leftovers(n node) jobs.DryRun {
 	return run
 }
 
-// wantLeft fails the test unless a report has these files.
+// wantLeft fails the test unless a report lists these files.
 func wantLeft(t testing.TB, run jobs.DryRun, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -117,7 +117,7 @@ func wantLeft(t testing.TB, run jobs.DryRun, want ...string) {
 	}
 }
 
-// keptBy returns the counts of files that stay, by why.
+// keptBy returns the number of files that stay, by reason.
 func keptBy(run jobs.DryRun) map[string]int64 {
 	counts := map[string]int64{}
 	for _, kept := range run.Kept {
@@ -151,7 +151,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A file of less than seven days is reported only to who says that it is safe.
+// A file younger than seven days is reported only if the caller sets Unsafe.
 func TestLeftoversOfLessThanSevenDays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -172,11 +172,11 @@ func TestLeftoversOfLessThanSevenDays(t *testing.T) {
 	wantLeft(t, run, append(leftAt(), youngLeft)...)
 }
 
-// watched is a storage that does things before and after it lists a page, and does not know when
-// some files were made.
+// watched is a storage that calls functions before and after it lists a page. For some files, it
+// does not know when they were written.
 type watched struct {
 	*memorystorage.Store
-	before, after map[int]func() // by the number of the page
+	before, after map[int]func() // by page number
 	undated       string
 	pages         int
 }
@@ -199,7 +199,7 @@ func (f *watched) List(ctx context.Context, folder, after string, limit int) (st
 	return page, err
 }
 
-// A file whose age is not known stays.
+// A file of unknown age stays.
 func TestLeftoversWithoutATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -211,7 +211,7 @@ func TestLeftoversWithoutATime(t *testing.T) {
 	}
 }
 
-// watchedLog is a store that does something before it tells of changes, once files were listed
+// watchedLog is a store that calls a function before it returns changes, after files were listed
 // twice.
 type watchedLog struct {
 	registry.Store
@@ -228,15 +228,15 @@ func (l *watchedLog) Changes(ctx context.Context, after registry.Position, limit
 	return l.Store.Changes(ctx, after, limit)
 }
 
-// What a table lives in, or names, that comes, goes or moves while the look goes on, is not
-// reported. Whatever happens when: before the files are listed, between the two lists, when the
-// claims are asked for, or when these were answered.
+// Tables are created, dropped or moved during the search. Their locations, and the files that they
+// refer to, are not reported. Such a change may happen before the files are listed, between the two
+// lists, when the claims are read, or after that.
 func TestLeftoversOfTablesThatChange(t *testing.T) {
 	t.Parallel()
 	left := leftAt()
 	for name, tt := range map[string]struct {
 		do    func(w *world)
-		stays []string // besides those that stay anyway
+		stays []string // in addition to those that always stay
 	}{
 		"created": {func(w *world) { w.create(identOf("ctas"), "file:///wh/ns/ctas") }, left[1:]},
 		"changed": {func(w *world) { w.update(ident(), stats(2, left[0])) }, left[:1]},
@@ -306,8 +306,8 @@ func (w *world) bringBack(name string) {
 	w.t.Fatalf("there is no table called %s", name)
 }
 
-// What was reached when it was read stays reached, also if its table drops it while the look goes
-// on: who reads the earlier version still needs it.
+// A file that was reached once counts as reached, even if its table drops it during the search. A
+// reader of the earlier version may still need it.
 func TestLeftoversThatWereReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 4)

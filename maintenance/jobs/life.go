@@ -7,8 +7,8 @@ import (
 	"moorage/registry"
 )
 
-// Moves returns the possible states of a job's record, and the states that may follow each.
-// StateNone means that there is no record. docs/design/jobs.md draws the same graph.
+// Moves returns the possible states of a job's record. For each state, it lists the states that may
+// follow. StateNone means that there is no record. docs/design/jobs.md draws the same graph.
 func Moves() map[registry.State][]registry.State {
 	return map[registry.State][]registry.State{
 		registry.StateNone:       {registry.StateCollecting, registry.StateAssigned},
@@ -22,7 +22,7 @@ func Moves() map[registry.State][]registry.State {
 	}
 }
 
-// checkMove refuses a move that Moves does not have. A record may always keep its state.
+// checkMove refuses a move that is not in Moves. A record may always keep its state.
 func checkMove(from, to registry.State) error {
 	if from == to || slices.Contains(Moves()[from], to) {
 		return nil

@@ -12,8 +12,7 @@ import (
 	"moorage/registry"
 )
 
-// TestLifeIsDrawn: docs/design/jobs.md draws the moves of a job that the code allows, and no
-// others.
+// TestLifeIsDrawn: docs/design/jobs.md draws exactly the moves of a job that the code allows.
 func TestLifeIsDrawn(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/design/jobs.md")
@@ -34,7 +33,7 @@ func TestLifeIsDrawn(t *testing.T) {
 	}
 }
 
-// lifeStore is a store that fails the test if a job makes a move that jobs.Moves does not have.
+// lifeStore is a store that fails the test if a job makes a move that is not in jobs.Moves.
 type lifeStore struct {
 	registry.Store
 	t testing.TB
@@ -76,7 +75,7 @@ func (w lifeStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.
 	return etags, nil
 }
 
-// isRequired reports whether one of conditions requires record as it is.
+// isRequired reports whether one of conditions requires record to be unchanged.
 func isRequired(conditions []registry.Condition, record registry.Record, key registry.Key) bool {
 	if !record.Exists() {
 		return slices.Contains(conditions, registry.Absent(key))

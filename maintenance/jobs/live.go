@@ -11,18 +11,19 @@ import (
 	"moorage/metadata"
 )
 
-// readsAtOnce is how many lists, or manifests, are read concurrently.
+// readsAtOnce is the number of lists, or of manifests, that are read concurrently.
 const readsAtOnce = 8
 
-// readCost is how much was read, or would be read.
+// readCost is the amount of data that was read, or would be read.
 type readCost struct {
 	Lists, Manifests int64
 	Bytes            int64 // of manifests
-	Files            int64 // live files in the manifests; a file counts each time it is named
+	Files            int64 // live files in the manifests; a file counts each time it occurs
 }
 
-// eachNamed yields the files that a document at location names directly: the document's own file,
-// earlier metadata files, manifest lists, manifests of snapshots without a list, and statistics.
+// eachNamed yields the files that a document at location refers to directly: the document's own
+// file, earlier metadata files, manifest lists, manifests of snapshots without a list, and
+// statistics.
 func eachNamed(document *metadata.Document, location string, yield func(path string)) {
 	yield(location)
 	for _, entry := range document.MetadataLog() {
@@ -43,9 +44,9 @@ func eachNamed(document *metadata.Document, location string, yield func(path str
 
 // addReached adds to set all files that a document at location reaches: lists, manifests, data
 // files, delete files, statistics, and earlier metadata files. listed has the manifests of all its
-// snapshots, as readManifests returns them. It reads each of them to its end. If one cannot be
-// read, addReached returns an error, and set is incomplete. The error is an unreadableError if it
-// is permanent. The caller should size set for the readCost.Files that readManifests returns.
+// snapshots, as returned by readManifests. addReached reads each manifest to its end. If a manifest
+// cannot be read, addReached returns an error, and set is incomplete. A permanent error is an
+// unreadableError. The caller should size set for the readCost.Files that readManifests returns.
 func addReached(ctx context.Context, files opener, document *metadata.Document, location string,
 	listed []manifests.Listed, set *pathSet) error {
 	eachNamed(document, location, set.Add)
@@ -57,7 +58,7 @@ func addLive(ctx context.Context, files opener, listed []manifests.Listed, set *
 	return addLivePassing(ctx, files, listed, set, sameError)
 }
 
-// addLivePassing does the same as addLive, but converts each error with pass.
+// addLivePassing is like addLive, but converts each error with pass.
 func addLivePassing(ctx context.Context, files opener, listed []manifests.Listed, set *pathSet,
 	pass func(error) error) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -77,8 +78,7 @@ func addLivePassing(ctx context.Context, files opener, listed []manifests.Listed
 }
 
 // readManifests returns the manifests of all snapshots of document, each once, and the cost of
-// reading them. wanted selects the snapshots; nil means all. The errors are the errors of
-// addReached.
+// reading them. wanted selects the snapshots; nil means all. Errors: as for addReached.
 func readManifests(ctx context.Context, files opener, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool) ([]manifests.Listed, readCost, error) {
 	listed, err := manifestsOf(ctx, files, document, wanted, sameError)
@@ -96,12 +96,12 @@ func readManifests(ctx context.Context, files opener, document *metadata.Documen
 	return listed, cost, err
 }
 
-// manifestsOf returns the manifests of the wanted snapshots, each once. It returns at most as many
-// as a list may have. pass converts each error.
+// manifestsOf returns the manifests of the wanted snapshots, each once. It returns no more
+// manifests than one list may have. pass converts each error.
 func manifestsOf(ctx context.Context, files opener, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool, pass func(error) error) ([]manifests.Listed, error) {
-	var mu sync.Mutex // guards the two below; no lock is taken under it
-	met := newMet()
+	var mu sync.Mutex // guards the two variables below; no lock is taken under it
+	met := newSeenManifests()
 	var listed []manifests.Listed
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
@@ -125,20 +125,20 @@ func manifestsOf(ctx context.Context, files opener, document *metadata.Document,
 	return listed, err
 }
 
-// readManifestsLeft is readManifests for a document that may belong to no catalog. It skips missing
-// lists, for example the lists of expired snapshots. No file is reached through a missing list.
+// readManifestsLeft is like readManifests, for a document that may belong to no catalog. It skips
+// missing lists, such as those of expired snapshots. No file is reached through a missing list.
 func readManifestsLeft(ctx context.Context, files opener, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool) ([]manifests.Listed, error) {
 	return manifestsOf(ctx, files, document, wanted, unlessGone)
 }
 
-// addLiveLeft is addLive for the manifests that readManifestsLeft returns. It skips missing
+// addLiveLeft is like addLive, for the manifests that readManifestsLeft returns. It skips missing
 // manifests.
 func addLiveLeft(ctx context.Context, files opener, listed []manifests.Listed, set *pathSet) error {
 	return addLivePassing(ctx, files, listed, set, unlessGone)
 }
 
-// unlessGone returns nil if err means that a file does not exist, and otherwise err.
+// unlessGone returns nil if err means that a file does not exist. Otherwise it returns err.
 func unlessGone(err error) error {
 	if unreadable, ok := errors.AsType[*unreadableError](err); ok && isMissing(unreadable) {
 		return nil

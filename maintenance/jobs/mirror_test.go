@@ -13,7 +13,7 @@ import (
 	"moorage/maintenance/jobs"
 )
 
-// mirror makes the table of w a mirror of another catalog: another name of the same files.
+// mirror makes the table of w a mirror: it has the same files as a table of another catalog.
 func (w *world) mirror() {
 	w.t.Helper()
 	left, err := w.ann().UnregisterTable(w.ctx, ident())
@@ -31,8 +31,8 @@ func (w *world) tableFiles() int {
 	return len(page.Files)
 }
 
-// TestMirrorsAreNotMaintained: no job begins on a mirror, whatever the delays are, and none deletes
-// a file of it. The source may still need each of them.
+// TestMirrorsAreNotMaintained: no job begins on a mirror, whatever the delays are, and no job
+// deletes a file of it. The source may still need every file.
 func TestMirrorsAreNotMaintained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 12)
@@ -68,8 +68,8 @@ func TestMirrorsAreNotMaintained(t *testing.T) {
 	}
 }
 
-// TestMirrorEndsRunningJobs: a job that waits for its time when its table is dropped, and comes
-// back as a mirror, deletes nothing.
+// TestMirrorEndsRunningJobs: a job waits for its time while its table is dropped and comes back as
+// a mirror. The job then deletes nothing.
 func TestMirrorEndsRunningJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 12)

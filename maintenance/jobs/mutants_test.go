@@ -19,13 +19,14 @@ import (
 
 var mutantSeed = flag.Uint64("mutant-seed", 0, "draws the checks that are switched off; 0: a new seed")
 
-// mutantsDrawn is small because each mutant compiles the package and links its tests.
+// mutantsDrawn is the number of mutants in a run. It is small because the package is compiled and
+// its tests are linked for each mutant.
 const mutantsDrawn = 1
 
 // edit replaces text that a source file of this package contains exactly once.
 type edit struct{ file, old, new string }
 
-// never returns the edit by which a condition never holds.
+// never returns an edit that makes a condition always false.
 func never(file, condition string) edit { return edit{file, condition, "false && " + condition} }
 
 // mutants returns the edits that switch off each check, by the name of its scenario.
@@ -79,8 +80,8 @@ func mutants() map[string][]edit {
 	}
 }
 
-// TestEveryCheckIsNeeded builds this package with a check switched off, and expects that the
-// scenario of the check loses a file then. It draws some of the checks; -every takes all of them.
+// TestEveryCheckIsNeeded builds this package with one check switched off. The scenario of that
+// check must then lose a file. The test draws checks at random; with -every, it takes all of them.
 func TestEveryCheckIsNeeded(t *testing.T) {
 	t.Parallel()
 	all := mutants()
@@ -106,7 +107,7 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 		names = names[:mutantsDrawn]
 	}
 	for _, check := range names {
-		t.Run(check, func(t *testing.T) { // one after the other: each builds
+		t.Run(check, func(t *testing.T) { // one at a time, because each one builds
 			binary := buildMutant(t, all[check])
 			for store := range storesOfChecks() {
 				run := "^TestEachCheckKeepsItsFile$/^" + store + "$/^" + regexp.QuoteMeta(strings.ReplaceAll(check, " ", "_")) + "$"
@@ -123,7 +124,7 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 	}
 }
 
-// sourcesWith returns the source files that the edits change, as they are then.
+// sourcesWith returns the source files that the edits change, with the edits applied.
 func sourcesWith(t *testing.T, edits []edit) map[string]string {
 	t.Helper()
 	sources := make(map[string]string)
@@ -142,7 +143,7 @@ func sourcesWith(t *testing.T, edits []edit) map[string]string {
 	return sources
 }
 
-// buildMutant builds the tests of this package with the edits in its source.
+// buildMutant builds the tests of this package with the edits applied.
 func buildMutant(t *testing.T, edits []edit) (binary string) {
 	t.Helper()
 	folder := t.TempDir()

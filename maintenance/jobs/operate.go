@@ -17,15 +17,14 @@ type Under struct {
 	Table moorage.Identifier // empty if the table is gone
 }
 
-// Find returns the id of the live table called ident. The errors are the errors of
-// catalog.Tables.Find.
+// Find returns the id of the live table called ident. Errors: as for catalog.Tables.Find.
 func (j *Jobs) Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error) {
 	return j.tables.Find(ctx, ident)
 }
 
 // List returns a page of the jobs of a table, in the order of their keys. The page begins with the
-// key that follows the parameter after. A zero pointer means all tables. limit bounds the number of
-// jobs; 0 means all. next is the value of after for the next page. It is empty on the last page.
+// first key greater than after. A zero pointer means all tables. It has at most limit jobs; 0 means
+// all. To get the next page, pass next as after. On the last page, next is empty.
 func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limit int) (
 	all []Under, next string, err error) {
 	prefix := ""
@@ -63,7 +62,7 @@ func NameOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (moorage.I
 	return pointer.Identifier(), err
 }
 
-// Runs returns at most limit of the last runs of a table, the latest first.
+// Runs returns at most limit of the last runs of a table, latest first.
 func (j *Jobs) Runs(ctx context.Context, pointer registry.ID, limit int) (runs []registry.Run, err error) {
 	records, err := j.ledger.List(ctx, registry.TableRun, registry.RunPrefix(pointer), "", limit)
 	if err != nil {
@@ -143,16 +142,16 @@ func (j *Jobs) Cancel(ctx context.Context, id registry.ID, caller string) error 
 	})
 }
 
-// Retrying has the settings for the retry of a blocked job. The zero value changes nothing.
+// Retrying holds the settings for the retry of a blocked job. The zero value changes nothing.
 type Retrying struct {
-	// Confirmed accepts for this job that most files of the table are orphans.
+	// Confirmed accepts, for this job, that most files of the table are orphans.
 	Confirmed bool
 }
 
 // Retry lets a blocked job continue where it stopped.
 //
-// Errors: KindCommitFailed if the job is not blocked; KindIllegalArgument if a setting in how does
-// not apply to the job's kind.
+// Errors: KindCommitFailed if the job is not blocked; KindIllegalArgument if a setting does not
+// apply to the job's kind.
 func (j *Jobs) Retry(ctx context.Context, id registry.ID, how Retrying) error {
 	return j.change(ctx, "jobs.Retry", id, func(at *job) error {
 		if how.Confirmed && at.value.Kind != KindOrphans {
@@ -175,7 +174,7 @@ func (j *Jobs) Retry(ctx context.Context, id registry.ID, how Retrying) error {
 // Pause pauses a job for a reason until an operator resumes it. The node that runs the job notices
 // before its next batch.
 //
-// Errors: KindCommitFailed if the job is paused already, or a program outside the server has it.
+// Errors: KindCommitFailed if the job is already paused, or a program outside the server holds it.
 func (j *Jobs) Pause(ctx context.Context, id registry.ID, reason, caller string) error {
 	return j.change(ctx, "jobs.Pause", id, func(at *job) error {
 		if at.value.Paused {
@@ -204,7 +203,7 @@ func (j *Jobs) Resume(ctx context.Context, id registry.ID) error {
 	})
 }
 
-// notAssigned refuses a job that a program outside the server has.
+// notAssigned refuses a job that a program outside the server holds.
 func notAssigned(at *job) error {
 	if at.record.State != registry.StateAssigned {
 		return nil
@@ -215,7 +214,7 @@ func notAssigned(at *job) error {
 
 // Quarantine blocks a job for a reason until an operator retries or cancels it.
 //
-// Errors: KindCommitFailed if the job is blocked, or a program outside the server has it.
+// Errors: KindCommitFailed if the job is blocked, or a program outside the server holds it.
 func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller string) error {
 	return j.change(ctx, "jobs.Quarantine", id, func(at *job) error {
 		if at.record.State == registry.StateBlocked {
@@ -230,8 +229,8 @@ func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller st
 	})
 }
 
-// change changes a job with the function do. It repeats that if another process changed the job
-// meanwhile.
+// change applies do to a job and writes the result. If another process has changed the job in the
+// meantime, it starts over.
 func (j *Jobs) change(ctx context.Context, op string, id registry.ID, do func(*job) error) error {
 	err := j.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		at, err := j.find(ctx, id)

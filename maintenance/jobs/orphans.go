@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// orphanAgeMin is the minimum age of an orphan, because no commit takes that long. An operator
-	// may set another age.
+	// orphanAgeMin is the minimum age of an orphan. No commit takes that long. An operator may set
+	// a different age.
 	orphanAgeMin = 24 * time.Hour
 	// listPage is the number of files listed at a time. Clouds list 1,000; a disk reads a whole
 	// folder for each page.
 	listPage = 10_000
-	// A job needs an operator's confirmation if it finds more than orphansFew orphans that have
-	// more than a given share of all bytes.
+	// A job needs an operator's confirmation if it finds more than orphansFew orphans, and they
+	// have more than a given share of all bytes.
 	orphansFew          = 100
 	orphansShareInverse = 5
 )
@@ -35,11 +35,12 @@ const (
 type OrphanSettings struct {
 	// OlderThan is the minimum age of a file when it is found.
 	OlderThan time.Duration `json:"older-than"`
-	// Quarantine is how long the file stays after it is found.
+	// Quarantine is the time for which a file stays after it is found.
 	Quarantine time.Duration `json:"quarantine"`
-	// If Since is not zero, all files that were written before Since stay.
+	// If Since is not zero, all files written before Since stay.
 	Since time.Time `json:"since,omitzero"`
-	// EqualAuthorities means that paths that differ only in scheme or authority name one place.
+	// EqualAuthorities means that paths that differ only in scheme or authority refer to the same
+	// place.
 	EqualAuthorities bool `json:"equal-authorities,omitempty"`
 	// Confirmed accepts that most files are orphans.
 	Confirmed bool `json:"confirmed,omitempty"`
@@ -58,9 +59,9 @@ func DefaultOrphans() OrphanSettings {
 	return OrphanSettings{OlderThan: 3 * day, Quarantine: 10 * day}
 }
 
-// FindOrphans creates a job. The job lists the files that are in the locations of a table and that
-// no version of the table reaches. After the quarantine the job deletes the listed files that are
-// still unreachable. extra may be nil.
+// FindOrphans creates a job. The job lists the files in the locations of a table that no version of
+// the table reaches. After the quarantine, the job deletes the listed files that are still
+// unreachable. extra may be nil.
 //
 // Errors: HeldError, BlockedError, ErrBusy, and the errors of the catalog and of the store. After
 // KindCommitUnknown the job may exist.
@@ -116,7 +117,7 @@ func checkOrphans(s OrphanSettings) error {
 	return nil
 }
 
-// asHeld converts calledOff, which ends a job, into HeldError, which means that no job begins.
+// asHeld converts calledOff, which ends a job, to HeldError, which means that no job begins.
 func asHeld(err error) error {
 	if called, ok := errors.AsType[*calledOff](err); ok {
 		return &HeldError{called.why}
@@ -165,7 +166,7 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 }
 
 // mark lists the orphans in the claims of a table. set has the files that the table's versions
-// reach. mark returns the counts of the other files that it kept.
+// reach. mark returns counts of the files that it kept.
 func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *pathSet, to sink) (
 	[]registry.KeptOf, error) {
 	homes, err := j.mayMark(ctx, look, set)
@@ -195,7 +196,7 @@ type marking struct {
 	mismatch               string // an orphan whose path differs from a live file's only in scheme or authority
 }
 
-// add lists a file in a claim if the file is an orphan. now is the time by the storage's clock.
+// add lists a file within a claim if the file is an orphan. now is the time by the storage's clock.
 func (m *marking) add(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error {
 	m.allBytes += file.Bytes
 	if err := checkForeignFile(ctx, m.jobs, m.look, m.set, file); err != nil {
@@ -229,13 +230,13 @@ func (m *marking) add(ctx context.Context, claim storage.Location, file storage.
 	return m.to.add(ctx, KindOrphans, Listed{Path: file.Location, Bytes: file.Bytes, Modified: file.Modified})
 }
 
-// isHidden reports whether a part of a path begins like the names of files that engines ignore.
-// Source: Java HiddenPathFilter.
+// isHidden reports whether a part of the path marks the file as one that engines ignore. Source:
+// Java HiddenPathFilter.
 func isHidden(below string) bool {
 	return strings.Contains(below, "/_") || strings.Contains(below, "/.") || strings.Contains(below, "/"+Folder+"/")
 }
 
-// judge returns an error for results that an operator should check.
+// judge returns an error if an operator should check the results.
 func (m *marking) judge() error {
 	switch {
 	case m.mismatch != "":
@@ -272,10 +273,10 @@ func (g *guard) asListed(ctx context.Context, batch []Listed) ([]Listed, error) 
 func sameSecond(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
 
 const (
-	// foreignReadMax bounds how many unpacked bytes of a metadata file are read to find its table's
-	// uuid. Writers put the uuid near the start.
+	// foreignReadMax is the maximum number of unpacked bytes of a metadata file that are read to
+	// find its table's uuid. Writers put the uuid near the start.
 	foreignReadMax = 1 << 20
-	// foreignFilesMax is the number of other servers' metadata files that one search reads.
+	// foreignFilesMax is the maximum number of other servers' metadata files that one search reads.
 	foreignFilesMax = 10_000
 )
 
@@ -312,7 +313,7 @@ func listAll(ctx context.Context, j *Jobs, look *look,
 	return nil
 }
 
-// addTransactions adds the files that transactions name.
+// addTransactions adds the files that transactions refer to.
 func addTransactions(ctx context.Context, j *Jobs, set *pathSet) error {
 	return j.ledger.Scan(ctx, registry.TableTransaction, "", "", func(record registry.Record) (bool, error) {
 		transaction, err := ledger.Decode[txlog.Transaction](record)
@@ -327,10 +328,10 @@ func addTransactions(ctx context.Context, j *Jobs, set *pathSet) error {
 }
 
 // mayMark returns the claims of a table, and adds the files of transactions to set. It fails if
-// others may have files in the table's locations. That is so if another table, a view or a
-// tombstone is at, above or below one of the locations.
+// another object may have files in the table's locations: if another table, a view or a tombstone
+// is at, above or below one of them.
 //
-// While the table holds its claims, no other table and no tombstone can come there. So it is enough
+// While the table holds its claims, no other table or tombstone can appear there. So it is enough
 // to read the records at, above and below the table's own locations.
 func (j *Jobs) mayMark(ctx context.Context, look *look, set *pathSet) (homes, error) {
 	if err := addTransactions(ctx, j, set); err != nil {
@@ -405,12 +406,12 @@ func noForeign(ctx context.Context, j *Jobs, look *look, set *pathSet) error {
 	})
 }
 
-// noForeign does the same as the function noForeign, with the state of g.
+// noForeign calls the function noForeign with the state of g.
 func (g *guard) noForeign(ctx context.Context) error { return noForeign(ctx, g.jobs, g.look, g.set) }
 
 // checkForeignFile returns calledOff if file is a metadata file of another table, which may be live
-// in another catalog. It recognises files that this server wrote for the table by their names, and
-// files of the document by set. It reads only other files.
+// in another catalog. It recognises this server's files for the table by their names, and files of
+// the document because they are in set. It reads only other files.
 func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *pathSet, file storage.Listed) error {
 	name := file.Location[strings.LastIndexByte(file.Location, '/')+1:]
 	if !strings.Contains(name, ".metadata.json") || set.Has(file.Location) ||
@@ -436,10 +437,10 @@ func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *pathSet, fi
 		moorage.Cut(uuid, 100), file.Location)}
 }
 
-// errNoMetadata means that a file is not a metadata file, in spite of its name.
+// errNoMetadata means that a file is not a metadata file despite its name.
 var errNoMetadata = errors.New("it is no metadata file")
 
-// uuidIn returns the uuid of the table or view of a metadata file. It returns errNoMetadata for a
+// uuidIn returns the uuid of the table or view in a metadata file. It returns errNoMetadata for a
 // file that no catalog could read.
 func uuidIn(ctx context.Context, j *Jobs, look *look, location string) (string, error) {
 	body, _, err := look.version.Storage.Open(ctx, location)

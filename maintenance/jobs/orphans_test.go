@@ -17,7 +17,8 @@ import (
 	"moorage/storage/memory"
 )
 
-// orphanSettings find what is older than three days, and delete it ten days later.
+// orphanSettings returns settings that find files older than three days, and delete them ten days
+// later.
 func orphanSettings() jobs.OrphanSettings {
 	s := jobs.DefaultOrphans()
 	s.Caller = "ann"
@@ -29,8 +30,8 @@ const (
 	young   = tableAt + "/data/young.parquet"
 )
 
-// strays puts files that nobody names into the table's location, and others beside it, and lets
-// them grow old. Then it adds a young one.
+// strays puts unreferenced files into the table's location and beside it, and advances the clock
+// until they are old. Then it adds a young file.
 func (w *world) strays() {
 	w.t.Helper()
 	w.orphaned = true
@@ -48,7 +49,7 @@ func orphans() []string {
 	}
 }
 
-// strangers are files that stay.
+// strangers returns the files that stay.
 func strangers() []string {
 	return []string{
 		tableAt + "/metadata/old.metadata.json", tableAt + "/metadata/v1.gz.metadata.json", tableAt + "/metadata/version-hint.text",
@@ -56,7 +57,8 @@ func strangers() []string {
 	}
 }
 
-// judgeStrays fails the test unless the orphans are gone, or there, and the others are there.
+// judgeStrays fails the test unless the other files exist, and the orphans are gone, or exist if
+// gone is false.
 func (w *world) judgeStrays(gone bool, at string) {
 	w.t.Helper()
 	for _, path := range orphans() {
@@ -88,7 +90,7 @@ func TestOrphans(t *testing.T) {
 			t.Errorf("%v are listed, %v", listed, err)
 		}
 		for range 5 {
-			w.step() // the table goes on
+			w.step() // the table gets further commits
 		}
 		w.clock.Advance(10*24*time.Hour - time.Hour)
 		must(t, w.jobs.RunOnce(w.ctx))
@@ -100,7 +102,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// The metadata file of another table stays, whatever the writer called it.
+// The metadata file of another table stays, whatever its name is.
 func TestOrphansKeepAMetadataFileOfAnotherTable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -129,8 +131,8 @@ func TestOrphansKeepAMetadataFileOfAnotherTable(t *testing.T) {
 	}
 }
 
-// A file that is an orphan when it is found, and that a commit names before the quarantine is over,
-// stays. So does one that was written again.
+// An orphan stays if a commit refers to it before its quarantine ends. It also stays if the file
+// was written again.
 func TestOrphansThatAreNamedLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -152,7 +154,7 @@ func TestOrphansThatAreNamedLater(t *testing.T) {
 	}
 }
 
-// The quarantine is a time since the orphans were found, however long the job rested before.
+// The quarantine begins when the orphans are found, however long the job waited before that.
 func TestQuarantineBeginsWhenOrphansAreFound(t *testing.T) {
 	t.Parallel()
 	for name, rest := range map[string]struct {
@@ -172,7 +174,7 @@ func TestQuarantineBeginsWhenOrphansAreFound(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, inMemory, 1, 3)
 			w.strays()
-			must(t, w.files.Delete(w.ctx, young)) // it grows old meanwhile
+			must(t, w.files.Delete(w.ctx, young)) // it would be old enough by then
 			began, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
 			must(t, err)
 			must(t, rest.begin(w, began.Job))
@@ -191,7 +193,7 @@ func TestQuarantineBeginsWhenOrphansAreFound(t *testing.T) {
 	}
 }
 
-// statted is a storage that calls before each look at one file.
+// statted is a storage that calls a function before each Stat.
 type statted struct {
 	*memory.Store
 	file   string
@@ -206,7 +208,8 @@ func (s statted) Stat(ctx context.Context, location string) (storage.Info, error
 	return s.Store.Stat(ctx, location)
 }
 
-// An orphan that a commit names while others of its batch are compared with the list stays.
+// An orphan stays if a commit refers to it while other files of its batch are compared with the
+// list.
 func TestOrphanThatIsNamedWithinABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -218,7 +221,7 @@ func TestOrphanThatIsNamedWithinABatch(t *testing.T) {
 	must(t, err)
 	w.clock.Advance(10 * 24 * time.Hour)
 	first, last := listed[0].Path, listed[len(listed)-1].Path
-	w.goOn(jobs.KindOrphans, statted{w.files, last, func() {
+	w.continueJob(jobs.KindOrphans, statted{w.files, last, func() {
 		w.clock.Advance(time.Second)
 		w.commit(w.history.AddAgain("main", first)...)
 	}})
@@ -227,8 +230,8 @@ func TestOrphanThatIsNamedWithinABatch(t *testing.T) {
 	}
 }
 
-// slowly is a storage whose deletions delete one file, call after, and end with their context. It
-// deletes a job's own files as usual, because no look bounds that.
+// slowly is a storage in which Delete deletes one file, calls after, and then waits until its
+// context ends. It deletes a job's own files as usual, because that deletion has no time limit.
 type slowly struct {
 	*memory.Store
 	after func()
@@ -247,8 +250,8 @@ func (s slowly) Delete(ctx context.Context, locations ...string) error {
 	return ctx.Err()
 }
 
-// An orphan that a commit names while the storage takes long to delete others of its batch stays:
-// a look lets files go for a time, and the job looks again.
+// An orphan stays if a commit refers to it while the storage is slow to delete other files of its
+// batch. A check permits deletions only for a limited time, and then the job checks again.
 func TestOrphanThatIsNamedDuringASlowDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -279,7 +282,7 @@ func TestOrphanThatIsNamedDuringASlowDeletion(t *testing.T) {
 	}
 }
 
-// What looks as if the job were wrong needs an operator.
+// A suspicious result needs an operator.
 func TestOrphansThatNeedAnOperator(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -325,8 +328,8 @@ func TestOrphansThatNeedAnOperator(t *testing.T) {
 	}
 }
 
-// A retry that is confirmed lets one job pass although it finds more than the share that blocks. It
-// is no word about the next one.
+// A confirmed retry lets one job continue although its share of orphans is too large. The
+// confirmation does not apply to the next job.
 func TestConfirmedRetry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -367,8 +370,8 @@ func TestConfirmedRetry(t *testing.T) {
 	}
 }
 
-// A table whose snapshots expire while a job reads them is no fault that an operator has to see. A
-// list that is missing from a table which stands still is one.
+// If snapshots expire while a job reads them, no operator is needed. If a list is missing although
+// the table does not change, an operator is needed.
 func TestOrphansOfTableThatMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 0)
@@ -382,8 +385,8 @@ func TestOrphansOfTableThatMoves(t *testing.T) {
 	oldest := 0
 	for range 8 { // more than the failures that block a job
 		var once sync.Once
-		w.goOn(jobs.KindOrphans, hooked{w.files, listsOfSnapshots, func(string) {
-			once.Do(func() { // as an engine expires a snapshot
+		w.continueJob(jobs.KindOrphans, hooked{w.files, listsOfSnapshots, func(string) {
+			once.Do(func() { // as if an engine expired a snapshot
 				expired := w.history.Snapshots[oldest]
 				oldest++
 				w.commit(fmt.Sprintf(`{"action":"remove-snapshots","snapshot-ids":[%d]}`, expired.ID))
@@ -394,7 +397,7 @@ func TestOrphansOfTableThatMoves(t *testing.T) {
 			t.Fatalf("the job is %s: %s", job.State, job.LastError)
 		}
 	}
-	w.clock.Advance(15 * time.Minute) // it rests
+	w.clock.Advance(15 * time.Minute) // the job pauses
 	must(t, w.jobs.RunOnce(w.ctx))
 	if job := w.job(); job.State != registry.StateWaiting || job.Tries != 0 || job.Laters != 0 {
 		t.Errorf("once the table stands still the job is %+v", job)
@@ -411,7 +414,7 @@ func TestOrphansOfTableThatMoves(t *testing.T) {
 	}
 }
 
-// Two stores over one folder: the second one may not look for orphans there.
+// Two stores use one folder. The second one may not search for orphans there.
 func TestOrphansOfTwoStores(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -428,8 +431,8 @@ func TestOrphansOfTwoStores(t *testing.T) {
 	}
 }
 
-// A store that adopts a folder goes on with orphans there; the one that had it does not, not even
-// visit a job that it has begun.
+// A store that adopts a folder removes orphans there. The former owner does not any more, not even
+// in a job that it has begun.
 func TestAdoptOrphans(t *testing.T) {
 	t.Parallel()
 	const other = "0123456789abcdef0123456789abcdef"
@@ -461,13 +464,14 @@ func TestAdoptOrphans(t *testing.T) {
 	w.judgeStrays(true, "once it is adopted")
 }
 
-// TestAdoptedFiles: files from before the table lived there stay, and are counted, until somebody
-// says that they are its own. That is refused while another table has its metadata there.
+// TestAdoptedFiles: files that are older than the table's claim stay and are counted, until an
+// operator declares that they belong to the table. The declaration is refused while another table
+// has metadata there.
 func TestAdoptedFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
 	w.strays()
-	doctor(w, registry.LocationKey(tableAt), func(c *registry.LocationClaim) { c.Since = w.clock.Now() }) // it came after them
+	doctor(w, registry.LocationKey(tableAt), func(c *registry.LocationClaim) { c.Since = w.clock.Now() }) // younger than they
 	s := orphanSettings()
 	s.Quarantine = 0
 	_, err := w.jobs.FindOrphans(w.ctx, w.table, s, nil)
@@ -490,6 +494,6 @@ func TestAdoptedFiles(t *testing.T) {
 	must(t, w.jobs.RunOnce(w.ctx))
 	w.judgeStrays(true, "once they are adopted")
 	s.Adopt = false
-	_, err = w.jobs.FindOrphans(w.ctx, w.table, s, nil) // the consent is kept
+	_, err = w.jobs.FindOrphans(w.ctx, w.table, s, nil) // the declaration was stored
 	must(t, err)
 }

@@ -17,9 +17,9 @@ import (
 const ownerBytesMax = 1 << 10
 
 // ownFolder makes sure that no other store maintains the tables of a warehouse. The server's folder
-// in the warehouse has a file called owner with the id of the store that removes orphans. The first
-// store creates the file. Without it, two stores over one folder would each take the other's files
-// for orphans.
+// in the warehouse contains a file called owner. The file has the id of the store that removes
+// orphans. The first store creates the file. Without the file, two stores over one folder would
+// each take the other's files for orphans.
 //
 // Errors: BlockedError; KindUnavailable if the storage fails; the errors of the store.
 func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse string) error {
@@ -61,8 +61,8 @@ func ownerOf(ctx context.Context, store storage.Store, warehouse string, id regi
 	return cmp.Or(other, "without a name"), nil
 }
 
-// foreign returns why this store may not remove orphans in a warehouse, and the empty string if it
-// may. It creates no owner file.
+// foreign says why this store may not remove orphans in a warehouse. It returns "" if it may. It
+// creates no owner file.
 func foreign(ctx context.Context, j *Jobs, warehouse string) (why string, err error) {
 	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
 	if err != nil {
@@ -90,12 +90,11 @@ func foreign(ctx context.Context, j *Jobs, warehouse string) (why string, err er
 }
 
 // Adopt makes this store the owner of a warehouse. Only the owner removes orphans there. Adopt
-// returns the id of the former owner, and the empty string if there was no owner. The former
-// owner's jobs in the warehouse become blocked. The operator must know that no other store has
-// tables in the folder.
+// returns the id of the former owner, or "" if there was none. The former owner's jobs in the
+// warehouse become blocked. The operator must know that no other store has tables in the folder.
 //
 // Errors: the errors of the catalog and of the storage; KindUnavailable if a third store was
-// faster. An error may leave the warehouse without an owner.
+// faster. After an error, the warehouse may have no owner.
 func (j *Jobs) Adopt(ctx context.Context, warehouse string) (other string, err error) {
 	const op = "jobs.Adopt"
 	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)

@@ -12,13 +12,13 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// pair is a write to a table whose orphans wait for their deletion, and what becomes of both. The
-// page docs/design/pairs.md has the same rows.
+// pair is a write to a table whose orphans wait for their deletion, with the expected results.
+// docs/design/pairs.md has the same rows.
 type pair struct {
 	write string
 	do    func(w *world, last *catalog.Table) error
 	gone  bool   // the orphans are deleted
-	left  string // how the tombstone at the location says that the table ended; empty if there is none
+	left  string // how the table ended, as recorded in the tombstone; empty if there is none
 }
 
 func pairs() []pair {
@@ -71,7 +71,7 @@ func pairs() []pair {
 	}
 }
 
-// TestPairsOfOrphans has each write come to a table while its orphans wait for their deletion.
+// TestPairsOfOrphans makes each write to a table while its orphans wait for their deletion.
 func TestPairsOfOrphans(t *testing.T) {
 	t.Parallel()
 	for _, p := range pairs() {

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// exactMax is how many paths a pathSet keeps exactly; about 10 MB.
+	// exactMax is the number of paths that a pathSet keeps exactly; about 10 MB.
 	exactMax = 1 << 18
 	// bitsPerPath gives a Bloom filter about one false positive in 1,000 paths.
 	bitsPerPath = 144 // in tenths of a bit
 	hashCount   = 10
-	// bloomBitsMax is 32 MiB, for 18 million paths. The size needs a bound because the expected
-	// number comes from lists, which any client can write. If a set has more paths than fit, more
-	// files are kept by mistake, and no file is lost.
+	// bloomBitsMax is 32 MiB, for 18 million paths. The size is bounded because the expected number
+	// comes from lists, which any client can write. If a set gets too many paths, more files are
+	// kept by mistake, but no file is lost.
 	bloomBitsMax = 1 << 28
 	wordBits     = 64
 )
@@ -30,9 +30,9 @@ const (
 type pathSet struct {
 	seeds    [2]maphash.Seed
 	expected int64
-	max      int // how many paths are kept exactly
-	// elsewhere has the paths without scheme and authority. alike has the paths as folded returns
-	// them. Both are nil in a pathSet that does not find look-alikes.
+	max      int // maximum number of paths kept exactly
+	// elsewhere holds the paths without scheme and authority. alike holds the paths as returned by
+	// folded. Both are nil in a pathSet that does not find look-alikes.
 	elsewhere, alike *pathSet
 
 	// mu guards the fields below. No lock is taken under it.
@@ -45,7 +45,7 @@ type pathSet struct {
 // newPathSet returns an empty set for about expected paths.
 func newPathSet(expected int64) *pathSet { return newPathSetWith(expected, exactMax) }
 
-// newLookAlikeSet returns a newPathSet that also finds look-alikes.
+// newLookAlikeSet is like newPathSet, but its set also finds look-alikes.
 func newLookAlikeSet(expected int64) *pathSet {
 	s := newPathSet(expected)
 	s.elsewhere, s.alike = newPathSet(expected), newPathSet(expected)
@@ -59,7 +59,7 @@ func newPathSetWith(expected int64, exact int) *pathSet {
 	}
 }
 
-// Add adds the place that path names, in any spelling.
+// Add adds the place that path refers to, in any spelling.
 func (s *pathSet) Add(path string) {
 	if s.alike != nil {
 		s.elsewhere.Add(pathWithoutStore(path))
@@ -82,7 +82,7 @@ func (s *pathSet) Add(path string) {
 	}
 }
 
-// Has reports whether the place that path names may have been added.
+// Has reports whether the place that path refers to may have been added.
 func (s *pathSet) Has(path string) bool {
 	hash := s.hash(path)
 	s.mu.RLock()
@@ -99,14 +99,14 @@ func (s *pathSet) Has(path string) bool {
 	return true
 }
 
-// Len returns how many paths were added, including repeated ones.
+// Len returns the number of added paths, including repeated ones.
 func (s *pathSet) Len() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.count
 }
 
-// IsExact reports whether Has makes no errors.
+// IsExact reports whether Has is exact.
 func (s *pathSet) IsExact() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -143,15 +143,14 @@ func (s *pathSet) bits(hash [2]uint64) func(yield func(uint64) bool) {
 	}
 }
 
-// hash returns the hash of the place that path names. It is so long that two places never have the
-// same hash in practice.
+// hash returns the hash of the place that path refers to. The hash is so long that, in practice, no
+// two places share one.
 func (s *pathSet) hash(path string) [2]uint64 {
 	path = spelled(path)
 	return [2]uint64{maphash.String(s.seeds[0], path), maphash.String(s.seeds[1], path)}
 }
 
-// spelled returns the normal spelling of the place that path names. It returns path itself if no
-// storage accepts it.
+// spelled returns the normal spelling of path. It returns path itself if no storage accepts it.
 func spelled(path string) string {
 	if normal, err := storage.NormaliseFile(path); err == nil {
 		return normal

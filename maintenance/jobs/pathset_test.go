@@ -4,8 +4,9 @@ import (
 	"testing"
 )
 
-// TestSetOfQueries: a live file whose name has '?' or '#' is known by every spelling of its
-// location. What an engine that ends the path there may mean looks like it.
+// TestSetOfQueries: a live file whose name contains '?' or '#' is found under every spelling of its
+// location. A path that ends before that character counts as a look-alike, because some engines cut
+// it there.
 func TestSetOfQueries(t *testing.T) {
 	t.Parallel()
 	set := newLookAlikeSet(0)

@@ -15,17 +15,17 @@ import (
 	"moorage/storage"
 )
 
-// AnswerMax is how long maintenance waits for one answer of a storage. The server of a mount may be
+// AnswerMax is maintenance's limit for one answer from a storage. The server of a mount may be
 // gone, or a server may never answer. Without the limit, a job and all work behind it would then
-// wait forever. Work in parts, such as reading a file, has this limit for each part, so a large
-// file has no bound. Time in which the caller does something else does not count.
+// wait forever. The limit applies to each part of a call, such as each read of a file, so reading a
+// large file may take longer. Time that the caller spends on other work does not count.
 const AnswerMax = 2 * time.Minute
 
 // ErrStalled means that a storage did not answer. It is a storage.ErrUnavailable.
 var ErrStalled = fmt.Errorf("%w: it did not respond in time", storage.ErrUnavailable)
 
 // CallWithin calls do with a context that ends after limit, with the cause ErrStalled. If do fails
-// because of that end, the error of CallWithin is ErrStalled.
+// for that reason, CallWithin returns ErrStalled.
 func CallWithin(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
 	within, cancel := context.WithTimeoutCause(ctx, limit, ErrStalled)
 	defer cancel()
@@ -140,16 +140,17 @@ func (b *patientBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// checkMax is how long after a check the checked files may be deleted.
+// checkMax is the time after a check within which the checked files may be deleted.
 const checkMax = 20 * time.Second
 
 // errOldCheck ends a deletion whose check is too old.
 var errOldCheck = errors.New("jobs: the check before the deletion is too old")
 
-// deleteInTime calls do until do has handled all of batch. do must call check when it begins to
-// check whether the files may go. It must then delete under the context that check returns. That
-// context ends after limit, by the monotonic clock. If that ended the deletion, deleteInTime calls
-// do again with fewer of the same files. So do checks them again, and some may already be gone.
+// deleteInTime calls do until do has handled all of batch. do must call check when it starts to
+// check whether the files may be deleted. It must then delete under the context that check returns.
+// That context ends after limit, by the monotonic clock. If the context ended the deletion,
+// deleteInTime calls do again with fewer of the same files. So do checks these files again, and
+// some of them may already be gone.
 //
 // The error is a storage.ErrUnavailable if a single file takes longer than limit repeatedly.
 func deleteInTime[F any](ctx context.Context, limit time.Duration, batch []F,
@@ -171,7 +172,7 @@ func deleteInTime[F any](ctx context.Context, limit time.Duration, batch []F,
 			batch, alone = batch[len(part):], 0
 		case len(part) > 1:
 			size = (len(part) + 3) / 4
-		case alone == 2: // a check that reads much may take that long twice, but not three times
+		case alone == 2: // a slow check may take that long twice, but not three times
 			return fmt.Errorf("%w: it did not delete a file within %s: %w", storage.ErrUnavailable, limit, err)
 		default:
 			alone++
@@ -238,7 +239,7 @@ func (t *patientTables) WarehouseLocation(ctx context.Context, warehouse string)
 	return location, store, err
 }
 
-// WithDropped implements Tables. The function do has no limit itself.
+// WithDropped implements Tables. The function do itself has no time limit.
 func (t *patientTables) WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
 	do func(*catalog.Version) error) error {
 	within, cancel := context.WithCancelCause(ctx)

@@ -12,8 +12,8 @@ import (
 	memorystorage "moorage/storage/memory"
 )
 
-// slow is a storage each of whose calls, and each part of whose files, takes a while. It ends when
-// the context of the call does.
+// slow is a storage in which each call, and each read of a part of a file, takes a while. A call
+// ends early when its context ends.
 type slow struct {
 	*memorystorage.Store
 	takes time.Duration
@@ -79,8 +79,8 @@ func (b *slowBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into[:min(len(into), 1)])
 }
 
-// TestPatience: every call of a storage that hangs ends after the limit, and none of one that gets
-// something done within it, however long the whole takes.
+// TestPatience: every call of a hanging storage ends after the limit. A call that makes progress
+// within the limit does not end, however long it takes in all.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestPatience(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour) // the reader does something else
+		time.Sleep(time.Hour) // the reader is busy elsewhere
 		if content, err := io.ReadAll(body); err != nil || string(content) != "content" {
 			t.Errorf("a slow file is read as %q, %v", content, err)
 		}
@@ -141,12 +141,12 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestBatch: no file is deleted later than the limit after the look that let it go, and all are
-// deleted unless one alone takes longer. Time in which the look reads much leads to another look.
+// TestBatch: no file is deleted later than the limit after its check. All files are deleted unless
+// a single one takes longer than the limit. A check that itself takes too long is repeated.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		each, looks time.Duration // of a file, and of the first look
+		each, looks time.Duration // time for a file, and for the first check
 		fails       bool
 	}{
 		"fast":        {each: time.Millisecond},

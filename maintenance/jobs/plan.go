@@ -13,7 +13,7 @@ import (
 type Plan struct {
 	Table  moorage.Identifier
 	Expiry metadata.Expiry
-	// Held is the reason why nothing may happen. It is empty if there is no reason.
+	// Held says why Expire is not allowed to run. It is empty if Expire may run.
 	Held string
 }
 
@@ -40,22 +40,22 @@ func (j *Jobs) PlanSnapshots(ctx context.Context, pointer registry.ID, s Snapsho
 
 // DryRun describes what a job would do now, and what it would read to do so.
 type DryRun struct {
-	Plan           // for orphans with only Table and Held
-	Blocked string // why an operator would have to act at once; empty if not
-	Reach   string // how the files are found; empty if no file must be found
+	Plan           // for orphans, only Table and Held are set
+	Blocked string // why the job would be blocked at once; empty if it would not
+	Reach   string // how the files are found; empty if there are none to find
 	Cost    readCost
 	Files   int64 // number of files that would be deleted
 	Bytes   int64 // only for orphans, because the size of expired files is unknown
 	Kept    []registry.KeptOf
 	Sample  []Listed // the first of the files
-	More    bool     // only for leftovers: there are more than Files
+	More    bool     // only for leftovers: there are more files than Files
 	LeftOut []string // only for leftovers: folders of other warehouses, in order
 }
 
 // sampler is the sink of a dry run. It may receive a file several times.
 type sampler struct {
 	run  *DryRun
-	most int // how many files the sample may have
+	most int // maximum number of files in the sample
 	met  *pathSet
 }
 
@@ -71,10 +71,10 @@ func (s *sampler) add(_ context.Context, _ string, file Listed) error {
 	return nil
 }
 
-// DryRunSnapshots returns what Expire and its job would do now. It names at most sample of the
-// files to delete. It reads what the job would read, and changes nothing.
+// DryRunSnapshots returns what Expire and its job would do now. It lists at most sample of the
+// files to delete. It reads the same files as the job, and changes nothing.
 //
-// Errors: the errors of TableByID. A failure that would block the job is in the result, not an
+// Errors: as for TableByID. A failure that would block the job is reported in the result, not as an
 // error.
 func DryRunSnapshots(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSettings, sample int) (
 	DryRun, error) {
@@ -98,7 +98,7 @@ func DryRunSnapshots(ctx context.Context, j *Jobs, pointer registry.ID, s Snapsh
 	return run, moorage.Annotate(op, pointer.String(), err)
 }
 
-// rehearse returns a table as Expire would leave it, and the document before that.
+// rehearse returns a table as Expire would leave it, and the present document.
 func rehearse(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSettings) (
 	*look, *metadata.Document, error) {
 	look, err := lookByID(ctx, j, pointer)
@@ -118,7 +118,7 @@ func rehearse(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSetti
 	return look, before, err
 }
 
-// lookByID reads a table as a job that begins now would. The errors are the errors of look.
+// lookByID reads a table as a job that begins now would. Errors: as for look.
 func lookByID(ctx context.Context, j *Jobs, pointer registry.ID) (*look, error) {
 	_, table, err := j.tables.TableByID(ctx, pointer)
 	if err != nil {
@@ -127,8 +127,8 @@ func lookByID(ctx context.Context, j *Jobs, pointer registry.ID) (*look, error) 
 	return j.look(ctx, &job{value: registry.Job{Pointer: pointer, UUID: table.TableUUID}}, input{})
 }
 
-// live reads what the current version reaches, for a dry run. If a file is unreadable, live records
-// that the job would be blocked, and why.
+// live finds the files that the current version reaches, for a dry run. If a file is unreadable,
+// live records that the job would be blocked, and why.
 func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *pathSet, err error) {
 	r.Reach = reachFull
 	set, r.Cost, err = j.live(ctx, look, in)
@@ -138,8 +138,8 @@ func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *
 	return set, err
 }
 
-// DryRunOrphans returns what the job of FindOrphans would find now. It names at most sample of the
-// files. It reads what the job would read, and changes nothing.
+// DryRunOrphans returns what the job of FindOrphans would find now. It lists at most sample of the
+// files. It reads the same files as the job, and changes nothing.
 func DryRunOrphans(ctx context.Context, j *Jobs, pointer registry.ID, s OrphanSettings, sample int) (
 	DryRun, error) {
 	const op = "jobs.DryRunOrphans"

@@ -30,7 +30,7 @@ func (w *world) everything() (all []string) {
 	return all
 }
 
-// paths returns the paths of files, each once, in their order.
+// paths returns the paths of files in order, without duplicates.
 func paths(files []jobs.Listed) []string {
 	all := map[string]bool{}
 	for _, file := range files {
@@ -39,7 +39,7 @@ func paths(files []jobs.Listed) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// A dry run tells the files that the job then lists, and changes nothing.
+// A dry run reports the files that the job lists afterwards, and changes nothing.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -87,7 +87,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// A dry run says why the job would stop, as the job does.
+// A dry run reports the same reason for stopping as the job.
 func TestDryRunOfAJobThatWouldStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 6)
@@ -119,7 +119,7 @@ func TestDryRunOfAJobThatWouldStop(t *testing.T) {
 	}
 }
 
-// A job that is paused does nothing until it is resumed, also when its time has come.
+// A paused job does nothing until it is resumed, even if its time has come.
 func TestPauseOfAJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 8)

@@ -30,11 +30,11 @@ func inPostgres(t testing.TB, random *lockedRandom, clock *clock) registry.Store
 	return store
 }
 
-// crashStride is how many calls the short form passes over between two that meet a fault.
+// crashStride is the distance between two calls that get a fault in the short form of the test.
 const crashStride = 9
 
-// TestCrashEveryCallOverPostgres is TestCrashEveryCall over PostgreSQL. The short form lets a part
-// of the calls be the last.
+// TestCrashEveryCallOverPostgres is TestCrashEveryCall over PostgreSQL. Its short form makes only
+// some of the calls the last one.
 func TestCrashEveryCallOverPostgres(t *testing.T) {
 	t.Parallel()
 	for at, kind := range kindsOfJobs() {

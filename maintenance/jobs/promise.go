@@ -9,19 +9,19 @@ import (
 	"moorage/storage"
 )
 
-// Promise has the files that a job of a table has yet to delete. A purge of the table takes over
-// the deletion.
+// Promise holds the files that a table's job has yet to delete. A purge of the table takes over
+// their deletion.
 type Promise struct {
-	// Expired are the snapshots whose files the job has not all deleted. Some of their lists and
-	// manifests may be gone.
+	// Expired holds the snapshots with files that the job has yet to delete. Some of their lists
+	// and manifests may already be gone.
 	Expired []metadata.Snapshot
-	// Statistics are the statistics files of these snapshots.
+	// Statistics holds the statistics files of these snapshots.
 	Statistics []string
 
 	job registry.Job
 }
 
-// ReadPromise returns the promise of a job. files must reach the folder of the job.
+// ReadPromise returns the promise of a job. files must give access to the folder of the job.
 //
 // Errors: DamagedError if the job's own files are missing or have changed; the errors of the
 // storage.
@@ -39,8 +39,8 @@ func ReadPromise(ctx context.Context, files storage.Store, value registry.Job) (
 	return p, nil
 }
 
-// EachListed calls do with the files in the lists of the job, in the order of their deletion. A
-// whole list is in memory. The errors are the errors of ReadPromise and of do.
+// EachListed calls do for each file in the lists of the job, in the order of deletion. It holds a
+// whole list in memory. Errors: as for ReadPromise, and the errors of do.
 func (p Promise) EachListed(ctx context.Context, files storage.Store, do func(path string) error) error {
 	for _, list := range p.job.Lists {
 		listed, err := new(Jobs).readList(ctx, files, list)

@@ -54,13 +54,13 @@ func apply(t testing.TB, document *metadata.Document, nowMS int64, updates ...st
 	return next
 }
 
-// world is a table with a history, and a part of that has expired.
+// world is a table with a history, part of which has expired.
 type world struct {
 	store          *memory.Store
 	history        *tablefiles.History
 	present        *metadata.Document
 	expired        expiredParts
-	live, everDead map[string]bool // what the model says
+	live, everDead map[string]bool // the files according to the model
 }
 
 func newWorld(t testing.TB, seed uint64, steps int) *world {
@@ -114,8 +114,8 @@ func (w *world) doomed(t testing.TB, set *pathSet) []doomedFile {
 	return doomed
 }
 
-// TestDoomedAgreesWithTheModel: what only expired snapshots reach is doomed, and nothing that a
-// snapshot which is left reaches. Files that were removed longer ago may be doomed too.
+// TestDoomedAgreesWithTheModel: the files that only expired snapshots reach are doomed. No file of
+// a remaining snapshot is doomed. Files that were removed longer ago may be doomed too.
 func TestDoomedAgreesWithTheModel(t *testing.T) {
 	t.Parallel()
 	total := 0
@@ -147,7 +147,7 @@ func TestDoomedAgreesWithTheModel(t *testing.T) {
 	}
 }
 
-// A set that is full keeps what it has, and errs only towards keeping.
+// A full set still contains all its paths. Its only errors keep files that could be deleted.
 func TestSetErrsTowardsKeeping(t *testing.T) {
 	t.Parallel()
 	set := newPathSetWith(20_000, 100)
@@ -185,8 +185,9 @@ func TestSetErrsTowardsKeeping(t *testing.T) {
 	}
 }
 
-// TestLiveSideMustBeReadable damages each list and manifest of the live side in turn: missing, cut
-// anywhere, or empty. Live must say so each time. On the expired side it is passed over.
+// TestLiveSideMustBeReadable damages each list and manifest of the live versions in turn. The file
+// is missing, cut at any point, or empty. Each time, the search for live files must fail. If the
+// file belongs to expired snapshots, it is skipped.
 func TestLiveSideMustBeReadable(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -231,8 +232,8 @@ func TestLiveSideMustBeReadable(t *testing.T) {
 	}
 }
 
-// Of a table that no catalog knows, lists and manifests that are gone are passed over, and what the
-// others name is live. One that is damaged is an error.
+// If no catalog knows a table, its missing lists and manifests are skipped. The files listed in the
+// others are live. A damaged list or manifest is an error.
 func TestWhatIsLeftOfATable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, 10)
@@ -304,8 +305,8 @@ type failing struct{}
 // Read implements io.Reader.
 func (failing) Read([]byte) (int, error) { return 0, errBroken }
 
-// A manifest that is a whole file, and names fewer live files than its list says, was cut between
-// two blocks before it was stored.
+// A manifest may be a complete file and yet have fewer live files than its list states. Then it was
+// cut between two blocks before it was stored.
 func TestManifestWithFewerFilesThanListed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, 1)
@@ -327,7 +328,7 @@ func TestManifestWithFewerFilesThanListed(t *testing.T) {
 	}
 }
 
-// replaced is a store with one file that has another body.
+// replaced is a store in which one file has a different body.
 type replaced struct {
 	*memory.Store
 	path string
@@ -367,7 +368,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// readReached reads the manifests of a document, and adds all files that it reaches to set.
+// readReached reads the manifests of a document, and adds to set all files that the document
+// reaches.
 func readReached(ctx context.Context, files opener, document *metadata.Document, location string, set *pathSet) error {
 	listed, _, err := readManifests(ctx, files, document, nil)
 	if err != nil {

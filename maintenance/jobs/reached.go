@@ -13,24 +13,26 @@ import (
 	"moorage/registry"
 )
 
-// metMax is how many read lists and manifests one value of type reached remembers; about 60 MB.
+// metMax is the maximum number of read lists and manifests that one value of type reached
+// remembers; about 60 MB.
 const metMax = 1 << 20
 
-// reached has the files that all tables and views of the store reach, as of a position in the log
-// of changes. Files are only added.
+// reached holds the files that the tables and views of the store reach, as of a position in the log
+// of changes. Files are never removed from it.
 type reached struct {
 	jobs      *Jobs
 	warehouse string // messages may name only tables of this warehouse
 	position  registry.Position
 	set       *pathSet
 	cost      readCost // of the first reading
-	// dropped are the former locations of dropped tables. A restored table gets them back.
+	// dropped holds the former locations of dropped tables. A restored table gets its locations
+	// back.
 	dropped folders
 	met     map[[16]byte]bool // lists and manifests that were read to their end
 	behind  bool              // a table changed before it was read, so catchUp must read it
 }
 
-// newReached returns an empty value of type reached. Its catchUp reads the changes from now on.
+// newReached returns an empty value of type reached. Its catchUp reads changes made from now on.
 func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error) {
 	r := &reached{jobs: j, warehouse: warehouse, dropped: make(folders), met: make(map[[16]byte]bool)}
 	horizon, err := registry.ReadHorizon(ctx, j.store)
@@ -44,10 +46,11 @@ func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error
 }
 
 // readAll reads the files of all tables and views of the store, because a table may have files
-// anywhere. It includes dropped ones that can be restored. It also adds the files that transactions
-// name. If a file is unreadable, the error is a BlockedError with its name.
+// anywhere. It includes dropped tables and views that can be restored. It also adds the files that
+// transactions refer to. If a file is unreadable, the error is a BlockedError with its name.
 func (r *reached) readAll(ctx context.Context) error {
-	// Each list is read twice, first to count: the size of a set must be known before it is filled.
+	// Each list is read twice. The first pass only counts, because the size of a set must be known
+	// before it is filled.
 	err := r.each(ctx, func(record registry.Record) error { return r.visit(ctx, record, r.count) })
 	if err != nil {
 		return err
@@ -59,15 +62,15 @@ func (r *reached) readAll(ctx context.Context) error {
 	return addTransactions(ctx, r.jobs, r.set)
 }
 
-// each calls do with the records of all pointers.
+// each calls do for the record of each pointer.
 func (r *reached) each(ctx context.Context, do func(registry.Record) error) error {
 	return r.jobs.ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
 		return true, do(record)
 	})
 }
 
-// read adds the files of the table or view of a record. If it is dropped, read also adds the
-// locations that it would get back.
+// read adds the files of the table or view of a record. If the object is dropped, read also adds
+// the locations that an undrop would give back to it.
 func (r *reached) read(ctx context.Context, record registry.Record) error {
 	if err := r.visit(ctx, record, r.add); err != nil || !record.State.IsDropped() {
 		return err
@@ -97,7 +100,7 @@ type reaching struct {
 	files    opener
 	document *metadata.Document // nil for a view
 	location string             // of the metadata file
-	scope    string             // distinguishes its storage from others: the warehouse
+	scope    string             // distinguishes its storage from others; usually the warehouse
 }
 
 func reachingOf(j *Jobs, version *catalog.Version) reaching {
@@ -107,9 +110,9 @@ func reachingOf(j *Jobs, version *catalog.Version) reaching {
 	}
 }
 
-// visit calls do with the table or view of a record. It does nothing if the table or view is being
-// purged. It also does nothing if the record has changed since it was read, because then the log
-// has a change.
+// visit calls do with the table or view of a record. It does nothing if the object is being purged.
+// It also does nothing if the record has changed since it was read, because the log then contains
+// that change.
 func (r *reached) visit(ctx context.Context, record registry.Record,
 	do func(context.Context, reaching) error) error {
 	pointer, err := ledger.Decode[registry.Pointer](record)
@@ -145,9 +148,9 @@ func (r *reached) visit(ctx context.Context, record registry.Record,
 	return r.unreadable(ctx, pointer, err)
 }
 
-// unreadable returns a BlockedError: the report is incomplete because a table's files cannot be
-// read. Its text names no table of another warehouse, because the caller may not be allowed to see
-// that table.
+// unreadable returns a BlockedError, because a report that lacks a table's files would be
+// incomplete. Its text does not name a table of another warehouse, since the caller may not be
+// allowed to see that table.
 func (r *reached) unreadable(ctx context.Context, pointer registry.Pointer, err error) error {
 	why := fmt.Sprintf("the files of %s cannot be read: %s", pointer.Identifier(), wordsOf(err))
 	if pointer.Warehouse != r.warehouse {
@@ -189,9 +192,9 @@ func (r *reached) add(ctx context.Context, of reaching) error {
 	return nil
 }
 
-// addUnregistered is add for a table that the store does not know. It skips missing files.
+// addUnregistered is like add, for a table that the store does not know. It skips missing files.
 func (r *reached) addUnregistered(ctx context.Context, of reaching) error {
-	of.scope = "unregistered/" + of.scope // no name of a warehouse has a slash, so this is a scope of its own
+	of.scope = "unregistered/" + of.scope // no warehouse has a slash in its name, so this scope is unique
 	eachNamed(of.document, of.location, r.set.Add)
 	listed, err := readManifestsLeft(ctx, of.files, of.document, r.isUnread(of.scope))
 	if err != nil {
@@ -211,13 +214,13 @@ func metKey(scope, path string) [16]byte {
 	return [16]byte(sum[:])
 }
 
-// isUnread reports whether the list of a snapshot was not read yet. It returns true for a snapshot
-// without a list.
+// isUnread returns a function that reports whether the list of a snapshot has not been read yet. It
+// returns true for a snapshot without a list.
 func (r *reached) isUnread(scope string) func(metadata.Snapshot) bool {
 	return func(s metadata.Snapshot) bool { return s.ManifestList == "" || !r.met[metKey(scope, s.ManifestList)] }
 }
 
-// unread returns the manifests that were not read yet.
+// unread returns the manifests that have not been read yet.
 func (r *reached) unread(scope string, listed []manifests.Listed) []manifests.Listed {
 	left := listed[:0]
 	for _, m := range listed {
@@ -228,8 +231,8 @@ func (r *reached) unread(scope string, listed []manifests.Listed) []manifests.Li
 	return left
 }
 
-// meet records that the lists and manifests of a version were read. If it has recorded too many, it
-// forgets the earlier ones, which are then read again.
+// meet records that the lists and manifests of a version were read. If there are too many, it
+// forgets the earlier ones. Those are then read again.
 func (r *reached) meet(of reaching, listed []manifests.Listed) {
 	if len(r.met) > metMax {
 		clear(r.met)

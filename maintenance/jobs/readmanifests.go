@@ -17,8 +17,8 @@ type opener interface {
 	Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error)
 }
 
-// unreadableError means that a list or manifest is missing, damaged, encrypted or unreachable, and
-// that this is permanent. Any other error may be temporary.
+// unreadableError means that a list or manifest is permanently unreadable: it is missing, damaged,
+// encrypted or unreachable. Any other error may be temporary.
 type unreadableError struct {
 	Path string
 	Err  error
@@ -30,17 +30,19 @@ func (e *unreadableError) Error() string { return fmt.Sprintf("cannot read %s: %
 // Unwrap returns why the file cannot be read.
 func (e *unreadableError) Unwrap() error { return e.Err }
 
-// met remembers manifests by their names. Two spellings of a name count as two manifests. Its size
-// has the same bound as one manifest list.
-type met struct {
+// seenManifests remembers manifests by name. Two spellings of a name count as two manifests. It has
+// no more names than one manifest list may have.
+type seenManifests struct {
 	names map[[sha256.Size / 2]byte]struct{}
 	bytes int
 }
 
-func newMet() *met { return &met{names: make(map[[sha256.Size / 2]byte]struct{})} }
+func newSeenManifests() *seenManifests {
+	return &seenManifests{names: make(map[[sha256.Size / 2]byte]struct{})}
+}
 
 // add adds a name, and reports whether it is new. The error is manifests.ErrTooMuch.
-func (m *met) add(name string) (isNew bool, err error) {
+func (m *seenManifests) add(name string) (isNew bool, err error) {
 	sum := sha256.Sum256([]byte(name))
 	key := [sha256.Size / 2]byte(sum[:])
 	if _, again := m.names[key]; again {
@@ -61,7 +63,7 @@ var (
 	errFewer     = errors.New("it names fewer live files than its manifest list says")
 )
 
-// eachManifest calls do with the manifests of a snapshot, in the order of its list.
+// eachManifest calls do for each manifest of a snapshot, in the order of its list.
 func eachManifest(ctx context.Context, files opener, snapshot metadata.Snapshot,
 	do func(manifests.Listed) error) error {
 	if snapshot.Encrypted {
@@ -92,8 +94,8 @@ func eachManifest(ctx context.Context, files opener, snapshot metadata.Snapshot,
 	})
 }
 
-// eachEntry calls do with the entries of a manifest. If it yields fewer live files than the
-// manifest's list states, eachEntry returns an error after the last entry.
+// eachEntry calls do for each entry of a manifest. If the manifest has fewer live files than its
+// list states, eachEntry returns an error after the last entry.
 func eachEntry(ctx context.Context, files opener, m manifests.Listed, do func(manifests.NamedFile) error) error {
 	if m.Encrypted {
 		return &unreadableError{m.Path(), errEncrypted}
@@ -118,11 +120,11 @@ func eachEntry(ctx context.Context, files opener, m manifests.Listed, do func(ma
 	})
 }
 
-// callerError is an error that do returned, not a fault of a file.
+// callerError wraps an error returned by do, to distinguish it from a fault of the file.
 type callerError struct{ error }
 
-// readToEnd opens the file at path for decode, and reads it to its end. A fault of the file is an
-// unreadableError. Other errors come from the storage or from the caller.
+// readToEnd opens the file at path, passes it to decode, and reads it to its end. A fault of the
+// file is reported as an unreadableError. Other errors come from the storage or from the caller.
 func readToEnd(ctx context.Context, files opener, path string, decode func(io.Reader) error) error {
 	body, info, err := files.Open(ctx, path)
 	switch {

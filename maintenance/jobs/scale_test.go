@@ -21,8 +21,8 @@ var snapshotsFlag = flag.Int("snapshots", 60, "how many snapshots of ten manifes
 
 const (
 	manifestsEach = 10
-	// heapMax bounds the memory in use while a long history expires: 10,000 snapshots with 100,000
-	// manifests, and less for less.
+	// heapMax is the maximum memory in use while a history of 10,000 snapshots with 100,000
+	// manifests expires. For a shorter history, the limit is lower.
 	heapMax = 512 << 20
 )
 
@@ -85,7 +85,7 @@ func TestExpireLongHistory(t *testing.T) {
 	}
 }
 
-// sleepShort waits until the next look at the memory; false if the test has ended.
+// sleepShort waits until the next measurement of memory. It returns false if the test has ended.
 func sleepShort(w *world) bool {
 	select {
 	case <-time.After(20 * time.Millisecond):

@@ -7,11 +7,11 @@ import (
 	"moorage/registry"
 )
 
-// Of is a kind of job with a state or an outcome.
+// Of is a key of counts: a kind of job, and a state or an outcome.
 type Of struct{ Kind, Is string }
 
-// Stats counts what the jobs of a process have done since its start. It also has what its last
-// search for jobs found.
+// Stats counts the work of a process's jobs since the process started. It also holds the results of
+// the last search for jobs.
 type Stats struct {
 	Commits map[Of]int64     // attempts to expire snapshots, by outcome
 	Files   int64            // that were deleted
@@ -23,7 +23,7 @@ type Stats struct {
 	Blockers int64
 }
 
-// counters are the Stats of a process. The zero value is ready. It is safe for concurrent use.
+// counters collects the Stats of a process. The zero value is ready. It is safe for concurrent use.
 type counters struct {
 	mu    sync.Mutex // guards stats; no lock is taken under it
 	stats Stats

@@ -15,7 +15,7 @@ import (
 )
 
 // Step continues the job at key until it ends or has to wait. It does nothing while another node
-// has the job. It records a failure in the job, and returns it.
+// holds the job. It records a failure in the job, and returns the error.
 func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
 	err := j.assigner.Assign(ctx, jobPrefix+key.ID, jobLife, func(ctx context.Context) error {
 		return stepAll(ctx, j, key)
@@ -56,12 +56,12 @@ func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
 	}
 }
 
-// errDeaths means that the processes of earlier tries died.
+// errDeaths means that earlier tries killed their processes.
 var errDeaths = fmt.Errorf("the server ended %d times in a row while it worked on this job; check its memory "+
 	"limit and the size of the table's manifests", registry.BegunMax)
 
 // noteBegun records in a job that a try begins, before the try reads or deletes files. It returns
-// errDeaths if too many tries ended without progress or a failure.
+// errDeaths if too many tries ended with neither progress nor a failure.
 func noteBegun(ctx context.Context, j *Jobs, at *job) error {
 	switch at.record.State {
 	case registry.StateCollecting, registry.StateDeleting:
@@ -75,11 +75,11 @@ func noteBegun(ctx context.Context, j *Jobs, at *job) error {
 	return j.put(ctx, at, at.record.State)
 }
 
-// takeBackMax bounds how long a stopping process works on its jobs.
+// takeBackMax is the maximum time that a stopping process still works on its jobs.
 const takeBackMax = 5 * time.Second
 
-// takeBack undoes noteBegun, because the process stops the try for another reason and has not died.
-// If takeBack fails, the try counts as one whose process died.
+// takeBack undoes noteBegun if the process ends the try without dying. If takeBack fails, the try
+// counts as one whose process died.
 func takeBack(ctx context.Context, j *Jobs, at *job) {
 	if at.value.Begun == 0 {
 		return
@@ -104,7 +104,7 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	}
 	if at.record.State != registry.StateCollecting {
 		if why, err := j.doubt(ctx); err != nil || why != "" {
-			return cmp.Or(err, errPaused) // the planner logs that
+			return cmp.Or(err, errPaused) // the planner logs this error
 		}
 	}
 	_, store, err := j.storeOf(ctx, at)
@@ -157,7 +157,8 @@ func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, err
 }
 
 // fail records the progress of a job, and the reason why its step failed. began is when the try
-// began. If another process has changed the job meanwhile, fail records nothing. It returns cause.
+// began. If another process has changed the job in the meantime, fail records nothing. It returns
+// cause.
 func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) error {
 	if ctx.Err() != nil {
 		return cause
@@ -207,7 +208,7 @@ func isLasting(err error) bool {
 	return ok || errors.Is(err, errDeaths)
 }
 
-// BlockedError is the reason why a job needs an operator.
+// BlockedError says why a job needs an operator.
 type BlockedError struct{ Why string }
 
 // Error returns the text of the error.

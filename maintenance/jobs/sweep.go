@@ -18,15 +18,15 @@ const (
 	sweepAge = 7 * 24 * time.Hour
 	// sweepEvery is the mean pause between two sweeps. A sweep lists each warehouse once.
 	sweepEvery = 6 * time.Hour
-	// sweepMax is how many files a sweep remembers of one warehouse. All files of the last job are
-	// remembered in any case.
+	// sweepMax is the maximum number of files of one warehouse that a sweep remembers. It remembers
+	// all files of the last job, even beyond this number.
 	sweepMax = 100_000
 	// sweepName is the name of the assignment of the sweep.
 	sweepName = "sweep/jobs"
 )
 
-// jobsFolder is the folder in a warehouse for the jobs' own files of this store. Other stores that
-// use the warehouse have other folders.
+// jobsFolder returns the folder in a warehouse for the own files of this store's jobs. Other stores
+// that use the warehouse have other folders.
 func jobsFolder(ctx context.Context, l *ledger.Ledger, warehouse string) (string, error) {
 	id, err := l.StoreID(ctx)
 	return storage.Join(warehouse, Folder, "jobs", id.String()), err
@@ -34,7 +34,7 @@ func jobsFolder(ctx context.Context, l *ledger.Ledger, warehouse string) (string
 
 // Sweep deletes files that jobs left more than a week ago: files of jobs that never began, and
 // lists that were replaced by new ones. It visits all warehouses, and returns all their errors. In
-// a store that never had a job it does nothing.
+// a store that never had a job, Sweep does nothing.
 func (j *Jobs) Sweep(ctx context.Context) error {
 	had, err := hadJobs(ctx, j.ledger)
 	if err != nil || !had {
@@ -94,7 +94,7 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 				young[job] = true
 			}
 			if count++; count > sweepMax && old[job] == nil {
-				continue // the next sweep finds them, when these are deleted
+				continue // the next sweep finds these files
 			}
 			old[job] = append(old[job], file.Location)
 		}
@@ -102,12 +102,12 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 			break
 		}
 	}
-	// Jobs with a record keep their files. The records are read after the files were listed. A job
-	// that began in between has only young files.
+	// Jobs with a record keep their files. The records are read after the files were listed. That
+	// is safe because a job that began in between has only young files.
 	err = j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Job](record)
 		delete(old, value.ID.String())
-		return true, err // an unreadable record may be any job
+		return true, err // an unreadable record could belong to any job
 	})
 	if err != nil {
 		return err

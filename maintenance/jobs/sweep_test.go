@@ -8,12 +8,12 @@ import (
 	"moorage/registry"
 )
 
-// What a job that never began has left goes a week later; what a job under way has stays, however
-// old it is. So do files of other stores.
+// Files of a job that never began are deleted a week later. Files of a running job stay, however
+// old they are. So do files of other stores.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
-	must(t, w.jobs.Sweep(w.ctx)) // there was no job yet
+	must(t, w.jobs.Sweep(w.ctx)) // no job has existed yet
 	s := settings(3 * time.Second)
 	s.Delay = 100 * 24 * time.Hour
 	_, err := w.jobs.Expire(w.ctx, w.table, s, nil)

@@ -16,8 +16,8 @@ import (
 // blockersMax bounds the number of blockers that a search counts.
 const blockersMax = 1000
 
-// Worker runs jobs in loops, one for each lane. Another loop sweeps the files that ended jobs have
-// left. Every node has a Worker.
+// Worker runs jobs in loops, one for each lane. Another loop sweeps files left by jobs that have
+// ended. Every node has a Worker.
 type Worker struct {
 	jobs  *Jobs
 	lanes []*worker.Worker
@@ -40,7 +40,7 @@ func (j *Jobs) NewWorker() *Worker {
 	return w
 }
 
-// Start starts the loops, which search at once, because the last process may have left jobs. A
+// Start starts the loops. They search at once, because the last process may have left jobs. A
 // caller may call Start again after Stop.
 func (w *Worker) Start() {
 	for _, lane := range w.lanes {
@@ -59,22 +59,24 @@ func (w *Worker) Stop() {
 	stopping.Wait()
 }
 
-// Kick makes the loops search for jobs now. It never blocks.
+// Kick makes the loops search for jobs at once. It never blocks.
 func (w *Worker) Kick() {
 	for _, lane := range w.lanes {
 		lane.Kick()
 	}
 }
 
-// Stats returns what the jobs of this process have done.
+// Stats returns the counts for the jobs of this process.
 func (w *Worker) Stats() Stats { return w.jobs.stats.get() }
 
-// RunOnce continues every job as far as possible, one after the other, and returns when it has
-// tried all. It records failures in the jobs. It returns only an error of the search for jobs.
+// RunOnce continues each job as far as possible, one at a time, and returns when it has tried all
+// of them. It records failures in the jobs. The only error it returns is a failure of the search
+// for jobs.
 func (j *Jobs) RunOnce(ctx context.Context) error { return runLane(ctx, j, "") }
 
-// runLane runs the jobs of a kind that this process does not run already, one after the other.
-// Without a kind it runs jobs of all kinds. It returns only an error of the search for jobs.
+// runLane runs the jobs of a kind, one at a time, except jobs that this process is already running.
+// If kind is empty, it runs jobs of all kinds. The only error it returns is a failure of the search
+// for jobs.
 func runLane(ctx context.Context, j *Jobs, kind string) error {
 	found, stop := make(map[Of]int64), stops{jobs: j}
 	err := j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
@@ -108,8 +110,8 @@ func countBlockers(ctx context.Context, j *Jobs) error {
 	return err
 }
 
-// stops has the reasons that stop due jobs. It reads them once in a search, at the first due job.
-// So jobs that are stopped cost the search no write.
+// stops holds the reasons to stop due jobs: pauses, and doubt about the clock. It reads them once
+// per search, at the first due job. So stopped jobs cost the search no write.
 type stops struct {
 	jobs   *Jobs
 	isRead bool
@@ -142,8 +144,9 @@ func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, t
 	return nil
 }
 
-// stop reports whether a job of table in a state must not continue. That is so if an operator has
-// paused its scope. It is also so if the clock is in doubt and the job would delete files.
+// stop reports whether a job of table in the given state must not continue. It returns true if an
+// operator has paused the table's scope, or if the clock is in doubt and the job would delete
+// files.
 func (s *stops) stop(ctx context.Context, state registry.State, table registry.Pointer) (bool, error) {
 	if !s.isRead {
 		records, err := s.jobs.ledger.Get(ctx, registry.PauseKey())
@@ -172,7 +175,7 @@ func pointerOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (regist
 	return pointer, records[0].State, nil
 }
 
-// isDue reports whether a job can run. A job cannot run while another node or program has it, or
+// isDue reports whether a job can run. A job cannot run while another node or program holds it, or
 // while it is blocked or paused. It also waits for the end of its pause after a failure, and for
 // its time.
 func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job registry.Job) (bool, error) {
@@ -191,8 +194,8 @@ func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job regi
 	return state != registry.StateWaiting || !now.Before(job.NotBefore) || registry.IsAhead(job.WaitsFrom, now), nil
 }
 
-// rests reports whether a job, at the time now, still pauses after a failure. A pause that is
-// longer than any pause of jobs does not count: it was written when the store's clock was ahead.
+// rests reports whether, at time now, a job still pauses after a failure. A pause longer than any
+// that jobs make does not count, because it was written while the store's clock was ahead.
 func rests(job registry.Job, now time.Time) bool {
 	left := job.RestsUntil.Sub(now)
 	return left > 0 && left <= LaterPauseMax

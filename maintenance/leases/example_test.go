@@ -12,7 +12,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// A job takes a lease on a table, and says its id with each commit.
+// A job takes a lease on a table, and sends the id of the lease with each commit.
 func ExampleLeases() {
 	ctx, caller := context.Background(), moorage.Anonymous()
 	s := leases.New(registrytest.Ledger(memory.New(rand.Reader)))

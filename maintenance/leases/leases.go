@@ -14,22 +14,22 @@ import (
 
 // Bounds of leases.
 const (
-	// TTLDefault is how long a lease lasts without a renewal, unless its holder sets a TTL.
+	// TTLDefault is the lifetime of a lease without a renewal, unless its holder sets a TTL.
 	TTLDefault = 2 * time.Minute
-	// TTLMin gives a holder time even if an answer is slow. TTLMax bounds how long a dead holder
-	// blocks others.
+	// TTLMin leaves a holder enough time even if an answer is slow. TTLMax is the longest time that
+	// a dead holder blocks others.
 	TTLMin, TTLMax = 10 * time.Second, time.Hour
-	// WaitMax is how long a call may wait for a lease.
+	// WaitMax is the longest wait of a call for a lease.
 	WaitMax = time.Minute
 	// HoldsMax is the maximum number of leases on a table.
 	HoldsMax = 256
-	// HolderBytesMax bounds the name of a holder.
+	// HolderBytesMax is the maximum length of a holder's name.
 	HolderBytesMax = 200
 	// RenewMax is the maximum number of leases that one call renews.
 	RenewMax = 1000
 
 	pollFirst, pollMax = 50 * time.Millisecond, 2 * time.Second
-	// releaseTimeout bounds a release whose caller has disconnected.
+	// releaseTimeout is the time limit of a release whose caller has disconnected.
 	releaseTimeout = 5 * time.Second
 )
 
@@ -77,7 +77,7 @@ type Granted struct {
 	registry.Hold
 }
 
-// HeldError has the lease that conflicts with a request.
+// HeldError describes the lease that conflicts with a request.
 type HeldError struct{ registry.Hold }
 
 // Error returns a text with the holder, the scope and the expiry.
@@ -89,8 +89,8 @@ func (e *HeldError) Error() string {
 // Take grants a lease. It waits for conflicting leases if the request has a Wait.
 //
 // Errors: KindBadRequest; KindAlreadyExists with a *HeldError for the first conflicting lease;
-// KindUnavailable; KindCommitUnknown. After KindCommitUnknown the lease may exist, and then ends by
-// itself.
+// KindUnavailable; KindCommitUnknown. After KindCommitUnknown, the lease may exist. In that case it
+// ends by itself.
 func (s *Leases) Take(ctx context.Context, caller moorage.Caller, request Request) (Granted, error) {
 	const op = "leases.Take"
 	if err := request.check(); err != nil {
@@ -132,7 +132,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// tryTake grants a lease now, or returns the conflicting hold. It also returns the time.
+// tryTake grants a lease at once, or returns the conflicting hold. It also returns the time.
 func (s *Leases) tryTake(ctx context.Context, caller moorage.Caller, request Request) (
 	granted Granted, held *HeldError, now time.Time, err error) {
 	err = s.change(ctx, request.Pointer, func(lease *registry.Lease, at time.Time) error {
@@ -152,7 +152,7 @@ func (s *Leases) tryTake(ctx context.Context, caller moorage.Caller, request Req
 	return granted, held, now, err
 }
 
-// grant adds the next hold to lease.
+// grant adds a hold, with the next token, to lease.
 func (s *Leases) grant(lease *registry.Lease, caller moorage.Caller, request Request, now time.Time) Granted {
 	lease.Last++
 	hold := registry.Hold{
@@ -166,8 +166,8 @@ func (s *Leases) grant(lease *registry.Lease, caller moorage.Caller, request Req
 // collide reports whether leases of two scopes exclude each other.
 func collide(a, b string) bool { return a == b || a == ScopeAll || b == ScopeAll }
 
-// Renew extends the leases that caller still holds, and returns the other ids as lost. One write
-// renews all leases of a table.
+// Renew extends the leases that caller still holds, and returns the ids of the others as lost. One
+// write renews all leases of a table.
 //
 // Errors: KindBadRequest for more than RenewMax; KindUnavailable; KindCommitUnknown. After the last
 // two, some leases may have been renewed, and the caller may retry.
@@ -220,12 +220,12 @@ func holdOf(lease *registry.Lease, token uint64, caller moorage.Caller) *registr
 	return nil
 }
 
-// Release ends a lease. If caller does not hold the lease, that is an error only if another caller
-// does. Release continues for a while after ctx ends, so that an interrupted job does not block
+// Release ends a lease. If caller does not hold the lease, Release fails only if another caller
+// holds it. Release continues for a while after ctx ends, so that an interrupted job does not block
 // other callers.
 //
 // Errors: KindForbidden for a lease of another caller; KindUnavailable; KindCommitUnknown. After
-// the last two, the lease may have ended, and ends by itself in any case.
+// the last two, the lease may have ended; if not, it ends by itself.
 func (s *Leases) Release(ctx context.Context, caller moorage.Caller, id registry.LeaseID, others Others) error {
 	ctx, cancel := moorage.Detached(ctx, releaseTimeout)
 	defer cancel()
@@ -248,7 +248,7 @@ func (s *Leases) Release(ctx context.Context, caller moorage.Caller, id registry
 // Others decides whether a caller may end the leases of other callers.
 type Others bool
 
-// The choices.
+// The values of Others.
 const (
 	OwnLeases      Others = false
 	AnybodysLeases Others = true
@@ -278,7 +278,7 @@ func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holde
 	}
 }
 
-// Filter selects the leases to list. An empty member selects all.
+// Filter selects the leases to list. An empty field selects all.
 type Filter struct {
 	Warehouse string // of the table
 	Holder    string // the name that the holder gives itself
@@ -287,9 +287,9 @@ type Filter struct {
 }
 
 // List returns the leases that match filter. It covers at most limit tables that have or had
-// leases. The page begins with the table that follows the parameter after. next is the value of
-// after for the next page. It is empty on the last page. A page can be empty without being the
-// last. List changes nothing.
+// leases, ordered by ID, from the first ID greater than after. To get the next page, pass next as
+// after. On the last page, next is empty. A page can be empty without being the last. List changes
+// nothing.
 func (s *Leases) List(ctx context.Context, filter Filter, after string, limit int) (
 	held []Granted, next string, err error) {
 	const op = "leases.List"

@@ -29,7 +29,7 @@ var (
 	ben = moorage.Caller{Name: "ben"}
 )
 
-// fixture is leases over a memory store whose clock stands still.
+// fixture has leases over a memory store with a stopped clock.
 type fixture struct {
 	*leases.Leases
 	t   *testing.T
@@ -101,8 +101,8 @@ func TestRequestsThatAreWrong(t *testing.T) {
 	}
 }
 
-// A silent holder is passed over when its time is over, and not a moment earlier. It is told so,
-// and its token is not given out again.
+// A silent holder loses its lease when the lease expires, and not a moment earlier. Its next call
+// reports the loss, and its token is not granted again.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -128,7 +128,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// A lease works for the caller that took it, and for nobody else.
+// A lease works only for the caller that took it.
 func TestOtherCallers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -151,7 +151,7 @@ func TestOtherCallers(t *testing.T) {
 	}
 }
 
-// Renewals and releases of several leases leave the others alone.
+// Renewing or releasing several leases does not affect the others.
 func TestSeveral(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -176,8 +176,8 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-// A caller that waits gets the lease when it is free, and leaves at once when it does not wait any
-// more.
+// A waiting caller gets the lease when it becomes free. A caller that stops waiting returns at
+// once.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,8 +199,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// Tokens only grow, whichever call of the store fails or loses its answer, on every store, while
-// several processes take and release.
+// Tokens only grow while several processes take and release leases, on every store. That holds
+// whichever call of the store fails or loses its answer.
 func TestTokensNeverRepeat(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -219,7 +219,7 @@ func TestTokensNeverRepeat(t *testing.T) {
 		for process := range 4 {
 			group.Go(func() {
 				s := leases.New(registrytest.Ledger(faulty))
-				for i := range 15 { // a lease whose answer was lost is in the way for a while
+				for i := range 15 { // a lease whose answer was lost blocks others for a while
 					scope := fmt.Sprintf("part:%x", process*15+i)
 					granted, err := s.Take(t.Context(), ann, leases.Request{Pointer: table, Scope: scope, Holder: "x"})
 					if err != nil {

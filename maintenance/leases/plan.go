@@ -19,7 +19,7 @@ type Planned struct {
 
 // PlanTake plans a lease that the caller's Apply grants together with another change.
 //
-// Errors: the errors of Take. PlanTake does not wait.
+// Errors: as for Take. PlanTake does not wait.
 func (s *Leases) PlanTake(ctx context.Context, caller moorage.Caller, request Request) (Granted, Planned, error) {
 	const op = "leases.PlanTake"
 	if err := request.check(); err != nil {
@@ -67,14 +67,14 @@ func (s *Leases) PlanEnd(ctx context.Context, id ID, job registry.ID) (*Planned,
 	return &Planned{read, writes[0]}, nil
 }
 
-// errUnchanged means that a record stays as it is.
+// errUnchanged means that a record needs no write.
 var errUnchanged = errors.New("leases: nothing to write")
 
 // changeTimeout bounds the attempts at one write of a record.
 const changeTimeout = 10 * time.Second
 
-// change reads the leases of a table, leaves out ended ones, lets edit change them, and writes
-// them. It retries if another write was faster. edit may be called several times. It returns
+// change reads the leases of a table, drops ended ones, lets edit change the rest, and writes them.
+// It retries if another write was faster, so edit may be called several times. edit returns
 // errUnchanged if there is nothing to write.
 func (s *Leases) change(ctx context.Context, pointer registry.ID,
 	edit func(lease *registry.Lease, now time.Time) error) error {
@@ -118,8 +118,8 @@ func (s *Leases) read(ctx context.Context, pointer registry.ID) (
 			return lease, read, now, err
 		}
 	}
-	// The time is read after the record. A lease that had ended when the record was read has also
-	// ended now.
+	// The time is read after the record. So a lease that had ended when the record was read counts
+	// as ended.
 	if now, err = s.ledger.Time(ctx); err != nil {
 		return lease, read, now, err
 	}

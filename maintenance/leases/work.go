@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// callerMax is how many assignments a caller can have at a time.
+	// callerMax is the maximum number of assignments of a caller at a time.
 	callerMax = 16
 	// againFirst is the time until failed work is due again. It doubles with each further failure.
 	againFirst = time.Minute
-	// errorBytesMax bounds the stored text of a failure.
+	// errorBytesMax is the maximum length of the stored text of a failure.
 	errorBytesMax = 1000
 
 	workPollFirst, workPollMax = 100 * time.Millisecond, 2 * time.Second
 )
 
-// Outcomes of work, as runs spell them.
+// Outcomes of work, as spelled in runs.
 const (
 	OutcomeDone    = jobs.OutcomeDone
 	OutcomeNothing = jobs.OutcomeNothing
 	OutcomeFailed  = "failed"
-	// OutcomeReleased is the outcome of work that its program gave back. The work is due again at
+	// OutcomeReleased is the outcome if the program gave the work back. The work is due again at
 	// once.
 	OutcomeReleased = "released"
 	outcomeLost     = "lost" // the lease of the work ended
 )
 
-// assignable has the kinds that programs outside the server do.
+// assignable holds the kinds of work that programs outside the server do.
 var assignable = map[string]policy.Type{string(policy.Compact): policy.Compaction}
 
 // Tables finds tables for the server. *catalog.Tables implements it.
@@ -58,8 +58,8 @@ type WorkConfig struct {
 	Tables Tables
 	Find   FindTable
 	// Rules returns the rules of a table, from its policies and its properties. Unless fresh is
-	// true, the policies may be some time old. If fresh is true, unchanged fails if a policy has
-	// changed since. unchanged is empty if the table's warehouse is gone.
+	// true, the policies may be out of date. If fresh is true, the conditions in unchanged fail
+	// once a policy has changed. unchanged is empty if the table's warehouse is gone.
 	Rules func(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 		rules policy.Rules, unchanged []registry.Condition, err error)
 	Logger *slog.Logger // by default nothing is logged
@@ -87,7 +87,7 @@ type WorkRequest struct {
 	Wait   time.Duration // how long to wait until work is due; at most leases.WaitMax
 }
 
-// Assignment is a piece of work that one program has.
+// Assignment is a piece of work that was assigned to one program.
 type Assignment struct {
 	Job       registry.ID
 	Kind      string
@@ -97,9 +97,10 @@ type Assignment struct {
 	Rule      policy.Rule
 }
 
-// Assign assigns due work to the caller. It searches the due index part by part, and in each part
-// takes the earliest work first. found is false if nothing was due during the wait. Assign skips
-// tables whose records or documents cannot be read. If it finds no other work, it logs the reason.
+// Assign assigns due work to the caller. It searches the due index part by part, and takes the
+// earliest work of each part first. found is false if nothing was due during the wait. Assign skips
+// tables whose records or documents cannot be read. If it finds no other work, it logs why they
+// were skipped.
 //
 // Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax assignments;
 // KindUnavailable; KindCommitUnknown. After KindCommitUnknown the work may be assigned, and is due
@@ -173,7 +174,7 @@ func (w *Work) tryAssign(ctx context.Context, caller moorage.Caller, request Wor
 }
 
 // handOut creates the job and the lease of assigned, and changes the schedule. It returns false if
-// a record has changed meanwhile, or if another lease conflicts.
+// a record has changed in the meantime, or if another lease conflicts.
 func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkRequest, schedule due.Schedule,
 	asked registry.KindSchedule, assigned *Assignment, now time.Time) (bool, error) {
 	id, err := w.config.Ledger.NewID()
@@ -211,7 +212,7 @@ func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkR
 	return w.apply(ctx, "leases.handOut", change)
 }
 
-// apply applies a change. It returns false if a record has changed meanwhile.
+// apply applies a change. It returns false if a record has changed in the meantime.
 func (w *Work) apply(ctx context.Context, op string, change due.Change) (bool, error) {
 	_, err := w.config.Ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	if _, failed := registry.FailedCondition(err); failed {
@@ -220,8 +221,8 @@ func (w *Work) apply(ctx context.Context, op string, change due.Change) (bool, e
 	return err == nil, ledger.StepError(op, err)
 }
 
-// takeStock returns how many assignments a caller has. It also takes back all work whose lease has
-// ended, of all callers. It cannot take back work on a table whose schedule cannot be read.
+// takeStock returns how many assignments a caller has. It also takes back all callers' work whose
+// lease has ended. It cannot take back work on a table whose schedule cannot be read.
 func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (
 	own int, over skippedTables, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
@@ -259,7 +260,7 @@ type unreadError struct{ error }
 
 func (e *unreadError) Unwrap() error { return e.error }
 
-// isLeased reports whether the lease of a job is live.
+// isLeased reports whether a job's lease is still held.
 func isLeased(record registry.Record, job registry.Job, now time.Time) bool {
 	if !record.Exists() {
 		return false

@@ -34,33 +34,33 @@ const kind = "compaction"
 
 var ann, bob = moorage.Caller{Name: "ann"}, moorage.Caller{Name: "bob"}
 
-// world is tables that are due, over a store whose clock the test moves.
+// world holds due tables, over a store whose clock the test moves.
 type world struct {
 	*leases.Work
 	t      *testing.T
 	ctx    context.Context
 	mu     sync.Mutex // guards now
 	now    time.Time
-	moved  func(time.Time) // sets the clock of the store, if that has one of its own
+	moved  func(time.Time) // sets the store's clock, if the store has its own
 	store  registry.Store
 	ledger *ledger.Ledger
 	leases *leases.Leases
 	tables []registry.ID
-	// refused are the tables that nobody may write to.
+	// refused holds the tables that no caller may write to.
 	refused map[registry.ID]bool
-	// unasked says that no policy asks for work, stale that one does and the node does not know it
-	// yet.
+	// unasked means that no policy requires work. stale means that a policy requires work, but the
+	// node does not know that yet.
 	unasked, stale bool
-	// meanwhile is called after the node has read what the policies say now.
+	// meanwhile is called after the node has read the current policies.
 	meanwhile func()
-	// away are the tables whose storage is away.
+	// away holds the tables whose storage is unavailable.
 	away map[registry.ID]bool
 	log  bytes.Buffer
 
 	catalog *catalog.Catalog
 }
 
-// reader finds tables for the server. Documents of those that are away cannot be read.
+// reader finds tables for the server. It cannot read the documents of tables in away.
 type reader struct {
 	leases.Tables
 	away map[registry.ID]bool
@@ -100,7 +100,7 @@ func inMemory(w *world) registry.Store {
 	return memory.NewWithClock(rand.NewChaCha8([32]byte{1}), w.time)
 }
 
-// newWorldOver is newWorld over the store that open makes, whose clock is that of the world.
+// newWorldOver is like newWorld, over the store that open makes. The store uses the world's clock.
 func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) *world {
 	t.Helper()
 	w := &world{t: t, ctx: t.Context(), now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), refused: map[registry.ID]bool{}, away: map[registry.ID]bool{}, meanwhile: func() {}}
@@ -135,7 +135,7 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 	return w
 }
 
-// over returns what hands out work by the records of a ledger.
+// over returns a Work that uses the given ledger.
 func (w *world) over(records *ledger.Ledger) *leases.Work {
 	find := w.catalog.Pointers()
 	return leases.NewWork(leases.WorkConfig{
@@ -181,14 +181,14 @@ func (w *world) schedule(table registry.ID) due.Schedule {
 	return schedule[0]
 }
 
-func asked() leases.WorkRequest {
+func workRequest() leases.WorkRequest {
 	return leases.WorkRequest{Kinds: []string{kind}, Holder: "spark 17", TTL: time.Minute}
 }
 
-// claim claims work that must be there.
+// claim gets an assignment. It fails the test if there is none.
 func (w *world) claim(caller moorage.Caller) leases.Assignment {
 	w.t.Helper()
-	claimed, found, err := w.Assign(w.ctx, caller, asked())
+	claimed, found, err := w.Assign(w.ctx, caller, workRequest())
 	if err != nil || !found {
 		w.t.Fatalf("Claim: %v, %v", found, err)
 	}
@@ -197,7 +197,7 @@ func (w *world) claim(caller moorage.Caller) leases.Assignment {
 
 func (w *world) wantNothing(caller moorage.Caller, why string) {
 	w.t.Helper()
-	if claimed, found, err := w.Assign(w.ctx, caller, asked()); err != nil || found {
+	if claimed, found, err := w.Assign(w.ctx, caller, workRequest()); err != nil || found {
 		w.t.Errorf("%s: %+v, %v", why, claimed, err)
 	}
 }
@@ -209,7 +209,8 @@ func (w *world) wantKind(err error, kind moorage.Kind, why string) {
 	}
 }
 
-// A piece of work goes from hand to end: leased, renewed, finished, with a run in its place.
+// A piece of work goes through its life: it is leased, renewed and finished, and then replaced with
+// a run.
 func TestWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -251,7 +252,8 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// Work whose program died, or sleeps, is handed out again, and the sleeper cannot end it.
+// Work is handed out again if its program has died or sleeps. A program that slept cannot end the
+// work.
 func TestWorkOfTheDead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -271,13 +273,13 @@ func TestWorkOfTheDead(t *testing.T) {
 	third()
 	claimed := w.claim(ann)
 	w.advance(time.Minute)
-	// Before anybody looks: the lease has ended.
+	// The lease has ended, but no search has found that yet.
 	_, err = w.Progress(w.ctx, ann, claimed.Job)
 	w.wantKind(err, moorage.KindCommitFailed, "progress of a lost lease")
 	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}), moorage.KindCommitFailed, "the end of a lost lease")
 }
 
-// Work that fails is due again later, and in the end blocked.
+// Work that fails becomes due again later, and is blocked in the end.
 func TestWorkThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -298,8 +300,8 @@ func TestWorkThatFails(t *testing.T) {
 	}
 }
 
-// Nobody gets work on a table that he may not write to, nor more than 16 pieces, nor what is not
-// due, paused, leased or held, nor on a mirror.
+// No caller gets work on a table that it may not write to, or more than 16 pieces of work. No work
+// is handed out that is not due, paused, leased or held, or on a mirror.
 func TestWorkThatIsNotHandedOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 18)
@@ -309,7 +311,7 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 			t.Error("work on a table that ann may not write to")
 		}
 	}
-	_, _, err := w.Assign(w.ctx, ann, asked())
+	_, _, err := w.Assign(w.ctx, ann, workRequest())
 	w.wantKind(err, moorage.KindTooManyRequests, "the 17th piece")
 	w.claim(bob)
 	w.wantNothing(bob, "what is left is refused")
@@ -351,7 +353,7 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 	}
 }
 
-// Of many that ask at once each piece goes to one.
+// If many callers ask at once, each piece of work goes to one of them.
 func TestWorkGoesToOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8)
@@ -361,7 +363,7 @@ func TestWorkGoesToOne(t *testing.T) {
 	for n := range 4 {
 		all.Go(func() {
 			for {
-				claimed, found, err := w.Assign(w.ctx, moorage.Caller{Name: fmt.Sprint("c", n)}, asked())
+				claimed, found, err := w.Assign(w.ctx, moorage.Caller{Name: fmt.Sprint("c", n)}, workRequest())
 				if err != nil || !found {
 					if err != nil {
 						t.Error(err)
@@ -385,8 +387,8 @@ func TestWorkGoesToOne(t *testing.T) {
 	}
 }
 
-// A storage that is away keeps nobody from the tables of others, nor what a dead program had from
-// being taken back.
+// While one storage is unavailable, tables in other storages are still handed out. The work of dead
+// programs is still taken back.
 func TestWorkWhileStorageIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 15)
@@ -398,7 +400,7 @@ func TestWorkWhileStorageIsAway(t *testing.T) {
 	var claimed leases.Assignment
 	for found := false; !found; {
 		var err error
-		if claimed, found, err = w.Assign(w.ctx, bob, asked()); err != nil {
+		if claimed, found, err = w.Assign(w.ctx, bob, workRequest()); err != nil {
 			t.Fatal(err)
 		}
 		if w.advance(time.Second); w.time().Sub(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) > 5*time.Minute {

@@ -39,13 +39,13 @@ func inPostgres(w *world) registry.Store {
 	return store
 }
 
-// crashStride is how many calls over PostgreSQL the short form passes over between two that meet a
-// fault.
+// crashStride is the distance between two calls that get a fault over PostgreSQL, in the short form
+// of the test.
 const crashStride = 3
 
-// TestCrashEveryCall: whatever call of the store fails, loses its answer, comes late or is the last
-// of a node, a piece of work is in one pair of hands at a time. An end that was acknowledged
-// stands. Else somebody does the work again.
+// TestCrashEveryCall: in turn, each call of the store fails, loses its answer, comes late, or is
+// the last call of a node. A piece of work still has only one holder at a time. An acknowledged end
+// stands. Otherwise the work is done again.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	stores := map[string]func(*world) registry.Store{"memory": inMemory, "pebble": inPebble, "postgres": inPostgres}
@@ -73,7 +73,7 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 }
 
-// crashOnce lets call k of a node meet a fault. It reports whether there was one.
+// crashOnce gives call k of a node a fault. It reports whether there was such a call.
 func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action registrytest.Action) bool {
 	w := newWorldOver(t, 1, open)
 	faulty := registrytest.Faulty(w.store, registrytest.Nth(k, action))
@@ -84,7 +84,7 @@ func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action reg
 	w.wantOneHolder(fmt.Sprint("call ", k, ", late"))
 	for range 10 {
 		w.advance(2 * time.Minute)
-		claimed, found, err := w.Assign(w.ctx, bob, asked())
+		claimed, found, err := w.Assign(w.ctx, bob, workRequest())
 		must(t, err)
 		if !found {
 			continue
@@ -109,10 +109,10 @@ func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action reg
 	return faulty.Calls() > k
 }
 
-// doWork does a piece of work by node, as a program does that gives up at the first error. It
-// reports whether the end was acknowledged.
+// doWork gets and does a piece of work through node. Like some programs, it gives up at the first
+// error. It reports whether the end was acknowledged.
 func (w *world) doWork(node *leases.Work) bool {
-	claimed, found, err := node.Assign(w.ctx, ann, asked())
+	claimed, found, err := node.Assign(w.ctx, ann, workRequest())
 	if err != nil || !found {
 		return false
 	}
@@ -122,7 +122,7 @@ func (w *world) doWork(node *leases.Work) bool {
 	return node.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}) == nil
 }
 
-// wantOneHolder fails the test unless the table is due, in one pair of hands, or neither.
+// wantOneHolder fails the test if the table is both due and assigned, or has more than one holder.
 func (w *world) wantOneHolder(at string) {
 	w.t.Helper()
 	jobs, err := w.store.List(w.ctx, registry.TableJob, "", "", 10)

@@ -15,12 +15,12 @@ import (
 // AssignmentResult is the result of an assignment.
 type AssignmentResult struct {
 	Outcome string // OutcomeDone, OutcomeNothing, OutcomeFailed or OutcomeReleased
-	Files   int64  // how many files were rewritten
+	Files   int64  // number of rewritten files
 	Bytes   int64
 	Error   string // only for OutcomeFailed
 }
 
-// assignedJob is a job that is assigned to a program.
+// assignedJob is a job assigned to a program.
 type assignedJob struct {
 	record registry.Record
 	value  registry.Job
@@ -55,7 +55,7 @@ func errLost(id registry.ID) error {
 // Finish ends an assignment and its lease. Failed work is due again later, or blocked after
 // jobs.TriesMax failures in a row. Released work is due at once, and does not count as a failure.
 //
-// Errors: the errors of Progress, and KindBadRequest. A second Finish is KindNotFound.
+// Errors: as for Progress, and KindBadRequest. A second Finish returns KindNotFound.
 func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended AssignmentResult) error {
 	const op = "leases.Finish"
 	switch {
@@ -112,7 +112,7 @@ func (w *Work) find(ctx context.Context, caller moorage.Caller, id registry.ID) 
 	return found, err
 }
 
-// end ends a job together with change. It returns false if a record has changed meanwhile.
+// end ends a job, together with change. It returns false if a record has changed in the meantime.
 func (w *Work) end(ctx context.Context, at assignedJob, change due.Change, ended AssignmentResult,
 	now time.Time) (bool, error) {
 	records, err := w.config.Ledger.Get(ctx, registry.ScheduleKey(at.value.Pointer))

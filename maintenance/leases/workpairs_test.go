@@ -11,9 +11,9 @@ import (
 	"moorage/registry"
 )
 
-// TestPairsOfWork: everything that can happen to a table on which a program outside works. It can
-// end its work as long as the table has its pointer; nothing is handed out for a table that is not
-// live, and nothing is left in the end.
+// TestPairsOfWork: goes through everything that can happen to a table while an outside program
+// works on it. The program can end its work as long as the table has its pointer. No work is handed
+// out for a table that is not live. No record is left at the end.
 func TestPairsOfWork(t *testing.T) {
 	t.Parallel()
 	at := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t0"}

@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// pageMax is how many due records one read lists.
+	// pageMax is the number of due records in one read.
 	pageMax = 200
-	// listedMax is how many due records one search lists. triedMax is how many tables one search
-	// tries for the caller; each try costs some reads. The caller's next search continues where
-	// this one stopped.
+	// listedMax is the maximum number of due records that one search lists. triedMax is the maximum
+	// number of tables that one search tries for the caller; each try costs some reads. The
+	// caller's next search continues where this one stopped.
 	listedMax = 20_000
 	triedMax  = 2_000
-	// awayCost is what a table whose document cannot be read counts against triedMax, because the
-	// failed read may take long.
+	// awayCost is the number of tries that a table with an unreadable document counts for, because
+	// a failed read can take long.
 	awayCost = 200
-	// placesMax bounds how many callers' places are remembered.
+	// placesMax is the maximum number of callers whose places are remembered.
 	placesMax = 1_000
 )
 
-// place is where a search stopped: in a shard, behind the due record whose ID is in the field
-// after. The zero place is the start of the index.
+// place is where a search stopped: in a shard, just past the due record with the ID after. The zero
+// place is the start of the index.
 type place struct {
 	shard int
 	after string
@@ -78,8 +78,8 @@ type search struct {
 	skipped       skippedTables
 }
 
-// skippedTables are tables that a search skipped because their records or documents could not be
-// read.
+// skippedTables counts the tables that a search skipped because their records or documents could
+// not be read.
 type skippedTables struct {
 	tables int
 	last   string // its name, or its ID
@@ -116,8 +116,8 @@ func (s *search) run(ctx context.Context) (assigned Assignment, found bool, err 
 	return assigned, found, nil
 }
 
-// shard searches the due records of a shard. It begins at the place at, moves at forward, and stops
-// at the ID in until. If until is empty, it searches to the end of the shard.
+// shard searches the due records of a shard. It begins at *at, advances *at as it goes, and stops
+// at the ID until. If until is empty, it searches to the end of the shard.
 func (s *search) shard(ctx context.Context, at *place, until string) (assigned Assignment, found bool, err error) {
 	prefix := registry.DuePrefix(registry.DueShards[at.shard : at.shard+1])
 	for !s.isSpent() {
@@ -132,13 +132,13 @@ func (s *search) shard(ctx context.Context, at *place, until string) (assigned A
 			}
 			pointer, kind, due, err := registry.ParseDue(record.Key)
 			if err == nil && due.After(s.now) {
-				return assigned, false, nil // the other records are due later still
+				return assigned, false, nil // all further records are due even later
 			}
 			if at.after = record.Key.ID; err != nil || !slices.Contains(s.request.Kinds, kind) {
 				continue
 			}
 			s.tried++
-			assigned, found, err = s.assign(ctx, kindOn{pointer, kind, record.Key})
+			assigned, found, err = s.assign(ctx, dueWork{pointer, kind, record.Key})
 			if err != nil || found {
 				return assigned, found, err
 			}
@@ -153,15 +153,15 @@ func (s *search) shard(ctx context.Context, at *place, until string) (assigned A
 	return assigned, false, nil
 }
 
-// kindOn is a kind of work on a table, with the record that makes it due.
-type kindOn struct {
+// dueWork is one kind of work on one table, with its due record.
+type dueWork struct {
 	pointer registry.ID
 	kind    string
 	due     registry.Key
 }
 
 // assign assigns one piece of work, unless something prevents it. The cheapest checks come first.
-func (s *search) assign(ctx context.Context, on kindOn) (assigned Assignment, found bool, err error) {
+func (s *search) assign(ctx context.Context, on dueWork) (assigned Assignment, found bool, err error) {
 	records, err := s.config.Ledger.Get(ctx, registry.JobKey(on.pointer, on.kind), registry.PauseKey(),
 		registry.ScheduleKey(on.pointer), registry.PointerKey(on.pointer))
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *search) assign(ctx context.Context, on kindOn) (assigned Assignment, fo
 		s.skipped.add(on.pointer.String(), err)
 		return assigned, false, nil
 	}
-	if table.Frozen != "" { // it stays due until it is a mirror no more
+	if table.Frozen != "" { // it stays due until it is no longer a mirror
 		return assigned, false, nil
 	}
 	if paused, err := jobs.IsPaused(records[1], table); err != nil || paused {
@@ -229,10 +229,9 @@ func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Ver
 	return nil, nil
 }
 
-// notRequired removes the due time of a table on which the work is not required any more. That is
-// so if a policy was removed, or if the table itself forbids the work. When that changes, the table
-// becomes due again. If it has changed by now, the condition unchanged fails, and the table stays
-// due.
+// notRequired removes the due time of a table that no longer requires the work, because a policy
+// was removed or the table itself forbids it. When that changes, the table becomes due again. If it
+// has already changed, the conditions in unchanged fail, and the table stays due.
 func (s *search) notRequired(ctx context.Context, schedule due.Schedule, asked registry.KindSchedule, rule policy.Rule,
 	unchanged []registry.Condition) error {
 	asked.Due, asked.Held = time.Time{}, rule.Held
@@ -251,7 +250,8 @@ func (s *search) rule(ctx context.Context, version *catalog.Version, table regis
 	return rules[assignable[kind]], unchanged, err
 }
 
-// unlessHidden returns nil if err means that the caller may not see the table, and err otherwise.
+// unlessHidden returns nil if err means that the caller may not see the table. Otherwise it returns
+// err.
 func unlessHidden(err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchNamespace, moorage.KindNoSuchWarehouse, moorage.KindForbidden,

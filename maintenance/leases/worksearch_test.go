@@ -9,8 +9,8 @@ import (
 	"moorage/registry"
 )
 
-// before puts records in front of the tables that are due, in the shard of the first: of tables
-// that nobody can be given.
+// before adds due records that come ahead of the due tables, in the shard of the first one. Their
+// tables cannot be assigned to any caller.
 func (w *world) before(count int) {
 	w.t.Helper()
 	for _, part := range slices.Collect(slices.Chunk(make([]struct{}, count), 100)) {
@@ -29,7 +29,7 @@ func (w *world) before(count int) {
 	}
 }
 
-// What a caller can have is found behind more than one page of what he cannot have.
+// A search finds work for a caller behind more than one page of work that the caller may not have.
 func TestWorkBehindPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -39,8 +39,8 @@ func TestWorkBehindPages(t *testing.T) {
 	}
 }
 
-// One look is bounded, and the next one of the caller goes on where it stopped. That of another
-// begins at the start.
+// A search is bounded, and the caller's next search continues where it stopped. A search of another
+// caller begins at the start.
 func TestNextLookGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -50,7 +50,7 @@ func TestNextLookGoesOn(t *testing.T) {
 	w.wantNothing(bob, "the first look of another is")
 	claimed := w.claim(ann)
 	must(t, w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}))
-	// What is due in front of the place where a look stopped is found too: looks go around.
+	// Work before the place where a search stopped is found too, because searches wrap around.
 	w.due(w.tables[0], w.now.Add(-2*time.Hour))
 	w.wantNothing(bob, "the second look of the other goes on behind it")
 	w.claim(bob)

@@ -14,8 +14,9 @@ import (
 	"moorage/registry"
 )
 
-// TestAskedAgainMeanwhile: a table for which somebody asks again, or that says something else,
-// after the look has read that nobody asks stays due, whether there was a policy before or not.
+// TestAskedAgainMeanwhile: a search reads that no policy requires a table's work. After that, a
+// policy requires it again, or the table's own properties change. The table then stays due, whether
+// there was a policy before or not.
 func TestAskedAgainMeanwhile(t *testing.T) {
 	t.Parallel()
 	put := func(w *world, ident moorage.Identifier) {
@@ -52,9 +53,9 @@ func TestAskedAgainMeanwhile(t *testing.T) {
 	}
 }
 
-// TestUnreadableSchedule: a table whose schedule cannot be read keeps nobody from the others,
-// whether it is due, or was in the hands of a program that died. The log says so to who gets
-// nothing.
+// TestUnreadableSchedule: an unreadable schedule does not keep callers from other tables, whether
+// its table is due or was assigned to a program that died. If a caller gets nothing, the log gives
+// the reason.
 func TestUnreadableSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)

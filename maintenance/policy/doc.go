@@ -1,16 +1,15 @@
-// Package policy defines which maintenance a table gets, and when. It keeps the records of
-// maintenance policies, and finds the policies that apply to a table.
+// Package policy decides which maintenance a table gets, and when. It stores maintenance policies,
+// and finds the policies that apply to a table.
 //
 // A policy belongs to a scope: the server, a warehouse, a namespace or a table. It has a status and
-// settings for each type of job. The names of the settings come from Amazon S3 Tables. Each value
-// comes from the first of these sources that has one:
+// settings for each type of job. The names of the settings come from Amazon S3 Tables. The value of
+// a setting comes from the first of these sources that has one:
 //
 //	field of a ref ─ property of the table ─ policy of the table ─ of its namespace, and the
 //	namespaces above it, nearest first ─ of the warehouse ─ of the server ─ default
 //
-// Each job is off unless a policy enables it. If a property's value cannot be read, the job does
-// not run, because the table's owner intended something by the value. The package does not guess
-// what.
+// Each job is off unless a policy enables it. If a property's value cannot be parsed, the job does
+// not run. The table's owner intended something by the value, and the package does not guess what.
 //
 // # Records
 //
@@ -26,11 +25,11 @@
 //   - A change is one Apply with a change record, however much the scope contains.
 //   - The conditions from Policies.ConditionsFor fail if a policy of the warehouse has changed
 //     since the matcher was made.
-//   - Current is at least as new as the beginning of each Reload that has ended.
-//   - The package writes no policy that Asked.Check refuses.
+//   - Current is at least as new as the start of every Reload that has ended.
+//   - The package never writes a policy that Asked.Check refuses.
 //   - Effective, Due and Hash are pure: no I/O, no clock.
 //
 // # What it must not know
 //
-// It does not know documents, due times in the store, or how jobs do their work.
+// It does not know about documents, due times in the store, or how jobs do their work.
 package policy

@@ -2,7 +2,7 @@ package policy
 
 import "time"
 
-// Facts has what a change records about the table version that it created.
+// Facts holds the facts that a change records about the table version that it created.
 type Facts struct {
 	// Known is false if the change recorded no facts. Then the planner must check the table.
 	Known     bool
@@ -24,28 +24,29 @@ type Base struct {
 	Interval time.Duration
 }
 
-// AheadMax is how far a snapshot's time may be ahead of the store's clock. No snapshot expires
-// while a table has one that is further ahead.
+// AheadMax is how far a snapshot's time may be ahead of the store's clock. If a table has a
+// snapshot that is further ahead, none of its snapshots expires.
 const AheadMax = time.Hour
 
-// FewPause is how long a few old snapshots wait for others, to expire with them.
+// FewPause is the time for which a small number of old snapshots wait for more, so that they expire
+// together.
 const FewPause = 24 * time.Hour
 
 const (
-	// lookDelay is the time from a change of a table's rules to the check of the table. It exists
-	// because several changes mostly come together.
+	// lookDelay is the time from a change of a table's rules to the check of the table. The delay
+	// exists because several changes often come together.
 	lookDelay = time.Minute
 	// firstPass is the time until a table's first pass for orphans.
 	firstPass = time.Hour
 )
 
 // Due returns when the planner must check a table for a type of job. It is called for a commit that
-// recorded facts at about the time now. A zero result means that the commit makes nothing due. base
-// is the state after the type's last job.
+// recorded facts at about time now. base is the state after the type's last job. A zero result
+// means that the commit makes nothing due.
 //
-// If the result is in the past, the check is due at once. The job reads the live table, and decides
-// by that alone. So a time that is too early costs one check. No later commit has to correct a time
-// that is too late, because the next check sets it again.
+// If the result is in the past, the check is due at once. The job reads the live table, and its
+// decision depends on nothing else. So a time that is too early costs one check. No later commit
+// has to correct a time that is too late, because the next check sets it again.
 func Due(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	switch {
 	case !rule.IsActive():
@@ -99,8 +100,8 @@ func orphansDue(base Base, rule Rule, now time.Time) time.Time {
 	return base.Ran.Add(interval)
 }
 
-// compactionDue returns when the table will have had no commit for long enough, if it has enough
-// new files.
+// If the table has enough new files, compactionDue returns when it will have gone without a commit
+// for long enough.
 func compactionDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	if facts.Files < 0 || facts.Files-base.Files < rule.Count(MinInputFiles) {
 		return time.Time{}

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// hashBytes is the length of a hash. A hash only distinguishes two rules of one table. It keeps no
-// secret.
+// hashBytes is the length of a hash. A hash only has to distinguish rules of one table. It protects
+// no secret.
 const hashBytes = 8
 
-// Hash returns 16 hexadecimal digits that identify the requirements of r. The source of the rule
-// and its time do not matter. The length of each text is hashed too, so two different rules do not
-// yield the same input.
+// Hash returns 16 hexadecimal digits that identify the requirements of r. They do not depend on the
+// source of the rule or its time. The length of each text is hashed too, so two different rules do
+// not yield the same input.
 func (r Rule) Hash() string {
 	sum := sha256.New()
 	add(sum, string(r.Type), strconv.FormatBool(r.Enabled), r.Held)
@@ -24,7 +24,7 @@ func (r Rule) Hash() string {
 	return hex.EncodeToString(sum.Sum(nil)[:hashBytes])
 }
 
-// HashOf returns a hash of all policies, in the given order.
+// HashOf returns a hash of policies, which depends on their order.
 func HashOf(policies []Policy) string {
 	sum := sha256.New()
 	for _, p := range policies {

@@ -65,11 +65,12 @@ func (m *Matcher) Asks() bool { return m != nil && m.asks }
 // Hash returns a hash of all policies.
 func (m *Matcher) Hash() string { return m.hash }
 
-// WarehouseID returns the id of a warehouse that has, or had, a policy. It returns zero for others.
+// WarehouseID returns the id of a warehouse that has or had a policy. For other warehouses it
+// returns zero.
 func (m *Matcher) WarehouseID(name string) registry.ID { return m.ids[name] }
 
 // requires returns conditions that fail if a policy that applies to a warehouse has changed since m
-// was made. ok is false if a record that the conditions need is missing: see Policies.anchor.
+// was made. If a record that the conditions need is missing, ok is false; see Policies.anchor.
 func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Condition, ok bool) {
 	for _, scope := range []string{registry.ScopeServer, registry.WarehouseScope(warehouse)} {
 		record, found := m.anchors[scope]
@@ -81,7 +82,7 @@ func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Conditi
 	return conditions, true
 }
 
-// With returns a copy of m in which scope has the policy job for the type t.
+// With returns a copy of m in which job is the policy of scope for type t.
 func (m *Matcher) With(scope catalog.Scope, t Type, job Job) *Matcher {
 	say := func(said Policy) Policy {
 		jobs := map[Type]Job{t: job}
@@ -114,8 +115,7 @@ func (m *Matcher) With(scope catalog.Scope, t Type, job Job) *Matcher {
 	return &made
 }
 
-// Chain returns the policies that apply to a table, the nearest first. It omits policies without
-// jobs.
+// Chain returns the policies that apply to a table, nearest first. It omits policies without jobs.
 func (m *Matcher) Chain(pointer registry.ID, ident moorage.Identifier) []Policy {
 	var chain []Policy
 	add := func(p Policy) {
@@ -148,7 +148,8 @@ func IsAsked(chain []Policy) bool {
 	return false
 }
 
-// pathOf returns a key for a namespace. A level has no zero byte.
+// pathOf returns a key for a namespace. It joins the levels with zero bytes, which no level
+// contains.
 func pathOf(warehouse string, ns moorage.Namespace) string {
 	return warehouse + "\x00" + strings.Join(ns, "\x00")
 }
@@ -166,7 +167,7 @@ func policyOf(scope string, value registry.MaintenancePolicy) Policy {
 	return made
 }
 
-// sourceOf returns the source of the values of a scope.
+// sourceOf returns the Source of values that a scope sets.
 func sourceOf(scope string, ident moorage.Identifier) Source {
 	switch {
 	case scope == registry.ScopeServer:
@@ -181,8 +182,8 @@ func sourceOf(scope string, ident moorage.Identifier) Source {
 	return Source{Level: LevelWarehouse, Name: ident.Warehouse}
 }
 
-// settingsOf reads the settings of a record. It skips members that are not strings, because a later
-// version of the server wrote them.
+// settingsOf reads the settings of a record. It skips members that are not strings; only a later
+// version of the server writes such members.
 func settingsOf(raw json.RawMessage) Settings {
 	var members map[string]any
 	if json.Unmarshal(raw, &members) != nil {

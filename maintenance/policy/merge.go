@@ -16,13 +16,13 @@ type Policy struct {
 type Job struct {
 	Status   Status // empty: not set
 	Settings Settings
-	// Since is when the status last changed.
+	// Since is the time when the status last changed.
 	Since time.Time
 	// Unsafe is true if settings below their Floor were allowed (see Setting).
 	Unsafe bool
 }
 
-// Source is where a value comes from: a level, and the name of a scope, property or ref at that
+// Source says where a value comes from: a level, and the name of a scope, property or ref at that
 // level.
 type Source struct {
 	Level Level
@@ -52,24 +52,24 @@ type Value struct {
 	Raised bool
 }
 
-// Rule is what a table's maintenance of one type must do.
+// Rule defines a table's maintenance of one type.
 type Rule struct {
 	Type    Type
 	Enabled bool
 	From    Source // the source that enabled or disabled the rule
-	// Since is when the rule was enabled.
+	// Since is the time when the rule was enabled.
 	Since time.Time
 	// Unsafe is true if one of the policies allows settings below their Floor.
 	Unsafe bool
-	// Held is why no job may run although the rule is enabled. It is empty if jobs may run.
+	// Held says why no job may run although the rule is enabled. It is empty if jobs may run.
 	Held   string
 	Values map[string]Value // only the settings that have a value
 }
 
-// Rules are the rules of a table, by type.
+// Rules holds the rules of a table, by type.
 type Rules map[Type]Rule
 
-// Reasons why a rule is held. A property that cannot be read is another reason.
+// Reasons why a rule is held. A property that cannot be parsed is another reason.
 const (
 	HeldCollection = "gc-disabled" // gc.enabled is not true
 	HeldByTable    = "held"        // moorage.maintenance.hold is true
@@ -77,7 +77,7 @@ const (
 	heldProperty   = "bad property "
 )
 
-// The properties of a table that control maintenance as a whole, and not one setting.
+// The properties of a table that control its maintenance as a whole.
 const (
 	propertyCollects = "gc.enabled"
 	propertyHold     = "moorage.maintenance.hold"
@@ -87,7 +87,7 @@ const (
 )
 
 // Effective returns the rules for a table. chain contains the policies of the table and of the
-// scopes above it, the nearest first. properties are the table's properties.
+// scopes above it, nearest first. properties are the table's properties.
 func Effective(chain []Policy, properties map[string]string) Rules {
 	rules := make(Rules, len(types))
 	for _, t := range Types() {
@@ -107,7 +107,7 @@ func effective(t Type, chain []Policy, properties map[string]string) Rule {
 			break
 		}
 	}
-	// A table can opt out, but not in: only a policy enables maintenance.
+	// A table can opt out but cannot opt in: only a policy enables maintenance.
 	name := propertyPrefix + string(t.Kind()) + propertyEnabled
 	if text, said := properties[name]; said && strings.TrimSpace(text) != "true" {
 		rule.Enabled, rule.From, rule.Since = false, Source{LevelProperty, name}, time.Time{}
@@ -127,7 +127,7 @@ func effective(t Type, chain []Policy, properties map[string]string) Rule {
 	return rule
 }
 
-// forbidden returns why a table forbids jobs of a type. It is empty if the table allows them.
+// forbidden says why a table forbids jobs of a type. It returns "" if the table allows them.
 func forbidden(t Type, properties map[string]string) string {
 	collects, said := properties[propertyCollects]
 	switch {
@@ -142,7 +142,7 @@ func forbidden(t Type, properties map[string]string) string {
 }
 
 // valueOf returns the effective value of a setting. ok is false if the setting has no value. bad is
-// true if the table's property cannot be read.
+// true if the table's property cannot be parsed.
 func valueOf(rule Rule, s Setting, chain []Policy, properties map[string]string) (value Value, ok, bad bool) {
 	if text, said := properties[s.Property]; said && s.Property != "" {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
@@ -169,16 +169,15 @@ func valueOf(rule Rule, s Setting, chain []Policy, properties map[string]string)
 	return Value{Number: s.Default * s.Unit, Text: s.Text, From: Source{Level: LevelDefault}}, s.HasDefault, bad
 }
 
-// Count returns the value of a setting that is a count or a size. It is zero if the setting has no
-// value.
+// Count returns the value of a setting that is a count or a size, or zero if it has no value.
 func (r Rule) Count(name string) int64 { return r.Values[name].Number }
 
-// Duration returns the value of a setting that is a time. It is zero if the setting has no value.
+// Duration returns the value of a setting that is a time, or zero if it has no value.
 func (r Rule) Duration(name string) time.Duration {
 	return time.Duration(min(r.Values[name].Number, maxMillis)) * time.Millisecond
 }
 
-// Text returns the value of a setting with choices. It is empty if the setting has no value.
+// Text returns the value of a setting with choices, or "" if it has no value.
 func (r Rule) Text(name string) string { return r.Values[name].Text }
 
 // IsActive reports whether jobs of the rule may run.

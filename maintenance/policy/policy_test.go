@@ -20,20 +20,20 @@ var (
 	since     = time.Unix(1_800_000_000, 0)
 )
 
-// says is a policy of one level about snapshots.
-func says(source policy.Source, status policy.Status, settings policy.Settings) policy.Policy {
+// policyOf returns a policy of one level for snapshots.
+func policyOf(source policy.Source, status policy.Status, settings policy.Settings) policy.Policy {
 	job := policy.Job{Status: status, Settings: settings, Since: since}
 	return policy.Policy{Source: source, Jobs: map[policy.Type]policy.Job{policy.SnapshotManagement: job}}
 }
 
-// Each value comes from the first level that says something, whatever the others say.
+// Each value comes from the first level that sets it, whatever the other levels set.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	const age = policy.MaxSnapshotAgeHours
 	all := []policy.Policy{
-		says(table, "", policy.Settings{age: "1"}), says(inner, "", policy.Settings{age: "2"}),
-		says(outer, "", policy.Settings{age: "3"}), says(warehouse, "", policy.Settings{age: "4"}),
-		says(server, policy.Enabled, policy.Settings{age: "5"}),
+		policyOf(table, "", policy.Settings{age: "1"}), policyOf(inner, "", policy.Settings{age: "2"}),
+		policyOf(outer, "", policy.Settings{age: "3"}), policyOf(warehouse, "", policy.Settings{age: "4"}),
+		policyOf(server, policy.Enabled, policy.Settings{age: "5"}),
 	}
 	const property = "history.expire.max-snapshot-age-ms"
 	said, hour := map[string]string{property: "600"}, int64(3_600_000)
@@ -50,7 +50,7 @@ func TestPrecedence(t *testing.T) {
 		{"inner namespace", all[1:], nil, policy.Value{Number: 2 * hour, From: inner}},
 		{"table", all, nil, policy.Value{Number: hour, From: table}},
 		{"property", all, said, policy.Value{Number: 600, From: policy.Source{Level: policy.LevelProperty, Name: property}}},
-		{"a level that says nothing of it", []policy.Policy{says(table, policy.Enabled, nil), all[4]}, nil, policy.Value{Number: 5 * hour, From: server}},
+		{"a level that says nothing of it", []policy.Policy{policyOf(table, policy.Enabled, nil), all[4]}, nil, policy.Value{Number: 5 * hour, From: server}},
 	}
 	for _, tt := range tests {
 		if got := policy.Effective(tt.chain, tt.properties)[policy.SnapshotManagement].Values[age]; got != tt.want {
@@ -61,7 +61,7 @@ func TestPrecedence(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	on := []policy.Policy{says(warehouse, policy.Enabled, nil), says(server, policy.Disabled, nil)}
+	on := []policy.Policy{policyOf(warehouse, policy.Enabled, nil), policyOf(server, policy.Disabled, nil)}
 	const no = "moorage.maintenance.snapshots.enabled"
 	tests := []struct {
 		name       string
@@ -74,7 +74,7 @@ func TestStatus(t *testing.T) {
 		{"nobody asks", nil, nil, false, "", policy.LevelDefault},
 		{"a property cannot ask", nil, map[string]string{no: "true"}, false, "", policy.LevelDefault},
 		{"nearest wins", on, nil, true, "", policy.LevelWarehouse},
-		{"nearest says no", []policy.Policy{says(table, policy.Disabled, nil), on[0]}, nil, false, "", policy.LevelTable},
+		{"nearest says no", []policy.Policy{policyOf(table, policy.Disabled, nil), on[0]}, nil, false, "", policy.LevelTable},
 		{"the table says no", on, map[string]string{no: "false"}, false, "", policy.LevelProperty},
 		{"the table says something else", on, map[string]string{no: "maybe"}, false, "", policy.LevelProperty},
 		{"the table says yes", on, map[string]string{no: "true"}, true, "", policy.LevelWarehouse},
@@ -96,7 +96,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%s: active %t, want %t", tt.name, got.IsActive(), active)
 		}
 	}
-	// gc.enabled is about what deletes.
+	// gc.enabled affects only jobs that delete.
 	compaction := policy.Policy{Source: server, Jobs: map[policy.Type]policy.Job{policy.Compaction: {Status: policy.Enabled}}}
 	if rule := policy.Effective([]policy.Policy{compaction}, map[string]string{"gc.enabled": "false"})[policy.Compaction]; !rule.IsActive() {
 		t.Errorf("compaction is held by gc.enabled: %+v", rule)
@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 		of       policy.Type
 		settings policy.Settings
 		unsafe   bool
-		wrong    string // a part of the refusal; empty: it is allowed
+		wrong    string // a part of the refusal; empty if the settings are allowed
 	}{
 		{policy.SnapshotManagement, nil, false, ""},
 		{policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1", policy.Files: "keep"}, false, ""},
@@ -135,29 +135,29 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The hash stands for what a rule asks for, and for nothing else.
+// The hash depends on the requirements of a rule, and on nothing else.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	of := func(chain ...policy.Policy) string {
 		return policy.Effective(chain, nil)[policy.SnapshotManagement].Hash()
 	}
-	base := of(says(warehouse, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "7"}))
-	if same := of(says(server, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.MinSnapshotsToKeep: "1"})); same != base {
+	base := of(policyOf(warehouse, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "7"}))
+	if same := of(policyOf(server, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.MinSnapshotsToKeep: "1"})); same != base {
 		t.Errorf("the same from another level, with a default said: %s, want %s", same, base)
 	}
 	others := map[string]string{
-		"another age":    of(says(server, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "8"})),
-		"disabled":       of(says(server, policy.Disabled, policy.Settings{policy.MaxSnapshotAgeHours: "7"})),
-		"one more value": of(says(server, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.MaxRefAgeHours: "7"})),
-		"files are kept": of(says(server, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.Files: policy.FilesKeep})),
+		"another age":    of(policyOf(server, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "8"})),
+		"disabled":       of(policyOf(server, policy.Disabled, policy.Settings{policy.MaxSnapshotAgeHours: "7"})),
+		"one more value": of(policyOf(server, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.MaxRefAgeHours: "7"})),
+		"files are kept": of(policyOf(server, policy.Enabled, policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.Files: policy.FilesKeep})),
 	}
 	for name, hash := range others {
 		if hash == base {
 			t.Errorf("%s has the same hash", name)
 		}
 	}
-	one := policy.HashOf([]policy.Policy{says(server, policy.Enabled, policy.Settings{"ab": "c"})})
-	if two := policy.HashOf([]policy.Policy{says(server, policy.Enabled, policy.Settings{"a": "bc"})}); one == two {
+	one := policy.HashOf([]policy.Policy{policyOf(server, policy.Enabled, policy.Settings{"ab": "c"})})
+	if two := policy.HashOf([]policy.Policy{policyOf(server, policy.Enabled, policy.Settings{"a": "bc"})}); one == two {
 		t.Error("a delimiter can be forged")
 	}
 }
@@ -211,7 +211,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// FuzzCheck: what is allowed has an effect that is within its bounds, and what is refused has none.
+// FuzzCheck: an allowed setting has an effect within its bounds, and a refused one has no effect.
 func FuzzCheck(f *testing.F) {
 	f.Add("icebergSnapshotManagement", "maxSnapshotAgeHours", "120", false)
 	f.Add("icebergUnreferencedFileRemoval", "unreferencedDays", "0", true)
@@ -242,8 +242,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzProperties: a table can say no and can hold; it can never make something happen that nobody
-// asked for, and a number that cannot be read holds.
+// FuzzProperties: a table can forbid or hold its maintenance. It can never start maintenance that
+// no policy requires. A number that cannot be parsed holds the maintenance.
 func FuzzProperties(f *testing.F) {
 	f.Add("history.expire.max-snapshot-age-ms", "5 days")
 	f.Add("moorage.maintenance.snapshots.enabled", "true")
@@ -255,15 +255,15 @@ func FuzzProperties(f *testing.F) {
 				t.Errorf("%s=%q makes %s active", name, text, of)
 			}
 		}
-		on := policy.Effective([]policy.Policy{says(server, policy.Enabled, nil)}, properties)[policy.SnapshotManagement]
+		on := policy.Effective([]policy.Policy{policyOf(server, policy.Enabled, nil)}, properties)[policy.SnapshotManagement]
 		if on.IsActive() && on.Count(policy.MinSnapshotsToKeep) < 1 {
 			t.Errorf("%s=%q keeps %d snapshots", name, text, on.Count(policy.MinSnapshotsToKeep))
 		}
 	})
 }
 
-// A property of a table cannot take the floor of orphans away. A policy that somebody let through
-// as unsafe can.
+// A property of a table cannot go below the floor for orphans. A policy that was accepted as unsafe
+// can.
 func TestPropertiesBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	const day = int64(24 * 3_600_000)

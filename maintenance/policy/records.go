@@ -23,19 +23,19 @@ type Scopes interface {
 		plan func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error
 }
 
-// reloadTimeout bounds the reading of the policies after a change whose client may be gone.
+// reloadTimeout limits the reading of the policies after a change, because the client may be gone.
 const reloadTimeout = 30 * time.Second
 
 // Policies keeps the policies of a store. It is safe for concurrent use.
 type Policies struct {
 	ledger  *ledger.Ledger
-	reloads atomic.Int64 // how many calls of Reload have begun
+	reloads atomic.Int64 // number of calls of Reload that have begun
 	current atomic.Pointer[Matcher]
 	changed func()
 }
 
-// New returns the policies of a store. It calls changed after each change that this process made.
-// changed may be nil.
+// New returns the policies of a store. Policies calls changed, which may be nil, after each change
+// made by this process.
 func New(l *ledger.Ledger, changed func()) *Policies {
 	if changed == nil {
 		changed = func() {}
@@ -51,11 +51,11 @@ type stored struct {
 
 // Reload reads all policies, and returns their matcher. If a call that began later has already
 // ended, Reload returns the matcher of that call. If one record cannot be read, Reload fails,
-// because no work may follow only a part of the policies.
+// because no work may be based on only a part of the policies.
 func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
 	number := p.reloads.Add(1)
-	// The anchors must be read before the policies. If this read misses a part of a concurrent
-	// change, the conditions on the anchors then fail.
+	// The anchors must be read before the policies. If the read of the policies then misses a part
+	// of a concurrent change, the conditions on the anchors fail.
 	anchors := make(map[string]registry.Record)
 	for _, prefix := range []string{registry.ScopeServer, "w/"} {
 		err := p.scan(ctx, prefix, func(record registry.Record) (bool, error) {
@@ -122,14 +122,14 @@ func (p *Policies) Of(ctx context.Context, scope catalog.Scope) (map[Type]Said, 
 	return saidOf(scope.Name, value), nil
 }
 
-// ScopeSaid has the own policies of a scope.
+// ScopeSaid holds a scope's own policies.
 type ScopeSaid struct {
 	Scope string // the name of the scope, as in Records of the package comment
 	Said  map[Type]Said
 }
 
-// List returns the scopes that have policies of their own, in the order of their names. A scope may
-// be gone. next is the After of the next page.
+// List returns the scopes that have their own policies, sorted by name. A scope in the list may be
+// gone. next is page.After for the next page.
 func (p *Policies) List(ctx context.Context, page moorage.Page) (scopes []ScopeSaid, next string, err error) {
 	const table = registry.TableMaintenancePolicy
 	err = p.ledger.Scan(ctx, table, "", page.After, func(record registry.Record) (bool, error) {
@@ -166,7 +166,7 @@ type Asked struct {
 	By     string
 }
 
-// Put replaces a scope's policy for a type by the requested one.
+// Put replaces a scope's policy for a type with the requested one.
 //
 // Errors: KindIllegalArgument for invalid settings; the errors of the scope.
 func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identifier, asked Asked) error {
@@ -189,7 +189,8 @@ func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identif
 	})
 }
 
-// Check returns why the policy is not valid, as KindIllegalArgument. It returns nil if it is valid.
+// Check returns nil if the policy is valid, and otherwise a KindIllegalArgument error with the
+// reason.
 func (a Asked) Check() error {
 	if err := a.Type.Check(a.Settings, a.Unsafe); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
@@ -201,7 +202,7 @@ func (a Asked) Check() error {
 	return nil
 }
 
-// jobOf returns the record of the requested policy. If the status does not change, its time does
+// jobOf returns the requested policy in stored form. If the status does not change, its time does
 // not change either.
 func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.JobPolicy) (registry.JobPolicy, error) {
 	job := registry.JobPolicy{
@@ -384,7 +385,7 @@ func deleting(rules Rules) (Rule, bool) {
 	return Rule{}, false
 }
 
-// anchor creates the records that requires needs for a warehouse, and calls Reload.
+// anchor creates the records that the method requires needs for a warehouse, and then calls Reload.
 func (p *Policies) anchor(ctx context.Context, warehouse registry.ID, name string) (*Matcher, error) {
 	for i, key := range []registry.Key{
 		registry.MaintenancePolicyKey(registry.ScopeServer),

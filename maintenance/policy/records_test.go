@@ -27,7 +27,7 @@ import (
 
 var must = testkit.Must
 
-// slowStore calls after behind each list that it has made.
+// slowStore is a store that calls a function after each List.
 type slowStore struct {
 	registry.Store
 
@@ -61,8 +61,8 @@ func newStore(t *testing.T) (*slowStore, *catalog.Catalog) {
 
 var enabled = policy.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}
 
-// TestSlowReload: policies that were read before a change do not take the place of those that were
-// read after it, however long that took.
+// TestSlowReload: policies that were read before a change never replace policies that were read
+// after it, however slow the first read is.
 func TestSlowReload(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
@@ -81,8 +81,8 @@ func TestSlowReload(t *testing.T) {
 	}
 }
 
-// TestClientLeavesAfterChange: a change is known here although its client went away once it was
-// made.
+// TestClientLeavesAfterChange: this node knows about a change even if its client disconnected right
+// after the change.
 func TestClientLeavesAfterChange(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
@@ -97,7 +97,7 @@ func TestClientLeavesAfterChange(t *testing.T) {
 	}
 }
 
-// leaving are scopes whose client leaves after each change.
+// leaving is a Scopes whose client disconnects after each change.
 type leaving struct {
 	policy.Scopes
 
@@ -110,8 +110,8 @@ func (l leaving) Change(ctx context.Context, v gate.Verb, ident moorage.Identifi
 	return l.Scopes.Change(ctx, v, ident, plan)
 }
 
-// TestReloadFor: the conditions hold until a policy about the warehouse changes, of whatever level,
-// also where nobody had asked for anything.
+// TestReloadFor: the conditions hold until a policy that applies to the warehouse changes, at any
+// level, even if there was no policy before.
 func TestReloadFor(t *testing.T) {
 	t.Parallel()
 	for name, ident := range map[string]moorage.Identifier{"server": {}, "warehouse": {Warehouse: "w"}} {
@@ -147,8 +147,8 @@ func TestReloadFor(t *testing.T) {
 	}
 }
 
-// TestList: the scopes with own policies come in pages, in the order of their names, and records
-// without a policy are left out.
+// TestList: scopes with their own policies are listed in pages, ordered by name. Records without a
+// policy are left out.
 func TestList(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)

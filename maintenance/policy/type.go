@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Type is a type of job, as policies spell it.
+// Type is a type of job, as spelled in policies.
 type Type string
 
 // The types.
@@ -18,7 +18,7 @@ const (
 	Compaction              Type = "icebergCompaction"
 )
 
-// Kind is what a job of a type is called in records, metrics and commands.
+// Kind is the name of a type of job in records, metrics and commands.
 type Kind string
 
 // The kinds, one for each type.
@@ -37,7 +37,7 @@ const (
 	Disabled Status = "disabled"
 )
 
-// Units of settings, in the units of values: milliseconds and bytes.
+// Units of settings, expressed in the units of values, which are milliseconds and bytes.
 const (
 	once    = 1
 	minutes = 60 * 1000
@@ -74,7 +74,7 @@ const (
 // Setting is one setting of a type of job.
 type Setting struct {
 	Name string
-	// Choices are the allowed texts. It is nil if the setting is a number.
+	// Choices lists the allowed texts. It is nil if the setting is a number.
 	Choices []string
 	// Unit is the size of the setting's unit in the unit of values: milliseconds, bytes, or 1.
 	Unit int64
@@ -96,7 +96,7 @@ type Setting struct {
 
 const hoursMax = 24 * 365 * 100
 
-// typeOf has the fixed facts about a type.
+// typeOf holds the fixed facts about a type.
 type typeOf struct {
 	kind Kind
 	// deletes is true if jobs of the type change snapshots or delete files. A table forbids such
@@ -105,7 +105,7 @@ type typeOf struct {
 	settings []Setting
 }
 
-// types is never written to.
+// types is read-only.
 var types = map[Type]typeOf{
 	SnapshotManagement: {Snapshots, true, []Setting{
 		{Name: MaxSnapshotAgeHours, Unit: hours, Min: 0, Max: hoursMax, Floor: 1, Default: 120, HasDefault: true,
@@ -146,7 +146,7 @@ func (t Type) Kind() Kind { return types[t].kind }
 // Settings returns the settings of t, which the caller must not change.
 func (t Type) Settings() []Setting { return types[t].settings }
 
-// TypeOf returns the type whose jobs have a kind.
+// TypeOf returns the type whose jobs are of the given kind.
 func TypeOf(kind Kind) (Type, bool) {
 	for _, t := range Types() {
 		if t.Kind() == kind {
@@ -156,7 +156,7 @@ func TypeOf(kind Kind) (Type, bool) {
 	return "", false
 }
 
-// setting returns the setting of t with a name.
+// setting returns the setting of t called name.
 func (t Type) setting(name string) (Setting, bool) {
 	for _, s := range t.Settings() {
 		if s.Name == name {
@@ -169,8 +169,8 @@ func (t Type) setting(name string) (Setting, bool) {
 // Settings maps the names of settings to their texts. Numbers are decimal.
 type Settings map[string]string
 
-// Check returns why the settings are not valid for t, and nil if they are. unsafe allows values
-// below the floor. Callers send the text of the error to clients.
+// Check returns nil if the settings are valid for t, and otherwise an error with the reason. unsafe
+// allows values below the floor. Callers send the text of the error to clients.
 func (t Type) Check(settings Settings, unsafe bool) error {
 	if _, ok := types[t]; !ok {
 		return fmt.Errorf("there is no type %q, but %s", t, join(Types()))

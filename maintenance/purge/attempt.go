@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// lastingMax is how many attempts a purge gets if each next attempt would fail in the same way.
+	// lastingMax is the maximum number of attempts for a failure that would recur in every attempt.
 	lastingMax = 3
-	// takeBackMax bounds how long a stopping process works on its purges.
+	// takeBackMax is the maximum time that a stopping process still works on its purges.
 	takeBackMax = 5 * time.Second
 )
 
 // errGone means that a purge was called off, or that another node finished it.
 var errGone = errors.New("purge: the task is gone")
 
-// pending is a purge of a marked table.
+// pending is the purge of a table marked as purging.
 type pending struct {
 	record registry.Record // of the task
 	task   registry.Task
@@ -63,7 +63,7 @@ func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) er
 		w.takeBack(ctx, work)
 		return ledger.ErrAssignmentLost
 	case !work.record.Exists():
-		return cause // an error of the store
+		return cause // an error from the store
 	}
 	log := w.log
 	if panicked, ok := errors.AsType[*worker.PanicError](cause); ok {
@@ -83,7 +83,7 @@ func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) er
 }
 
 // writeFailure records in the task why the attempt failed, and returns the new state of the task.
-// It returns ledger.ErrRetry if the task has changed meanwhile.
+// It returns ledger.ErrRetry if the task has changed in the meantime.
 func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (registry.State, error) {
 	task, state := work.task, registry.StateNone
 	task.Attempts++
@@ -92,7 +92,7 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 	if task.Attempts >= AttemptsMax || died || lasts && task.Attempts >= lastingMax {
 		state = registry.StateBlocked
 	}
-	if !died { // after deaths only an operator's retry resets the count
+	if !died { // after deaths, only an operator's retry resets the count
 		task.Begun = 0
 	}
 	writes, err := ledger.Encode(ledger.Put(work.record.Key, state, task))
@@ -109,11 +109,12 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 	return state, ledger.RetryOnConflict(err)
 }
 
-// errDeaths means that the processes of earlier attempts died.
+// errDeaths means that earlier attempts killed their processes.
 var errDeaths = errors.New("purge: the server ended " + strconv.Itoa(registry.BegunMax) +
 	" times in a row while it purged this table; check its memory limit and the size of the table's manifests")
 
-// noteBegun records in the task that an attempt begins, before it reads anything of the table.
+// noteBegun records in the task that an attempt begins, before the attempt reads anything of the
+// table.
 func (w *Worker) noteBegun(ctx context.Context, work *pending) error {
 	if work.isNoted {
 		return nil
@@ -125,8 +126,8 @@ func (w *Worker) noteBegun(ctx context.Context, work *pending) error {
 	return err
 }
 
-// takeBack undoes noteBegun, because the process stops the attempt for another reason and has not
-// died. If takeBack fails, the attempt counts as one whose process died.
+// takeBack undoes noteBegun if the process ends the attempt without dying. If takeBack fails, the
+// attempt counts as one whose process died.
 func (w *Worker) takeBack(ctx context.Context, work pending) {
 	if !work.isNoted {
 		return
@@ -140,8 +141,8 @@ func (w *Worker) takeBack(ctx context.Context, work pending) {
 	}
 }
 
-// writeTask replaces the task of work by next. It returns errGone if the task has changed
-// meanwhile.
+// writeTask replaces the task of work with next. It returns errGone if the task has changed in the
+// meantime.
 func (w *Worker) writeTask(ctx context.Context, work *pending, next registry.Task) error {
 	writes, err := ledger.Encode(ledger.Put(work.record.Key, work.record.State, next))
 	if err != nil {
@@ -162,8 +163,8 @@ func (w *Worker) writeTask(ctx context.Context, work *pending, next registry.Tas
 }
 
 // mark reads the task and its table, and marks the table as purging. After that, the table cannot
-// be restored. With an error, mark also returns the records that it has read. The error is
-// errDeaths if the processes of too many attempts died.
+// be restored. If mark fails, it also returns the records that it has read. The error is errDeaths
+// if too many attempts killed their processes.
 func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		records, err := w.ledger.Get(ctx, registry.TaskKey(d.task), registry.PointerKey(d.pointer))
@@ -316,8 +317,7 @@ func hasFiles(ctx context.Context, lister storage.Lister, table registry.Pointer
 }
 
 // held returns the files of batch that are in a location of the table. It returns errGone if the
-// purge has ended or was called off. So a worker that slept and lost its purge meanwhile stops
-// here.
+// purge has ended or was called off. So a worker that lost its purge while it slept stops here.
 //
 // While a purge is pending, no other table gets the locations of its table. This is the last check
 // before the deletion.
@@ -364,9 +364,9 @@ func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []strin
 	}), nil
 }
 
-// finish removes, in one Apply, the task, the record of its table, and the table's claims. left is
-// true if files may remain in the locations of the table. If another node has already done so, or
-// the task no longer has to purge the table, that is not an error.
+// finish removes the task, the record of its table, and the table's claims in one Apply. left is
+// true if files may remain in the locations of the table. It is not an error if another node has
+// already removed them, or if the task no longer has to purge the table.
 func (w *Worker) finish(ctx context.Context, work pending, left bool) error {
 	ending := claims.Ending{How: registry.EndedPurge, Lasting: left}
 	return w.locations.End(ctx, operation, work.table.ID, ending, func(

@@ -12,20 +12,19 @@ import (
 // Blocked is a dropped table whose files could not be deleted, or an unreadable task.
 type Blocked struct {
 	ID        string             // of the task
-	Table     moorage.Identifier // has no name if its record cannot be read
+	Table     moorage.Identifier // without a name if its record cannot be read
 	Since     time.Time          // when the table was dropped
 	Attempts  int
 	LastError string
-	// Unreadable is the reason why the record of the task cannot be read. Then only ID is known,
-	// and workers ignore the task. An unreadable task counts as a purge unless its ID is the id of
-	// a transaction.
+	// Unreadable says why the record of the task cannot be read. In that case only ID is known, and
+	// workers ignore the task. An unreadable task counts as a purge unless its ID is the id of a
+	// transaction.
 	Unreadable error
 }
 
 // Blocked returns the purges that were given up and the unreadable tasks, in the order of their
-// ids. The page begins with the id that follows the parameter after, or with the first if after is
-// empty. limit bounds the number of purges; 0 means all. next is the value of after for the next
-// page. It is empty on the last page.
+// ids. The page begins with the first id greater than after. It has at most limit purges; 0 means
+// all. To get the next page, pass next as after. On the last page, next is empty.
 func (w *Worker) Blocked(ctx context.Context, after string, limit int) (purges []Blocked, next string, err error) {
 	err = w.ledger.Scan(ctx, registry.TableTask, "", after, func(record registry.Record) (bool, error) {
 		purge, found, err := w.blocked(ctx, record)
@@ -71,14 +70,14 @@ func (w *Worker) blocked(ctx context.Context, record registry.Record) (Blocked, 
 }
 
 // blocksTransaction reports whether an unreadable task is the blocker of a transaction. Such a task
-// is listed with the transaction, and ends with it.
+// is listed with its transaction, and ends with the transaction.
 func (w *Worker) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
 	records, err := w.ledger.Get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
 	return err == nil && records[0].Exists(), err
 }
 
-// Retry makes the workers of all nodes retry the purge with this id from the start. A purge that
-// waits for its time begins now.
+// Retry makes the workers of all nodes retry the purge with this id from the start. A purge that is
+// still waiting for its time begins at once.
 //
 // Errors: KindNotFound if there is no such purge, KindInternal if its record is unreadable.
 func (w *Worker) Retry(ctx context.Context, id registry.ID) error {

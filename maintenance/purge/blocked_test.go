@@ -16,7 +16,7 @@ import (
 	"moorage/storage"
 )
 
-// brokenStorage fails to delete while broken.
+// brokenStorage is a storage that fails to delete while broken is set.
 type brokenStorage struct {
 	storage.Store
 	broken *bool
@@ -29,7 +29,7 @@ func (s brokenStorage) Delete(ctx context.Context, locations ...string) error {
 	return s.Store.Delete(ctx, locations...)
 }
 
-// refusingStorage fails to delete a thousand files.
+// refusingStorage is a storage whose Delete fails for each of a thousand files.
 type refusingStorage struct{ storage.Store }
 
 func (refusingStorage) Delete(context.Context, ...string) error {
@@ -40,8 +40,8 @@ func (refusingStorage) Delete(context.Context, ...string) error {
 	return errors.Join(failures...)
 }
 
-// TestFailureOfManyFiles lets a purge fail at each of many files: neither the log nor the record of
-// the task, which are written with each attempt, has more than the first few.
+// TestFailureOfManyFiles makes a purge fail for many files. The log and the record of the task,
+// which are written with each attempt, name only the first few files.
 func TestFailureOfManyFiles(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -73,8 +73,8 @@ func TestFailureOfManyFiles(t *testing.T) {
 	}
 }
 
-// TestBlockedPurge lets a purge fail until it is given up, mends the storage, and expects the files
-// to go within an hour and not before.
+// TestBlockedPurge makes a purge fail until it is given up, and then repairs the storage. The files
+// must be deleted an hour later, and not before.
 func TestBlockedPurge(t *testing.T) {
 	t.Parallel()
 	broken := true
@@ -144,7 +144,7 @@ func TestBlockedPurge(t *testing.T) {
 	}
 }
 
-// That a purge is given up is logged by the node that did it, not by one that came too late.
+// Only the node that gave up a purge logs that, not a node that came too late.
 func TestBlockedPurgeIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"in time": false, "too late": true} {
@@ -183,7 +183,7 @@ func TestBlockedPurgeIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// What a purge says of files it says with the table that they were of, and with its own id.
+// Log lines of a purge about files name the table of the files, and the id of the purge.
 func TestPurgeSaysWhose(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
@@ -210,7 +210,7 @@ func TestPurgeSaysWhose(t *testing.T) {
 	}
 }
 
-// A purge that finds no metadata file ends and says so: its disk may not be mounted.
+// A purge that finds no metadata file ends and logs that, because its disk may not be mounted.
 func TestPurgeSaysThatItFindsNothing(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer

@@ -19,8 +19,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// sharedFolder is the storage of several nodes. It counts what all of them read and delete, and
-// calls first in the first deletion.
+// sharedFolder is the storage of several nodes. It counts the reads and deletions of all nodes. It
+// calls first during the first deletion.
 type sharedFolder struct {
 	storage.Store
 	first func() error
@@ -56,7 +56,8 @@ func (s *sharedFolder) Delete(ctx context.Context, locations ...string) error {
 	return s.Store.Delete(ctx, locations...)
 }
 
-// newSharedPurge returns a catalog in which a table of 51 files awaits its purge, and its storage.
+// newSharedPurge returns a catalog in which a table of 51 files waits for its purge. It also
+// returns the catalog's storage.
 func newSharedPurge(t *testing.T, change ...func(*catalog.Config)) (*dropped, *sharedFolder) {
 	t.Helper()
 	shared := &sharedFolder{opened: map[string]int{}, deleted: map[string]int{}}
@@ -79,7 +80,7 @@ func newSharedPurge(t *testing.T, change ...func(*catalog.Config)) (*dropped, *s
 	return in, shared
 }
 
-// wantOnce fails the test unless each of the 51 files was deleted so many times.
+// wantOnce fails the test unless each of the 51 files was deleted exactly once.
 func (s *sharedFolder) wantOnce(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -95,7 +96,7 @@ func (s *sharedFolder) wantOnce(t *testing.T) {
 	}
 }
 
-// One of five nodes purges a table. The others, which look while it is at it, read and delete
+// One of five nodes purges a table. The others search while the purge runs, and read and delete
 // nothing.
 func TestPurgeIsOfOneNode(t *testing.T) {
 	t.Parallel()
@@ -119,8 +120,8 @@ func TestPurgeIsOfOneNode(t *testing.T) {
 	})
 }
 
-// Another node goes on with the purge of one that died, when its claim has ended by the store's
-// clock. The claim of a purge that is gone goes too.
+// When a node has died, another node continues its purge once the assignment has ended by the
+// store's clock. When the purge is done, its assignment is deleted too.
 func TestPurgeOfANodeThatDied(t *testing.T) {
 	t.Parallel()
 	in, shared := newSharedPurge(t)
@@ -157,7 +158,7 @@ func TestPurgeOfANodeThatDied(t *testing.T) {
 	in.wantClean()
 }
 
-// A process that alone uses its store goes on at once with what its predecessor has claimed.
+// If only one process uses a store, it continues the purges of its predecessor at once.
 func TestPurgeAfterARestart(t *testing.T) {
 	t.Parallel()
 	in, shared := newSharedPurge(t)
@@ -178,8 +179,8 @@ func TestPurgeAfterARestart(t *testing.T) {
 	in.wantClean()
 }
 
-// A node hangs in a system call, which ends with no context, and lives. Another one takes its purge
-// over.
+// A node hangs in a system call that does not end with its context. The node is still alive, but
+// another node takes over its purge.
 func TestPurgeOfANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,8 +220,9 @@ func TestPurgeOfANodeThatHangs(t *testing.T) {
 	})
 }
 
-// TestPurgeOfTheFuture: a drop with a purge that happened while the clock was a year ahead, of a
-// table whose outcome may be asked for until then, waits no longer than an outcome lives.
+// TestPurgeOfTheFuture: a table is dropped with a purge while the clock is a year ahead. The purge
+// has to wait because the outcome of an idempotency key may be requested. It waits no longer than
+// the lifetime of an outcome.
 func TestPurgeOfTheFuture(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour

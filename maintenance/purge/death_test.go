@@ -7,7 +7,7 @@ import (
 	"moorage/registry"
 )
 
-// blocks fails the test unless the purge ends blocked for the reason, and stays so.
+// blocks fails the test unless the purge becomes blocked for the reason, and stays blocked.
 func blocks(t *testing.T, in *dropped, reason string) {
 	t.Helper()
 	before := in.old.left()
@@ -32,8 +32,8 @@ func blocks(t *testing.T, in *dropped, reason string) {
 	}
 }
 
-// A purge whose process dies again and again is left to an operator, also by the processes that
-// start after that. One whose process ends in order is not.
+// A purge whose process dies repeatedly is left to an operator, even by processes that start later.
+// That does not happen if the processes end normally.
 func TestAPurgeThatKillsItsProcessIsBlocked(t *testing.T) {
 	t.Parallel()
 	in := newDropped(t, twoSnapshots)
@@ -51,7 +51,7 @@ func TestAPurgeThatKillsItsProcessIsBlocked(t *testing.T) {
 		if value.Begun != died || record.State == registry.StateBlocked {
 			t.Fatalf("after %d deaths the task is %+v in state %v", died, value, record.State)
 		}
-		value.Begun++ // as a process leaves it that dies of the work
+		value.Begun++ // as if the process had died of the work
 		in.put(record.Key, record.State, value)
 	}
 	for range 3 {

@@ -1,6 +1,6 @@
 package purge
 
-// What tests see of the inside: the walk over a table's files, and bounds.
+// Internals for tests: the walk over a table's files, and bounds.
 var (
 	EachBatch    = eachBatch
 	AssignmentOf = assignmentOf

@@ -20,10 +20,10 @@ import (
 const (
 	// batchMax is the largest batch that eachBatch yields.
 	batchMax = 1000
-	// seenMax bounds the number of paths in a set. A set takes about 10 MB.
+	// seenMax is the maximum number of paths in a set. A set takes about 10 MB.
 	seenMax = 1 << 18
-	// earlierMax bounds the number of earlier metadata files of one purge. Their names take about
-	// 20 MB.
+	// earlierMax is the maximum number of earlier metadata files in one purge. Their names take
+	// about 20 MB.
 	earlierMax = 100_000
 )
 
@@ -31,18 +31,18 @@ const (
 type readEarlier func(ctx context.Context, location string) (*metadata.Document, error)
 
 // eachBatch yields the locations of files, in batches of at most batchMax. It yields the files
-// within the table's claims that document names, or that jobs of the table had yet to delete.
-// document is the metadata of table. yield deletes a batch; its error ends the purge.
+// within the table's claims that document refers to, or that jobs of the table had yet to delete.
+// document is the metadata of table. yield deletes a batch; an error from it ends the purge.
 //
-// Files are yielded before the files that name them. Data and delete files and the files listed by
-// jobs come first. Then follow manifests, manifest lists, statistics, and earlier metadata files,
-// the oldest first. The table's metadata file comes last, in a batch of its own. So after an
+// Files are yielded before the files that refer to them. Data and delete files and the files listed
+// by jobs come first. Manifests, manifest lists, statistics, and earlier metadata files (oldest
+// first) follow. The table's metadata file comes last, in a separate batch. So after an
 // interruption at any point, a new run finds all remaining files. With gc.enabled=false, data and
 // delete files stay and the other files are deleted, as in the Java implementation.
 //
 // A manifest or manifest list that is missing, damaged or outside the allowed locations is logged
-// and skipped. The files that only it names stay. Any other failure to read a manifest or list ends
-// the attempt.
+// and skipped. Files listed only in it stay. Any other failure to read a manifest or list ends the
+// attempt.
 func eachBatch(ctx context.Context, log *slog.Logger, files storage.Store, document *metadata.Document,
 	table registry.Pointer, owed owed, read readEarlier, yield func(batch []string) error) error {
 	w := walk{
@@ -95,8 +95,8 @@ type walk struct {
 	yield    func(batch []string) error
 
 	batch   []string
-	kept    int     // files that are named but not within claims
-	skipped *recent // files that the log already reported as skipped, because lists are read twice
+	kept    int     // referenced files outside the claims
+	skipped *recent // skipped files that were already logged; lists are read twice
 }
 
 // contentFiles adds data and delete files, unless the table has gc.enabled=false.
@@ -142,8 +142,8 @@ func (w *walk) statistics(context.Context) error {
 }
 
 // earlierMetadata adds the files in the metadata log, and the files that have left it. The oldest
-// file in a log has a log of still earlier files, and so on. The files in a log are deleted before
-// the file that contains the log.
+// file in a log has a log of still earlier files, and so on. The files listed in a log are deleted
+// before the file that contains the log.
 func (w *walk) earlierMetadata(ctx context.Context) error {
 	var logs [][]string
 	met := make(map[string]bool)
@@ -228,8 +228,8 @@ func (w *walk) flush() error {
 	return w.yield(batch)
 }
 
-// eachManifest calls do with every manifest of every snapshot. It calls do only once with a
-// manifest that several snapshots share, unless there are too many to remember.
+// eachManifest calls do for every manifest of every snapshot. If several snapshots share a
+// manifest, it calls do only once for it, unless there are too many manifests to remember.
 func (w *walk) eachManifest(ctx context.Context, do func(manifests.Listed) error) error {
 	lists, met := newRecent(), newRecent()
 	for snapshot := range w.owed.snapshots(w.document) {
@@ -277,7 +277,7 @@ func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]m
 	return found, nil
 }
 
-// eachFile calls do with the files that a manifest names, whether they are live or removed.
+// eachFile calls do for each file listed in a manifest, whether the file is live or removed.
 func (w *walk) eachFile(ctx context.Context, m manifests.Listed, do func(path string) error) error {
 	file, err := w.open(ctx, m.Path())
 	if file == nil {
@@ -295,7 +295,7 @@ func (w *walk) eachFile(ctx context.Context, m manifests.Listed, do func(path st
 	return nil
 }
 
-// watchedFile remembers an error of the storage, because the decoder's error may hide it.
+// watchedFile remembers an error from the storage, because the decoder may hide it.
 type watchedFile struct {
 	io.ReadCloser
 	path string
@@ -347,8 +347,8 @@ func (w *walk) skip(ctx context.Context, path string, cause error) {
 	}
 }
 
-// recent is a set of the paths that were added last. It stores hashes instead. They are so long
-// that two paths never have the same hash in practice.
+// recent is a set of the most recently added paths. It stores hashes of the paths, which are so
+// long that no two paths share one in practice.
 type recent struct {
 	seeds [2]maphash.Seed
 	set   map[[2]uint64]struct{}

@@ -26,7 +26,7 @@ const (
 	purgedMetadata = purgedTable + "/metadata/00003.metadata.json"
 )
 
-// rank orders files by who names them: those with a low rank are named by those with a higher one.
+// rank orders files by reference: a file is listed only in files of a higher rank.
 func rank(file string) int {
 	name := strings.TrimPrefix(file, purgedTable+"/metadata/")
 	switch {
@@ -99,7 +99,7 @@ func TestPurgeFilesKeepsData(t *testing.T) {
 	}
 }
 
-// TestPurgeFilesAgain cuts a purge short after each file that it deletes, and purges again.
+// TestPurgeFilesAgain interrupts a purge after each deleted file, and purges again.
 func TestPurgeFilesAgain(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("cut")
@@ -229,7 +229,7 @@ func TestPurgeFilesPassesOver(t *testing.T) {
 // TestPurgeFilesSurvivesDamage damages bytes all over a manifest and a list, one at a time.
 func TestPurgeFilesSurvivesDamage(t *testing.T) {
 	t.Parallel()
-	const step = 29 // a prime, so that no field of a record is left out for long
+	const step = 29 // a prime, so that each field of a record is damaged sometimes
 	whole := newPurged(t, 2)
 	whole.snapshot("snap-1.avro", whole.manifest("m-1.avro", whole.data("a.parquet", "b.parquet")...))
 	document := whole.document()
@@ -254,7 +254,7 @@ func TestPurgeFilesSurvivesDamage(t *testing.T) {
 	}
 }
 
-// replaced is a store with one file that reads otherwise.
+// replaced is a store in which one file has different contents.
 type replaced struct {
 	storage.Store
 	location string
@@ -268,8 +268,8 @@ func (r replaced) Open(ctx context.Context, location string) (io.ReadCloser, sto
 	return r.Store.Open(ctx, location)
 }
 
-// TestPurgeFilesStopsWhenStorageFails lets each Open fail in turn, and each read: nothing may be
-// deleted then that names what was not read.
+// TestPurgeFilesStopsWhenStorageFails makes each Open and each read fail in turn. A file must then
+// stay if it refers to a file that was not read.
 func TestPurgeFilesStopsWhenStorageFails(t *testing.T) {
 	t.Parallel()
 	whole := newPurged(t, 2).full()
@@ -299,7 +299,7 @@ func purgeOf(t *testing.T, p *purged, document *metadata.Document, store storage
 	})
 }
 
-// brokenReads is a store with one file that cannot be read to its end.
+// brokenReads is a store in which one file cannot be read to its end.
 type brokenReads struct {
 	storage.Store
 	at, opened int

@@ -12,17 +12,17 @@ import (
 	"moorage/storage"
 )
 
-// FuzzPurgeManifestList reads what a client wrote for a manifest list, FuzzPurgeManifest what it
-// wrote for a manifest. Whatever it is, the purge goes on to its end and touches nothing outside of
-// the claims.
+// FuzzPurgeManifestList purges a table with an arbitrary manifest list. FuzzPurgeManifest does so
+// with an arbitrary manifest. Whatever the contents, the purge completes, and touches nothing
+// outside of the claims.
 func FuzzPurgeManifestList(f *testing.F) { fuzzPurge(f, "snap-1.avro") }
 
 // FuzzPurgeManifest: see FuzzPurgeManifestList.
 func FuzzPurgeManifest(f *testing.F) { fuzzPurge(f, "m-1.avro") }
 
-// fuzzPurge purges a table whose file called name is replaced. Its seeds are the file as writers of
-// each format version write it, and damaged. Each run makes the seeds again; the corpus in testdata
-// stays.
+// fuzzPurge purges a table whose file called name is replaced. The seeds are the file as written in
+// each format version, intact and damaged. Each run generates the seeds; the corpus in testdata is
+// permanent.
 func fuzzPurge(f *testing.F, name string) {
 	damage := rand.New(rand.NewPCG(1, 2))
 	for version := 1; version <= 3; version++ {

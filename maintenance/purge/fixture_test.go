@@ -30,7 +30,7 @@ type clock = testkit.Clock
 
 var newLockedRandom = testkit.NewBits
 
-// node is a catalog and its purges, as one process has them.
+// node is the catalog and the purges of one process.
 type node struct {
 	*catalog.Catalog
 	worker *purge.Worker
@@ -62,10 +62,10 @@ type fixture struct {
 	store    registry.Store
 	files    storage.Store
 	config   catalog.Config
-	interval time.Duration // between two looks
+	interval time.Duration // between two searches
 }
 
-// newFixture returns a fixture; change may set other parts before its node is made.
+// newFixture returns a fixture. change may edit the configuration before the node is made.
 func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	t.Helper()
 	clock := testkit.NewClock()
@@ -97,7 +97,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 // other returns another node over the same storages, whose records are in store.
 func (f *fixture) other(store registry.Store) *node { return f.otherBy(store, 0) }
 
-// otherBy returns another node whose clock is ahead by this much.
+// otherBy is like other, for a node whose clock is ahead.
 func (f *fixture) otherBy(store registry.Store, ahead time.Duration) *node {
 	f.t.Helper()
 	config := f.config
@@ -190,7 +190,7 @@ func wrapStorage(config *catalog.Config, wrap func(storage.Store) storage.Store)
 	}
 }
 
-// hookedDeletes is a storage that calls before each deletion.
+// hookedDeletes is a storage that calls a function before each deletion.
 type hookedDeletes struct {
 	storage.Store
 	before func()
@@ -201,7 +201,7 @@ func (f *hookedDeletes) Delete(ctx context.Context, locations ...string) error {
 	return f.Store.Delete(ctx, locations...)
 }
 
-// countingStore counts the calls that a store over a network would make round trips of.
+// countingStore counts the calls that would be round trips for a store on a network.
 type countingStore struct {
 	registry.Store
 	calls atomic.Int64
@@ -222,7 +222,7 @@ func (s *countingStore) Apply(ctx context.Context, batch registry.Batch) ([]regi
 	return s.Store.Apply(ctx, batch)
 }
 
-// present returns those of the files at locations that are there.
+// present returns the locations at which a file exists.
 func (f *fixture) present(locations []string) []string {
 	f.t.Helper()
 	return slices.DeleteFunc(slices.Clone(locations), func(location string) bool {

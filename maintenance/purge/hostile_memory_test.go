@@ -14,9 +14,9 @@ import (
 
 var longFlag = flag.Bool("long", false, "lists of four million names and manifests of four million files, not of as many as show the bounds")
 
-// A list of a few megabytes that unpacks to millions of manifests blocks its purge, after a few
-// attempts that take little memory. Nothing is deleted, and a worker that starts again leaves it
-// blocked.
+// A list of a few megabytes unpacks to millions of manifests. It blocks the purge after a few
+// attempts, which take little memory. Nothing is deleted, and after a restart of the worker the
+// purge is still blocked.
 func TestAListOfMillionsOfManifestsBlocksItsPurge(t *testing.T) {
 	manifests := manifests.ListedMax + 1
 	if *longFlag {
@@ -36,8 +36,7 @@ func TestAListOfMillionsOfManifestsBlocksItsPurge(t *testing.T) {
 	}
 }
 
-// A manifest of a million files, each with thousands of numbers that nobody asks for, is read a
-// part at a time.
+// A manifest lists a million files, each with thousands of unneeded numbers. It is read in parts.
 func TestAManifestOfMillionsOfFilesIsPurgedInLittleMemory(t *testing.T) {
 	files := 300_000
 	if *longFlag {

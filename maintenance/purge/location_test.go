@@ -15,14 +15,14 @@ import (
 	"moorage/storage/memory"
 )
 
-// dropped is a catalog in which a table "old" at purgedTable was dropped, to be purged.
+// dropped is a catalog in which the table "old" at purgedTable was dropped with a purge.
 type dropped struct {
 	*fixture
 	old  *purged
 	logs *bytes.Buffer
 }
 
-// newDropped returns a catalog in which build makes the files of the table.
+// newDropped returns such a catalog. build makes the files of the table.
 func newDropped(t *testing.T, build func(old *purged), change ...func(*catalog.Config)) *dropped {
 	t.Helper()
 	in := &dropped{logs: new(bytes.Buffer)}
@@ -59,7 +59,7 @@ func (in *dropped) wantLeft(want ...string) {
 	}
 }
 
-// twoSnapshots gives the table two snapshots, and all else that it may name.
+// twoSnapshots gives the table two snapshots, and every other kind of file that it can refer to.
 func twoSnapshots(old *purged) {
 	shared := old.manifest("m-shared.avro", old.data("a.parquet", "b.parquet")...)
 	old.snapshot("snap-1.avro", shared)
@@ -68,13 +68,13 @@ func twoSnapshots(old *purged) {
 	old.log = append(old.log, old.file(purgedTable+"/metadata/00000.metadata.json", []byte("{}")), old.file(purgedTable+"/metadata/00001.metadata.json", []byte("{}")))
 }
 
-// A version of the server that let a location pass on while its purge was pending may have run.
-// What lies there stays.
+// An earlier version of the server may have given a location to another table while its purge was
+// pending. The files there stay.
 func TestPurgeLeavesALocationThatPassedOn(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		record func(claim registry.Record) registry.Write
-		begun  bool // it passes on with the first batch
+		begun  bool // the location is given away with the first batch
 		want   []string
 	}{
 		"to another": {record: func(claim registry.Record) registry.Write {
@@ -134,7 +134,7 @@ func all() []string {
 	}
 }
 
-// That the locations are still the table's is seen with the reads that a purge makes anyway.
+// Checking that the locations still belong to the table takes no additional reads.
 func TestPurgeRoundTrips(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
@@ -144,9 +144,9 @@ func TestPurgeRoundTrips(t *testing.T) {
 	})
 	store.calls.Store(0)
 	must(t, in.purgeAll(in.ctx))
-	// The claims on purges, those that wait, the tasks, and their pointers; the claim, read,
-	// taken and released. The pointer, and its mark; its jobs and the warehouse; each of six
-	// batches; the pointer, its jobs, its claims, and their end.
+	// 4: the assignments, the waiting purges, the tasks, and their pointers. 3: the assignment is
+	// read, taken and released. 2: the pointer, and its mark. 2: the table's jobs, and the
+	// warehouse. 6: one for each batch. 4: the pointer, its jobs, its claims, and their end.
 	if took := store.calls.Load(); took != 4+3+2+2+6+4 {
 		t.Errorf("%d calls of the store, want %d", took, 4+3+2+2+6+4)
 	}

@@ -13,9 +13,9 @@ import (
 	"moorage/storage"
 )
 
-// owed has the files that jobs of a table had yet to delete: files of expired snapshots, and
-// orphans in quarantine. The table's metadata does not name them. The purge deletes them with the
-// other files.
+// owed holds the files that jobs of a table had yet to delete: files of expired snapshots, and
+// orphans in quarantine. The table's metadata does not list these files. The purge deletes them
+// with the other files.
 type owed []jobs.Promise
 
 // jobsOf returns the jobs of a table, and the folders in which they keep their files.
@@ -32,7 +32,7 @@ func (w *Worker) jobsOf(ctx context.Context, table registry.ID) (all []registry.
 }
 
 // readOwed reads the files that jobs had yet to delete. If a job's own files are missing or
-// damaged, readOwed logs the job, and the files that only this job knows stay.
+// damaged, readOwed logs the job. The files that only this job knows then stay.
 func readOwed(ctx context.Context, log *slog.Logger, files storage.Store, all []registry.Job) (o owed, err error) {
 	for _, job := range all {
 		promise, err := jobs.ReadPromise(ctx, files, job)

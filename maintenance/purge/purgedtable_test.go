@@ -21,7 +21,7 @@ type purged struct {
 	t       testing.TB
 	version int
 	store   *memory.Store
-	files   []string // all that were created; rank tells what they are
+	files   []string // all created files; rank returns their kind
 
 	uuid, location string // of the table
 	metadata       string // its current metadata file
@@ -70,7 +70,7 @@ func (p *purged) entries(content iceberg.ManifestEntryContent, names []string) [
 	return entries
 }
 
-// entry names a file, with every status, also that of a file removed from the table.
+// entry returns a manifest entry for a file. The status may also be that of a removed file.
 func (p *purged) entry(status iceberg.ManifestEntryStatus, content iceberg.ManifestEntryContent, path string) iceberg.ManifestEntry {
 	p.t.Helper()
 	file, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, content, path, iceberg.ParquetFile, nil, nil, nil, 1, 4)
@@ -123,7 +123,7 @@ func (p *purged) manifest(name string, entries ...iceberg.ManifestEntry) iceberg
 // snapshot adds a snapshot with a manifest list.
 func (p *purged) snapshot(list string, manifests ...iceberg.ManifestFile) {
 	p.t.Helper()
-	// To the list all manifests are new, so that each gets its sequence number.
+	// In the list, all manifests count as new, so that each gets a sequence number.
 	added, sequence := int64(1), int64(len(p.snapshots)+1)
 	var body bytes.Buffer
 	if err := iceberg.WriteManifestList(p.version, &body, added, nil, &sequence, 0, manifests); err != nil {
@@ -132,7 +132,7 @@ func (p *purged) snapshot(list string, manifests ...iceberg.ManifestFile) {
 	p.listed(p.file(purgedTable+"/metadata/"+list, body.Bytes()))
 }
 
-// listed adds a snapshot whose manifest list is at location, whatever is there.
+// listed adds a snapshot whose manifest list is at location, whatever is stored there.
 func (p *purged) listed(location string) {
 	p.addSnapshot("manifest-list", location)
 }
@@ -213,7 +213,8 @@ func (p *purged) purge(store storage.Store, document *metadata.Document, log io.
 
 func (p *purged) delete(batch []string) error { return p.store.Delete(p.t.Context(), batch...) }
 
-// full fills p with two snapshots that share a manifest, and everything else that a table may name.
+// full fills p with two snapshots that share a manifest, and every other kind of file that a table
+// can refer to.
 func (p *purged) full() *purged {
 	shared := p.manifest("m-shared.avro", p.data("a.parquet", "b.parquet", "c.parquet")...)
 	p.snapshot("snap-1.avro", shared)

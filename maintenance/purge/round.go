@@ -13,11 +13,11 @@ import (
 	"moorage/registry"
 )
 
-// round works on every due purge that is not assigned to another node, several at once, each as far
-// as possible. It returns when it has tried all due purges. A purge that was given up is due at the
-// first search of this process, and after that every BlockedPause. While purges run, round searches
-// again at each Interval, also for purges that failed earlier in this round. So a purge that takes
-// hours, or hangs, does not delay others.
+// round works on every due purge that is not assigned to another node. It runs several purges at
+// once, each as far as possible. It returns when it has tried all of them. A purge that was given
+// up is due at the first search of this process, and after that every BlockedPause. While purges
+// run, round searches again at each Interval, also for purges that failed earlier in this round. So
+// a purge that takes hours or hangs does not delay others.
 func (w *Worker) round(ctx context.Context) error {
 	r := &round{
 		Worker: w, ended: make(chan *due), running: make(map[registry.ID]*due), ofWarehouse: make(map[string]int),
@@ -31,11 +31,11 @@ type round struct {
 	*Worker
 	due         []*due
 	running     map[registry.ID]*due
-	ofWarehouse map[string]int // how many purges run, by warehouse
+	ofWarehouse map[string]int // number of running purges, by warehouse
 	ended       chan *due      // receives each purge whose attempt has ended
 
 	states map[registry.ID]registry.State // of the tasks: from the last search, updated when an attempt ends
-	tried  map[registry.ID]int            // when each task was last begun: the value of begins
+	tried  map[registry.ID]int            // the value of begins when each task was last begun
 	begins int
 }
 
@@ -48,7 +48,7 @@ type due struct {
 	left      registry.Record // the task after the attempt, zero if it is gone
 	failed    error           // why the purge did not finish, which its task has too
 	elsewhere bool            // the task is assigned to another node, so its state is unknown
-	err       error           // of the store or the context, not of the purge
+	err       error           // an error of the store or the context, not of the purge
 }
 
 func (r *round) run(ctx context.Context) error {
@@ -93,7 +93,7 @@ func (r *round) begin(ctx context.Context) {
 	})
 }
 
-// end notes that a purge has ended.
+// end records that an attempt has ended.
 func (r *round) end(d *due) {
 	delete(r.running, d.task)
 	if r.ofWarehouse[d.warehouse]--; r.ofWarehouse[d.warehouse] == 0 {
@@ -110,14 +110,14 @@ func (r *round) end(d *due) {
 	r.noteFound(r.states, r.foundUnreadable())
 }
 
-// look reads all tasks. The due tasks that do not run begin next, the least recently tried first.
+// look reads all tasks. The due tasks that are not running begin next, least recently tried first.
 // Unreadable tasks are skipped.
 func (r *round) look(ctx context.Context) error {
 	tryBlocked := r.blockedTried.IsZero() || r.now().Sub(r.blockedTried) >= BlockedPause
 	if tryBlocked {
 		r.blockedTried = r.now()
 	}
-	waiting := make(map[registry.ID]bool) // due tasks of the last search that have not begun
+	waiting := make(map[registry.ID]bool) // due tasks of the last search that have not begun yet
 	for _, d := range r.due {
 		waiting[d.task] = true
 	}
@@ -155,7 +155,7 @@ func (r *round) look(ctx context.Context) error {
 		states[task.ID] = record.State
 		if moved, ahead := task.AsOf(storeNow); ahead {
 			if task = moved; r.rewrite(ctx, record, moved) != nil {
-				return true, nil // another node rewrote the task, or the next search does
+				return true, nil // another node rewrote the task, or the next search will
 			}
 		}
 		mayTry := doubt == "" && (record.State != registry.StateBlocked ||
@@ -176,7 +176,7 @@ func (r *round) look(ctx context.Context) error {
 	return nil
 }
 
-// rewrite writes a task over its record.
+// rewrite replaces the record of a task.
 func (r *round) rewrite(ctx context.Context, record registry.Record, task registry.Task) error {
 	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, task))
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *round) rewrite(ctx context.Context, record registry.Record, task regist
 	return err
 }
 
-// sort replaces r.due with found, the least recently tried first.
+// sort replaces r.due with found, ordered so that the least recently tried come first.
 func (r *round) sort(found []*due, states map[registry.ID]registry.State) {
 	tried := make(map[registry.ID]int)
 	for id := range states {
@@ -203,7 +203,7 @@ func (r *round) sort(found []*due, states map[registry.ID]registry.State) {
 // assignmentOf returns the name of the assignment of a purge.
 func assignmentOf(task registry.ID) string { return taskPrefix + task.String() }
 
-// findWarehouses sets the warehouse of each of found from the record of its table.
+// findWarehouses sets the warehouse of each purge in found, from the record of its table.
 func (r *round) findWarehouses(ctx context.Context, found []*due) error {
 	for some := range slices.Chunk(found, ledger.ScanPage) {
 		var keys []registry.Key
@@ -215,7 +215,7 @@ func (r *round) findWarehouses(ctx context.Context, found []*due) error {
 			return err
 		}
 		for i, record := range records {
-			// The attempt reports an unreadable record.
+			// If the record is unreadable, the attempt reports that.
 			if pointer, err := registry.Decode[registry.Pointer](record); err == nil {
 				some[i].warehouse = pointer.Warehouse
 			}

@@ -22,16 +22,16 @@ import (
 	"moorage/storage"
 )
 
-// purgeWorld is a catalog with several warehouses, in storages that each do with deletions what a
-// test wants. It runs in a bubble.
+// purgeWorld is a catalog with several warehouses. The test decides how the storage of each of them
+// handles deletions. It runs in a synctest bubble.
 type purgeWorld struct {
 	*fixture
 	logs lockedLog
 
 	mu      sync.Mutex // guards the fields below; leaf
 	deletes map[string]func(ctx context.Context) error
-	running map[string]int // deletions under way, by warehouse
-	most    map[string]int // of them at once; "" is for all
+	running map[string]int // deletions in progress, by warehouse
+	most    map[string]int // maximum of running, by warehouse; "" for all together
 }
 
 // lockedLog is a log that is read while it is written.
@@ -82,7 +82,7 @@ func (f *worldFiles) Delete(ctx context.Context, locations ...string) error {
 	return f.Store.Delete(ctx, locations...)
 }
 
-// hangs is a deletion that nobody answers.
+// hangs is a deletion that never gets an answer.
 func hangs(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -108,8 +108,8 @@ func newPurgeWorld(t *testing.T, deletes map[string]func(context.Context) error)
 	return w
 }
 
-// drop makes tables in a warehouse and drops them, to be purged; it returns where their metadata
-// is.
+// drop makes tables in a warehouse and drops them with a purge. It returns the locations of their
+// metadata files.
 func (w *purgeWorld) drop(warehouse string, many int) (files []string) {
 	w.t.Helper()
 	for i := range many {
@@ -122,7 +122,7 @@ func (w *purgeWorld) drop(warehouse string, many int) (files []string) {
 	return files
 }
 
-// tasks returns those that are left.
+// tasks returns the remaining tasks.
 func (w *purgeWorld) tasks() (tasks []registry.Task) {
 	w.t.Helper()
 	records, err := w.store.List(w.ctx, registry.TableTask, "", "", 100)
@@ -135,8 +135,8 @@ func (w *purgeWorld) tasks() (tasks []registry.Task) {
 	return tasks
 }
 
-// Storages that hang hold up their own warehouses, and no other; each of their purges is tried in
-// turn, and then noted as failed.
+// Storages that hang delay only their own warehouses. Each of their purges is tried in turn, and
+// then recorded as failed.
 func TestPurgesBesideStoragesThatHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestPurgesBesideStoragesThatHang(t *testing.T) {
 	})
 }
 
-// A purge that gets on is not ended, however long it takes.
+// A purge that makes progress is not ended, however long it takes.
 func TestLongPurge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestLongPurge(t *testing.T) {
 		table, err := w.CreateTable(w.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 		must(t, err)
 		files := []string{table.MetadataLocation}
-		_, err = w.Commit(w.ctx, ident, commitRequest(t, `[{"action":"set-properties","updates":{"a":"1"}}]`)) // so there is an earlier metadata file, which goes first
+		_, err = w.Commit(w.ctx, ident, commitRequest(t, `[{"action":"set-properties","updates":{"a":"1"}}]`)) // makes an earlier metadata file, which is deleted first
 		must(t, err)
 		must(t, w.DropTable(w.ctx, ident, catalog.DropOptions{Purge: true}))
 		began := time.Now()
@@ -219,8 +219,8 @@ func TestLongPurge(t *testing.T) {
 	})
 }
 
-// A purge deletes also the metadata files that have left the log. The oldest go first, so one that
-// was cut short finds the others when it begins again.
+// A purge also deletes metadata files that have left the log, oldest first. So a purge that was
+// interrupted finds the others when it begins again.
 func TestPurgeOfEarlierMetadata(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -255,8 +255,7 @@ func TestPurgeOfEarlierMetadata(t *testing.T) {
 	})
 }
 
-// Purges that were given up, and whose turn it is once in an hour, get it also if it does not come
-// at once.
+// Purges that were given up are retried once an hour, even if they must wait for their turn.
 func TestBlockedPurgesWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -282,8 +281,8 @@ func TestBlockedPurgesWaitForTheirTurn(t *testing.T) {
 	})
 }
 
-// Who stops the workers waits for no storage that hangs, and what was cut short thus has not
-// failed.
+// Stopping the workers does not wait for a storage that hangs. An attempt interrupted in this way
+// does not count as failed.
 func TestStopWhilePurgesHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -316,7 +315,7 @@ func TestStopWhilePurgesHang(t *testing.T) {
 	})
 }
 
-// A purge that panics has failed, and is told of with its place; it keeps nobody from the others.
+// A purge that panics has failed, and the log has the stack. The other purges continue.
 func TestPurgePanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -339,7 +338,7 @@ func TestPurgePanics(t *testing.T) {
 	})
 }
 
-// Nodes that purge the same tables at the same time do it once, as far as anybody can tell.
+// If nodes purge the same tables at the same time, the result is the same as with one purge.
 func TestPurgesOfSeveralNodes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -360,7 +359,7 @@ func TestPurgesOfSeveralNodes(t *testing.T) {
 		})
 	}
 	group.Wait()
-	for _, node := range nodes { // each counts what others had claimed until it looks again
+	for _, node := range nodes { // each node counts purges of other nodes until its next search
 		must(t, node.purgeAll(f.ctx))
 		if stats := node.PurgeStats(); stats != (purge.Stats{}) {
 			t.Errorf("stats %+v", stats)

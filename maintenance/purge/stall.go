@@ -9,10 +9,10 @@ import (
 	"moorage/storage"
 )
 
-// errStalled means that there was no progress for too long.
+// errStalled means that a purge made no progress for too long.
 var errStalled = errors.New("purge: the storage did not answer for " + StallMax.String())
 
-// watchdog ends a context if progress is not reported for too long. It is safe for concurrent use.
+// watchdog ends a context if no progress is reported for too long. It is safe for concurrent use.
 type watchdog struct {
 	limit  time.Duration
 	timer  *time.Timer
@@ -20,7 +20,7 @@ type watchdog struct {
 }
 
 // watch returns a context that ends, with the cause errStalled, when limit has passed since the
-// last progress. The caller reports progress to the watchdog, and must call stop.
+// last progress. The caller must report progress to the watchdog, and must call stop in the end.
 func watch(ctx context.Context, limit time.Duration) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &watchdog{limit, time.AfterFunc(limit, func() { cancel(errStalled) }), cancel}
@@ -36,7 +36,7 @@ func (w *watchdog) stop() {
 // wrap returns a storage over files that reports each answer as progress.
 func (w *watchdog) wrap(files storage.Store) storage.Store { return &timedStore{files, w} }
 
-// timedStore is a storage for purges.
+// timedStore is a storage that reports each answer to a watchdog.
 type timedStore struct {
 	storage.Store
 	dog *watchdog

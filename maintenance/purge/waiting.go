@@ -9,11 +9,11 @@ import (
 	"moorage/registry"
 )
 
-// beginMax bounds how many purges one search begins, so that running purges make progress in
-// between.
+// beginMax is the maximum number of purges that one search begins, so that running purges make
+// progress in between.
 const beginMax = 1000
 
-// beginWaiting begins the purges whose time has come. Every CountPause it also counts the waiting
+// beginWaiting begins the purges whose time has come. Every CountPause, it also counts the waiting
 // purges and checks their times. While the store's clock is in doubt, it only counts.
 func (w *Worker) beginWaiting(ctx context.Context, now time.Time, doubt string) error {
 	counts := w.counted.IsZero() || w.now().Sub(w.counted) >= CountPause
@@ -61,15 +61,15 @@ func (w *Worker) beginListed(ctx context.Context, record registry.Record, now ti
 	return err
 }
 
-// eachWaiting calls visit with the records of the waiting purges, in the order of their times,
-// until visit returns false.
+// eachWaiting calls visit for the record of each waiting purge, in the order of their times, until
+// visit returns false.
 func (w *Worker) eachWaiting(ctx context.Context, visit func(registry.Record) (bool, error)) error {
 	return w.ledger.Scan(ctx, registry.TableDue, registry.WaitingPrefix(), "", visit)
 }
 
 // Waiting is a dropped table that can be restored until its purge begins.
 type Waiting struct {
-	ID    string             // the id that the task of the purge will get
+	ID    string             // the future id of the purge's task
 	Table moorage.Identifier // has no name if its record cannot be read
 	// Begins is when the purge begins, by the store's clock, in seconds.
 	Begins time.Time
@@ -78,9 +78,10 @@ type Waiting struct {
 	Bytes int64
 }
 
-// ListWaiting returns the waiting purges in the order of their times. after is the result next of
-// the previous page, or empty for the first page. limit bounds the number of purges; 0 means all.
-// next is empty on the last page. Unreadable records are left out; package check reports them.
+// ListWaiting returns the waiting purges in the order of their times, at most limit of them; 0
+// means all. after is empty for the first page, and for others it is the value of next from the
+// page before. On the last page, next is empty. Unreadable records are left out; package check
+// reports them.
 func (w *Worker) ListWaiting(ctx context.Context, after string, limit int) (
 	found []Waiting, next string, err error) {
 	const op = "purge.ListWaiting"
@@ -114,8 +115,9 @@ func (w *Worker) ListWaiting(ctx context.Context, after string, limit int) (
 // clockSlack is the accepted difference between the clocks of two nodes.
 const clockSlack = time.Minute
 
-// clamp restarts the wait of a purge whose table seems to have been dropped in the future. The
-// store's clock was ahead at the drop, and the purge would wait longer by that difference.
+// clamp restarts the wait of a purge whose table seems to have been dropped in the future. In that
+// case, the store's clock was ahead at the drop, and the purge would wait too long by that
+// difference.
 func (w *Worker) clamp(ctx context.Context, record registry.Record, due registry.Due, now time.Time) error {
 	id, _, err := registry.ParseWaiting(record.Key)
 	if err != nil {
@@ -145,7 +147,7 @@ func (w *Worker) clamp(ctx context.Context, record registry.Record, due registry
 	})
 }
 
-// beginNow begins the waiting purge with this task id now. It returns false if there is no such
+// beginNow begins the waiting purge with this task id at once. It returns false if there is no such
 // purge.
 func (w *Worker) beginNow(ctx context.Context, id registry.ID) (begun bool, err error) {
 	err = w.eachWaiting(ctx, func(record registry.Record) (bool, error) {

@@ -18,21 +18,21 @@ import (
 const (
 	// AttemptsMax is the number of failures after which a purge is given up.
 	AttemptsMax = 50
-	// BlockedPause is the pause after which each worker retries a purge that was given up, once. So
-	// an operator who repairs the storage need do nothing else.
+	// BlockedPause is the time between two retries by a worker of a purge that was given up. So an
+	// operator has nothing to do after repairing the storage.
 	BlockedPause = time.Hour
 	// CountPause is the interval at which a worker counts the waiting purges.
 	CountPause = 5 * time.Minute
 	// StallMax is the longest time without progress before a purge fails. Progress is a byte read
-	// or a batch deleted. The duration of a whole purge has no bound. A retry starts from the
-	// beginning, so with a bound a large table might never be finished. Storages over a network
-	// mostly give up earlier, with a better reason.
+	// or a batch deleted. There is no limit on the duration of a whole purge: a retry starts from
+	// the beginning, so with a limit a large table might never be finished. Clients of storages on
+	// a network mostly give up earlier, with a better error.
 	StallMax = 2 * time.Minute
-	// AssignmentLife is how long an assignment of a purge lasts after its last renewal. Until then,
-	// other nodes leave the purge to its node, even if that node is slow to renew.
+	// AssignmentLife is the lifetime of a purge's assignment after its last renewal. Until it ends,
+	// other nodes leave the purge alone, even if its node is slow to renew.
 	AssignmentLife = time.Minute
 
-	// atOnce is how many purges run at once. ofWarehouse is how many of them may be in one
+	// atOnce is the number of purges that run at once. ofWarehouse is the maximum of these in one
 	// warehouse. So a storage that hangs delays only its own warehouse.
 	atOnce      = 6
 	ofWarehouse = 2
@@ -43,10 +43,11 @@ const (
 	taskPrefix = "purge/"
 )
 
-// Tables has what a Worker needs from the catalog.
+// Tables is the part of the catalog that a Worker needs.
 type Tables interface {
-	// StorageOf borrows a storage for the files of the table with this record and state, and for
-	// the locations in also. The caller gives the storage back by calling the returned function.
+	// StorageOf borrows a storage for the table's files and for the locations in also. table and
+	// state are the table's record. The caller gives the storage back by calling the returned
+	// function.
 	StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
 		storage.Store, func(), error)
 	// ReadMetadata reads the metadata file of a table's record from its storage. It returns
@@ -58,12 +59,12 @@ type Tables interface {
 type Config struct {
 	ledger.Deps
 	Tables Tables
-	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
-	// it is in doubt, nothing is purged. By default the clock is trusted.
+	// Doubt says why the store's clock cannot be trusted. It returns "" if the clock can be
+	// trusted. While the clock is in doubt, nothing is purged. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two searches for tasks. Default 1 minute.
 	Interval time.Duration
-	// Stall and Life are StallMax and AssignmentLife by default; tests set others.
+	// Stall and Life are StallMax and AssignmentLife by default; tests set other values.
 	Stall, Life time.Duration
 }
 
@@ -90,21 +91,21 @@ type Worker struct {
 	unreadable map[registry.Key]bool // tasks that the last search could not read; the map is replaced, never changed
 }
 
-// Stats counts what the Worker of this process has seen and done. Unfinished and Blocked are from
-// its last search, updated by its later work.
+// Stats counts the work of this process's Worker. Unfinished and Blocked come from its last search,
+// and later work updates them.
 type Stats struct {
 	Unfinished int // purges that must still be done, including those that wait for their time
 	Blocked    int // purges that were given up, or whose task cannot be read
 
-	// Waiting counts the dropped tables whose purge waits for its time. WaitingBytes is the size of
-	// their files, as far as the tables state it. A worker counts both every CountPause.
+	// Waiting is the number of dropped tables whose purge waits for its time. WaitingBytes is the
+	// total size of their files, as far as it is known. A worker updates both every CountPause.
 	Waiting      int
 	WaitingBytes int64
 
 	Failures int64 // attempts that failed
 }
 
-// New returns a worker that is not started. It fails if the source of random bits does.
+// New returns a worker that is not started. It fails if the source of random bits fails.
 func New(config Config) (*Worker, error) {
 	if config.Ledger == nil || config.Tables == nil {
 		panic("purge: Deps and Tables are required")
@@ -146,14 +147,14 @@ func (w *Worker) Start() {
 // Stop ends the loop and waits for it. A second call does nothing.
 func (w *Worker) Stop() { w.loop.Stop() }
 
-// Kick makes the loop search for tasks now. It never blocks.
+// Kick makes the loop search for tasks at once. It never blocks.
 func (w *Worker) Kick() { w.loop.Kick() }
 
 // RunOnce works on every due purge that is not assigned to another node, and returns when it has
-// tried all.
+// tried all of them.
 func (w *Worker) RunOnce(ctx context.Context) error { return w.loop.RunOnce(ctx) }
 
-// Stats returns what the worker has seen and done.
+// Stats returns the worker's counts.
 func (w *Worker) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	// forgetPage is how many change records one Apply deletes.
+	// forgetPage is the maximum number of change records that one Apply deletes.
 	forgetPage = 1000
-	// keptMin is how long change records and fences are kept at least, however short the retention
-	// is. No process uses a change record or fence for longer than a quarter of an hour:
+	// keptMin is the minimum time that change records and fences are kept, however short the
+	// retention is. No process uses a change record or fence for longer than a quarter of an hour:
 	//
-	//   - A change takes until the timeout of its request, or the deadline of its transaction.
-	//     After that, its author may search for the change record until the ledger's settle timeout
-	//     is over.
-	//   - A fence excludes an Apply that was sent before that search. A coordinator meets an
-	//     operator's fence by the time of that search at the latest.
+	//   - A change takes no longer than the timeout of its request, or the deadline of its
+	//     transaction. After that, its author may search for the change record until the ledger's
+	//     settle timeout is over.
+	//   - A fence excludes an Apply that was sent before that search. A coordinator finds an
+	//     operator's fence no later than that search.
 	//   - Recovery uses the records of transactions, not change records or fences.
 	//
 	// If a process pauses for longer in the middle of a change, only the retention protects it. The
 	// same holds if an Apply takes longer to arrive.
 	keptMin = 20 * time.Minute
-	// marksMax bounds the number of marks. So a change stays at most 1/marksMax of the retention
-	// longer than the retention.
+	// marksMax is the maximum number of marks. A change can outlive the retention by at most
+	// 1/marksMax of it.
 	marksMax = 128
 )
 
 // changes deletes the change records that are older than the retention, oldest first. It also
 // deletes the fences among them.
 //
-// No clock shows how old a change is. The clock of its author may be wrong, and the store's clock
-// may be set. So the rounds of all nodes add up the time between them, in one record. A round adds
-// the time since the last round of any node, by the store's clock. It adds at most the time since
-// its own process's last round, by a clock that cannot be set. It adds nothing if the store's clock
-// was set back.
+// No clock can be relied on for the age of a change: its author's clock may be wrong, and the
+// store's clock may be set. So rounds on all nodes add up the time between them, in one record.
+// Each round adds the time since the last round of any node, by the store's clock. But it adds no
+// more than the time since its own process's last round, by a clock that cannot be set. It adds
+// nothing if the store's clock was set back.
 //
-// So a wrong clock delays deletions by at most the time between two rounds, and never deletes
-// anything early. Time in which no process runs does not count.
+// So a wrong clock delays deletions by at most the time between two rounds, and nothing is ever
+// deleted early. Time in which no process runs does not count.
 //
-// A mark has a position: the end of the order of changes at a time of that sum. Every change up to
-// the position is at least as old as the mark.
+// A mark records a value of that sum, and the position at which the order of changes ended then.
+// Every change up to the position is at least as old as the mark.
 type changes struct {
 	ledger *ledger.Ledger
 	store  registry.Store
@@ -107,9 +107,9 @@ func (c *changes) forgetOrdered(ctx context.Context) error {
 	return c.forgetUpTo(ctx, due, records[1], horizon)
 }
 
-// mark records in r that the order of changes ended at the position head. now is the time of that,
-// by the store's clock. measured bounds the time that has passed since the last call. mark returns
-// the last position that was reached at least kept ago, or zero if there is no such position.
+// mark records in r that the order of changes ended at position head at time now, by the store's
+// clock. At most measured is added to the sum. mark returns the last position that was reached at
+// least kept ago, or zero if there is none.
 func mark(r *registry.Retention, head registry.Position, now time.Time,
 	measured, kept time.Duration) (due registry.Position) {
 	if !r.Time.IsZero() {
@@ -130,8 +130,8 @@ func mark(r *registry.Retention, head registry.Position, now time.Time,
 	return due
 }
 
-// replace replaces the value of record, and reports whether it did. It does nothing if another node
-// was faster.
+// replace replaces the value of record. If another node was faster, it does nothing and returns
+// false.
 func (c *changes) replace(ctx context.Context, record registry.Record, value registry.Retention) (bool, error) {
 	writes, err := ledger.Encode(ledger.Put(registry.RetentionKey(), registry.StateNone, value))
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *changes) replace(ctx context.Context, record registry.Record, value reg
 }
 
 // forgetUpTo deletes the changes up to position due, in parts, and writes the horizon with each
-// part. record has the present horizon. If another node deletes changes at the same time,
+// part. record holds the present horizon. If another node deletes changes at the same time,
 // forgetUpTo stops.
 func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record registry.Record,
 	horizon registry.Horizon) error {
@@ -204,7 +204,7 @@ func asRead(key registry.Key, record registry.Record) registry.Condition {
 	return registry.ETagIs(key, record.ETag)
 }
 
-// decodeIfThere decodes a record, or returns the zero value of one that does not exist.
+// decodeIfThere decodes a record. If the record does not exist, it returns the zero value.
 func decodeIfThere[T registry.Value](record registry.Record) (value T, err error) {
 	if !record.Exists() {
 		return value, nil

@@ -19,7 +19,7 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// leapingStore is a store whose clock was set ahead, or back, by so much.
+// leapingStore is a store whose clock was set ahead or back.
 type leapingStore struct {
 	registry.Store
 	leap time.Duration
@@ -30,7 +30,7 @@ func (s *leapingStore) Time(ctx context.Context) (time.Time, error) {
 	return now.Add(s.leap), err
 }
 
-// clockedStore is a store that goes by another clock.
+// clockedStore is a store that uses another clock.
 type clockedStore struct {
 	registry.Store
 	now func() time.Time
@@ -38,7 +38,7 @@ type clockedStore struct {
 
 func (s clockedStore) Time(context.Context) (time.Time, error) { return s.now(), nil }
 
-// sweepEach has node sweep now, and then each minute or so until so much time has passed.
+// sweepEach makes node sweep now, and then about every minute until the given time has passed.
 func (f *fixture) sweepEach(node *retention.Retention, spend time.Duration) {
 	f.t.Helper()
 	const every = 5 * time.Minute
@@ -49,9 +49,9 @@ func (f *fixture) sweepEach(node *retention.Retention, spend time.Duration) {
 	}
 }
 
-// A node whose clock is a year ahead writes more changes than are deleted at once. One whose clock
-// is a year behind writes as many. They are among those of others. All of them live for as long as
-// changes are kept, and little longer, in each store.
+// A node whose clock is a year ahead writes more changes than are deleted at once. So does a node
+// whose clock is a year behind. Other nodes write changes in between. In each store, all changes
+// are kept for the retention, and little longer.
 func TestRetentionIgnoresClocksOfNodes(t *testing.T) {
 	t.Parallel()
 	const kept, year, part = time.Hour, 365 * 24 * time.Hour, 700
@@ -96,8 +96,8 @@ func TestRetentionIgnoresClocksOfNodes(t *testing.T) {
 	}
 }
 
-// The store's clock is set ahead for a while, and back for a while. No change goes early because of
-// that, and all go in the end.
+// The store's clock is set ahead for a while, and back for a while. No change is deleted early
+// because of that, and all changes are deleted in the end.
 func TestRetentionWhenTheClockIsSet(t *testing.T) {
 	t.Parallel()
 	leaping := new(leapingStore)
@@ -117,13 +117,13 @@ func TestRetentionWhenTheClockIsSet(t *testing.T) {
 	f.wantChanges(1, 0)
 }
 
-// A position is due once it was reached as long ago as changes are kept, and no earlier. That holds
-// for one node however the store's clock is set. It also holds for several nodes that share a clock
-// which nobody sets.
+// A position is due once the retention has passed since the position was reached, and no earlier.
+// That holds for one node, however the store's clock is set. It also holds for several nodes that
+// share a clock that is never set.
 func TestRetentionIsNeverShort(t *testing.T) {
 	t.Parallel()
 	const kept = time.Hour
-	// Each step lets some seconds pass, sets the store's clock, and lets a node count.
+	// Each step advances time by some seconds, sets the store's clock, and has a node count.
 	type step struct {
 		Seconds uint8
 		Leap    int16
@@ -137,7 +137,7 @@ func TestRetentionIsNeverShort(t *testing.T) {
 			var r registry.Retention
 			var passed, leap time.Duration
 			counted := make([]time.Duration, tt.nodes)
-			var reached []time.Duration // when each position was
+			var reached []time.Duration // when each position was reached
 			begun := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 			for i, s := range steps {
 				passed += time.Duration(s.Seconds) * 10 * time.Second
@@ -161,8 +161,8 @@ func TestRetentionIsNeverShort(t *testing.T) {
 	}
 }
 
-// Two nodes that sweep at the same time delete a first part of the order together, and no change
-// behind it.
+// Two nodes sweep at the same time. Together they delete a first part of the order, and no change
+// after that part.
 func TestTwoNodesForgetAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *retention.Config) { c.ChangeRetention = time.Hour })
@@ -186,9 +186,9 @@ func TestTwoNodesForgetAtOnce(t *testing.T) {
 	f.wantChanges(5*retention.ForgetPage+1, 5*retention.ForgetPage+10)
 }
 
-// A round fails at each call that it makes of the store, in turn, and with each write done or not.
-// What is left is always a last part of the order, and the horizon is where that begins. The next
-// round goes on.
+// A round fails at each of its calls to the store in turn, with a write either done or not. The
+// remaining changes are always a last part of the order, and the horizon is at its beginning. The
+// next round continues.
 func TestRetentionAfterFailures(t *testing.T) {
 	t.Parallel()
 	const count = 2*retention.ForgetPage + 10
@@ -234,7 +234,7 @@ func TestRetentionThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// damagedChanges has changes that cannot be read.
+// damagedChanges is a store whose changes cannot be read.
 type damagedChanges struct {
 	registry.Store
 	damaged map[registry.ID]bool
@@ -252,7 +252,8 @@ func (s *damagedChanges) Changes(ctx context.Context, after registry.Position, l
 
 var errDamaged = errors.New("damaged")
 
-// How old a change is its place says, so that one which cannot be read goes with those beside it.
+// The age of a change follows from its position. So an unreadable change is deleted together with
+// its neighbours.
 func TestSweepForgetsUnreadableChanges(t *testing.T) {
 	t.Parallel()
 	damaged := &damagedChanges{damaged: map[registry.ID]bool{}}

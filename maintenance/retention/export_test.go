@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What tests in package retention_test need of the inside.
+// Internals for tests in package retention_test.
 const (
 	ScanPages       = scanPages
 	ForgetPage      = forgetPage
@@ -27,13 +27,13 @@ var Mark = mark
 // Number runs one round of the numbering.
 func (r *Retention) Number(ctx context.Context) error { return r.number.RunOnce(ctx) }
 
-// SeenFences returns how many fences are remembered.
+// SeenFences returns the number of remembered fences.
 func (r *Retention) SeenFences() int { return len(r.changes.fences.seen) }
 
-// SetMarked sets when the process marked the order last.
+// SetMarked sets the time of the process's last mark.
 func (r *Retention) SetMarked(at time.Time) { r.changes.marked = at }
 
-// MeasuredSince returns the times from which this process measures.
+// MeasuredSince returns the times from which this process measures durations.
 func (r *Retention) MeasuredSince() []time.Time {
 	times := []time.Time{r.changes.marked}
 	for _, fence := range r.changes.fences.seen {
@@ -42,5 +42,5 @@ func (r *Retention) MeasuredSince() []time.Time {
 	return times
 }
 
-// StagedFolders returns how many folders are remembered.
+// StagedFolders returns the number of remembered folders.
 func (r *Retention) StagedFolders() int { return len(r.staged.made) }

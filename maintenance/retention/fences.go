@@ -9,10 +9,10 @@ import (
 	"moorage/registry"
 )
 
-// fences deletes the fences that are older than the retention by the clocks of their writers, and
-// that this process has known for keptMin. The second condition protects the fences of a node whose
-// clock is a week behind, which look old at once. If the writer's clock was ahead, the age of the
-// fence is the time for which this process has known it.
+// fences deletes fences that are older than the retention by their writers' clocks, and that this
+// process has known for keptMin. The second condition protects fences of a node whose clock is a
+// week behind, because those look old at once. If the writer's clock was ahead, the age of a fence
+// is the time for which this process has known it.
 type fences struct {
 	ledger *ledger.Ledger
 	now    func() time.Time
@@ -24,16 +24,16 @@ type fences struct {
 // seenFence is a fence that this process has seen and that looked old.
 type seenFence struct {
 	etag registry.ETag
-	// written is the fence's time by the writer's clock. If that is later than the first sight by
-	// the store's clock, written is the time of the first sight.
+	// written is the fence's time by the writer's clock. If that is later than the first sight, by
+	// the store's clock, then written is the time of the first sight.
 	written time.Time
 	// since is the time of the first sight by the clock of this process. It has a monotonic reading
-	// if there is one, because that cannot be set.
+	// if possible, because that cannot be set.
 	since time.Time
 }
 
-// run deletes the fences that are due at the time now, by the store's clock. Then it remembers
-// further fences that it finds.
+// run deletes the fences that are due at time now, by the store's clock. Then it finds and
+// remembers further fences.
 func (f *fences) run(ctx context.Context, now time.Time) error {
 	limit := now.Add(-f.kept)
 	if err := f.forget(ctx, limit); err != nil {
@@ -66,7 +66,7 @@ func (f *fences) run(ctx context.Context, now time.Time) error {
 }
 
 // see remembers the fences at keys that look older than limit, or whose time is more than keptMin
-// after the time now. If there is no room for a fence, a later round sees it again.
+// later than now. If there is no room for a fence, a later round sees it again.
 func (f *fences) see(ctx context.Context, keys []registry.Key, now, limit time.Time) error {
 	if len(keys) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"moorage/registry"
 )
 
-// racingStore calls before, once, when a batch comes that deletes on conditions.
+// racingStore is a store that calls a function, once, before a batch of conditional deletions.
 type racingStore struct {
 	registry.Store
 	before func()
@@ -24,9 +24,9 @@ func (s *racingStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 	return s.Store.Apply(ctx, batch)
 }
 
-// There are more fences than are remembered, and they go one after the other. The sweep does not
-// miss one that another node has deleted. A change that has come true in its place stays. That
-// holds if the sweep finds it when it looks, and also if only when it deletes.
+// There are more fences than are remembered, and the sweep deletes them part by part. A fence that
+// another node has deleted does not stop it. If a change was written instead of a fence, the change
+// stays, whether the sweep notices it when it searches or only when it deletes.
 func TestSweepOfManyFences(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -76,8 +76,8 @@ func TestSweepOfManyFences(t *testing.T) {
 	wantLeft("one half an hour later", 10, 2, 10)
 }
 
-// A fence whose writer's clock was a year ahead goes when this process has seen it for as long as
-// fences are kept.
+// A fence whose writer's clock was a year ahead is deleted once this process has known it for the
+// retention of fences.
 func TestSweepOfFenceFromTheFuture(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -98,12 +98,12 @@ func TestSweepOfFenceFromTheFuture(t *testing.T) {
 	wantThere(false)
 }
 
-// What this process measures it measures with a clock that nobody can set.
+// This process measures durations with a clock that cannot be set.
 func TestSweepKeepsMonotonicTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *retention.Config) { c.Now = time.Now })
 	f.put(registry.ChangeKey(numbered(1)), registry.StateVoid, registry.Change{ID: numbered(1), Time: time.Now().Add(-8 * 24 * time.Hour)})
-	times := f.MeasuredSince() // when it began
+	times := f.MeasuredSince() // when the process began
 	must(t, f.RunOnce(f.ctx, retention.Changes))
 	times = append(times, f.MeasuredSince()...)
 	if len(times) != 3 {

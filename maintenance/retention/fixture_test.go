@@ -44,7 +44,7 @@ type fixture struct {
 	catalog *catalog.Catalog
 }
 
-// newFixture returns a fixture; change may set other parts before it is made.
+// newFixture returns a fixture. change may edit the configuration first.
 func newFixture(t testing.TB, change ...func(*retention.Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ctx: t.Context(), clock: testkit.NewClock()}
@@ -61,8 +61,8 @@ func newFixture(t testing.TB, change ...func(*retention.Config)) *fixture {
 	return f
 }
 
-// newCatalog makes a catalog over storages that open opens, with a warehouse that has the namespace
-// "ns".
+// newCatalog makes a catalog over the storages opened by open. It has a warehouse with the
+// namespace "ns".
 func (f *fixture) newCatalog(warehouse, location string, open func([]string) (storage.Store, error)) {
 	f.t.Helper()
 	made, err := catalog.New(catalog.Config{
@@ -79,7 +79,7 @@ func (f *fixture) newCatalog(warehouse, location string, open func([]string) (st
 	f.catalog = made
 }
 
-// other returns what another node runs over store.
+// other returns the Retention of another node over store.
 func (f *fixture) other(store registry.Store) *retention.Retention {
 	f.t.Helper()
 	config := f.config
@@ -100,7 +100,7 @@ func wantKind(t testing.TB, err error, kind moorage.Kind) {
 	}
 }
 
-// wantClean fails the test unless all records and files hold together.
+// wantClean fails the test unless all records and files are consistent.
 func (f *fixture) wantClean() {
 	f.t.Helper()
 	report, err := check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: f.store, Now: f.config.Now}), Files: f.catalog.Documents()}).Check(f.ctx)
@@ -124,14 +124,14 @@ func (f *fixture) createAt(name, location string) {
 
 func (f *fixture) create(name string) { f.t.Helper(); f.createAt(name, "") }
 
-// unregister takes a table and its claims away.
+// unregister removes a table and its claims.
 func (f *fixture) unregister(name string) {
 	f.t.Helper()
 	_, err := f.catalog.UnregisterTable(f.ctx, ident(name))
 	must(f.t, err)
 }
 
-// leave takes a table away, and all that is left of its location.
+// leave removes a table, and everything left of its location.
 func (f *fixture) leave(name string) {
 	f.t.Helper()
 	f.unregister(name)
@@ -166,7 +166,7 @@ func (f *fixture) list(table registry.Table, prefix string) []registry.Record {
 // addChanges writes changes with the ids from first to last, as of the clock.
 func (f *fixture) addChanges(first, last int) { f.t.Helper(); f.addChangesBy(0, first, last) }
 
-// addChangesBy is addChanges by a node whose clock is ahead by so much.
+// addChangesBy is like addChanges, for a node whose clock is ahead.
 func (f *fixture) addChangesBy(ahead time.Duration, first, last int) {
 	f.t.Helper()
 	for n := first; n <= last; n++ {
@@ -178,14 +178,13 @@ func (f *fixture) addChangesBy(ahead time.Duration, first, last int) {
 
 func numbered(n int) registry.ID { return registry.ID{0: 0xff, 1: byte(n >> 8), 2: byte(n)} }
 
-// changesLeft returns the changes of addChanges that are left.
+// changesLeft returns the remaining changes of addChanges.
 func (f *fixture) changesLeft() []registry.Record {
 	f.t.Helper()
 	return f.list(registry.TableChange, "ff")
 }
 
-// wantChanges fails the test unless the changes of addChanges that are left are those from first to
-// last.
+// wantChanges fails the test unless the remaining changes of addChanges are exactly first to last.
 func (f *fixture) wantChanges(first, last int) {
 	f.t.Helper()
 	var got, want []registry.Key

@@ -9,9 +9,9 @@ import (
 	"moorage/registry"
 )
 
-// folders removes the records of folders that no longer contain a table or view. After that, the
-// folder itself can be the location of a table or view. A folder is removed after its subfolders,
-// in later rounds.
+// folders removes the records of folders that no longer contain a table or view. After that, a
+// table or view can be created at the folder itself. A folder is removed after its subfolders, in
+// later rounds.
 //
 // To check that a folder is empty, the job must read a range, and no condition can cover a range.
 // So the job uses three steps:
@@ -19,13 +19,13 @@ import (
 //	below → dropping → a search below → gone, or below again
 //
 // A claim of a location in the folder requires that the folder's record is unchanged since the
-// claim read it. If the state is dropping, the claim changes it to below. So the search sees each
-// claim from before the mark dropping. A later claim removes the mark, and a folder without the
-// mark is not removed. If the node that set the mark has died, the mark stays until a claim removes
-// it, or until the next search.
+// claim read it. If the state is dropping, the claim changes it to below. So the search sees every
+// claim made before the state became dropping. A later claim changes the state back, and a folder
+// is removed only in the state dropping. If the node dies in between, the folder stays in that
+// state until a claim changes it, or until the next search.
 //
 // A tombstone keeps its location and the folders above it (package claims). The job also removes
-// those tombstones that end by themselves, after the credentials for their locations have ended.
+// the tombstones that end by themselves, after the credentials for their locations have ended.
 type folders struct {
 	ledger     *ledger.Ledger
 	scan       scan
@@ -69,8 +69,8 @@ func (f *folders) removeEnded(ctx context.Context, record registry.Record, now t
 	return err
 }
 
-// remove removes the record of an empty folder. It returns ledger.ErrRetry if another process wrote
-// the record meanwhile.
+// remove removes the record of an empty folder. It returns ledger.ErrRetry if another process has
+// written the record in the meantime.
 func (f *folders) remove(ctx context.Context, record registry.Record) error {
 	marked := record.State == registry.StateDropping
 	empty, err := f.isEmpty(ctx, record)
@@ -93,9 +93,9 @@ func (f *folders) remove(ctx context.Context, record registry.Record) error {
 	return err
 }
 
-// isEmpty reports whether a folder contains no claim, and no tombstone is at the folder or below
-// it. It reads the claims first. If a claim ends after that, it leaves a tombstone, which isEmpty
-// then sees.
+// isEmpty reports whether a folder contains no claim, and neither the folder nor a place below it
+// has a tombstone. It reads the claims first. If a claim ends after that, it leaves a tombstone,
+// which isEmpty then sees.
 func (f *folders) isEmpty(ctx context.Context, folder registry.Record) (bool, error) {
 	const op = "retention.isEmpty"
 	beneath, err := f.ledger.ListKeys(ctx, registry.TableLocation, folder.Key.ID+"/", "", 1)
@@ -122,8 +122,9 @@ func (f *folders) write(ctx context.Context, folder registry.Record, state regis
 	return folder, err
 }
 
-// apply writes the record of a folder if it is unchanged, and returns ledger.ErrRetry otherwise. If
-// a write gets no answer, its outcome does not matter: a later round checks again.
+// apply writes the record of a folder if the record is unchanged. Otherwise it returns
+// ledger.ErrRetry. If a write gets no answer, its outcome does not matter: a later round checks
+// again.
 func (f *folders) apply(ctx context.Context, folder registry.Record, write registry.Write) (registry.ETag, error) {
 	etags, err := f.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{ledger.Unchanged(folder)}, Writes: []registry.Write{write},

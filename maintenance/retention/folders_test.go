@@ -21,13 +21,12 @@ func (f *fixture) folder(location string) registry.Record {
 	return records[0]
 }
 
-// A folder in which there are no tables any more may be a table's location again. A folder with
-// tables stays.
+// A folder without tables can become a table's location again. A folder with tables stays.
 func TestSweepFolders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.createAt("keeps", "file:///wh/full/t")
-	f.createAt("near", "file:///wh/empty-not/t") // sorts between the folder "empty" and what is in it
+	f.createAt("near", "file:///wh/empty-not/t") // sorts between the folder "empty" and its contents
 	f.createAt("goes", "file:///wh/empty/a/t")
 	f.leave("goes")
 	wantKind(t, f.tryCreate("new", "file:///wh/full"), moorage.KindBadRequest)
@@ -49,7 +48,7 @@ func TestSweepFolders(t *testing.T) {
 	f.wantClean()
 }
 
-// normalisedFile returns the form in which a location on a disk is claimed.
+// normalisedFile returns the location of a path on disk in the form used for claims.
 func normalisedFile(t *testing.T, path string) string {
 	t.Helper()
 	normalised, err := storage.Normalise("file://" + path)
@@ -59,7 +58,7 @@ func normalisedFile(t *testing.T, path string) string {
 	return normalised
 }
 
-// betweenStore calls between, once, before the n-th Apply from then on.
+// betweenStore is a store that calls between, once, before the n-th Apply.
 type betweenStore struct {
 	registry.Store
 	n       int
@@ -76,8 +75,8 @@ func (s *betweenStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 	return s.Store.Apply(ctx, batch)
 }
 
-// A table may be made at any time while the sweep looks through its folder. It is safe: the
-// folder's record stays.
+// A table is created while the sweep searches its folder, at any point. The folder's record then
+// stays.
 func TestSweepFolderWhileATableComes(t *testing.T) {
 	t.Parallel()
 	for step, when := range []string{"before the mark", "before the folder goes"} {
@@ -115,14 +114,14 @@ func TestTableComesWhileItsFolderGoes(t *testing.T) {
 		if err := f.RunOnce(f.ctx, retention.Folders); err != nil {
 			t.Error(err)
 		}
-		f.createAt("outer", "file:///wh/a") // where the folder was
+		f.createAt("outer", "file:///wh/a") // the former folder
 	}
 	wantKind(t, f.tryCreate("inner", "file:///wh/a/u"), moorage.KindBadRequest)
 	f.wantClean()
 }
 
-// A sweep that fails or dies at any call keeps no table away from the folder for ever. It also does
-// not keep the folder in place for ever.
+// A sweep that fails or dies at any call does not block the folder for tables forever, and does not
+// leave the folder's record forever.
 func TestSweepFolderFails(t *testing.T) {
 	t.Parallel()
 	for _, action := range []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Die, registrytest.DieAfter} {

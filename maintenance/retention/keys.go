@@ -17,10 +17,10 @@ const expiredKeysMin = ledger.ScanPage / 10
 // keys deletes the outcomes of idempotency keys that have expired.
 //
 // Keys are hashes, so outcomes are not ordered by time, and a pass reads all of them. The next pass
-// begins half a lifetime after the first expiry among the outcomes that the last pass left. By
-// then, at a steady rate of keys, a third of the outcomes have expired. So each outcome is read
-// about three times. A store that finds expired outcomes itself avoids that. With such a store, a
-// pass reads only outcomes without a time.
+// begins half a lifetime after the earliest expiry that the last pass has left behind. At a steady
+// rate of keys, a third of the outcomes have expired at that time, so each outcome is read about
+// three times. Some stores find expired outcomes themselves. With such a store, a pass reads only
+// outcomes without a time.
 type keys struct {
 	ledger  *ledger.Ledger
 	expirer registry.Expirer // nil if the store does not find expired outcomes itself
@@ -100,13 +100,13 @@ func (k *keys) pass(ctx context.Context, now time.Time) error {
 	return unread
 }
 
-// begin reports whether a pass continues, or begins, at the time now.
+// begin reports whether a pass continues, or begins, at time now.
 func (k *keys) begin(now time.Time) bool {
 	if k.scan.after != "" {
 		return true
 	}
-	// No outcome could require a pass that late, so that time was set when the store's clock was
-	// ahead.
+	// No outcome can make a pass due later than 2*k.life from now. A later k.due was set while the
+	// store's clock was ahead.
 	if now.Before(k.due) && k.due.Sub(now) <= 2*k.life {
 		return false
 	}
@@ -125,7 +125,7 @@ func (k *keys) page(ctx context.Context) ([]registry.Record, error) {
 
 // forgetExpired deletes the expired outcomes of page, and returns how many have expired. If another
 // node deletes some of them at the same time, the others stay for the next round. An unreadable
-// outcome stays, and is the error if there is no other error.
+// outcome stays. It is reported as the error, unless another error occurs.
 func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now time.Time) (expired int, err error) {
 	var old []registry.Record
 	var unread error
@@ -148,7 +148,7 @@ func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now ti
 	return expired, cmp.Or(err, unread)
 }
 
-// live restarts the lifetime of an outcome that was written when the clock was ahead.
+// live restarts the lifetime of an outcome that was written while the clock was ahead.
 func (k *keys) live(ctx context.Context, record registry.Record, value registry.Idempotency, now time.Time) error {
 	value.Created = now
 	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, value))

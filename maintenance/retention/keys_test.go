@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// Nor do more of them than one page keep it from those of the next.
+// More than one page of unreadable outcomes does not keep the sweep from the next page.
 func TestSweepGoesOnBehindUnreadablePage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -52,7 +52,7 @@ func (f *fixture) keyed(id string) registry.Write {
 	return write
 }
 
-// outcomes returns the outcomes that are left.
+// outcomes returns the remaining outcomes.
 func (f *fixture) outcomes() (found []registry.Record) {
 	f.t.Helper()
 	must(f.t, registrytest.Ledger(f.store).Scan(f.ctx, registry.TableIdempotency, "", "", func(r registry.Record) (bool, error) {
@@ -62,7 +62,7 @@ func (f *fixture) outcomes() (found []registry.Record) {
 	return found
 }
 
-// datedStore finds what has expired by itself, except some outcomes.
+// datedStore is a store that finds expired outcomes itself, except some of them.
 type datedStore struct {
 	registry.Store
 	dates   map[registry.Key]time.Time
@@ -91,8 +91,8 @@ func (s *datedStore) Undated(ctx context.Context, after string, limit int) (foun
 	return found, err
 }
 
-// Where the store knows when outcomes expire, the sweep reads only those whose date the store does
-// not know.
+// If the store finds expired outcomes itself, the sweep reads only the outcomes whose time the
+// store does not know.
 func TestSweepOfDatedKeys(t *testing.T) {
 	t.Parallel()
 	dated := &datedStore{dates: map[registry.Key]time.Time{}, undated: map[registry.Key]bool{}}
@@ -122,8 +122,8 @@ func TestSweepOfDatedKeys(t *testing.T) {
 	}
 }
 
-// An outcome that was written while the clock was a year ahead lives as long as any from the moment
-// at which that is found out.
+// An outcome was written while the clock was a year ahead. From the moment when that is found, it
+// is kept for the usual lifetime.
 func TestSweepOfKeysOfTheFuture(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -163,8 +163,8 @@ func (s *decodingStore) List(ctx context.Context, table registry.Table, prefix, 
 	return records, err
 }
 
-// Keys come at a steady rate. Each outcome is read about three times before it goes, and none is
-// kept for twice its lifetime.
+// Keys come at a steady rate. Each outcome is read about three times before it is deleted, and none
+// is kept for twice its lifetime.
 func TestSweepReadsOutcomesSeldom(t *testing.T) {
 	t.Parallel()
 	const rounds, perRound, readsMax = 300, 40, 4
@@ -193,8 +193,8 @@ func TestSweepReadsOutcomesSeldom(t *testing.T) {
 	}
 }
 
-// Expired keys do not pile up, however many come. A round of the sweep goes on while it finds some.
-// If it finds none it reads a bounded part.
+// Expired keys do not pile up, however many come. A round continues as long as it finds expired
+// keys. If it finds none, it reads a bounded part.
 func TestSweepOfKeysKeepsUp(t *testing.T) {
 	t.Parallel()
 	const total = (retention.ScanPages + 3) * ledger.ScanPage
@@ -214,7 +214,7 @@ func TestSweepOfKeysKeepsUp(t *testing.T) {
 		t.Errorf("a round with nothing to do took %d calls, want %d", took, retention.ScanPages)
 	}
 	f.clock.Advance(time.Hour)
-	must(t, f.RunOnce(f.ctx, retention.Keys)) // to the end of what the last round began
+	must(t, f.RunOnce(f.ctx, retention.Keys)) // to the end of the pass begun in the last round
 	must(t, f.RunOnce(f.ctx, retention.Keys))
 	if left := len(f.outcomes()); left > 0 {
 		t.Errorf("%d outcomes are left", left)

@@ -8,19 +8,20 @@ import (
 	"moorage/registry"
 )
 
-// leftovers deletes records that nodes of version 0.1.0 leave, because they do not know them:
+// leftovers deletes records that nodes of version 0.1.0 leave behind because they do not know about
+// them:
 //
 //   - the labels of a table or view that such a node ended;
 //   - the dropped record of a pointer that such a node ended or restored;
-//   - the dropped record of what ended, if such a node deleted the change that ended it.
+//   - the dropped record of an ended object, if such a node deleted the change that ended it.
 //
 // No other record depends on them. A walk reads the labels and the dropped records when the process
-// starts, and then once a day. A pointer that has ended never comes back, so what the walk finds
-// without a pointer stays without one.
+// starts, and then once a day. A pointer that has ended never comes back. So a record without a
+// pointer will never have one.
 type leftovers struct {
 	ledger *ledger.Ledger
-	scans  []scan // what a walk reads, one after the other
-	at     int    // the scan with which the next round goes on
+	scans  []scan // the scans of a walk, in order
+	at     int    // index of the scan that the next round continues
 	walk   time.Time
 }
 
@@ -33,7 +34,8 @@ func newLeftovers(records *ledger.Ledger) leftovers {
 // run continues the walk, or begins the next one if it is due.
 func (l *leftovers) run(ctx context.Context, now time.Time) error {
 	current := &l.scans[l.at]
-	// No walk sets a time that late, so it was set when the store's clock was ahead.
+	// No walk sets l.walk to a later time than that, so a later time was set while the store's
+	// clock was ahead.
 	if l.at == 0 && current.after == "" && now.Before(l.walk) && l.walk.Sub(now) <= walkEvery {
 		return nil
 	}
@@ -46,7 +48,7 @@ func (l *leftovers) run(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// visit deletes a record if it is left over.
+// visit deletes a record if it was left behind.
 func (l *leftovers) visit(ctx context.Context, record registry.Record) error {
 	isLeft := l.isLeftDropped
 	if record.Key.Table == registry.TableLabel {

@@ -9,8 +9,8 @@ import (
 	"moorage/registry"
 )
 
-// TestLeftovers: records that a node of version 0.1.0 leaves go within a day, and those that
-// another record needs stay.
+// TestLeftovers: records left behind by a node of version 0.1.0 are deleted within a day. Records
+// that are still needed stay.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -29,7 +29,7 @@ func TestLeftovers(t *testing.T) {
 		kept[record.Key] = true
 	}
 	for range 2 { // labels, and dropped records
-		f.endWindows() // the walk of the start
+		f.endWindows() // the walk after a start
 	}
 
 	never := registry.ID{0xee}

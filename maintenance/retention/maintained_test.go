@@ -11,8 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// What is kept of the maintenance of a table ends with its undrop window, and what is kept of
-// others stays.
+// A table's maintenance records are deleted at the end of its undrop window. The records of other
+// tables stay.
 func TestEndTakesMaintenance(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -44,7 +44,7 @@ func TestEndTakesMaintenance(t *testing.T) {
 		}
 		put(registry.MaintenancePolicyKey(registry.TableScope(id)), registry.StateNone, registry.MaintenancePolicy{})
 	}
-	// Of a third, the schedule cannot be read: it keeps nothing from ending.
+	// The schedule of a third table cannot be read. That does not keep any window from ending.
 	damaged := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "damaged"}
 	_, err := f.catalog.CreateTable(f.ctx, damaged, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 	must(t, err)

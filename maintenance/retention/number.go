@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// numberInterval is how often one node gives positions to new changes. Readers of the order see
-	// a change once it has a position.
+	// numberInterval is the time between two rounds in which one node gives positions to new
+	// changes. Readers of the order see a change once it has a position.
 	numberInterval = 250 * time.Millisecond
-	// numberLate is how long a change must have waited before other nodes give it a position too.
-	// Then the node with the assignment has died, or hangs.
+	// numberLate is the time that a change must have waited before other nodes give it a position
+	// too. In that case, the node with the assignment has died or hangs.
 	numberLate = 500 * time.Millisecond
 	// numberingName is the name of the assignment to give positions. The assignment lasts for
 	// numberingLife without a renewal. It need not be short, because of numberLate. Each renewal is
 	// a write.
 	numberingName = "changes/number"
 	numberingLife = time.Minute
-	// numberingPause is how often the other nodes try to get the assignment.
+	// numberingPause is the time between two attempts of another node to get the assignment.
 	numberingPause = 10 * time.Second
-	// numberReportPause is how often failures are reported. If the store is unavailable, four
-	// rounds a second fail.
+	// numberReportPause is the minimum time between two reports of failures. While the store is
+	// unavailable, four rounds a second fail.
 	numberReportPause = 10 * time.Second
 )
 
@@ -35,8 +35,8 @@ type numbering struct {
 	now      func() time.Time
 
 	// The times below are by the clock of this node. Zero means never.
-	tried    time.Time // when it last tried to get the assignment
-	reported time.Time // when it last reported a failure
+	tried    time.Time // when the node last tried to get the assignment
+	reported time.Time // when the node last reported a failure
 }
 
 func newNumbering(config Config, store registry.Numberer) *numbering {
@@ -73,8 +73,8 @@ func (n *numbering) round(ctx context.Context) error {
 	return err
 }
 
-// runAssigned gives positions to changes until ctx ends. A lost assignment is no failure: another
-// node continues.
+// runAssigned gives positions to changes until ctx ends. A lost assignment is not a failure:
+// another node continues.
 func (n *numbering) runAssigned(ctx context.Context) error {
 	ticker := time.NewTicker(numberInterval)
 	defer ticker.Stop()

@@ -13,16 +13,15 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// waitingChanges returns how many changes of a database wait for their places.
+// waitingChanges returns how many changes in a database are waiting for a position.
 func waitingChanges(t *testing.T, conn *pgx.Conn) (count int) {
 	t.Helper()
 	must(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_change WHERE awaits").Scan(&count))
 	return count
 }
 
-// Nobody reads the order of changes. Still each change has its place soon. That holds where one
-// node lives, where the claim belongs to a node that has died, and where the node with the claim
-// stops.
+// Each change soon has a position even if no client reads the order of changes. That holds with one
+// live node, if the node with the assignment has died, and if that node stops.
 func TestChangesGetPlacesUnread(t *testing.T) {
 	t.Parallel()
 	dsn := stores.NewDatabase(t)
@@ -36,7 +35,7 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 	if waitingChanges(t, conn) == 0 {
 		t.Fatal("no change waits before a worker runs")
 	}
-	// wantSoon adds changes and waits until each has its place. A busy machine makes some of them
+	// wantSoon adds changes and waits until each has a position. A busy machine makes some of them
 	// late.
 	n := 0
 	wantSoon := func(when string) {
@@ -48,7 +47,7 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 			f.addChanges(n, n)
 			begun := time.Now()
 			for waitingChanges(t, conn) > 0 && time.Since(begun) < patience {
-				time.Sleep(10 * time.Millisecond) // nothing signals what the database does
+				time.Sleep(10 * time.Millisecond) // the database sends no signal
 			}
 			fastest = min(fastest, time.Since(begun))
 		}
@@ -73,7 +72,7 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 	wantSoon("when one has stopped")
 }
 
-// brokenNumberer fails.
+// brokenNumberer is a store that always fails to give positions.
 type brokenNumberer struct {
 	registry.Store
 	calls int
@@ -86,7 +85,7 @@ func (b *brokenNumberer) Number(context.Context, time.Duration) (bool, error) {
 	return false, errBroken
 }
 
-// A store that is away is asked each time, and reported now and then.
+// An unavailable store is tried in each round, and reported only occasionally.
 func TestNumberReportsFailuresSeldom(t *testing.T) {
 	t.Parallel()
 	broken := new(brokenNumberer)
@@ -104,7 +103,7 @@ func TestNumberReportsFailuresSeldom(t *testing.T) {
 	}
 }
 
-// waitsNumberer notes what it is asked, and ends after two questions.
+// waitsNumberer records its calls, and ends the test after two of them.
 type waitsNumberer struct {
 	registry.Store
 	asked []time.Duration
@@ -118,7 +117,8 @@ func (w *waitsNumberer) Number(_ context.Context, waited time.Duration) (bool, e
 	return false, nil
 }
 
-// A node gives places to late changes before it asks for the claim, which may hang.
+// A node gives positions to late changes before it requests the assignment, because that request
+// may hang.
 func TestLateChangesBeforeTheClaim(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,13 +1,13 @@
-// Package retention removes old records: dropped tables whose window is over, change records,
-// outcomes of idempotency keys, and empty folders. It also gives positions to new changes in a
-// store that does not do so when it writes them.
+// Package retention removes old records: dropped tables whose undrop window is over, change
+// records, outcomes of idempotency keys, and empty folders. It also gives positions to new changes
+// in a store that does not do so when it writes them.
 //
 // # What it promises
 //
-// Nothing is removed early, even if clocks of nodes are wrong. In the end everything old is
+// Nothing is removed early, even if clocks of nodes are wrong. Eventually, all old records are
 // removed. While the store's clock is in doubt, nothing is removed because of its age. If a record
-// cannot be read, each round that reads it reports that, and goes on with other records. No file of
-// a table is deleted.
+// cannot be read, each round that reads it reports that, and continues with other records. No file
+// of a table is deleted.
 //
 // # How it works
 //
@@ -24,7 +24,7 @@
 //
 // # What it must not know
 //
-// It does not know names, documents, or how tables change.
+// It does not know about names, documents, or how tables change.
 package retention
 
 import (
@@ -42,8 +42,7 @@ import (
 // week is the default of UndropWindow and ChangeRetention.
 const week = 7 * 24 * time.Hour
 
-// ChangesKept returns how long changes are kept: the requested time asked, or the default if asked
-// is 0.
+// ChangesKept returns how long changes are kept: the requested time, or the default if asked is 0.
 func ChangesKept(asked, keyLife time.Duration) time.Duration {
 	if asked > 0 {
 		return asked
@@ -56,15 +55,15 @@ type Config struct {
 	ledger.Deps
 	// KeyLife is the longest time for which the outcome of an idempotency key is kept.
 	KeyLife time.Duration
-	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
+	// UndropWindow is the retention of the records of a dropped table. Default 7 days.
 	UndropWindow time.Duration
-	// ChangeRetention is how long change records are kept. Time in which no node runs does not
+	// ChangeRetention is the retention of change records. Time in which no node runs does not
 	// count. It must not be less than KeyLife, and is at least keptMin. Default 7 days, or KeyLife
 	// if that is longer.
 	ChangeRetention time.Duration
-	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
-	// the clock is in doubt, nothing is removed because of its age. By default the clock is
-	// trusted.
+	// Doubt says why the store's clock cannot be trusted. It returns "" if the clock can be
+	// trusted. While the clock is in doubt, nothing is removed because of its age. By default the
+	// clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two rounds of a job. Default 1 minute.
 	Interval time.Duration
@@ -96,8 +95,8 @@ type job struct {
 	loop *worker.Worker
 }
 
-// New returns loops that are not started. It fails if the source of random bits does. It also fails
-// if change records would be removed before the idempotency keys that need them.
+// New returns loops that are not started. It fails if the source of random bits fails. It also
+// fails if change records would be removed before the idempotency keys that need them.
 func New(config Config) (*Retention, error) {
 	if config.Ledger == nil || config.KeyLife <= 0 {
 		panic("retention: Deps and KeyLife are required")
@@ -120,7 +119,7 @@ func New(config Config) (*Retention, error) {
 		{Staged, r.staged.run},
 	} {
 		run := made.run
-		if made.name != Folders { // the removal of folders depends on no time
+		if made.name != Folders { // the removal of folders does not depend on time
 			run = unlessInDoubt(config, made.run)
 		}
 		loop, err := newLoop(config, string(made.name), config.Interval, run)

@@ -11,7 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// endlessStore has more pointers and changes than anybody can read. It counts what was asked for.
+// endlessStore is a store with an endless number of pointers and changes. It counts the requested
+// ones.
 type endlessStore struct {
 	registry.Store
 	read map[registry.Table]int
@@ -43,7 +44,7 @@ func (s *endlessStore) page(table registry.Table, after string, limit int) []reg
 	return records
 }
 
-// A round of the sweep reads a bounded part of what there is, and the next one goes on behind it.
+// A round reads a bounded part of the store, and the next round continues after that part.
 func TestSweepReadsAPart(t *testing.T) {
 	t.Parallel()
 	endless := &endlessStore{read: map[registry.Table]int{}, from: map[registry.Table][]string{}}

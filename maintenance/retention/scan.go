@@ -10,12 +10,13 @@ import (
 	"moorage/registry"
 )
 
-// scanPages bounds how much of a table one round reads, in pages of ledger.ScanPage records. The
-// records that a round searches for are days old, so they can wait for a later round. Reading all
-// pointers and a week of changes every minute would cost more than the commits that wrote them.
+// scanPages is the maximum number of pages that one round reads of a table. A page has
+// ledger.ScanPage records. The records that a round searches for are days old, so they can wait for
+// a later round. Reading all pointers and a week of changes every minute would cost more than the
+// commits that wrote them.
 const scanPages = 10
 
-// scan reads a table, or a part of a table, again and again. Each round reads the next pages.
+// scan reads a table, or a part of a table, repeatedly. Each round reads the next pages.
 type scan struct {
 	ledger *ledger.Ledger
 	table  registry.Table
@@ -29,8 +30,8 @@ func newScan(records *ledger.Ledger, table registry.Table) scan {
 }
 
 // next visits the records of the next pages. After an error, the next round begins with the same
-// page. An unreadable record does not stop the scan. Its error is returned if there is no other
-// error.
+// page. An unreadable record does not stop the scan. Its error is returned unless another error
+// occurs.
 func (s *scan) next(ctx context.Context, visit func(registry.Record) error) error {
 	var unread error
 	for range scanPages {
@@ -56,8 +57,8 @@ func (s *scan) next(ctx context.Context, visit func(registry.Record) error) erro
 	return unread
 }
 
-// isUnread reports whether err may mean that a record cannot be read. If err has another cause of
-// the same kind, the cause fails the next call too, which reports it.
+// isUnread reports whether err may mean that a record cannot be read. A different cause with the
+// same kind of error also makes the next call fail, and that call reports it.
 func isUnread(err error) bool { return err != nil && moorage.KindOf(err) == moorage.KindInternal }
 
 // page returns the next records.

@@ -12,20 +12,21 @@ import (
 const (
 	// stagedAge is the age at which the folder of a staged table is removed, if it is still empty.
 	stagedAge = 24 * time.Hour
-	// stagedRemoveMax bounds the wait for the removal of one folder.
+	// stagedRemoveMax is the maximum wait for the removal of one folder.
 	stagedRemoveMax = 10 * time.Second
-	// stagedMax bounds how many folders are remembered, about 20 MB. The youngest are remembered.
+	// stagedMax is the maximum number of remembered folders, about 20 MB. The youngest ones are
+	// remembered.
 	stagedMax = 100_000
 )
 
 // staged removes the empty folders that were created for staged tables. The store has no record of
-// staging. So a restart forgets the folders, and so does a very large number of staged tables. Then
-// only empty folders remain.
+// staging. So folders are forgotten after a restart, or if very many tables are staged. Forgotten
+// folders remain, but they are empty.
 type staged struct {
 	now func() time.Time
 
 	mu   sync.Mutex     // guards the field below; no lock is taken, and no I/O done, under it
-	made []stagedFolder // in the order of their times
+	made []stagedFolder // ordered by time
 }
 
 type stagedFolder struct {
@@ -48,7 +49,7 @@ func (r *Retention) RememberStaged(warehouse string, store storage.Folders, loca
 }
 
 // run removes the folders that are older than stagedAge and still empty. If it cannot remove a
-// folder, it goes on with the others. If the storage of a warehouse does not answer, the
+// folder, it continues with the others. If the storage of a warehouse does not answer, the
 // warehouse's folders wait for a later round.
 func (s *staged) run(ctx context.Context) error {
 	var failures []error
@@ -78,7 +79,7 @@ func (f stagedFolder) remove(ctx context.Context) error {
 	return err
 }
 
-// putBack remembers folders that takeOlder has returned.
+// putBack remembers folders again that takeOlder has returned.
 func (s *staged) putBack(older []stagedFolder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

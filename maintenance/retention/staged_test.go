@@ -21,8 +21,8 @@ import (
 	"moorage/storage/file"
 )
 
-// A create that stages a table makes its folder, because engines write there before they commit.
-// The sweep removes the folder after a day if nothing was written.
+// Staging a table creates its folder, because engines write there before they commit. If nothing is
+// written to the folder, the sweep removes it after a day.
 func TestStagedFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestStagedFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folders["written"], "snap.avro"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range folders { // to the storage, which has a clock of its own, they are two days old
+	for _, folder := range folders { // by the storage's own clock, they are two days old
 		if err := os.Chtimes(folder, time.Time{}, time.Now().Add(-2*retention.StagedAge)); err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +70,8 @@ func TestStagedFolder(t *testing.T) {
 	}
 }
 
-// foldersThatHang are folders of a storage that hangs. A call that removes one does not end with
-// its context, only when answers is closed.
+// foldersThatHang is a storage whose removals of folders hang. Such a call does not end with its
+// context, only when answers is closed.
 type foldersThatHang struct {
 	storage.Store
 	answers chan struct{}
@@ -90,7 +90,7 @@ func (f *foldersThatHang) RemoveEmptyFolder(ctx context.Context, _ string, _ tim
 	}
 }
 
-// stubbornFolders are folders whose removal does not end with its context.
+// stubbornFolders is a storage whose removals of folders do not end with their context.
 type stubbornFolders struct{ *foldersThatHang }
 
 func (f stubbornFolders) RemoveEmptyFolder(context.Context, string, time.Duration) (bool, error) {
@@ -98,7 +98,7 @@ func (f stubbornFolders) RemoveEmptyFolder(context.Context, string, time.Duratio
 	return true, nil
 }
 
-// A storage that hangs keeps the sweep from nothing: keys, changes and windows go on.
+// A storage that hangs does not stop the other jobs: keys, changes and windows continue.
 func TestSweepBesideStagedFoldersThatHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestSweepBesideStagedFoldersThatHang(t *testing.T) {
 		must(t, f.catalog.DropTable(f.ctx, ident("t"), catalog.DropOptions{}))
 		f.Start()
 		time.Sleep(week + retention.StagedAge)
-		f.create("t") // its location is free: the window was ended
+		f.create("t") // its location is free because its window has ended
 		pointers, err := f.store.List(f.ctx, registry.TablePointer, "", "", 10)
 		if err != nil || len(pointers) != 1 {
 			t.Errorf("%d pointers, %v; want that of the new table", len(pointers), err)
@@ -119,8 +119,8 @@ func TestSweepBesideStagedFoldersThatHang(t *testing.T) {
 	})
 }
 
-// The sweep leaves folders of a warehouse whose storage does not answer for a later round. It
-// removes those of others.
+// If the storage of a warehouse does not answer, the sweep leaves its folders for a later round. It
+// removes folders of other warehouses.
 func TestStagedFoldersOfAStorageThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestStagedFoldersOfAStorageThatHangs(t *testing.T) {
 	})
 }
 
-// refusingFolders cannot remove one of its folders.
+// refusingFolders is a storage that cannot remove one of its folders.
 type refusingFolders struct {
 	storage.Store
 	refused string
@@ -166,8 +166,8 @@ func (s *refusingFolders) RemoveEmptyFolder(_ context.Context, location string, 
 	return true, nil
 }
 
-// A folder of a staged table that cannot be removed does not keep the others there. The memory of
-// staged folders is bounded.
+// If one folder of a staged table cannot be removed, the others still are. The number of remembered
+// folders is bounded.
 func TestSweepOfStagedFolders(t *testing.T) {
 	t.Parallel()
 	store := &refusingFolders{refused: "1"}

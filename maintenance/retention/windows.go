@@ -14,25 +14,27 @@ import (
 const operationEndWindow = "end-undrop-window"
 
 // walkEvery is the time from the end of one walk over all pointers to the beginning of the next.
-// Only tables that were dropped while the clock was ahead need the walk. They wait at most that
-// long.
+// Only tables that were dropped while the clock was ahead need the walk. They wait for it at most
+// that long.
 const walkEvery = 24 * time.Hour
 
-// endOfWindow is how a pointer gives up its locations. The files of its table stay.
+// endOfWindow says how a pointer gives up its locations at the end of its window. The files of its
+// table stay.
 var endOfWindow = claims.Ending{How: registry.EndedWindow, Lasting: true}
 
 // windows ends pointers that were dropped longer ago than the undrop window and do not wait for a
 // purge. After that, the table or view can no longer be restored, and its claims are free. Its
-// files stay. windows also ends a pointer whose purge had begun, if the purge was cancelled longer
-// ago than the window.
+// files stay. windows also ends a pointer whose purge was cancelled after it had begun, once the
+// window has passed since then.
 //
-// It finds these pointers by the records that drops write, in the order of their times. So the cost
-// of a round depends on the number of ended windows, not on the number of tables. The record of a
-// drop is a hint. Only the pointer decides whether its window is over, in the Apply that ends it. A
-// drop's record is removed if its pointer is gone, was restored, or was dropped at another time.
+// It finds these pointers through the records that drops write, in the order of the times of the
+// drops. So the cost of a round depends on the number of ended windows, not on the number of
+// tables. The record of a drop is only a hint. The Apply that ends a window depends on the pointer
+// alone. A drop's record is removed if its pointer is gone, was restored, or was dropped at another
+// time.
 //
-// A table that was dropped while the clock was ahead would stay too long. So when the process
-// starts, and then once a day, a walk reads all pointers.
+// Without more, a table that was dropped while the clock was ahead would stay too long. So when the
+// process starts, and then once a day, a walk reads all pointers.
 type windows struct {
 	ledger *ledger.Ledger
 	claims *claims.Claims
@@ -75,12 +77,11 @@ func isOver(state registry.State, pointer registry.Pointer, limit time.Time) boo
 	return state.IsDropped() && pointer.Since.Before(limit) && pointer.Task.IsZero()
 }
 
-// endListed ends the pointer that the record of a drop names, if its window is over. If the record
-// does not belong to the pointer's present window, endListed removes the record.
+// endListed ends the pointer that the record of a drop refers to, if its window is over. If the
+// record does not belong to the pointer's present window, endListed removes the record.
 //
-// The pointer is read after the record. A later drop writes the record of another second, or this
-// record with another ETag. The removal requires the ETag that was listed. So no drop loses its
-// record.
+// The pointer is read after the record. A later drop writes a record for a different second, or
+// this record with a new ETag. The removal requires the listed ETag. So no drop loses its record.
 func (w *windows) endListed(ctx context.Context, record registry.Record, limit time.Time) error {
 	id, _, err := registry.ParseWindow(record.Key)
 	if err != nil {
@@ -101,7 +102,8 @@ func (w *windows) endListed(ctx context.Context, record registry.Record, limit t
 
 // walkOn continues the walk over all pointers, or begins the next one if it is due.
 func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
-	// No walk sets a time that late, so it was set when the store's clock was ahead.
+	// No walk sets w.walk to a later time than that, so a later time was set while the store's
+	// clock was ahead.
 	if w.pointers.after == "" && now.Before(w.walk) && w.walk.Sub(now) <= walkEvery {
 		return nil
 	}
@@ -135,7 +137,7 @@ func (w *windows) dropNow(ctx context.Context, record registry.Record, pointer r
 	before := pointer.EndKey()
 	ends, err := w.ledger.Get(ctx, before)
 	if err != nil || !ends[0].Exists() || before == registry.TaskKey(pointer.Task) {
-		return err // the task of a purge has a time of its own
+		return err // the task of a purge has its own time
 	}
 	if !pointer.ReachableUntil.IsZero() {
 		pointer.ReachableUntil = now.Add(pointer.ReachableUntil.Sub(pointer.Since))

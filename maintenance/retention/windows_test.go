@@ -18,7 +18,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// unwalkedStore shows no pointers in lists, so that no walk finds one.
+// unwalkedStore is a store that lists no pointers, so that no walk finds one.
 type unwalkedStore struct{ registry.Store }
 
 func (s unwalkedStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
@@ -28,7 +28,7 @@ func (s unwalkedStore) List(ctx context.Context, table registry.Table, prefix, a
 	return s.Store.List(ctx, table, prefix, after, limit)
 }
 
-// newUnwalked returns a fixture whose node has no walks.
+// newUnwalked returns a fixture whose node does no walks.
 func newUnwalked(t testing.TB, change ...func(*retention.Config)) *fixture {
 	t.Helper()
 	f := newFixture(t, change...)
@@ -36,7 +36,7 @@ func newUnwalked(t testing.TB, change ...func(*retention.Config)) *fixture {
 	return f
 }
 
-// pointers returns the pointers of the store, by their names.
+// pointers returns the pointers of the store by name.
 func (f *fixture) pointers() map[string]registry.Record {
 	f.t.Helper()
 	named := make(map[string]registry.Record)
@@ -53,7 +53,7 @@ func (f *fixture) pointer(record registry.Record) registry.Pointer {
 	return pointer
 }
 
-// named returns the pointer of a name.
+// named returns the pointer with this name.
 func (f *fixture) named(name string) registry.Pointer {
 	f.t.Helper()
 	record, ok := f.pointers()[name]
@@ -74,8 +74,8 @@ func (f *fixture) register(name, file string, overwrite bool) {
 	must(f.t, err)
 }
 
-// wantWindows fails the test unless there are the pointers with these names, and so many records of
-// drops.
+// wantWindows fails the test unless the store has exactly the pointers with these names, and the
+// given number of drop records.
 func (f *fixture) wantWindows(records int, names ...string) {
 	f.t.Helper()
 	var got []string
@@ -90,8 +90,8 @@ func (f *fixture) wantWindows(records int, names ...string) {
 
 func (f *fixture) endWindows() { f.t.Helper(); must(f.t, f.RunOnce(f.ctx, retention.Windows)) }
 
-// Every way to a dropped table or view leaves the record by which its window ends, with no walk: at
-// its time, and not before.
+// Every way to drop a table or view writes the record that ends its window. The window ends without
+// a walk, at its time and not before.
 func TestWindowEndsByItsRecord(t *testing.T) {
 	t.Parallel()
 	for name, drop := range map[string]func(f *fixture){
@@ -126,7 +126,7 @@ func TestWindowEndsByItsRecord(t *testing.T) {
 			for _, pause := range []time.Duration{0, week - time.Second, time.Second} {
 				f.clock.Advance(pause)
 				f.endWindows()
-				f.wantWindows(1, "t") // at its very end too
+				f.wantWindows(1, "t") // even at the very end
 			}
 			f.clock.Advance(time.Nanosecond)
 			f.endWindows()
@@ -136,7 +136,7 @@ func TestWindowEndsByItsRecord(t *testing.T) {
 	}
 }
 
-// A table that comes back and is dropped again has another window, with another record.
+// A table that is restored and dropped again has a new window, with a new record.
 func TestWindowOfTheLastDrop(t *testing.T) {
 	t.Parallel()
 	f := newUnwalked(t)
@@ -156,7 +156,8 @@ func TestWindowOfTheLastDrop(t *testing.T) {
 	f.wantClean()
 }
 
-// The window is that of the process that looks, also for what was dropped before.
+// The length of the window is the setting of the sweeping process, even for tables that were
+// dropped earlier.
 func TestWindowThatIsChanged(t *testing.T) {
 	t.Parallel()
 	f := newUnwalked(t)
@@ -175,7 +176,7 @@ func TestWindowThatIsChanged(t *testing.T) {
 	}
 }
 
-// A record that is left behind is removed when its time comes, and ends nothing.
+// A record that was left behind is removed at its time, and does not end a window.
 func TestRecordOfADropLeftBehind(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(f *fixture, file string){
@@ -221,7 +222,7 @@ func TestRecordOfADropLeftBehind(t *testing.T) {
 	}
 }
 
-// gotStore calls got after each Get of a pointer.
+// gotStore is a store that calls got after each Get of a pointer.
 type gotStore struct {
 	registry.Store
 	got *func()
@@ -235,8 +236,9 @@ func (s gotStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Rec
 	return records, err
 }
 
-// The store's clock is set back to the second of an earlier drop, and the table is dropped again
-// while the record of that drop is about to be removed. It keeps the record, which is now its own.
+// The store's clock is set back to the second of an earlier drop. Then the table is dropped again
+// while the record of that drop is about to be removed. The record then stays, because it belongs
+// to the new drop.
 func TestDropKeepsItsRecord(t *testing.T) {
 	t.Parallel()
 	got := func() {}
@@ -256,8 +258,8 @@ func TestDropKeepsItsRecord(t *testing.T) {
 	f.wantWindows(0)
 }
 
-// A record that cannot be read, or whose pointer cannot, is reported by each round. It stays, and
-// keeps no other window from its end.
+// If a record or its pointer cannot be read, each round reports that. The record stays, and other
+// windows still end.
 func TestUnreadableDrop(t *testing.T) {
 	t.Parallel()
 	f := newUnwalked(t)
@@ -287,8 +289,8 @@ func TestUnreadableDrop(t *testing.T) {
 	f.wantClean()
 }
 
-// A drop may be without a record. The walk of a process that starts finds it, and so
-// does the daily one of a process that runs. A clock that is set back holds up neither.
+// A drop may lack a record. The walk after a process starts finds the drop, and so does the daily
+// walk of a running process. A clock that is set back delays neither walk.
 func TestWalkFindsDropsWithoutRecords(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -359,7 +361,7 @@ func TestTwoNodesEndWindows(t *testing.T) {
 	})
 }
 
-// timedStore has the clock of the tests.
+// timedStore is a store with the tests' clock.
 type timedStore struct {
 	registry.Store
 	now func() time.Time
@@ -367,7 +369,7 @@ type timedStore struct {
 
 func (s timedStore) Time(context.Context) (time.Time, error) { return s.now(), nil }
 
-// recordingStore notes what it is asked for.
+// recordingStore is a store that records its calls.
 type recordingStore struct {
 	registry.Store
 	calls []string
@@ -402,8 +404,8 @@ func (s *recordingStore) Apply(ctx context.Context, batch registry.Batch) ([]reg
 	return s.Store.Apply(ctx, batch)
 }
 
-// Between two walks the windows of an idle store cost two calls a round, however many tables there
-// are.
+// Between two walks, the windows of an idle store cost two calls per round, however many tables
+// there are.
 func TestIdleTablesCostNoWindows(t *testing.T) {
 	t.Parallel()
 	hour := func(tables int) []string {
@@ -440,8 +442,8 @@ func TestIdleTablesCostNoWindows(t *testing.T) {
 	}
 }
 
-// TestWindowOfTheFuture: what was dropped while the clock was a year ahead can come back for as
-// long as anything else, and no longer.
+// TestWindowOfTheFuture: a table that was dropped while the clock was a year ahead can be restored
+// for as long as any other, and no longer.
 func TestWindowOfTheFuture(t *testing.T) {
 	t.Parallel()
 	const year, window = 365 * 24 * time.Hour, 7 * 24 * time.Hour
@@ -460,7 +462,7 @@ func TestWindowOfTheFuture(t *testing.T) {
 	f.wantClean()
 }
 
-// TestDoubt: nothing goes that goes by a time while the clock is in doubt.
+// TestDoubt: while the clock is in doubt, nothing is removed because of its age.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	why := "in doubt"

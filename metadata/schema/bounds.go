@@ -7,16 +7,17 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// Bound returns a bound of the values of the column with an id, as people read it. raw is in the
-// form of the specification's "Binary single-value serialization", also in that of a narrower type
-// before a promotion. ok is false if there is no such column, or if raw is no value of it.
+// Bound returns a bound of the values of the column with this id, in readable form. raw is in the
+// form of the specification's "Binary single-value serialization", for the column's type or for a
+// narrower type before a promotion. If there is no such column, or raw is not a value of it, ok is
+// false.
 func (s *Schema) Bound(id int, raw []byte) (text string, ok bool) {
 	f := s.byID[id]
 	if f == nil || f.typ.kind != kindPrimitive {
 		return "", false
 	}
 	defer func() {
-		if recover() != nil { // raw is a client's
+		if recover() != nil { // raw comes from a client
 			text, ok = "", false
 		}
 	}()

@@ -6,7 +6,7 @@ import (
 	"moorage/metadata/schema"
 )
 
-// TestBound reads bounds of columns as people read them.
+// TestBound checks the readable form of columns' bounds.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	read, err := schema.Parse([]byte(`{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"n","required":false,"type":"long"},

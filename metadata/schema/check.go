@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// fieldIDMax is the highest field id that a column of a user can have. Higher ids are reserved
-	// for metadata columns. Source: table specification, "Reserved Field IDs".
+	// fieldIDMax is the highest field id of a user's column. Higher ids are reserved for metadata
+	// columns. Source: table specification, "Reserved Field IDs".
 	fieldIDMax = 2147483447
 	// defaultsMinFormatVersion is the first format version whose readers fill in initial-default.
 	defaultsMinFormatVersion = 3
-	// problemsMax bounds how many problems one message lists.
+	// problemsMax is the maximum number of problems in one message.
 	problemsMax = 20
 )
 
 // Check refuses a schema that must not be added to a table of formatVersion. It refuses types and
-// defaults that the version does not support ("Invalid schema for v…"), empty names, reserved field
-// ids, and every schema that CheckLoad refuses. Errors are KindIllegalArgument.
+// defaults that the version does not support ("Invalid schema for v…"), empty names and reserved
+// field ids. It also refuses every schema that CheckLoad refuses. Errors are KindIllegalArgument.
 func (s *Schema) Check(formatVersion int) error {
 	fields := s.sortedFields()
 	if err := checkVersion(fields, formatVersion); err != nil {
@@ -42,7 +42,7 @@ func (s *Schema) Check(formatVersion int) error {
 }
 
 // CheckLoad refuses a schema that the Java reference cannot load, with KindIllegalArgument:
-// unsuitable identifier fields, defaults that are not a value of their field's type, and required
+// unsuitable identifier fields, defaults that are not values of their field's type, and required
 // fields of the type unknown.
 func (s *Schema) CheckLoad() error {
 	for _, f := range s.sortedFields() {

@@ -1,8 +1,8 @@
 package schema
 
 // Columns returns all fields of s, in the order of the schema. A field precedes the fields in it.
-// Long paths are truncated, as Diff truncates them: a schema can have many fields in a struct with
-// a huge name.
+// Long paths are truncated, as in Diff, because a schema can have many fields in a struct with a
+// huge name.
 func (s *Schema) Columns() (columns []Column) {
 	var visit func(t *fieldType)
 	visit = func(t *fieldType) {

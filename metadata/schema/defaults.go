@@ -28,7 +28,7 @@ var (
 )
 
 const (
-	yearMax       = 200000 // timestamps of 64 bits and dates of 32 bits allow even later years
+	yearMax       = 200000 // 64-bit timestamps and 32-bit dates allow even later years
 	nanosPerDay   = int64(24 * time.Hour)
 	secondsPerDay = 24 * 60 * 60
 )
@@ -113,7 +113,7 @@ func canonicalInt(literal string, bits int) (string, bool) {
 
 // canonicalFloat accepts any JSON number that is finite in the type. A number without fraction and
 // exponent is an integer for Java, which refuses it. checkDefault refuses it too, but documents
-// that already have such a default can be read.
+// that already have such a default can still be read.
 func canonicalFloat(literal string, bits int) (string, bool) {
 	if literal == "" || literal[0] != '-' && (literal[0] < '0' || literal[0] > '9') {
 		return "", false

@@ -9,7 +9,7 @@ import (
 	"moorage/metadata/schema"
 )
 
-// defaulted is a schema with one field of that type and write-default.
+// defaulted returns a schema with one field of the given type and write-default.
 func defaulted(typ, literal string) string {
 	return fmt.Sprintf(`{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":%s,"write-default":%s}]}`, typ, literal)
 }
@@ -90,7 +90,7 @@ func TestEqualDefaults(t *testing.T) {
 		{"long", `9007199254740993`, `9007199254740992`, false},
 		{"double", `1e1`, `10.0`, true},
 		{"double", `0.0`, `-0.0`, false},
-		{"double", `10`, `10.0`, true}, // a document of another library may hold it
+		{"double", `10`, `10.0`, true}, // a document from another library may contain it
 		{"float", `0.1`, `0.10000000149`, true},
 		{"double", `0.1`, `0.10000000149`, false},
 		{"decimal(9,2)", `"1.20"`, `"+01.20"`, true},

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Difference is what differs between two schemas of one table. Fields are compared by their ids, so
-// a renamed field is a changed one. Nested fields have entries of their own.
+// Difference holds the differences between two schemas of one table. Fields are matched by id, so a
+// renamed field counts as changed. Nested fields have their own entries.
 type Difference struct {
 	Added   []Column       `json:"added,omitempty"`   // by id
 	Removed []Column       `json:"removed,omitempty"` // by id
@@ -19,12 +19,13 @@ type Difference struct {
 type Column struct {
 	ID       int    `json:"id"`
 	Path     string `json:"path"` // full name: "a.b", "list.element", "map.key"
-	Type     string `json:"type"` // as Java prints it; "struct", "list" or "map" for a nested type
+	Type     string `json:"type"` // as printed by Java; "struct", "list" or "map" for a nested type
 	Required bool   `json:"required"`
 	Doc      string `json:"doc,omitempty"`
 }
 
-// ColumnChange has the members that differ of one field. Members that are equal are nil in both.
+// ColumnChange holds the members of one field that differ. Members that are equal are nil on both
+// sides.
 type ColumnChange struct {
 	ID   int    `json:"id"`
 	Path string `json:"path"` // full name in the second schema
@@ -32,7 +33,7 @@ type ColumnChange struct {
 	Is   Traits `json:"is"`
 }
 
-// Traits are the comparable members of a field. Nil means that the member does not differ.
+// Traits holds the comparable members of a field. Nil means that the member does not differ.
 type Traits struct {
 	Path           *string         `json:"path,omitempty"`
 	Type           *string         `json:"type,omitempty"`
@@ -45,8 +46,8 @@ type Traits struct {
 // IsEmpty reports whether the schemas have the same fields.
 func (d Difference) IsEmpty() bool { return len(d.Added)+len(d.Removed)+len(d.Changed) == 0 }
 
-// Diff returns what differs from the schema from to the schema to. The order of fields, and
-// identifier fields, are not compared.
+// Diff returns the differences between two schemas. It does not compare the order of fields, or
+// identifier fields.
 func Diff(from, to *Schema) Difference {
 	var d Difference
 	for _, id := range slices.Sorted(maps.Keys(from.byID)) {
@@ -69,7 +70,8 @@ func (f *field) column() Column {
 	return Column{ID: f.id, Path: f.fullName(), Type: f.typ.word(), Required: f.required, Doc: f.docText()}
 }
 
-// changeTo returns the members in which f and is differ; false if there are none.
+// changeTo returns the members in which f differs from its new form. It returns false if there are
+// none.
 func (f *field) changeTo(is *field) (change ColumnChange, differs bool) {
 	change = ColumnChange{ID: f.id, Path: is.fullName()}
 	if f.name != is.name || f.parentID() != is.parentID() { // a renamed struct does not rename its fields
@@ -108,7 +110,7 @@ func (f *field) docText() string {
 	return *f.doc
 }
 
-// parentID returns the id of the field that f is in; zero for a column. Ids begin at 1.
+// parentID returns the id of the field that contains f, or zero for a column. Ids begin at 1.
 func (f *field) parentID() int {
 	if f.parent == nil {
 		return 0
@@ -116,7 +118,7 @@ func (f *field) parentID() int {
 	return f.parent.id
 }
 
-// word returns the text of a primitive type, and the name alone of a nested one.
+// word returns the text of a primitive type, or just the name of a nested type.
 func (t *fieldType) word() string {
 	switch t.kind {
 	case kindStruct:

@@ -16,7 +16,7 @@ func mustParse(t *testing.T, fields string) *schema.Schema {
 	return s
 }
 
-// TestDiff: fields are compared by id, at any depth, and each difference is named once.
+// TestDiff: fields are matched by id, at any depth, and each difference is reported once.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	const a = `{"id":1,"name":"a","required":true,"type":"int"}`

@@ -9,9 +9,9 @@ import (
 // CheckEvolved refuses s (KindValidation) as a new schema of a table if readers could then not read
 // the table's existing files. This is the case if the old type of a field cannot be promoted to its
 // type in s. The old type is the field's type in current. If current does not have the field's id,
-// it is the type in the newest schema of earlier that has it. earlier has the table's other
-// schemas, the newest first. A nested type only has to keep its kind, because its fields have their
-// own ids. Source: table specification, schema evolution.
+// it is the field's type in the newest schema in earlier that has the id. earlier lists the table's
+// other schemas, newest first. A nested type only has to keep its kind, because its fields have
+// their own ids. Source: table specification, schema evolution.
 func (s *Schema) CheckEvolved(current *Schema, earlier []*Schema, formatVersion int) error {
 	for _, f := range s.sortedFields() {
 		before := current.field(f.id)

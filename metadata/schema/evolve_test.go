@@ -8,7 +8,7 @@ import (
 	"moorage/metadata/schema"
 )
 
-// A field keeps its type, or gets one to which the specification promotes it.
+// A field keeps its type, or gets a type to which the specification allows promotion.
 func TestCheckEvolved(t *testing.T) {
 	t.Parallel()
 	one := func(typ string) *schema.Schema {

@@ -2,7 +2,7 @@ package schema
 
 import "github.com/apache/iceberg-go"
 
-// The tests are outside of the package. This file is inside: it shows them what no caller needs.
+// The tests are in a different package. This file exports internals that only they need.
 
 // Bounds of schemas and messages.
 const (
@@ -22,9 +22,9 @@ func ParsePrimitive(name string) (primitive iceberg.Type, text, spelling string,
 	return t.primitive, t.text, spelling, nil
 }
 
-// FieldOf is what is known of a field.
+// FieldOf holds the parsed values of a field.
 type FieldOf struct {
-	Name     string // the full one, without a bound
+	Name     string // the full name, not truncated
 	Required bool
 	Type     iceberg.Type // nil for a nested one
 }

@@ -16,7 +16,7 @@ type Field struct {
 	Type     Type
 	// Default is the initial-default as JSON. It is empty if there is none.
 	Default string
-	// IsDefault reports whether Default is a value of the type.
+	// IsDefault is true if Default is a value of the type.
 	IsDefault bool
 }
 
@@ -26,9 +26,10 @@ type Type struct {
 	Name string
 	// Text is a primitive type with its parameters. It is empty for nested types.
 	Text string
-	// Length is the number of bytes of a fixed, Precision and Scale are of a decimal.
+	// Length is the number of bytes of a fixed type. Precision and Scale belong to a decimal type.
 	Length, Precision, Scale int
-	// Fields are the fields of a struct, the element of a list, or the key and the value of a map.
+	// Fields holds the fields of a struct, the element of a list, or the key and the value of a
+	// map.
 	Fields []Field
 }
 
@@ -66,7 +67,7 @@ func (t *fieldType) exported() Type {
 	return out
 }
 
-// IdentitySources returns the ids of the columns that p partitions by their values, sorted.
+// IdentitySources returns the sorted ids of the columns that p partitions by value.
 func (p *Spec) IdentitySources() (ids []int) {
 	for _, f := range p.fields {
 		if _, identity := f.transform.Transform.(iceberg.IdentityTransform); identity {

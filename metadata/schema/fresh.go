@@ -9,11 +9,11 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Fresh gives the schema of a new table ids from 1, and binds spec and order to them. The schema
-// gets id 0, and the spec gets id 0 with field ids from 1000. The sort order gets id 1, or 0 if it
-// is unsorted. p and o may be nil. Everything else stays as the client sent it. All fields of a
-// struct get their ids before the fields nested in them do. Clients that request particular ids
-// expect this order.
+// Fresh gives the schema of a new table ids from 1 on, and binds the spec and the order to them.
+// The schema gets id 0, and the spec gets id 0 with field ids from 1000. The sort order gets id 1,
+// or 0 if it is unsorted. p and o may be nil. Everything else stays as the client sent it. All
+// fields of a struct get their ids before the fields nested in them. Clients that request
+// particular ids expect this order.
 //
 // Fresh returns KindValidation if a source of the spec or order is not in s. It makes no other
 // checks: the caller must parse the results and call Check, which also checks the new ids. Source:
@@ -73,8 +73,8 @@ func (f *freshIDs) schema(s *Schema) ([]byte, error) {
 	return jsontext.ApplyPatches(s.Raw, patches), nil
 }
 
-// mapped returns the new ids of the fields with ids. It stops at the first unknown field, and
-// returns that field's id as missing.
+// mapped returns the new ids of the fields with the given ids. It stops at the first unknown field,
+// and returns that field's id as missing.
 func (f *freshIDs) mapped(ids []int) (fresh []int, missing int) {
 	for _, id := range ids {
 		freshID, ok := f.ids[id]

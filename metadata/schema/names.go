@@ -10,8 +10,8 @@ import (
 // nameKey identifies a full name, which is the names of a field's parents and of the field, joined
 // by dots. It is the hash of the part after the last dot and of the nameKey of the part before it.
 // So a column "a.b" and the field b of a struct a have the same key, because their full names are
-// equal. The full names themselves are not in memory: in a deep schema they would take far more
-// bytes than the schema.
+// equal. The full names themselves are not kept in memory, because in a deep schema they would take
+// far more space than the schema.
 type nameKey [16]byte
 
 // below returns the key of the full name that consists of k's name, a dot and name. name may have
@@ -29,8 +29,8 @@ func (k nameKey) below(name string) nameKey {
 // nameIndex finds fields by their names.
 type nameIndex map[nameKey]*field
 
-// addFull adds the full names of t's fields. The argument at is the key of the full name of the
-// field whose type is t. It refuses two fields with the same full name.
+// addFull adds the full names of t's fields. at is the key of the full name of the field whose type
+// is t. It refuses two fields with the same full name.
 func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 	for _, f := range t.fields {
 		key := at.below(f.name)
@@ -46,9 +46,9 @@ func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 	return nil
 }
 
-// addShort adds the names of t's fields that leave out "element" and "value" before a struct:
-// "points.x" in addition to "points.element.x". If several fields have the same short name, it
-// means the first of them.
+// addShort adds the short names of t's fields, which leave out "element" and "value" before a
+// struct: "points.x" in addition to "points.element.x". If several fields have the same short name,
+// it means the first of them.
 func (x nameIndex) addShort(t *fieldType, at nameKey) {
 	for _, f := range t.fields {
 		key := at.below(f.name)
@@ -81,7 +81,7 @@ func (c ColumnNames) Find(name string) (id int, found bool) {
 	return 0, false
 }
 
-// find is Find, but it returns the field, or nil.
+// find is like Find, but returns the field, or nil.
 func (c ColumnNames) find(name string) *field {
 	key := nameKey{}.below(name)
 	if f := c.full[key]; f != nil {

@@ -13,8 +13,8 @@ import (
 // Schema is a parsed schema: its fields, with its bytes from the request. It is immutable, and safe
 // for concurrent use.
 //
-// Parse accepts every schema that a metadata document may have, so that this catalog can read
-// tables that another catalog wrote. Check refuses schemas that must not be added to a document.
+// Parse accepts every schema that may occur in a metadata document, so that this catalog can read
+// tables written by another catalog. Check refuses schemas that must not be added to a document.
 type Schema struct {
 	ID          int    // schema-id; 0 if absent
 	Raw         []byte // as sent
@@ -47,8 +47,8 @@ type field struct {
 	idAt           jsontext.Span
 }
 
-// typeDepthMax bounds the nesting of types, because the functions that walk over a schema are
-// recursive. No table with data nests as deep.
+// typeDepthMax is the maximum nesting of types. There is a limit because the functions that walk
+// over a schema are recursive. No table with data is nested that deeply.
 const typeDepthMax = 100
 
 // Parse reads a schema. It returns KindBadRequest for malformed JSON, a missing member or an
@@ -281,7 +281,7 @@ func (f *field) fullName() string {
 	return jsontext.Clip(strings.Join(parts, "."))
 }
 
-// label returns the text that the Java reference prints for a field before its type.
+// label returns the text that the Java reference prints before a field's type.
 func (f *field) label() string {
 	if f.required {
 		return fmt.Sprintf("%d: %s: required ", f.id, jsontext.Clip(f.name))

@@ -21,12 +21,12 @@ func mustSchema(t testing.TB, raw string) *schema.Schema {
 	return s
 }
 
-// column is a schema with one field of that type.
+// column returns a schema with one field of the given type.
 func column(typ string) string {
 	return `{"type":"struct","fields":[{"id":1,"name":"c","required":false,"type":` + typ + `}]}`
 }
 
-// lists is a list of lists of … of int, that deep.
+// lists returns a list of lists … of int, nested to the given depth.
 func lists(depth int) string {
 	var b strings.Builder
 	for i := range depth {
@@ -35,7 +35,7 @@ func lists(depth int) string {
 	return b.String() + `"int"` + strings.Repeat(`}`, depth)
 }
 
-// nested has every kind of type at every kind of place.
+// nested has every kind of type in every kind of place.
 const nested = `{"type":"struct","schema-id":4,"identifier-field-ids":[1],"fields":[
  {"id":1,"name":"id","required":true,"type":"long","doc":"the \"key\""},
  {"id":2,"name":"a","required":false,"type":{"type":"struct","fields":[
@@ -264,7 +264,7 @@ func TestSchemaCheck(t *testing.T) {
 	tests := []struct {
 		name, raw string
 		version   int
-		text      string // "" if the schema is fine
+		text      string // "" if the schema is valid
 	}{
 		{"nested", nested, 1, ""},
 		{"variant", typed("variant"), 3, ""},
@@ -314,7 +314,7 @@ func TestSchemaCheck(t *testing.T) {
 	}
 }
 
-// A small request must not make a large message, nor take long, however it nests.
+// A small request must not cause a large message or take long, however deeply it nests.
 func TestSchemaMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("n", 10_000)
@@ -330,8 +330,8 @@ func TestSchemaMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// A request must not take memory out of proportion, however it is built. The test is not parallel:
-// it measures what is allocated.
+// A request must not take a disproportionate amount of memory, whatever its form. The test is not
+// parallel, because it measures allocations.
 func TestParseSchemaIsLinear(t *testing.T) {
 	const size, factorMax = 1 << 20, 30
 	field := func(id int, name, typ string) string {

@@ -24,7 +24,7 @@ func schemaSeeds() []string {
 	}
 }
 
-// What parses is written again, under another id, as an equal schema.
+// A parsed schema, written with another id, parses as an equal schema.
 func FuzzSchema(f *testing.F) {
 	addSeeds(f, schemaSeeds()...)
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -61,7 +61,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// A new table has dense ids, and its parts parse again as what they were.
+// A new table has consecutive ids, and its parts parse again as equal parts.
 func FuzzFreshTable(f *testing.F) {
 	specs := []string{`{"fields":[]}`, partitioned("p", "bucket[4]", 1), `{"fields":[{"name":"p","transform":"x","source-ids":[1,2]}]}`}
 	for i, s := range schemaSeeds() {

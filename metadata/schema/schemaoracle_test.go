@@ -14,15 +14,15 @@ import (
 	"moorage/metadata/schema"
 )
 
-// The tests of this file hold the model of schemas against iceberg-go's, on random schemas. Where
-// the two differ and ours is meant to, that is listed here; a difference that is not listed fails,
-// and so does an entry that never shows.
+// The tests in this file compare this package with iceberg-go on random schemas. Intended
+// differences are listed here. A difference that is not listed fails the test, and so does an entry
+// that never occurs.
 
-// verdicts says which of the two accepts a schema.
+// verdicts says which of the two packages accept a schema.
 type verdicts struct{ ours, theirs bool }
 
-// schemaFaults are changes that make a good schema of format version 3 a bad one, or an odd one,
-// and what is expected of the two.
+// schemaFaults returns changes that make a valid schema of format version 3 invalid or odd, with
+// the expected verdicts.
 func schemaFaults() map[string]struct {
 	apply func(g *schemaMaker)
 	want  verdicts
@@ -58,7 +58,7 @@ func schemaFaults() map[string]struct {
 		"fractional id":          {set("id", `1.5`), neither},
 		"unknown type":           {set("type", `"int96"`), neither},
 		"wide decimal":           {set("type", `"decimal(39,2)"`), neither},
-		"type in capitals":       {func(g *schemaMaker) { set("type", `"STRING"`)(g); delete(g.columns[0], "initial-default") }, onlyOurs}, // as Java reads it; stored in lower case
+		"type in capitals":       {func(g *schemaMaker) { set("type", `"STRING"`)(g); delete(g.columns[0], "initial-default") }, onlyOurs}, // as in Java; stored in lower case
 		"null default":           {set("write-default", `null`), both},
 		"unknown member":         {set("x", `{"y":[1.50]}`), both},
 		"row lineage id":         {set("id", `2147483540`), neither},
@@ -69,7 +69,7 @@ func schemaFaults() map[string]struct {
 		"float identifier":       {identify(`true`, `"double"`), onlyTheirs},
 		"required unknown":       {func(g *schemaMaker) { identify(`true`, `"unknown"`)(g); g.identifiers = nil }, neither},
 		"long default":           {def(`"long"`, `9223372036854775807`), both},
-		"text for a long":        {def(`"long"`, `"abc"`), onlyTheirs}, // theirs does not look at the type
+		"text for a long":        {def(`"long"`, `"abc"`), onlyTheirs}, // theirs does not check the type
 		"long out of range":      {def(`"long"`, `9223372036854775808`), onlyTheirs},
 		"integral double":        {def(`"double"`, `1`), onlyTheirs}, // Java cannot load it
 		"decimal as number":      {def(`"decimal(9,2)"`, `1.25`), onlyTheirs},
@@ -172,7 +172,7 @@ func (g *schemaMaker) json() string {
 		strings.Join(g.identifiers, ","), strings.Join(columns, ","))
 }
 
-// accept returns what the two say of adding a schema to a new table.
+// accept returns the verdicts on adding a schema to a new table.
 func accept(t *testing.T, raw string, version int) (ours *schema.Schema, theirs *iceberg.Schema, got verdicts) {
 	t.Helper()
 	ours, err := schema.Parse([]byte(raw))
@@ -211,7 +211,8 @@ func TestSchemaAgreesWithOracle(t *testing.T) {
 			}
 		}
 		for version := 1; version < 3; version++ {
-			// A write-default needs no v3 in Java; theirs asks for it. The maker makes none.
+			// A write-default does not need v3 in Java, but iceberg-go requires it. The maker makes
+			// no write-defaults.
 			if _, _, got := accept(t, raw, version); got.ours != got.theirs {
 				t.Errorf("seed %d: v%d accepted %+v: %s", seed, version, got, raw)
 			}
@@ -235,7 +236,8 @@ func TestSchemaFaultsAgainstOracle(t *testing.T) {
 	}
 }
 
-// Both call two schemas the same, or neither does. The one exception is an empty doc.
+// Either both packages consider two schemas equal, or neither does. The one exception is an empty
+// doc.
 func TestSameSchemaAgainstOracle(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(g *schemaMaker){
@@ -266,8 +268,9 @@ func TestSameSchemaAgainstOracle(t *testing.T) {
 	}
 }
 
-// New tables get the same ids from both where nothing nests. Where something does, theirs numbers a
-// field's children before its siblings, Java and ours after them.
+// For a schema without nested types, new tables get the same ids from both. Otherwise, iceberg-go
+// numbers a field's children before its siblings; Java and this package number them after the
+// siblings.
 func TestFreshIDsAgainstOracle(t *testing.T) {
 	t.Parallel()
 	flat := 0

@@ -12,7 +12,7 @@ import (
 // SortOrder is a parsed sort order, with its bytes from the request. It is immutable, and safe for
 // concurrent use.
 type SortOrder struct {
-	ID      int    // order-id; if absent, 0 for an unsorted order, else 1
+	ID      int    // order-id; if absent, 0 for an unsorted order and otherwise 1
 	Raw     []byte // as sent
 	fields  []sortField
 	members jsontext.Fields
@@ -28,8 +28,8 @@ type sortField struct {
 }
 
 // ParseSortOrder reads a sort order. It returns KindBadRequest if the JSON is malformed, a member
-// is missing, a direction is unknown, or the id is wrong. The id 0 is for the unsorted order, and
-// no other order may have it.
+// is missing, a direction is unknown, or the id is wrong. The id 0 is reserved for the unsorted
+// order.
 func ParseSortOrder(raw []byte) (*SortOrder, error) {
 	members, err := jsontext.ParseFields(raw, "sort order")
 	if err != nil {
@@ -128,7 +128,7 @@ func (f sortField) String() string {
 
 // Check returns KindValidation for an order that must not be added to a table with the current
 // schema s. It refuses every order that CheckBound refuses. It also refuses orders that the Java
-// reference would write but another reader could not load.
+// reference would write but some other reader could not load.
 func (o *SortOrder) Check(s *Schema) error {
 	for _, f := range o.fields {
 		if err := f.transform.checkMembers(f.members, f.String()); err != nil {

@@ -18,7 +18,7 @@ func mustSortOrder(t testing.TB, raw string) *schema.SortOrder {
 	return o
 }
 
-// sorted is a sort order with one field.
+// sorted returns a sort order with one field.
 func sorted(transform string, source int) string {
 	return fmt.Sprintf(`{"order-id":1,"fields":[{"transform":%q,"source-id":%d,"direction":"asc","null-order":"nulls-first"}]}`, transform, source)
 }

@@ -14,8 +14,8 @@ import (
 // FirstPartitionFieldID is the id of the first partition field of a table.
 const FirstPartitionFieldID = 1000
 
-// Spec is a parsed partition spec, with its bytes from the request. It is safe for concurrent use
-// once AssignFieldIDs, if it is called, has returned.
+// Spec is a parsed partition spec, with its bytes from the request. It is safe for concurrent use,
+// except during AssignFieldIDs.
 type Spec struct {
 	ID          int    // spec-id; 0 if absent
 	Raw         []byte // as sent
@@ -47,14 +47,14 @@ type specField struct {
 // columnTransform is the transform of a partition or sort field, with its source columns.
 type columnTransform struct {
 	iceberg.Transform
-	sources []int         // source-id, or source-ids of a transform with several arguments
+	sources []int         // source-id, or source-ids if there are several arguments
 	asField jsontext.Span // the position of the transform's name
 }
 
 // ParseSpec reads a partition spec. Malformed JSON and missing members are KindBadRequest.
 //
 // Fields without field-id get ids from 1000 on, as in the documents of the first Iceberg releases.
-// AssignFieldIDs replaces these ids by ids after the table's last-partition-id.
+// AssignFieldIDs replaces these ids with ids after the table's last-partition-id.
 func ParseSpec(raw []byte) (*Spec, error) {
 	members, err := jsontext.ParseFields(raw, "spec")
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Spec) parseFields(v jsontext.Span) error {
 }
 
 // parseColumnTransform reads transform and source-id or source-ids of a partition or sort field. It
-// accepts an unknown transform, so that tables with it stay readable.
+// accepts unknown transforms, so that tables that use them stay readable.
 func parseColumnTransform(members jsontext.Fields) (columnTransform, error) {
 	var t columnTransform
 	name, at, err := members.Str("transform")
@@ -174,8 +174,7 @@ func parseTransform(name string) (iceberg.Transform, error) {
 }
 
 // checkMembers refuses members that some readers cannot load: source-id together with source-ids,
-// and sources that cannot be field ids, which begin at 1. Errors call the field by the text in
-// what.
+// and sources that cannot be field ids, which begin at 1. In errors, what describes the field.
 func (t columnTransform) checkMembers(members jsontext.Fields, what string) error {
 	_, one := members.Find("source-id")
 	_, several := members.Find("source-ids")
@@ -190,7 +189,7 @@ func (t columnTransform) checkMembers(members jsontext.Fields, what string) erro
 	return nil
 }
 
-// spelling returns the patch that gives a known transform the spelling that every reader knows.
+// spelling returns the patch that gives a known transform a spelling that every reader knows.
 func (t columnTransform) spelling() []jsontext.Patch {
 	if _, unknown := t.Transform.(iceberg.UnknownTransform); unknown {
 		return nil
@@ -248,7 +247,7 @@ func (f specField) String() string {
 // Check refuses a spec that must not be added to a table of formatVersion with the current schema
 // s. It refuses every spec that CheckBound refuses. In format version 1, it refuses field ids that
 // are not consecutive from 1000 on. It returns KindValidation for specs that the Java reference
-// would write but another reader could not load.
+// would write but some other reader could not load.
 func (p *Spec) Check(s *Schema, formatVersion int) error {
 	if err := p.CheckBound(s); err != nil {
 		return err
@@ -354,10 +353,10 @@ func (f specField) checkSource(s *Schema) error {
 }
 
 // CheckJoins returns KindValidation if a field id has different sources or transforms in p and in
-// o, another spec of the same table. The Java reference then cannot join the partition types of all
-// specs, which every metadata table needs. A void transform represents a dropped field, so it may
-// differ. In format version 1 the ids begin at 1000 in every spec, and Java expects that. Source:
-// Java Partitioning.buildPartitionProjectionType.
+// o, another spec of the same table. In that case, the Java reference cannot join the partition
+// types of all specs, as every metadata table requires. A void transform represents a dropped
+// field, so it may differ. In format version 1 the ids begin at 1000 in every spec, and Java
+// expects that. Source: Java Partitioning.buildPartitionProjectionType.
 func (p *Spec) CheckJoins(o *Spec) error {
 	for _, f := range p.fields {
 		for _, g := range o.fields {
@@ -394,10 +393,9 @@ func (p *Spec) WithID(id int) []byte {
 	return jsontext.ApplyPatches(p.Raw, patches)
 }
 
-// AssignFieldIDs assigns ids to fields that were sent without field-id. The ids follow last, the
-// table's last-partition-id, and are at least 1000. For a v1 table, last must be 0, because in such
-// a table the ids of every spec begin at 1000. AssignFieldIDs does nothing if the fields were sent
-// with ids.
+// AssignFieldIDs assigns ids to fields that were sent without field-id. The new ids follow last,
+// the table's last-partition-id, and are at least 1000. For a v1 table, last must be 0, because the
+// ids of every v1 spec begin at 1000. AssignFieldIDs does nothing if the fields were sent with ids.
 //
 // The Java reference would begin at 1000 for every such spec. With two such specs, two fields share
 // an id, and readers that join the partition types of all specs refuse the table.

@@ -18,7 +18,7 @@ func mustSpec(t testing.TB, raw string) *schema.Spec {
 	return p
 }
 
-// columns is a schema with columns of many types; their ids are in their order.
+// columns is a schema with columns of many types. Their ids are in order.
 const columns = `{"type":"struct","fields":[
  {"id":1,"name":"id","required":true,"type":"long"},
  {"id":2,"name":"name","required":false,"type":"string"},
@@ -36,7 +36,7 @@ const columns = `{"type":"struct","fields":[
  {"id":16,"name":"f","required":false,"type":"fixed[4]"},
  {"id":17,"name":"u","required":false,"type":"unknown"}]}`
 
-// partitioned is a spec with one field.
+// partitioned returns a spec with one field.
 func partitioned(name, transform string, source int) string {
 	return fmt.Sprintf(`{"spec-id":0,"fields":[{"name":%q,"transform":%q,"source-id":%d,"field-id":1000}]}`, name, transform, source)
 }
@@ -101,7 +101,7 @@ func TestSpecCheck(t *testing.T) {
 	tests := []struct {
 		name, raw string
 		version   int
-		text      string // "" if the spec is fine
+		text      string // "" if the spec is valid
 	}{
 		{"identity", partitioned("id", "identity", 1), 2, ""},
 		{"identity of another name", partitioned("p", "identity", 1), 2, ""},

@@ -11,8 +11,8 @@ import (
 	"moorage/metadata/schema"
 )
 
-// The transforms are iceberg-go's. This holds them against what the Java reference's
-// Transform.canTransform says.
+// The transforms come from iceberg-go. This test compares them with Transform.canTransform in the
+// Java reference.
 func TestTransformsTakeTheTypesThatJavaTakes(t *testing.T) {
 	t.Parallel()
 	const (
@@ -69,7 +69,7 @@ func TestParseTransform(t *testing.T) {
 	}
 }
 
-// Specs that both parse are the same for both or for neither.
+// If both packages parse two specs, either both consider them equal, or neither does.
 func TestSpecSameAsAgainstOracle(t *testing.T) {
 	t.Parallel()
 	var raws []string
@@ -99,7 +99,7 @@ func TestSpecSameAsAgainstOracle(t *testing.T) {
 	}
 }
 
-// A spec that may be added is one that iceberg-go loads.
+// Every spec that may be added can be loaded by iceberg-go.
 func TestAddedSpecsLoadInOracle(t *testing.T) {
 	t.Parallel()
 	s := mustSchema(t, columns)

@@ -22,8 +22,8 @@ const (
 	kindMap
 )
 
-// fieldType is the type of a field. A nested type has its children as fields, in this order: the
-// fields of a struct, the element of a list, the key and the value of a map.
+// fieldType is the type of a field. The fields of a nested type are its children, in this order:
+// the fields of a struct, the element of a list, the key and the value of a map.
 type fieldType struct {
 	kind      typeKind
 	primitive iceberg.Type // of a primitive type
@@ -48,7 +48,7 @@ const (
 )
 
 // parsePrimitive reads the name of a primitive type. spelling is a name that every reader
-// understands. It is equal to name, unless only Java can read that name.
+// understands. It equals name, unless only Java can read that name.
 func parsePrimitive(name string) (t *fieldType, spelling string, err error) {
 	lower := strings.ToLower(name)
 	if plain := plainType(lower); plain != nil {

@@ -23,23 +23,24 @@ import (
 const SchemeAmazon = "aws-kms"
 
 const (
-	// plainBytesMax is the longest secret that the service encrypts. Source: AWS KMS API, Encrypt.
+	// plainBytesMax is the maximum length of a secret that the service encrypts. Source: AWS KMS
+	// API, Encrypt.
 	plainBytesMax = 4096
-	// contextName is the name under which an encryption context has the owner. Key policies can
-	// require this name.
+	// contextName is the name of the owner in an encryption context. Key policies can require this
+	// name.
 	contextName = "moorage"
-	// target begins the names of actions in requests.
+	// target is the prefix of the names of actions in requests.
 	target = "TrentService."
 	// service is AWS KMS's name in signatures.
 	service = "kms"
 )
 
 // amazonKeyPattern matches the Amazon resource name of a key: partition, region, id. An alias is
-// not allowed: it can later point to another key, which cannot open older values.
+// not allowed, because it can later point to another key, which could not open older values.
 var amazonKeyPattern = regexp.MustCompile(
 	`^arn:(aws[a-z-]{0,20}):kms:([a-z0-9-]{1,32}):[0-9]{12}:key/([A-Za-z0-9-]{1,128})$`)
 
-// AmazonConfig has the address of the key and of the service.
+// AmazonConfig holds the addresses of the key and of the service.
 type AmazonConfig struct {
 	// Address is aws-kms:// and the resource name of the key, arn:aws:kms:REGION:ACCOUNT:key/ID.
 	Address string
@@ -157,7 +158,7 @@ func (s *Amazon) Turn(context.Context) (now, before string, err error) {
 		"moorage secrets rotate --keep-key", s.region, s.id)
 }
 
-// Present returns the name of the key that seals now, and the id of its material.
+// Present returns the name of the present key and the id of its material.
 func (s *Amazon) Present(ctx context.Context) (string, error) {
 	material, err := s.material(ctx)
 	if err != nil || material == "" {
@@ -174,8 +175,8 @@ type cryption struct {
 	EncryptionContext map[string]string
 }
 
-// open returns the plain value, and the id of the key material that sealed it. The id is empty if
-// the service does not report it.
+// open returns the plain value, and the id of the key material with which it was sealed. The id is
+// empty if the service does not report it.
 func (s *Amazon) open(sealed []byte, owner secrets.Owner) (plain []byte, material string, err error) {
 	bound, err := owner.Bound()
 	if err != nil {
@@ -193,7 +194,7 @@ func (s *Amazon) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 		KeyID     string `json:"KeyId"`
 		Material  string `json:"KeyMaterialId"`
 	}
-	// The request names the key, so a value that another key of the AWS account sealed does not
+	// The request names the key, so a value sealed with another key of the AWS account does not
 	// open.
 	err = s.call(context.Background(), "Decrypt", cryption{
 		KeyID: s.key, CiphertextBlob: blob, EncryptionContext: map[string]string{contextName: string(bound)},
@@ -229,8 +230,8 @@ func (s *Amazon) material(ctx context.Context) (string, error) {
 	return answer.KeyMetadata.Material, nil
 }
 
-// call requests an action. It returns the errors of amazonRefusalOf, and secrets.ErrAway if the
-// service does not answer or there are no credentials.
+// call requests an action. Errors: as for amazonRefusalOf, and secrets.ErrAway if the service does
+// not answer or there are no credentials.
 func (s *Amazon) call(ctx context.Context, action string, body, answer any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -293,8 +294,8 @@ func mayPass(said Answer) bool {
 	return said.MayPass() || said.Status == http.StatusBadRequest && newRefusal(said).kind == "ThrottlingException"
 }
 
-// amazonRefusalOf returns the error of a response that is not a success. It is secrets.ErrOpen for
-// a value that was changed or moved, secrets.ErrNoKey for a value of another key, else
+// amazonRefusalOf returns the error for a response that is not a success. It is secrets.ErrOpen for
+// a value that was changed or moved, secrets.ErrNoKey for a value of another key, and otherwise
 // secrets.ErrAway. An administrator can correct the causes of ErrAway: permissions, a disabled key,
 // a wrong clock, a limit.
 func amazonRefusalOf(said Answer) error {

@@ -13,16 +13,16 @@ import (
 	"moorage/testkit/sealers"
 )
 
-// realAmazonKey names a key of AWS by its aws-kms:// address. With it TestAmazonContract runs
-// there, with the credentials of the machine. realEndpoint is the URL of the service; empty:
-// Amazon's.
+// realAmazonKey is the variable with the aws-kms:// address of a real AWS key. With it,
+// TestAmazonContract uses that key, with the credentials of the machine. realEndpoint is the
+// variable with the URL of the service; by default, Amazon's.
 const (
 	realAmazonKey = "MOORAGE_TEST_AWS_KMS_KEY"
 	realEndpoint  = "MOORAGE_TEST_AWS_KMS_ENDPOINT"
 )
 
-// TestMain gives the tests the credentials of the double, by the chain that a server uses, and
-// keeps those of the machine out.
+// TestMain gives the tests the credentials of the simulated service, through the same chain that a
+// server uses. It hides the credentials of the machine.
 func TestMain(m *testing.M) {
 	if os.Getenv(realAmazonKey) == "" {
 		useDouble()
@@ -75,7 +75,8 @@ func TestAmazonContract(t *testing.T) {
 	})
 }
 
-// What the service refuses is told in its words, and what can be mended is no damage.
+// A refusal is reported in the service's words. A cause that can be fixed is not reported as
+// damage.
 func TestAmazonRefusals(t *testing.T) {
 	t.Parallel()
 	double := sealers.NewAmazon(t)
@@ -109,7 +110,7 @@ func TestAmazonRefusals(t *testing.T) {
 	}
 }
 
-// The service throttles with the status 400. It is asked again, a few times.
+// The service throttles with status 400. The request is retried a few times.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	double := sealers.NewAmazon(t)
@@ -130,8 +131,8 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// Where the service does not name the material, a value stays as it is sealed: else each Rewrap
-// would seal it once more, and a move would have no end.
+// If the service does not report the material, a sealed value stays unchanged. Otherwise each
+// Rewrap would seal it again, and a move would never end.
 func TestMaterialWithoutName(t *testing.T) {
 	t.Parallel()
 	double := sealers.NewAmazon(t)
@@ -151,7 +152,7 @@ func TestMaterialWithoutName(t *testing.T) {
 	}
 }
 
-// Who administers the key rotates it.
+// Only the key's administrator can rotate it.
 func TestAmazonTurn(t *testing.T) {
 	t.Parallel()
 	double := sealers.NewAmazon(t)
@@ -161,7 +162,7 @@ func TestAmazonTurn(t *testing.T) {
 	}
 }
 
-// New refuses what names no key, and no service that may be sent what is signed.
+// New refuses an address that is not one of a key, and a service that must not get signed requests.
 func TestAmazonNewRefuses(t *testing.T) {
 	t.Parallel()
 	const key = "aws-kms://arn:aws:kms:eu-north-1:111122223333:key/mrk-1"

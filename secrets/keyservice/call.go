@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	// callTimeout bounds a call with all its attempts. Code that opens a storage waits for 10 s,
-	// and must get the error of the call within that time.
+	// callTimeout is the timeout of a call with all its attempts. Code that opens a storage waits
+	// for 10 s, and must get the error of the call within that time.
 	callTimeout = 8 * time.Second
 	// attemptTimeout leaves time for another attempt if one hangs.
 	attemptTimeout = 3 * time.Second
-	// attemptsMax bounds how often one request is sent. Services limit the number of requests in a
-	// second, so a few pauses of some hundred milliseconds are enough.
+	// attemptsMax is the maximum number of times that one request is sent. Services limit the
+	// number of requests per second, so a few pauses of some hundred milliseconds are enough.
 	attemptsMax = 4
-	// pauseMax is the longest first pause. Later pauses double.
+	// pauseMax is the maximum length of the first pause. Later pauses double.
 	pauseMax = 100 * time.Millisecond
-	// answerBytesMax bounds an answer. The longest secret fits, in base64.
+	// answerBytesMax is the maximum size of an answer. The longest secret fits, in base64.
 	answerBytesMax = 256 << 10
-	// wordsMax bounds the characters of a service's message in an error.
+	// wordsMax is the maximum number of characters of a service's message in an error.
 	wordsMax = 300
 )
 
@@ -45,12 +45,12 @@ var ErrAnswer = fmt.Errorf("%w: the service returned another response than the r
 type Client struct {
 	http   *http.Client
 	random io.Reader // for pauses
-	// Bounds of a call and of an attempt.
+	// Timeouts of a call and of an attempt.
 	callTimeout, attemptTimeout time.Duration
 }
 
-// NewClient returns a client that trusts servers whose certificates roots signed. If roots is nil,
-// it trusts the system's authorities. It sends nothing.
+// NewClient returns a client that trusts server certificates signed by roots. If roots is nil, it
+// trusts the system's authorities. It sends nothing.
 func NewClient(roots *x509.CertPool) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
@@ -68,8 +68,8 @@ type Answer struct {
 	Content []byte // at most 256 KiB
 }
 
-// HTTP returns an HTTP client for other requests, such as for a token. The timeout of each request
-// is that of an attempt.
+// HTTP returns an HTTP client for other requests, such as for a token. Each request has the timeout
+// of an attempt.
 func (c *Client) HTTP() *http.Client {
 	bounded := *c.http
 	bounded.Timeout = c.attemptTimeout
@@ -77,8 +77,8 @@ func (c *Client) HTTP() *http.Client {
 }
 
 // Call sends the request that build returns. If there is no answer, or if passes reports that the
-// failure is transient, Call retries with another request from build. It returns the last answer,
-// whatever its status. The context that build gets ends with the attempt.
+// failure is transient, Call retries with a new request from build. It returns the last answer,
+// whatever its status. The context passed to build ends with the attempt.
 //
 // It returns secrets.ErrAway if there is no answer within 8 s, or if build fails.
 func (c *Client) Call(ctx context.Context, build func(context.Context) (*http.Request, error),
@@ -100,7 +100,7 @@ func (c *Client) Call(ctx context.Context, build func(context.Context) (*http.Re
 	}
 }
 
-// try sends a request once. again reports whether an error is transient.
+// try sends a request once. If it returns an error, again reports whether the error is transient.
 func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Request, error)) (
 	answer Answer, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout)

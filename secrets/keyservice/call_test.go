@@ -20,7 +20,7 @@ func get(url string) func(context.Context) (*http.Request, error) {
 	}
 }
 
-// silent accepts connections, counts them, and does nothing else.
+// silent starts a server that accepts connections, counts them, and does nothing else.
 func silent(t *testing.T) (url string, count *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,8 +42,8 @@ func silent(t *testing.T) (url string, count *atomic.Int64) {
 	return "http://" + listener.Addr().String(), count
 }
 
-// A silent service costs the time of an attempt and is asked again, and costs the time of a call in
-// all: each bound alone ends it.
+// If a service is silent, an attempt ends after its timeout and is repeated, and the call ends
+// after the timeout of a call. Each timeout works on its own.
 func TestSilentService(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -72,7 +72,7 @@ func TestSilentService(t *testing.T) {
 	}
 }
 
-// What is asked besides has the end of an attempt.
+// Other requests have the timeout of an attempt.
 func TestHTTPEnds(t *testing.T) {
 	t.Parallel()
 	url, _ := silent(t)
@@ -84,7 +84,7 @@ func TestHTTPEnds(t *testing.T) {
 	}
 }
 
-// Answers that are lost, whole or in part, are asked for again.
+// If an answer is lost, completely or in part, the request is repeated.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -106,7 +106,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// An answer has a bound, and no redirect is followed: it would carry a token elsewhere.
+// The size of an answer is limited. No redirect is followed, because it would send a token to
+// another server.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +135,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What cannot be read is not repeated in an error: it may be a secret.
+// Unreadable content is not repeated in an error, because it may be a secret.
 func TestDecodeTellsNothing(t *testing.T) {
 	t.Parallel()
 	var document struct{ Plaintext []byte }

@@ -26,7 +26,7 @@ const (
 var googleKeyPattern = regexp.MustCompile(
 	`^projects/[a-z0-9.:-]{1,63}/locations/[a-z0-9-]{1,63}/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}$`)
 
-// GoogleConfig has the address of the key and of the service.
+// GoogleConfig holds the addresses of the key and of the service.
 type GoogleConfig struct {
 	// Address is gcp-kms:// and the resource name of the key,
 	// projects/P/locations/L/keyRings/R/cryptoKeys/K.
@@ -84,7 +84,7 @@ func (s *Google) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	return answer.Plaintext, err
 }
 
-// Rewrap opens a value and, if a version other than the primary one sealed it, seals it again.
+// Rewrap opens a value and, unless it was sealed with the primary version, seals it again.
 func (s *Google) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	answer, err := s.open(sealed, owner)
 	if err != nil {
@@ -105,8 +105,8 @@ func (s *Google) Turn(context.Context) (now, before string, err error) {
 		"Then seal again with moorage secrets rotate --keep-key", parts[1], parts[3], parts[5], parts[7])
 }
 
-// Present returns the name of the version of the key that seals now. To find out the version,
-// Present encrypts a text, because that needs no further permission.
+// Present returns the name of the key's primary version. To determine the version, Present encrypts
+// a text, because that needs no additional permission.
 func (s *Google) Present(ctx context.Context) (string, error) {
 	answer, err := s.encrypt(ctx, []byte("moorage"), []byte("moorage"))
 	if err != nil {
@@ -115,8 +115,8 @@ func (s *Google) Present(ctx context.Context) (string, error) {
 	return answer.Name, nil
 }
 
-// encrypt encrypts plain, with bound as the additional authenticated data. It verifies the
-// checksums of the answer.
+// encrypt encrypts plain, with bound as additional authenticated data. It verifies the checksums of
+// the answer.
 func (s *Google) encrypt(ctx context.Context, plain, bound []byte) (answer encrypted, err error) {
 	if err := secrets.CheckLength(plain, secrets.PlainBytesMax); err != nil {
 		return answer, err
@@ -138,8 +138,8 @@ func (s *Google) encrypt(ctx context.Context, plain, bound []byte) (answer encry
 	return answer, err
 }
 
-// open decrypts a value that was sealed for owner. The answer has the plain value, and reports
-// whether the primary version of the key sealed it.
+// open decrypts a value that was sealed for owner. The answer has the plain value, and says whether
+// it was sealed with the key's primary version.
 func (s *Google) open(sealed []byte, owner secrets.Owner) (answer decrypted, err error) {
 	bound, err := owner.Bound()
 	if err != nil {
@@ -169,8 +169,8 @@ func (s *Google) open(sealed []byte, owner secrets.Owner) (answer decrypted, err
 	return answer, nil
 }
 
-// parse returns the ciphertext in a sealed value. It returns secrets.ErrNoKey if another key sealed
-// the value.
+// parse returns the ciphertext in a sealed value. It returns secrets.ErrNoKey if the value was
+// sealed with another key.
 func (s *Google) parse(sealed []byte) (ciphertext []byte, err error) {
 	named, err := secrets.FormGoogle.Unwrap(sealed)
 	if err != nil {

@@ -38,7 +38,7 @@ type encrypted struct {
 	Name       string `json:"name"` // of the version of the key
 	Ciphertext []byte `json:"ciphertext"`
 	Sum        sum    `json:"ciphertextCrc32c,string"`
-	// These fields report whether the service verified the checksums of the plain text and of the
+	// These fields say whether the service verified the checksums of the plain text and of the
 	// additional data.
 	PlainArrived bool `json:"verifiedPlaintextCrc32c"`
 	BoundArrived bool `json:"verifiedAdditionalAuthenticatedDataCrc32c"`
@@ -63,8 +63,7 @@ type decrypted struct {
 // the request again, as Google recommends after a wrong checksum.
 //
 // It returns the error of read. It returns secrets.ErrAway if there is no answer or no token, or if
-// an administrator can correct the reason of a refusal. The chain of each refusal has a
-// *googleRefusal.
+// an administrator can correct the reason for a refusal. Each refusal wraps a *googleRefusal.
 func (s *Google) call(ctx context.Context, action string, body any, read func(Answer) error) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -120,7 +119,7 @@ func (r *googleRefusal) Error() string {
 	return fmt.Sprintf("Cloud KMS answered %d %s: %s", r.status, r.kind, r.words)
 }
 
-// googleRefusalOf returns the error of a response that is not a success. It is secrets.ErrAway if
+// googleRefusalOf returns the error for a response that is not a success. It is secrets.ErrAway if
 // an administrator can correct the reason, such as a permission or a disabled version.
 func googleRefusalOf(said Answer) error {
 	var document struct {

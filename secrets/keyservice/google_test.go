@@ -16,12 +16,12 @@ import (
 	"moorage/testkit/sealers"
 )
 
-// realGoogleKey names a key of Google by its gcp-kms:// address. With it TestGoogleContract runs
-// there, with the credentials of the machine.
+// realGoogleKey is the variable with the gcp-kms:// address of a real Google key. With it,
+// TestGoogleContract uses that key, with the credentials of the machine.
 const realGoogleKey = "MOORAGE_TEST_GCP_KMS_KEY"
 
-// newGoogleDouble returns a double, whose credentials the environment has. So no test of it is
-// parallel.
+// newGoogleDouble returns a simulated service. Its credentials are in the environment, so tests
+// that use it are not parallel.
 func newGoogleDouble(t *testing.T) *sealers.Google {
 	t.Helper()
 	double := sealers.NewGoogle(t)
@@ -61,7 +61,8 @@ func TestGoogleContract(t *testing.T) {
 	})
 }
 
-// What the service refuses is told in its words, and what can be mended is no damage.
+// A refusal is reported in the service's words. A cause that can be fixed is not reported as
+// damage.
 func TestGoogleRefusals(t *testing.T) {
 	double := newGoogleDouble(t)
 	key := double.NewKey(t)
@@ -97,7 +98,7 @@ func TestGoogleRefusals(t *testing.T) {
 	}
 }
 
-// A token that is withdrawn is replaced by another one.
+// A withdrawn token is replaced with a new one.
 func TestTokenIsReplaced(t *testing.T) {
 	double := newGoogleDouble(t)
 	s := newGoogle(t, double, double.NewKey(t))
@@ -110,7 +111,7 @@ func TestTokenIsReplaced(t *testing.T) {
 	}
 }
 
-// Without credentials the error says what is missing.
+// Without credentials, the error names the missing ones.
 func TestNoCredentials(t *testing.T) {
 	double := newGoogleDouble(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
@@ -120,7 +121,7 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// A service of tokens that takes connections and answers nothing costs the time of an attempt.
+// If the token service accepts connections but never answers, an attempt ends after its timeout.
 func TestSilentTokens(t *testing.T) {
 	double := newGoogleDouble(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -146,8 +147,8 @@ func TestSilentTokens(t *testing.T) {
 	}
 }
 
-// Answers that were changed on their way are asked for again. Nothing is taken from one that stays
-// so.
+// If an answer was changed in transit, the request is repeated. An answer that stays wrong is not
+// used.
 func TestChecksums(t *testing.T) {
 	double := newGoogleDouble(t)
 	s := newGoogle(t, double, double.NewKey(t))
@@ -169,7 +170,7 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// Who administers the key makes its versions.
+// Only the key's administrator can create versions.
 func TestGoogleTurn(t *testing.T) {
 	double := newGoogleDouble(t)
 	_, _, err := newGoogle(t, double, double.NewKey(t)).Turn(t.Context())
@@ -178,7 +179,7 @@ func TestGoogleTurn(t *testing.T) {
 	}
 }
 
-// NewClient refuses what names no key, and no service that may be sent a token.
+// NewGoogle refuses an address that is not one of a key, and a service that must not get a token.
 func TestGoogleNewRefuses(t *testing.T) {
 	const key = "gcp-kms://projects/p/locations/europe-north1/keyRings/r/cryptoKeys/k"
 	for _, config := range []keyservice.GoogleConfig{

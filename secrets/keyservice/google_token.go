@@ -15,8 +15,8 @@ import (
 const (
 	// scope is the OAuth scope of the tokens.
 	scope = "https://www.googleapis.com/auth/cloudkms"
-	// tokenLeftMin is how long a token must still be valid to be used. The metadata service of
-	// Google's machines returns the same token until some four minutes before it expires.
+	// tokenLeftMin is the minimum remaining validity of a token in use. The metadata service of
+	// Google's machines returns the same token until about four minutes before it expires.
 	tokenLeftMin = 225 * time.Second
 )
 
@@ -25,13 +25,13 @@ type tokens struct {
 	http *http.Client // its requests have a timeout
 	now  func() time.Time
 
-	// mu guards the field below. While it is held, no lock is taken and no request is sent.
+	// mu guards the field below. While mu is held, no lock is taken and no request is sent.
 	mu   sync.Mutex
 	kept *oauth2.Token // nil if there is no token
 }
 
 // get returns a token. Concurrent callers may each request a new token. get returns when ctx ends,
-// even if the request for the token goes on.
+// even if the request for the token continues.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	kept := t.kept

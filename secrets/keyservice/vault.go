@@ -25,10 +25,11 @@ const (
 	SchemePlain = "hcvault+http"
 )
 
-// prefix begins the text that Vault returns for a sealed value. The version of the key follows.
+// prefix is the beginning of the text that Vault returns for a sealed value. The version of the key
+// follows.
 const prefix = "vault:v"
 
-// VaultConfig has the address of the key, and the credentials for it.
+// VaultConfig holds the address of the key, and the credentials for it.
 type VaultConfig struct {
 	// Address is hcvault://HOST:PORT/MOUNT/keys/NAME. The scheme means HTTPS, MOUNT is the path of
 	// the engine, and NAME is the name of the key.
@@ -36,8 +37,8 @@ type VaultConfig struct {
 	// TokenFile is the file with the token. Each call reads it, so another program may replace the
 	// token.
 	TokenFile string
-	// CAFile has the PEM certificates of the authorities that sign the server's certificate.
-	// Default: the system's.
+	// CAFile is the file with the PEM certificates of the authorities that sign the server's
+	// certificate. Default: the system's.
 	CAFile string
 }
 
@@ -136,7 +137,7 @@ func (s *Vault) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 }
 
 // Rewrap opens a value and, if it was sealed with an older version of the key, seals it again. It
-// does not use the engine's rewrap operation. The engine's documentation does not mention
+// does not use the engine's rewrap operation, because the engine's documentation does not mention
 // associated data for that operation.
 func (s *Vault) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	plain, err := s.Open(sealed, owner)
@@ -155,7 +156,7 @@ func (s *Vault) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error)
 }
 
 // Turn creates a new version of the key, which seals from then on. It returns the names of the new
-// version and of the previous version. If a retry repeats the request, Vault creates one more
+// version and of the previous version. If a retry repeats the request, Vault creates another
 // version, which does no harm.
 func (s *Vault) Turn(ctx context.Context) (now, before string, err error) {
 	if before, err = s.Present(ctx); err != nil {
@@ -234,7 +235,7 @@ func (s *Vault) call(ctx context.Context, method, path string, body, answer any)
 	return said.Decode(answer)
 }
 
-// vaultRefusalOf returns the error of an answer that is not a success.
+// vaultRefusalOf returns the error for an answer that is not a success.
 func vaultRefusalOf(said Answer) error {
 	var document struct{ Errors []string }
 	_ = said.Decode(&document) // the response may be a proxy's, without such a document

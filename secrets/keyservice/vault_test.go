@@ -22,15 +22,15 @@ import (
 	"moorage/testkit/sealers"
 )
 
-// engine answers as a transit engine is documented to, with a key called "moorage" of the kind
-// aes256-gcm96.
+// engine simulates a transit engine according to its documentation, with a key called "moorage" of
+// type aes256-gcm96.
 type engine struct {
 	// mu guards the fields below; a leaf.
 	mu    sync.Mutex
 	token string
 	keys  []cipher.AEAD // by version, from 1
-	down  int           // a status that calls are answered with
-	left  int           // calls that are; below 0: all
+	down  int           // if not 0, the status of answers
+	left  int           // number of such answers; negative for all
 }
 
 func newEngine(t *testing.T) (*engine, *httptest.Server) {
@@ -64,7 +64,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"errors": []string{text}})
 	}
 	answer := func(data any) { _ = json.NewEncoder(w).Encode(map[string]any{"data": data}) }
-	var body map[string][]byte // but the ciphertext, which is a text
+	var body map[string][]byte // except the ciphertext, which is a text
 	var texts map[string]string
 	_ = json.NewDecoder(r.Body).Decode(&texts)
 	body = make(map[string][]byte)
@@ -141,8 +141,8 @@ func newVault(t *testing.T, server *httptest.Server, tokenFile string) *keyservi
 	return s
 }
 
-// realVaultKey names a key of a Vault by its hcvault:// address, and realToken a file with a token
-// for it. With them TestVaultContract runs there.
+// realVaultKey is the variable with the hcvault:// address of a key in a real Vault. realToken is
+// the variable with the path of a token file. With them, TestVaultContract uses that Vault.
 const (
 	realVaultKey = "MOORAGE_TEST_VAULT_KEY"
 	realToken    = "MOORAGE_TEST_VAULT_TOKEN_FILE"
@@ -204,7 +204,8 @@ func TestTokenIsRenewed(t *testing.T) {
 	}
 }
 
-// New refuses what names no key. In particular no token goes over a network in the clear.
+// NewVault refuses an address that is not one of a key. In particular, no token is sent over a
+// network unencrypted.
 func TestVaultNewRefuses(t *testing.T) {
 	t.Parallel()
 	token := writeToken(t, "s.first")

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// nameCharactersMax is the longest name of a blob.
+	// nameCharactersMax is the maximum length of a blob's name.
 	nameCharactersMax = 1024
 	// folderKey is the metadata key that marks an entry as a folder.
 	folderKey = "hdi_isfolder"
@@ -51,7 +51,7 @@ type blobName struct {
 }
 
 // Within returns a store of the blobs at and below roots, which are locations. It sends nothing. It
-// returns ErrLocation if one is not a location of Azure.
+// returns ErrLocation if one of them is not an Azure location.
 func (c *Client) Within(roots []string) (*Store, error) {
 	parsed, err := cloud.ParseRoots(storage.SchemeAzure, "Azure", roots)
 	if err != nil {
@@ -98,8 +98,8 @@ func newClientConfig(options Options, roots []storage.Location) map[string]strin
 	return config
 }
 
-// ClientConfig returns the settings with which PyIceberg reaches the account. For other clients the
-// location is enough.
+// ClientConfig returns the settings that PyIceberg needs to reach the account. Other clients need
+// only the location.
 func (s *Store) ClientConfig() map[string]string { return s.clientConfig }
 
 // Open returns the content of a blob. A caller that reads to the end without an error has the
@@ -185,8 +185,8 @@ func isFolder(metadata map[string]*string) bool {
 	return strings.EqualFold(metadatum(metadata, folderKey), "true")
 }
 
-// metadatum returns a value of a blob's metadata, or "" if it is missing. The HTTP client
-// capitalizes the names.
+// metadatum returns a value of a blob's metadata, or "" if it is missing. It ignores case, because
+// the HTTP client capitalizes names.
 func metadatum(metadata map[string]*string, name string) string {
 	for key, found := range metadata {
 		if strings.EqualFold(key, name) {
@@ -221,7 +221,7 @@ func (s *Store) name(location storage.Location) (blobName, error) {
 	return blobName{location.String(), account, container, location.Path[1:]}, nil
 }
 
-// value returns the target of an SDK's pointer, or the zero value for nil.
+// value returns the target of a pointer from the SDK, or the zero value for nil.
 func value[T int64 | string | time.Time](pointer *T) (found T) {
 	if pointer != nil {
 		found = *pointer

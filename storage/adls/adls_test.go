@@ -24,7 +24,7 @@ func TestStore(t *testing.T) {
 	storagetest.RunLister(t, newStore)
 }
 
-// TestStoreOfLake runs the suite over an account with one, by a token.
+// TestStoreOfLake runs the suite over an account with a hierarchical namespace, with a token.
 func TestStoreOfLake(t *testing.T) {
 	t.Parallel()
 	newStore := func(t *testing.T) (storage.Store, string) {
@@ -36,15 +36,16 @@ func TestStoreOfLake(t *testing.T) {
 	storagetest.RunLister(t, newStore)
 }
 
-// emulated are the options for the emulator. They are patient: a slow machine must not look silent.
+// emulated returns options for the emulator. Their timeouts are long, so that a slow machine does
+// not look like a silent server.
 func emulated(server *fakecloud.AzureServer) adls.Options {
 	return adls.Options{Endpoint: server.Endpoint, AccountKey: fakecloud.AzureAccountKey, StallTimeout: time.Minute}
 }
 
-// identity gives this process an identity for the double of an account, once.
+// identity guards the setting of this process's identity for the simulated account.
 var identity sync.Once
 
-// identified are the options for the double.
+// identified returns options for the simulated account.
 func identified(t *testing.T, lake *fakecloud.Lake) adls.Options {
 	t.Helper()
 	identity.Do(func() {

@@ -39,7 +39,8 @@ func (b blobName) get(ctx context.Context) (io.ReadCloser, storage.Info, error) 
 	return cloud.Resume(answer.Body, content), info, nil
 }
 
-// getFrom requests the bytes from offset on, of a blob that still has the version etag.
+// getFrom requests the bytes of a blob from offset on, on condition that the blob still has the
+// version etag.
 func (b blobName) getFrom(ctx context.Context, etag *azcore.ETag, offset int64) (io.ReadCloser, error) {
 	answer, err := b.client().DownloadStream(ctx, &blob.DownloadStreamOptions{
 		Range: blob.HTTPRange{Offset: offset},

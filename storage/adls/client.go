@@ -24,28 +24,28 @@ const (
 	serviceVersion = "2022-11-02"
 	// headerVersion is the header that contains the version.
 	headerVersion = "x-ms-version"
-	// attemptsMax bounds how often one request is sent.
+	// attemptsMax is the maximum number of times that one request is sent.
 	attemptsMax = 5
 	// retryDelay is the first pause before a retry; the next pauses are longer.
 	retryDelay = 200 * time.Millisecond
-	// dialTimeout bounds connecting to a host that does not answer.
+	// dialTimeout is the timeout of connecting to a host.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many idle connections are kept: as many as a busy node has
+	// idleConnectionsMax is the maximum number of idle connections: as many as a busy node has
 	// concurrent requests.
 	idleConnectionsMax = 256
 	// idleTimeout is shorter than the timeout of Azure's load balancers.
 	idleTimeout = 90 * time.Second
 )
 
-// Client has an identity and the settings with which Stores reach Azure. Any number of Stores can
-// share it. It is safe for concurrent use.
+// Client holds an identity and the settings that Stores use to reach Azure. Any number of Stores
+// can share it. It is safe for concurrent use.
 type Client struct {
 	options  Options
 	core     azcore.ClientOptions
 	identity azcore.TokenCredential // nil if the key of an account is used
 	now      func() time.Time
 
-	// accounts has an *account for each host that was used.
+	// accounts holds an *account for each host in use.
 	accounts sync.Map
 }
 
@@ -53,7 +53,7 @@ type Client struct {
 type account struct {
 	name    string // the first label of its host
 	service *service.Client
-	// keys has the keys that sign credentials for engines. It is nil if there is no identity that
+	// keys holds the keys that sign credentials for engines. It is nil without an identity that
 	// could request such keys.
 	keys *delegationKeys
 }
@@ -82,8 +82,8 @@ func newCore(options Options) azcore.ClientOptions {
 	transport := &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		// This timeout begins after the last byte of the request. cloud.Client bounds the time
-		// before and after it.
+		// This timeout begins after the last byte of the request. cloud.Client limits the time
+		// before and after that.
 		ResponseHeaderTimeout: options.StallTimeout,
 		TLSHandshakeTimeout:   options.StallTimeout,
 		MaxIdleConns:          idleConnectionsMax,
@@ -126,7 +126,7 @@ func newIdentity(options Options, core azcore.ClientOptions) (azcore.TokenCreden
 	})
 }
 
-// account returns the account of a location's authority, in the spelling of package storage.
+// account returns the account for the authority of a location, as spelled by package storage.
 func (c *Client) account(authority string) (*account, error) {
 	_, host, _ := strings.Cut(authority, "@")
 	if found, ok := c.accounts.Load(host); ok {
@@ -145,8 +145,8 @@ func (c *Client) account(authority string) (*account, error) {
 			made.service, err = service.NewClientWithSharedKeyCredential(endpoint, key, options)
 		}
 	} else if err = c.checkHost(host); err == nil {
-		// The SDK's client with an identity would request a token for whatever resource the server
-		// names.
+		// If the SDK's client had the identity, it would request a token for whatever resource the
+		// server names.
 		options.PerRetryPolicies = tokenPolicies(c.identity)
 		if made.service, err = service.NewClientWithNoCredential(endpoint, options); err == nil {
 			made.keys = newDelegationKeys(endpoint, c.identity, core, c.now)
@@ -159,7 +159,7 @@ func (c *Client) account(authority string) (*account, error) {
 	return kept.(*account), nil
 }
 
-// pinVersion sets serviceVersion instead of the newest version that the SDK knows.
+// pinVersion sets serviceVersion in requests, instead of the newest version that the SDK knows.
 type pinVersion struct{}
 
 // Do implements policy.Policy.

@@ -67,8 +67,8 @@ func (b blobName) settle(ctx context.Context, body []byte, id string, refusal er
 	found, err := b.head(ctx)
 	switch {
 	case statusOf(err) == http.StatusNotFound:
-		// Perhaps a file has the name of a folder in the blob's path, or the blob was deleted
-		// meanwhile.
+		// Perhaps a file has the name of a folder in the blob's path, or the blob was deleted in
+		// the meantime.
 		return fmt.Errorf("create %s: %w", b.location, refusal)
 	case err != nil:
 		return fmt.Errorf("create %s: the name is taken, and reading the blob's properties failed: %w", b.location, err)

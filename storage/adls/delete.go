@@ -10,8 +10,8 @@ import (
 	"moorage/storage/cloud"
 )
 
-// deletesMax is how many blobs are deleted at a time. Azure's batch request does not support
-// hierarchical accounts.
+// deletesMax is the number of blobs that are deleted at a time. Azure's batch request does not
+// support hierarchical accounts.
 const deletesMax = 16
 
 // Delete removes blobs, several at a time. A folder that is not empty stays. If the account keeps

@@ -13,7 +13,7 @@ import (
 	"moorage/storage"
 )
 
-// Azure's error codes that this package distinguishes.
+// Azure's error codes that this package treats specially.
 const (
 	codeContainerNotFound   = "ContainerNotFound"
 	codeDirectoryIsNotEmpty = "DirectoryIsNotEmpty"
@@ -45,10 +45,10 @@ func (r *reply) Is(target error) bool {
 		r.status == http.StatusServiceUnavailable || r.code == codeOperationTimedOut)
 }
 
-// textBytesMax bounds the text of an SDK's error.
+// textBytesMax is the maximum length of an SDK error's text.
 const textBytesMax = 600
 
-// errNoToken means that there is no identity, or that Microsoft Entra refused it.
+// errNoToken means that there is no identity, or that Microsoft Entra refused the identity.
 var errNoToken = errors.New("no token of Microsoft Entra")
 
 // shorten returns an error of the SDK in one line, without Azure's answer and headers.
@@ -94,8 +94,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-// translate converts the error of reading a blob to an error of the port. A missing container is
-// not ErrNotFound, because callers must not conclude that a file is gone for good.
+// translate converts an error from reading a blob to an error of package storage. A missing
+// container is not ErrNotFound, because callers must not conclude that a file is gone for good.
 func translate(b blobName, err error) error {
 	status, code := statusOf(err), codeOf(err)
 	if status == http.StatusNotFound && code != codeContainerNotFound ||

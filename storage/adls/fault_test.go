@@ -13,7 +13,7 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// TestFaults does to every request what networks and Azure do.
+// TestFaults gives every request the faults that occur in networks and in Azure.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	storagetest.RunFaults(t, storagetest.Cloud{
@@ -35,12 +35,12 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// patient is the patience of a store whose server is never silent.
+// patient returns the timeouts for a server that is never silent.
 func patient() storagetest.Patience {
 	return storagetest.Patience{Stall: time.Minute, Pause: time.Millisecond}
 }
 
-// TestSpoiltContent reads a file whose bytes changed on the way.
+// TestSpoiltContent reads a file whose bytes changed in transit.
 func TestSpoiltContent(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t, patient())
@@ -57,7 +57,7 @@ func TestSpoiltContent(t *testing.T) {
 	}
 }
 
-// TestSpoiltWrite: what does not arrive as it was sent is not kept.
+// TestSpoiltWrite: a body that changed in transit is not stored.
 func TestSpoiltWrite(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t, patient())

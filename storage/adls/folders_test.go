@@ -9,7 +9,7 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestFolders: in a hierarchical account a folder is an entry, and no file.
+// TestFolders: in a hierarchical account, a folder is an entry but not a file.
 func TestFolders(t *testing.T) {
 	t.Parallel()
 	lake := fakecloud.StartLake(t)

@@ -17,10 +17,10 @@ const (
 	// an administrator revokes the key, its signatures are invalid at once. This package still uses
 	// it until it expires.
 	keyDuration = 24 * time.Hour
-	// keyMargin is how far in the past a key's validity begins. It allows for different clocks,
-	// because Azure refuses a key that begins in the future.
+	// keyMargin is how far in the past a key's validity begins. It allows for differences between
+	// clocks, because Azure refuses a key that begins in the future.
 	keyMargin = 15 * time.Minute
-	// keyBytesMax bounds Azure's answer with a key.
+	// keyBytesMax is the maximum size of Azure's answer with a key.
 	keyBytesMax = 64 << 10
 	// storageScope is the scope of a token for Azure Storage.
 	storageScope = "https://storage.azure.com/.default"
@@ -29,13 +29,13 @@ const (
 // delegationKeys keeps the user delegation key of an account. The SDK can request a key, but does
 // not return it. It is safe for concurrent use.
 type delegationKeys struct {
-	endpoint string // of the account's blob service
+	endpoint string // URL of the account's blob service
 	pipeline runtime.Pipeline
 	now      func() time.Time
 
 	// asking has a buffer of one: one caller requests a key while the others wait.
 	asking chan struct{}
-	// mu guards the fields below. While it is held, no lock is taken and no I/O is done.
+	// mu guards the fields below. While mu is held, no lock is taken and no I/O is done.
 	mu   sync.Mutex
 	kept delegationKey
 }
@@ -47,9 +47,9 @@ func newDelegationKeys(endpoint string, identity azcore.TokenCredential, core az
 	return &delegationKeys{endpoint: endpoint, pipeline: pipeline, now: now, asking: make(chan struct{}, 1)}
 }
 
-// get returns a key that is valid at least until the time until, which is at most keyDuration from
-// now. get replaces a key after half of its lifetime, so that not every credential expires with its
-// key.
+// get returns a key that is valid at least until the given time, which is at most keyDuration from
+// now. get replaces a key after half of its lifetime, so that credentials rarely expire early
+// because of their key.
 func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKey, error) {
 	if key, ok := k.usable(until); ok {
 		return key, nil
@@ -60,7 +60,7 @@ func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKe
 	case <-ctx.Done():
 		return delegationKey{}, context.Cause(ctx)
 	}
-	if key, ok := k.usable(until); ok { // another caller has requested a key meanwhile
+	if key, ok := k.usable(until); ok { // another caller has just requested a key
 		return key, nil
 	}
 	key, err := k.ask(ctx)
@@ -76,8 +76,8 @@ func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKe
 	return key, nil
 }
 
-// usable returns the cached key, and reports whether it may sign a credential that expires at the
-// time until.
+// usable returns the cached key. It reports whether the key may sign a credential that expires at
+// the given time.
 func (k *delegationKeys) usable(until time.Time) (delegationKey, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

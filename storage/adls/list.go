@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// listMax is how many blobs Azure lists in one answer.
+	// listMax is the maximum number of blobs in one of Azure's listings.
 	listMax = 5000
 	// directoryType is the type of a folder in a listing of a hierarchical account.
 	directoryType = "directory"

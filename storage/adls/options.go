@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Options describe how to reach Azure. The zero value is Azure itself, with the identity in the
-// process's environment.
+// Options describes how to reach Azure. The zero value means Azure itself, with the identity from
+// the process's environment.
 type Options struct {
 	// Endpoint is the URL of the blob service of an account, such as
 	// http://127.0.0.1:10000/devstoreaccount1 for an emulator. Default: the endpoint of each
 	// account.
 	Endpoint string
-	// TenantID and ClientID name an application or a managed identity. Default: the environment's.
+	// TenantID and ClientID identify an application or a managed identity. Default: from the
+	// environment.
 	TenantID, ClientID string
 	// ClientSecret is the secret of the application. If it is empty, a workload identity or a
 	// managed identity is used.
@@ -26,8 +27,7 @@ type Options struct {
 	// engines.
 	AccountKey string
 
-	// Trusted has the URLs, separated by spaces, of endpoints that may get tokens in addition to
-	// Azure's.
+	// Trusted lists further endpoints that may get tokens: their URLs, separated by spaces.
 	Trusted string
 
 	// Hierarchical is true if the accounts have a hierarchical namespace.
@@ -36,10 +36,10 @@ type Options struct {
 	// hour.
 	Duration time.Duration
 
-	// StallTimeout is how long the server may send and receive nothing before the client abandons a
-	// try. Default 10 s.
+	// StallTimeout is the longest time without any transfer before the client abandons a try.
+	// Default 10 s.
 	StallTimeout time.Duration
-	// RetryDelayMax bounds the pause between two tries. Default 5 s.
+	// RetryDelayMax is the maximum pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
 }
 
@@ -52,7 +52,7 @@ const (
 	OptionDuration     = "adls.sas.duration"
 )
 
-// The members of a secret, which has one of them.
+// The possible members of a secret. A secret has exactly one.
 const (
 	SecretClientSecret = "client-secret"
 	SecretAccountKey   = "account-key"
@@ -82,7 +82,7 @@ func (o Options) With(place map[string]string) (Options, error) {
 			o.TenantID = value
 			err = checkID(value)
 		case OptionClientID:
-			// The process's own account key is for other places.
+			// The process's own account key must not be used for this place.
 			o.ClientID, o.AccountKey = value, ""
 			err = checkID(value)
 		case OptionHierarchical:
@@ -120,7 +120,7 @@ func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	return o, nil
 }
 
-// CheckEndpoint returns an error that describes the fault in the URL of a blob service, or nil.
+// CheckEndpoint returns an error if the URL of a blob service is not valid.
 func CheckEndpoint(endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||

@@ -13,8 +13,9 @@ import (
 	"moorage/storage/cloud"
 )
 
-// ProbeVending issues credentials for a folder below each root and tries them there, and in folders
-// whose names Azure may confuse with it. It writes a few small blobs and deletes them.
+// ProbeVending issues credentials for a folder below each root. It tries them in that folder, and
+// in folders with names that Azure may confuse with it. It writes a few small blobs and deletes
+// them.
 func (s *Store) ProbeVending(ctx context.Context) error {
 	for _, root := range s.roots {
 		folder, err := s.probed(root, newWriteID())
@@ -50,7 +51,7 @@ func (s *Store) newVendProbe(root storage.Location, folder blobName) cloud.Vendi
 		},
 		Delete: func(ctx context.Context, names []string) error {
 			var blobs, folders []blobName
-			deleted := make(map[string]bool) // folders, each once
+			deleted := make(map[string]bool) // folders that were already collected
 			for _, name := range names {
 				blobs = append(blobs, own.blob(name))
 				if folder := name[:strings.LastIndexByte(name, '/')]; !deleted[folder] {
@@ -65,7 +66,7 @@ func (s *Store) newVendProbe(root storage.Location, folder blobName) cloud.Vendi
 	}
 }
 
-// newEngine returns an engine with credentials for a location.
+// newEngine returns an engine that has credentials for a location.
 func (s *Store) newEngine(ctx context.Context, folder blobName, location string, write bool) (cloud.Engine, error) {
 	made, err := s.Vend(ctx, storage.Scope{
 		Locations: []string{location}, Write: write, Session: "probe", Duration: durationMin,
@@ -79,8 +80,7 @@ func (s *Store) newEngine(ctx context.Context, folder blobName, location string,
 	return engine{folder: folder}, nil
 }
 
-// engine returns a copy of the account reached that has the same credential as an engine: only
-// signature.
+// engine returns a copy of the account that is reached as engines reach it: with only a signature.
 func (c *Client) engine(reached *account, signature string) (*account, error) {
 	core := c.core
 	core.PerCallPolicies = []policy.Policy{pinVersion{}}
@@ -95,7 +95,7 @@ func (c *Client) engine(reached *account, signature string) (*account, error) {
 // engine sends the requests of engines to the container of a folder. It implements cloud.Engine.
 type engine struct {
 	folder blobName
-	isOwn  bool // it uses the server's own identity: a refusal means that a role is missing
+	isOwn  bool // uses the server's own identity, so a refusal means that a role is missing
 }
 
 // blob returns the blob with a name.
@@ -115,8 +115,8 @@ func (e engine) Read(ctx context.Context, name string) error {
 	return body.Close()
 }
 
-// Write makes a blob. With the server's own credentials, it also finds out whether a write whose
-// answer was lost has happened.
+// Write makes a blob. With the server's own credentials, it also finds out whether a write
+// succeeded whose answer was lost.
 func (e engine) Write(ctx context.Context, name string) error {
 	if e.isOwn {
 		return explain(e.blob(name).create(ctx, []byte("probe")))

@@ -11,7 +11,8 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// newProxy returns a proxy before the emulator, a store behind it, and an empty root of the store.
+// newProxy returns a proxy in front of the emulator, a store that uses the proxy, and an empty root
+// of the store.
 func newProxy(t *testing.T, patience storagetest.Patience) (*fakecloud.Proxy, *adls.Store, string) {
 	t.Helper()
 	server := fakecloud.StartAzure(t)
@@ -24,7 +25,7 @@ func newProxy(t *testing.T, patience storagetest.Patience) (*fakecloud.Proxy, *a
 	return proxy, open(t, options, root), root
 }
 
-// refuse answers with an error of Azure and does not pass the request on.
+// refuse answers with one of Azure's errors, without passing the request on.
 func refuse(status int, code string) fakecloud.Fault {
 	return func(w http.ResponseWriter, r *http.Request, _ fakecloud.Forward) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -27,8 +27,8 @@ const (
 	sasHTTPS = "https"
 )
 
-// delegationKey is a user delegation key, which Azure issues to an identity to sign with. It is a
-// secret.
+// delegationKey is a user delegation key. Azure issues it to an identity, which can sign with it.
+// It is a secret.
 type delegationKey struct {
 	ObjectID string    `xml:"SignedOid"`
 	TenantID string    `xml:"SignedTid"`
@@ -78,11 +78,11 @@ func (g grant) sign(key delegationKey) (string, error) {
 	return query.Encode(), nil
 }
 
-// depth returns how many segments of a request's path Azure compares with the directory.
+// depth returns the number of segments of a request's path that Azure compares with the directory.
 func (g grant) depth() int { return strings.Count(g.directory, "/") + 1 }
 
-// stringToSign returns the text to sign. Its empty fields could restrict a signature in ways that
-// are not used here.
+// stringToSign returns the text to sign. Its empty fields are restrictions that this package does
+// not use.
 func (g grant) stringToSign(key delegationKey) string {
 	return strings.Join([]string{
 		g.permissions,

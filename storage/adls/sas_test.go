@@ -34,8 +34,8 @@ func mustTime(t *testing.T, text string) time.Time {
 	return parsed
 }
 
-// TestSign holds signatures to what Azure documents for its version 2022-11-02: the fields that are
-// signed, one a line, and what HMAC-SHA256 makes of them, computed with another program.
+// TestSign compares signatures with Azure's documentation for version 2022-11-02: the signed
+// fields, one per line, and their HMAC-SHA256, which was computed with another program.
 func TestSign(t *testing.T) {
 	t.Parallel()
 	const keyFields = "\n6fd63d7e-0000-4000-8000-000000000001\n6fd63d7e-0000-4000-8000-000000000002" +
@@ -95,10 +95,10 @@ func TestSignRefusesWithoutKey(t *testing.T) {
 	}
 }
 
-// TestEmulatorChecksSignature lets the emulator check the fields that are signed. It knows no
-// signatures for directories, which differ from those for a blob in one letter. It reaches the
-// check of the protocol, which comes after that of the signature; with one byte changed it does
-// not.
+// TestEmulatorChecksSignature has the emulator check the signed fields. The emulator does not
+// support signatures for directories, which differ from a blob's signature in one letter. A correct
+// signature gets as far as the check of the protocol, which comes after the check of the signature.
+// With one byte changed, it does not.
 func TestEmulatorChecksSignature(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartAzure(t)
@@ -159,7 +159,8 @@ func get(t *testing.T, address string) (status int, body string) {
 	return answer.StatusCode, string(content)
 }
 
-// TestDelegationKeys: a key is asked for once, kept for half of its life, and by one at a time.
+// TestDelegationKeys: a key is requested once, by one caller at a time, and kept for half of its
+// lifetime.
 func TestDelegationKeyIsKept(t *testing.T) {
 	t.Parallel()
 	now := mustTime(t, "2026-11-25T10:15:00Z")
@@ -182,7 +183,8 @@ func TestDelegationKeyIsKept(t *testing.T) {
 	}
 }
 
-// TestDirectory: what no signature says exactly is refused before any is made.
+// TestDirectory: a directory that no signature can express exactly is refused before a signature is
+// made.
 func TestDirectory(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{

@@ -27,8 +27,8 @@ func isAzures(host string) bool {
 	return false
 }
 
-// checkEndpointForTokens returns an error if tokens would be sent to a host that the process does
-// not trust.
+// checkEndpointForTokens returns an error if the endpoint would get tokens and the process does not
+// trust it.
 func (o Options) checkEndpointForTokens() error {
 	if o.Endpoint == "" || slices.Contains(strings.Fields(o.Trusted), o.Endpoint) {
 		return nil
@@ -41,8 +41,8 @@ func (o Options) checkEndpointForTokens() error {
 		"with --trusted-storage %s, or use the key of the account", OptionEndpoint, o.Endpoint, o.Endpoint)
 }
 
-// checkHost returns an error if requests to host, of a location, would send tokens to a host that
-// is not Azure's. If an endpoint is set, tokens go to that endpoint, whatever the host.
+// checkHost returns an error if requests to host, which comes from a location, would send tokens to
+// a host that is not Azure's. If an endpoint is set, tokens go to that endpoint, whatever the host.
 func (c *Client) checkHost(host string) error {
 	if c.options.Endpoint != "" || isAzures(host) {
 		return nil
@@ -57,8 +57,8 @@ func tokenPolicies(identity azcore.TokenCredential) []policy.Policy {
 	return []policy.Policy{runtime.NewBearerTokenPolicy(identity, []string{storageScope}, nil), noChallenge{}}
 }
 
-// noChallenge removes from an answer the server's demand for a kind of token, so that earlier
-// policies do not see it.
+// noChallenge removes the server's demand for a kind of token from an answer, so that earlier
+// policies do not see the demand.
 type noChallenge struct{}
 
 // Do implements policy.Policy.

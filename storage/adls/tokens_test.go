@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// identity gives a token for everything, and notes for what it was asked.
+// identity returns a token for any scope, and records the requested scopes.
 type identity struct {
 	mu     sync.Mutex // guards the field below; a leaf
 	scopes []string
@@ -26,10 +26,10 @@ func (i *identity) GetToken(_ context.Context, asked policy.TokenRequestOptions)
 	return azcore.AccessToken{Token: "secret", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// challenger answers every request with the wish for a token for another service.
+// challenger answers every request with a demand for a token for another service.
 type challenger struct {
 	mu    sync.Mutex // guards the field below; a leaf
-	hosts []string   // that got a token
+	hosts []string   // hosts that got a token
 }
 
 func (c *challenger) Do(r *http.Request) (*http.Response, error) {
@@ -44,8 +44,8 @@ func (c *challenger) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusUnauthorized, Header: header, Body: http.NoBody, Request: r}, nil
 }
 
-// TestTokensGoToAzure: a token goes to hosts of Azure's and to an endpoint that the process trusts,
-// and is for storage whatever a server asks for.
+// TestTokensGoToAzure: tokens are sent only to Azure's hosts and to an endpoint that the process
+// trusts. They are for storage, whatever a server demands.
 func TestTokensGoToAzure(t *testing.T) {
 	t.Parallel()
 	at := func(endpoint string) map[string]string { return map[string]string{OptionEndpoint: endpoint} }
@@ -55,7 +55,7 @@ func TestTokensGoToAzure(t *testing.T) {
 		trusted  string            // endpoint that the process trusts
 		place    map[string]string // options of the warehouse
 		location string
-		host     string // that gets tokens; empty: none does
+		host     string // the host that gets tokens; empty if none does
 	}{
 		{"Azure", "", nil, azures, "acct.blob.core.windows.net"},
 		{"Azure by another cloud", "", nil, "abfss://lake@acct.dfs.core.chinacloudapi.cn/w",

@@ -13,9 +13,9 @@ import (
 	"moorage/storage"
 )
 
-// The parts of a credential, under the names that Iceberg's clients use. Java looks for the names
-// with the account's host, or, when it renews a credential, with the account's name. PyIceberg
-// looks for the last name.
+// The parts of a credential, under the names that Iceberg's clients use. Java uses the names
+// followed by the account's host, or, when it renews a credential, by the account's name. PyIceberg
+// uses the last name.
 const (
 	configSASHost    = "adls.sas-token."
 	configExpiryHost = "adls.sas-token-expires-at-ms."
@@ -23,8 +23,8 @@ const (
 	configRefresh    = "adls.refresh-credentials-endpoint"
 )
 
-// Vend signs a credential for the first location of scope. It leaves out the others, because a
-// signature is for one directory.
+// Vend signs a credential for the first location of scope. It ignores the other locations, because
+// a signature is for one directory.
 func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credential, error) {
 	location, err := s.scoped(scope.Locations)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *Store) directory(location storage.Location) (string, error) {
 	}
 }
 
-// newCredential encodes a signature for Iceberg's clients. Some clients look for a name with the
-// host in the table's location, which may be the host for blobs.
+// newCredential encodes a signature for Iceberg's clients. Some clients use a name with the host in
+// the table's location, which may be the host for blobs.
 func newCredential(location storage.Location, signature string, expiry time.Time) storage.Credential {
 	host := hostOf(location)
 	name, _, _ := strings.Cut(host, ".")
@@ -106,7 +106,7 @@ func newCredential(location storage.Location, signature string, expiry time.Time
 	return storage.Credential{Config: config, Expires: expiry, RefreshedAt: configRefresh}
 }
 
-// vendError converts the error of requesting a key to an error of the port.
+// vendError converts an error from requesting a key to an error of package storage.
 func vendError(ctx context.Context, err error) error {
 	status := statusOf(err)
 	switch {

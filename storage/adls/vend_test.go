@@ -25,7 +25,8 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// TestVending tries the credentials at a double, which checks signatures as Azure documents it.
+// TestVending tries the credentials on a simulated account, which checks signatures as documented
+// by Azure.
 func TestVending(t *testing.T) {
 	t.Parallel()
 	storagetest.RunVending(t, func(t *testing.T) storagetest.Vending {
@@ -42,10 +43,10 @@ func TestVending(t *testing.T) {
 	})
 }
 
-// isRefused reports whether there are no credentials for a location with a name.
+// isRefused reports whether credentials are refused for a location with this name.
 func isRefused(name string) bool { return strings.ContainsAny(name, "%+") || isImpossible(name) }
 
-// isImpossible reports whether package storage refuses a name of Azure.
+// isImpossible reports whether package storage refuses a name that Azure allows.
 func isImpossible(name string) bool {
 	_, err := storage.Parse("abfss://c-1@account.dfs.core.windows.net/" + name)
 	return err != nil
@@ -55,7 +56,7 @@ func isImpossible(name string) bool {
 // TestRealAccount may write. The identity of the process needs the roles of the guide.
 const realAccount = "MOORAGE_TEST_AZURE_LOCATION"
 
-// TestRealAccount tries the same at Azure itself, where somebody has an account for it.
+// TestRealAccount does the same with Azure itself, if there is an account for the test.
 func TestRealAccount(t *testing.T) {
 	root := os.Getenv(realAccount)
 	if root == "" {
@@ -104,7 +105,7 @@ func deleteAll(t *testing.T, store *adls.Store, folder string) {
 	}
 }
 
-// TestCredential looks at the names by which clients are told.
+// TestCredential checks the names under which clients find a credential.
 func TestCredential(t *testing.T) {
 	t.Parallel()
 	lake := fakecloud.StartLake(t)
@@ -142,7 +143,8 @@ func TestCredential(t *testing.T) {
 	}
 }
 
-// TestVendNeedsAnIdentity: nothing is signed with the key of an account, and none without folders.
+// TestVendNeedsAnIdentity: no credential is signed with an account's key, or for an account without
+// folders.
 func TestVendNeedsAnIdentity(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartAzure(t)
@@ -166,8 +168,8 @@ func TestVendNeedsAnIdentity(t *testing.T) {
 	}
 }
 
-// TestProbeVendingFindsLooseAccounts asks accounts that enforce less than what a signature says.
-// The probe must find each, and leave nothing.
+// TestProbeVendingFindsLooseAccounts probes accounts that do not enforce all restrictions of a
+// signature. The probe must detect each of them, and leave nothing behind.
 func TestProbeVendingFindsLooseAccounts(t *testing.T) {
 	t.Parallel()
 	lake := fakecloud.StartLake(t)
@@ -222,7 +224,7 @@ func TestProbeVendingFindsLooseAccounts(t *testing.T) {
 	}
 }
 
-// engine uses a credential as a client does, with nothing else.
+// engine uses a credential as a client does, without other rights.
 type engine struct {
 	endpoint string
 	made     storage.Credential
@@ -276,7 +278,7 @@ func (e engine) Delete(ctx context.Context, location string) error {
 	return denied(err)
 }
 
-// denied returns ErrDenied for the errors of a storage that does not let the caller.
+// denied converts a storage's refusal to ErrDenied.
 func denied(err error) error {
 	var response *azcore.ResponseError
 	if errors.As(err, &response) && (response.StatusCode == http.StatusForbidden ||

@@ -17,11 +17,11 @@ type Doer interface {
 	Do(request *http.Request) (*http.Response, error)
 }
 
-// Client is an HTTP client that aborts a request when no byte of a body moves for Stall. A storage
-// may accept a connection and then neither receive nor send a byte. The timeouts of Go's HTTP
-// client that would end such a request also limit the time for a large file.
+// Client is an HTTP client that aborts a request if no byte of a body moves for Stall. A storage
+// may accept a connection and then neither receive nor send a byte. Go's HTTP client has timeouts
+// that would end such a request, but they also limit the time for a large file.
 //
-// The bound holds for the request's body, and for each read of the answer's body. Doer bounds the
+// Stall applies to the request's body, and to each read of the answer's body. Doer must limit the
 // wait for a connection, and the wait from the last byte of a request to the header of its answer.
 // Client is safe for concurrent use if Doer is.
 type Client struct {
@@ -51,8 +51,8 @@ func (c Client) Do(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// watch calls the function stalled if its method moved is not called again within the duration
-// stall. It is safe for concurrent use.
+// watch calls stalled if its method moved is not called again within the duration stall. It is safe
+// for concurrent use.
 type watch struct {
 	stall time.Duration
 
@@ -64,7 +64,7 @@ type watch struct {
 
 func newWatch(stall time.Duration, stalled func()) *watch {
 	w := &watch{stall: stall, timer: time.AfterFunc(stall, stalled)}
-	w.timer.Stop() // no byte has moved yet: first comes the connection, which has its own timeout
+	w.timer.Stop() // no byte has moved yet; connecting comes first, and has its own timeout
 	return w
 }
 
@@ -95,7 +95,7 @@ func (s sending) Read(into []byte) (int, error) {
 	n, err := s.ReadCloser.Read(into)
 	if err == nil {
 		s.watch.moved()
-	} else { // all bytes are sent: from here on the wait for the answer's header is bounded
+	} else { // all bytes are sent; Doer limits the wait for the answer's header
 		s.watch.end()
 	}
 	return n, err

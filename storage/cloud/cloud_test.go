@@ -104,12 +104,12 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// TestResend deletes three objects, one that fails for the moment and one that fails for good.
+// TestResend deletes three objects. One of them fails temporarily, and one permanently.
 func TestResend(t *testing.T) {
 	t.Parallel()
 	passing, lasting := errors.New("passing"), errors.New("lasting")
 	for name, row := range map[string]struct {
-		passes int // after how many requests
+		passes int // number of requests after which it succeeds
 		sends  []int
 		want   []error
 	}{

@@ -6,8 +6,8 @@ import (
 	"moorage/storage"
 )
 
-// Located returns the objects at locations, for a Delete. It leaves out locations for which locate
-// returns ErrNotFound, because no object can have such a name. It returns all other errors.
+// Located returns the objects at locations, for use in Delete. It leaves out locations for which
+// locate returns ErrNotFound, because no object can have such a name. It returns all other errors.
 func Located[T any](locations []string, locate func(location string) (T, error)) (objects []T, failures []error) {
 	for _, location := range locations {
 		object, err := locate(location)
@@ -24,17 +24,18 @@ func Located[T any](locations []string, locate func(location string) (T, error))
 
 // Deleted is the result of one request for several deletions.
 type Deleted[T any] struct {
-	// Again has the objects that another request may delete. Passing has an error for each of them.
+	// Again lists the objects whose deletion failed temporarily. Passing has an error for each of
+	// them.
 	Again   []T
 	Passing []error
-	// Lasting are the errors of objects that were not deleted and that no other request can delete.
+	// Lasting holds the errors for the objects whose deletion failed permanently.
 	Lasting []error
 }
 
 // Resend sends a batch of deletions with send. It repeats deletions that failed temporarily, with
-// at most attemptsMax requests in all. The function pause waits between two requests, or returns an
-// error; attempt is the number of the first of the two. An error of send ends Resend. The result
-// has an error for each object that was not deleted.
+// at most attemptsMax requests in all. It calls pause between two requests, with the number of the
+// first of the two. An error from pause or send ends Resend. The result has an error for each
+// object that was not deleted.
 func Resend[T any](batch []T, attemptsMax int, pause func(attempt int) error,
 	send func(batch []T) (Deleted[T], error),
 ) []error {

@@ -10,18 +10,17 @@ import (
 
 // Listing is a request for a page of the files in a folder.
 type Listing struct {
-	// Folder is the location of the folder, as the caller spells it. After is where the page
-	// begins.
+	// Folder is the location of the folder, as the caller spells it. The page begins after After.
 	Folder, After string
-	// Bucket is the location of the bucket. Only its scheme and its authority are used.
+	// Bucket is the location of the bucket. Only its scheme and authority are used.
 	Bucket storage.Location
-	// Prefix begins the names of all objects in the folder.
+	// Prefix is the prefix of the names of all objects in the folder.
 	Prefix string
 }
 
-// Page returns an empty page. now is the server's time. more is true if another page follows, and
-// next is where it begins. Page returns an error if now is missing, or if more is true and next is
-// empty.
+// Page returns an empty page. now is the server's time. If another page follows, more is true and
+// next is where that page begins. Page returns an error if now is missing, or if more is true and
+// next is empty.
 func (l Listing) Page(now time.Time, more bool, next string) (storage.Page, error) {
 	switch {
 	case now.IsZero():
@@ -34,8 +33,8 @@ func (l Listing) Page(now time.Time, more bool, next string) (storage.Page, erro
 	return storage.Page{Now: now, Next: next}, nil
 }
 
-// Add adds an object to a page. It leaves out objects outside the folder, and objects whose names
-// no location expresses, such as those that end with a slash and represent folders.
+// Add adds an object to a page. It omits objects outside the folder. It also omits objects whose
+// names no location can express, such as the names with a final slash that represent folders.
 func (l Listing) Add(page *storage.Page, name string, info storage.Info) {
 	location := storage.Location{Scheme: l.Bucket.Scheme, Authority: l.Bucket.Authority, Path: "/" + name}.String()
 	parsed, err := storage.ParseFile(location)

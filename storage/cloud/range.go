@@ -13,8 +13,8 @@ func RangeHeader(offset, length int64) string {
 	return fmt.Sprintf("bytes=%d-%d", offset, offset+length-1)
 }
 
-// OrShort returns io.ErrUnexpectedEOF for an answer whose status means that an object ends before
-// the range that was requested. Otherwise it returns err.
+// OrShort returns io.ErrUnexpectedEOF if status means that an object ends before the requested
+// range. Otherwise it returns err.
 func OrShort(err error, status int) error {
 	if status == http.StatusRequestedRangeNotSatisfiable {
 		return io.ErrUnexpectedEOF

@@ -8,7 +8,8 @@ import (
 	"io"
 )
 
-// resumesMax is how often the reading of one object is resumed after a broken connection.
+// resumesMax bounds the number of times that a read of one object resumes after a broken
+// connection.
 const resumesMax = 4
 
 // Content describes an object to read.
@@ -28,13 +29,13 @@ type body struct {
 	stream  io.ReadCloser // of the latest answer
 	offset  int64
 	resumes int
-	end     error // what Read returns from now on, if it is set
+	end     error // if set, what Read returns from now on
 }
 
-// Resume returns a reader of content. stream has the content from the beginning. If a connection
-// breaks, the reader requests the rest. Its Read returns io.EOF only if it has read all bytes and
-// they match the checksum. Its Close closes the current stream. The reader is not safe for
-// concurrent use.
+// Resume returns a reader of content. stream must deliver the content from the beginning. If a
+// connection breaks, the reader requests the rest. Its Read returns io.EOF only if it has read all
+// bytes and they match the checksum. Its Close closes the current stream. The reader is not safe
+// for concurrent use.
 func Resume(stream io.ReadCloser, content Content) io.ReadCloser {
 	return &body{Content: content, stream: stream}
 }
@@ -50,10 +51,10 @@ func (b *body) Read(into []byte) (int, error) {
 		switch {
 		case err == nil:
 			return n, nil
-		case b.offset >= b.Bytes: // all bytes are there, whatever err is
+		case b.offset >= b.Bytes: // all bytes have arrived, whatever err is
 			b.end = b.verify()
 		default:
-			b.end = b.goOn(err)
+			b.end = b.resume(err)
 		}
 		if n > 0 {
 			return n, nil
@@ -73,8 +74,8 @@ func (b *body) verify() error {
 	return io.EOF
 }
 
-// goOn replaces a stream that ended early because of cause.
-func (b *body) goOn(cause error) error {
+// resume replaces a stream that ended early because of cause.
+func (b *body) resume(cause error) error {
 	if errors.Is(cause, io.EOF) {
 		cause = io.ErrUnexpectedEOF
 	}

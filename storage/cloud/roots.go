@@ -10,7 +10,7 @@ import (
 	"moorage/storage"
 )
 
-// Roots are the locations at and below which a store works.
+// Roots holds the locations at and below which a store works.
 type Roots []storage.Location
 
 // ParseRoots parses the roots of a store. All must have the given scheme. name is the name of the
@@ -51,8 +51,8 @@ func (r Roots) File(ctx context.Context, location string) (storage.Location, err
 	return parsed, nil
 }
 
-// Scope parses the locations of a credential's scope. It returns ErrLocation if one is malformed,
-// and ErrOutside if one is neither at nor below a root.
+// Scope parses the locations of a credential's scope. It returns ErrLocation if a location is
+// malformed, and ErrOutside if a location is neither at nor below a root.
 func (r Roots) Scope(locations []string) ([]storage.Location, error) {
 	parsed := make([]storage.Location, 0, len(locations))
 	for _, location := range locations {
@@ -81,7 +81,8 @@ func (r Roots) Shortest() (names map[string]string, buckets []string) {
 	return names, slices.Sorted(maps.Keys(names))
 }
 
-// Below returns the prefix of the names of all objects in a folder: "" for the whole bucket.
+// Below returns the prefix of the names of all objects in a folder. For the whole bucket, it
+// returns "".
 func Below(folder string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(folder, "/")+"/", "/")
 }

@@ -10,10 +10,10 @@ import (
 	"moorage/storage"
 )
 
-// ProbePrefix begins the names of the objects and folders that a probe makes and deletes.
+// ProbePrefix is the prefix of the names of objects and folders that a probe makes and deletes.
 const ProbePrefix = "moorage-probe-"
 
-// ProbeEndTimeout bounds how long a probe tries to delete the objects that it wrote.
+// ProbeEndTimeout is the time in which a probe tries to delete the objects that it wrote.
 const ProbeEndTimeout = 5 * time.Second
 
 // Names of objects below the folders of a probe: an existing object and a missing one.
@@ -22,8 +22,8 @@ const (
 	ProbeNew  = "/new"
 )
 
-// Engine sends requests to one bucket, by the names of objects. It has the credentials of an
-// engine, or the server's own. It is safe for concurrent use.
+// Engine sends requests for objects in one bucket, which are given by name. It has the credentials
+// of an engine, or the server's own. It is safe for concurrent use.
 type Engine interface {
 	Read(ctx context.Context, name string) error
 	// Write makes an object with some content, or replaces it.
@@ -42,16 +42,16 @@ type Trial struct {
 	Name string
 }
 
-// VendingProbe issues credentials for a folder and tries them there, and in siblings that a server
-// may confuse with it. One sibling has a similar name, and one differs in upper and lower case. The
-// probe writes a few small objects and deletes them.
+// VendingProbe issues credentials for a folder. It tries them in the folder, and in siblings that a
+// server may confuse with the folder. One sibling has a similar name, and one differs in upper and
+// lower case. The probe writes a few small objects and deletes them.
 type VendingProbe struct {
 	// Folder is the name of a folder that does not exist, without a slash at the end. Its last
 	// segment has lower-case letters.
 	Folder string
-	// These texts are for errors. Storage is the kind of the storage, Place is the bucket, and
-	// Maker is the issuer of the credentials. Hint is a sentence about credentials that do not
-	// reach their scope.
+	// These texts are used in errors. Storage is the kind of storage, Place is the bucket, and
+	// Maker is the issuer of the credentials. Hint is a sentence for the case that the credentials
+	// are refused within their scope.
 	Storage, Place, Maker, Hint string
 
 	// Own sends requests with the server's own credentials.
@@ -68,7 +68,8 @@ type VendingProbe struct {
 	IsRefused func(error) bool
 	// Delete deletes objects with the server's own credentials; some of them may not exist.
 	Delete func(ctx context.Context, names []string) error
-	// Left has the names of other objects below Folder that the trials may write. Run deletes them.
+	// Left lists the names of other objects below Folder that the trials may write. Run deletes
+	// them.
 	Left []string
 }
 
@@ -87,7 +88,7 @@ func (p VendingProbe) Siblings() (names, whats []string) {
 func (p VendingProbe) Run(ctx context.Context) (err error) {
 	siblings, _ := p.Siblings()
 	defer func() {
-		// The caller may be gone by now.
+		// The caller may already be gone.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ProbeEndTimeout)
 		defer cancel()
 		left := append([]string{p.Folder + ProbeData, p.Folder + ProbeNew}, p.Left...)

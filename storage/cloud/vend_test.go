@@ -14,13 +14,13 @@ import (
 
 var errRefused = errors.New("refused")
 
-// bucket is a storage that enforces the scope of credentials, except for its fault.
+// bucket is a storage that enforces the scope of credentials, apart from its fault.
 type bucket struct {
 	names map[string]bool
 	fault func(method, name string, write bool) (allowed, decided bool)
 }
 
-// key is an engine in a bucket. Without a folder it may do everything.
+// key is an engine with access to a folder of a bucket. Without a folder, it may do everything.
 type key struct {
 	*bucket
 	folder string
@@ -63,8 +63,8 @@ func (k key) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// TestVendingProbe tries credentials of a sound bucket, and of buckets with one fault each. The
-// probe leaves nothing in any of them.
+// TestVendingProbe tries credentials of a correct bucket, and of buckets with one fault each. The
+// probe leaves nothing behind in any of them.
 func TestVendingProbe(t *testing.T) {
 	t.Parallel()
 	const folder = "wh/moorage-probe-1a"
@@ -73,7 +73,7 @@ func TestVendingProbe(t *testing.T) {
 	in := func(name string) bool { return strings.HasPrefix(name, folder+"/") }
 	rows := map[string]struct {
 		fault func(method, name string, write bool) (allowed, decided bool)
-		want  string // "" if the bucket is sound
+		want  string // "" if the bucket is correct
 		kind  error
 	}{
 		"sound": {fault: func(string, string, bool) (bool, bool) { return false, false }},
@@ -166,7 +166,8 @@ func TestVendingProbe(t *testing.T) {
 	}
 }
 
-// TestVendingProbeOfABrokenServer: a failure that is no refusal proves nothing about credentials.
+// TestVendingProbeOfABrokenServer: a failure that is not a refusal proves nothing about
+// credentials.
 func TestVendingProbeOfABrokenServer(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -174,7 +175,7 @@ func TestVendingProbeOfABrokenServer(t *testing.T) {
 	probe := cloud.VendingProbe{
 		Folder: "f", Storage: "cloud", Place: "the bucket b", Own: key{bucket: b},
 		Vend: func(_ context.Context, write bool) (cloud.Engine, error) { return key{b, "f", write}, nil },
-		// Nothing is a refusal.
+		// No error counts as a refusal.
 		IsRefused: func(error) bool { return false },
 		Delete:    func(context.Context, []string) error { return broken },
 	}

@@ -14,9 +14,9 @@ import (
 	"moorage/storage/file"
 )
 
-// BenchmarkCreate writes files of 4 kB: into the folders of 300 tables, which are there, or each
-// into that of a new table. It reports how much processor time one takes, in user and in system.
-// With TMPDIR in memory it shows what a Create costs beside the disk.
+// BenchmarkCreate writes files of 4 kB, either into the existing folders of 300 tables, or each
+// into the folder of a new table. It reports the user and system time for one file. With TMPDIR in
+// memory, it shows the cost of a Create in addition to the disk's.
 func BenchmarkCreate(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprintf("old/clients=%d", clients), func(b *testing.B) { benchmarkCreate(b, clients, 300) })
@@ -24,7 +24,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// benchmarkCreate writes files into the folders of so many tables in turn.
+// benchmarkCreate writes files into the folders of the given number of tables, in turn.
 func benchmarkCreate(b *testing.B, clients int, tables int64) {
 	ctx := context.Background()
 	root := b.TempDir()
@@ -65,7 +65,7 @@ func benchmarkCreate(b *testing.B, clients int, tables int64) {
 	b.ReportMetric((system-systemBefore)/float64(b.N)*1e6, "system-µs/op")
 }
 
-// BenchmarkMayBeGone looks whether a file is still there, as each load of a table does.
+// BenchmarkMayBeGone checks whether a file still exists, as each load of a table does.
 func BenchmarkMayBeGone(b *testing.B) {
 	root := b.TempDir()
 	store, err := file.New([]string{root})
@@ -88,7 +88,7 @@ func BenchmarkMayBeGone(b *testing.B) {
 	})
 }
 
-// processorTime returns how long this process has used processors, in seconds.
+// processorTime returns the processor time used by this process, in seconds.
 func processorTime(b *testing.B) (user, system float64) {
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {

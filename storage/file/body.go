@@ -6,15 +6,16 @@ import (
 	"io"
 )
 
-// pieceBytes is how much of a file one call reads. Nearly all metadata files are shorter.
+// pieceBytes is the number of bytes of a file that one call reads. Nearly all metadata files are
+// shorter.
 const pieceBytes = 256 << 10
 
 // body is a file that is being read, piece by piece. A separate call reads each piece into body's
-// own memory. A call that hangs must not write to the memory that the caller passed to Read.
+// own memory, because a call that hangs must not write to the memory passed to Read.
 type body struct {
-	content handle // nil once it is closed
-	piece   []byte // of pieceBytes, or of the file's size plus one
-	left    []byte // the part of piece that was not returned yet
+	content handle // nil once closed
+	piece   []byte // length pieceBytes, or the file's size plus one
+	left    []byte // the part of piece that Read has not returned yet
 	failure error  // the end of reading; io.EOF at the end of the file
 	calls   *calls
 	fill    func() error // reads the next piece, for Read
@@ -49,7 +50,7 @@ func (b *body) countAs(ctx context.Context, c *calls) {
 	b.fill = func() error {
 		ctx, cancel := context.WithTimeout(ctx, answerMax)
 		defer cancel()
-		next := *b // used by a call that is left behind
+		next := *b // used by an abandoned call
 		_, err := ask(ctx, c, aLook(), func() (struct{}, error) { next.next(); return struct{}{}, nil }, nil)
 		if err == nil {
 			b.left, b.failure = next.left, next.failure
@@ -73,7 +74,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements io.Closer. A call that was left behind keeps the file open until it returns.
+// Close implements io.Closer. An abandoned call keeps the file open until the call returns.
 func (b *body) Close() error {
 	b.left = nil
 	if b.failure == nil {

@@ -16,44 +16,47 @@ import (
 // Bounds of calls into the operating system. A call on a mount that hangs never returns, and holds
 // its thread forever.
 const (
-	// callsMax is how many threads a Store may hold inside the operating system. A disk serves
-	// fewer calls at a time. A Go process with more than 10,000 threads dies.
+	// callsMax is the maximum number of threads that a Store may hold inside the operating system.
+	// A disk serves fewer calls at a time. A Go process with more than 10,000 threads dies.
 	callsMax = 128
-	// openerCallsMax is how many threads all Stores of an Opener may hold together. Each Store may
-	// hold callsFew more. Many warehouses may be on one mount.
+	// openerCallsMax is the maximum number of threads that all Stores of an Opener may hold
+	// together, because many warehouses may be on one mount. Each Store may hold callsFew more.
 	openerCallsMax = 2048
 	callsFew       = 16
-	// bytesMax bounds the total size of the large bodies in a Store's calls, including abandoned
-	// calls. A body is large from bytesOfCall on. callsMax bounds smaller bodies to the same total.
+	// bytesMax is the maximum total size of the large bodies in a Store's calls, including
+	// abandoned calls. A body of at least bytesOfCall is large. callsMax limits smaller bodies to
+	// the same total.
 	bytesMax    = callsMax * bytesOfCall
 	bytesOfCall = 4 << 20
-	// stuckAfter is how long a caller waits while all slots are taken and no call ends. After that,
-	// callers are refused at once.
+	// stuckAfter is the longest wait of a caller while all slots are taken and no call ends. After
+	// that, further callers are refused at once.
 	stuckAfter = 2 * time.Second
-	// queueMax bounds the wait for a slot, and for the bytes of bodies, in multiples of stuckAfter.
+	// queueMax is the maximum wait for a slot, and for the bytes of bodies, in multiples of
+	// stuckAfter.
 	queueMax = 5
-	// answerMax bounds the wait for one lookup of a file, or for one piece of its content. The wait
-	// for a write ends only with the write's context.
+	// answerMax is the maximum wait for one lookup of a file, or for one piece of its content. The
+	// wait for a write ends only with the write's context.
 	answerMax = 10 * time.Second
-	// writeGrace is how long the caller of a write still waits after the context has ended. Unless
-	// it hangs, the write ends after its current step, and its caller learns the result.
+	// writeGrace is the time for which the caller of a write still waits after the context has
+	// ended. Unless it hangs, the write ends after its current step, and its caller learns the
+	// result.
 	writeGrace = time.Second
-	// closeMax bounds the wait for a file or folder to be closed.
+	// closeMax is the maximum wait for a file or folder to be closed.
 	closeMax = time.Second
 )
 
-// calls bounds how many calls of a Store are inside the operating system, and lets callers abandon
+// calls limits the number of a Store's calls inside the operating system, and lets callers abandon
 // calls that do not return. It is safe for concurrent use.
 type calls struct {
-	bytes  *semaphore.Weighted // of large bodies; separate, so that small calls do not queue behind a large body
+	bytes  *semaphore.Weighted // for large bodies; separate, so that small calls do not queue behind them
 	slots  *semaphore.Weighted
 	shared *semaphore.Weighted // shared with other Stores
-	few    *semaphore.Weighted // own slots for when shared has none
+	few    *semaphore.Weighted // own slots, used when shared has none
 
 	lookers *lookers
 
-	inside atomic.Int64 // slots that are taken
-	ended  atomic.Int64 // how many calls have ended
+	inside atomic.Int64 // number of slots taken
+	ended  atomic.Int64 // number of calls that have ended
 	stuck  atomic.Bool  // no call ended for stuckAfter while a caller waited for a slot
 }
 
@@ -97,7 +100,8 @@ func (c *calls) refused() error {
 	return fmt.Errorf("%w: %d calls are waiting for the operating system", storage.ErrUnavailable, c.inside.Load())
 }
 
-// enterBy takes the slots and bytes of t with take, all or nothing, and reports whether it did.
+// enterBy takes the slots and bytes of t with take, all or nothing. It reports whether it
+// succeeded.
 func (c *calls) enterBy(t *terms, take func(s *semaphore.Weighted, n int64) bool) bool {
 	if t.from = nil; t.bytes > 0 && !take(c.bytes, t.bytes) { // a call without large bodies does not queue for bytes
 		return false
@@ -130,24 +134,25 @@ func (c *calls) leave(t terms) {
 	}
 }
 
-// unanswered is the error of a call that was left behind because ctx has ended.
+// unanswered returns the error for a call that was abandoned because ctx has ended.
 func unanswered(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", storage.ErrUnavailable, context.Cause(ctx))
 }
 
-// terms are the slots and bytes that a call takes, and how long its caller waits for it.
+// terms holds the slots and bytes that a call takes, and how long its caller waits for the call.
 type terms struct {
 	slots int64
-	bytes int64               // of large bodies
+	bytes int64               // total size of large bodies
 	grace time.Duration       // how long to wait after the end of the context
 	from  *semaphore.Weighted // set by enter: the owner of its slots; nil without bytes
 }
 
-// aLook returns the terms of a call that changes nothing. Its caller can leave without the answer.
+// aLook returns the terms of a call that changes nothing. Its caller can leave without waiting for
+// the answer.
 func aLook() terms { return terms{slots: 1} }
 
-// aWrite returns the terms of a call that works on several files or folders at a time, at most
-// batchAtOnce. bytes is the total size of their bodies.
+// aWrite returns the terms of a call that works on several files or folders at a time, up to
+// batchAtOnce. bytes is the total size of the files' bodies.
 func aWrite(files int, bytes int64) terms {
 	if bytes < bytesOfCall {
 		bytes = 0
@@ -161,18 +166,18 @@ type answer[T any] struct {
 	err   error
 }
 
-// errGone is the answer of a call whose goroutine ended without one.
+// errGone is the answer of a call whose goroutine ended without an answer.
 var errGone = errors.New("the goroutine of a call ended")
 
 // run runs call in its own goroutine and returns its result. If ctx has ended and the grace is
 // over, run returns storage.ErrUnavailable. The caller must have called enter; the goroutine calls
-// leave when call returns. A panic of call becomes a panic of run. If call succeeds after run has
-// returned, the goroutine passes the result to the function late, which may be nil.
+// leave when call returns. If call panics, run panics. If call succeeds after run has returned, the
+// goroutine passes the result to late, which may be nil.
 //
-// The goroutine has no owner that waits for it, because a system call cannot be ended.
+// Nothing waits for the goroutine to end, because a system call cannot be ended.
 func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), late func(T)) (T, error) {
 	answers := make(chan answer[T], 1)
-	var taken atomic.Bool // set by the caller if it leaves first, or by the goroutine if it ends first
+	var taken atomic.Bool // set by whichever comes first: the caller leaves, or the goroutine ends
 	go func() {
 		given := answer[T]{err: errGone}
 		defer func() {

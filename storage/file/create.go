@@ -28,17 +28,17 @@ const (
 // crash has left incomplete never has its final name. Last, Create syncs the folder. A crash can
 // leave the temporary file, which sweep removes.
 //
-// Rejected: a file without a name, from open(2) with O_TMPFILE. A crash would leave no temporary
-// file. But a sync of a file without a name may have no effect. After a power cut the file can be
-// empty on btrfs, and missing on ext4 without a journal. A sync after the link is too late, because
-// the name may become durable before that sync.
+// We rejected the alternative of a file without a name, from open(2) with O_TMPFILE. A crash would
+// then leave no temporary file. But a sync of a file without a name may have no effect. After a
+// power cut the file can be empty on btrfs, and missing on ext4 without a journal. A sync after the
+// link is too late, because the name may become durable before that sync.
 //
 // Some folders that lead to the file may not be durable yet. Create syncs them at the end, together
 // with the file's own folder.
 //
-// If ctx ends, Create returns, even if its current step has not ended. No step follows the current
-// one. If the file already has its name, or gets it in the current step, Create removes the name
-// when that step ends.
+// If ctx ends, Create returns, even if its current step has not ended. No further step follows. If
+// the file already has its name, or gets its name in the current step, the name is removed when
+// that step ends.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	c, err := s.newCreation(ctx, storage.File{Location: location, Body: body})
 	if err != nil {
@@ -67,10 +67,10 @@ type creation struct {
 	root *root
 	name string
 	file storage.File
-	mine *writing // set by start
-	// unsettled are folders that must become durable before Create reports success.
+	mine *writing // the file being made; set by start
+	// unsettled lists folders that must become durable before Create reports success.
 	unsettled []string
-	// atOnce is how many folders are synced at a time. Each counts as a call.
+	// atOnce is the number of folders that are synced at a time. Each of them counts as a call.
 	atOnce int
 }
 
@@ -79,7 +79,7 @@ func (s *Store) newCreation(ctx context.Context, file storage.File) (*creation, 
 	return &creation{root: root, name: name, file: file, atOnce: 1}, err
 }
 
-// start waits until no other call in this process makes the file. If start succeeds, the caller
+// start waits until no other call in this process is making the file. If start succeeds, the caller
 // must call end.
 func (c *creation) start(ctx context.Context) (err error) {
 	c.mine, err = c.root.startWriting(ctx, c.name)
@@ -123,21 +123,22 @@ func (s *Store) create(ctx context.Context, c *creation) error {
 	}))
 }
 
-// isImpossible reports whether err means that such a name is impossible: a part of it is too long,
-// or is a file.
+// isImpossible reports whether err means that no file can have such a name: a part of it is too
+// long, or is a file.
 func isImpossible(err error) bool {
 	return errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // writing is a file that is being made.
 type writing struct {
-	done chan struct{} // closed when it is made, or has failed
-	// hidden is set if the file did not exist before. Then readers must not see the file until it
-	// is durable. It may already have its name, but a power cut could still delete it.
+	done chan struct{} // closed when the file is made, or has failed
+	// hidden is set if the file did not exist before. In that case, readers must not see the file
+	// until it is durable. The file may already have its name, but a power cut could still delete
+	// it.
 	hidden atomic.Bool
 }
 
-// startWriting waits until no other call in this process makes the file name.
+// startWriting waits until no other call in this process is making the file called name.
 func (r *root) startWriting(ctx context.Context, name string) (*writing, error) {
 	mine := &writing{done: make(chan struct{})}
 	for {
@@ -159,8 +160,8 @@ func (r *root) endWriting(name string, w *writing) {
 }
 
 // isHidden reports whether readers must ignore the file called name, even if they find it. They
-// check before they look for the file. They check again when they have found it, because it may
-// have got its name meanwhile.
+// check before they look for the file, and again when they have found it, because it may have got
+// its name in between.
 func (r *root) isHidden(name string) bool {
 	w, ok := r.writing.Load(name)
 	return ok && w.(*writing).hidden.Load()
@@ -175,8 +176,8 @@ func (r *root) result(location, name string) error {
 }
 
 // draft is a file in progress. The steps sync, publish and settle complete it, in this order. Each
-// requires the success of the step before it. A failing step removes what it has made, as far as it
-// can.
+// requires that the previous step succeeded. A failing step removes what it has made, as far as
+// possible.
 type draft struct {
 	*creation
 	parent    folderFS
@@ -270,7 +271,7 @@ func (d *draft) isLinked() bool {
 	return err == nil && os.SameFile(temporary, named)
 }
 
-// settle makes the file's name durable, and the folders that lead to it. It does nothing if ctx has
+// settle makes the file's name and the folders that lead to it durable. It does nothing if ctx has
 // ended.
 func (d *draft) settle(ctx context.Context) error {
 	err := cmp.Or(d.root.settleFolders(ctx, d.unsettled, d.atOnce, d.parent.Sync), ctx.Err())
@@ -283,5 +284,6 @@ func (d *draft) settle(ctx context.Context) error {
 
 func (d *draft) close() { _ = d.parent.Close() } // nothing was written through this handle
 
-// discard removes the temporary name. After the link the name is useless, but harmless if it stays.
+// discard removes the temporary name. After the link, that name is useless, but harmless if it
+// stays.
 func (d *draft) discard() { _ = d.parent.Remove(d.temporary) }

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// batchAtOnce is how many files one CreateAll works on at a time.
+	// batchAtOnce is the number of files that one CreateAll works on at a time.
 	batchAtOnce = 16
-	// batchMax is how many files take their steps together. All of them are open at once.
+	// batchMax is the maximum number of files that go through the steps together. All of them are
+	// open at once.
 	batchMax = 64
 )
 
@@ -25,14 +26,14 @@ type batched struct {
 	*creation
 	index   int
 	started bool
-	draft   *draft // once it is written
+	draft   *draft // set once it is written
 	err     error  // the reason why the file takes no further step
 }
 
-// CreateAll implements storage.Batcher. Up to batchMax files take each step of Create together.
-// CreateAll writes all of them, syncs them, links them to their final names, and then syncs all
-// folders. So a file system with a journal writes its journal once for all concurrent syncs,
-// instead of once for each.
+// CreateAll implements storage.Batcher. Up to batchMax files go through each step of Create
+// together. CreateAll writes all of them, syncs them, links them to their final names, and then
+// syncs all folders. So a file system with a journal writes its journal once for all concurrent
+// syncs, instead of once for each.
 func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
 	byRoot := make(map[*root][]*batched)
@@ -52,7 +53,7 @@ func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	return failures
 }
 
-// createBatch makes the files of batch, which are all in root. It returns their errors by the
+// createBatch makes the files of batch, which are all in root. It returns their errors, by the
 // files' indexes in the request.
 func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) map[int]error {
 	// Callers that make some of the same files start them in the same order, so they do not wait
@@ -81,7 +82,7 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) m
 			return s.createStarted(ctx, root, batch), nil
 		}, nil)
 	}
-	if err != nil { // a call that was left behind may still use batch
+	if err != nil { // an abandoned call may still use batch
 		failures = make(map[int]error, len(batch))
 		for _, b := range batch {
 			failures[b.index] = b.explain(err)
@@ -106,7 +107,7 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 		switch {
 		case isRepeated(batch, i) && batch[i-1].err != nil: // if the first of two equal files failed, so has this
 			b.err = batch[i-1].err
-		case errors.Is(b.err, fs.ErrNotExist): // its folder was removed meanwhile
+		case errors.Is(b.err, fs.ErrNotExist): // its folder has just been removed
 			b.err = s.create(ctx, b.creation)
 		default:
 			b.err = b.explain(b.err)
@@ -117,7 +118,7 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 }
 
 // isRepeated reports whether the i-th file of a sorted batch has the same name as the file before
-// it. Then only the first of the two is made.
+// it. In that case, only the first of the two is made.
 func isRepeated(batch []*batched, i int) bool { return i > 0 && batch[i].name == batch[i-1].name }
 
 // createTogether makes the files of batch that have no error yet.
@@ -153,8 +154,8 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 	}
 }
 
-// each calls do for every file of batch that has no error yet, several at a time. It keeps the
-// error of do as the file's error. A panic becomes the error of its file.
+// each calls do for every file of batch that has no error yet, several at a time. An error returned
+// by do becomes the file's error, and so does a panic.
 func (s *Store) each(ctx context.Context, batch []*batched, do func(context.Context, *batched) error) {
 	var group errgroup.Group
 	group.SetLimit(s.atOnce)

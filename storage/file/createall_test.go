@@ -12,7 +12,7 @@ import (
 	"moorage/storage"
 )
 
-// filesIn returns n files that are to be made in the root.
+// filesIn returns n files for a CreateAll in the root.
 func filesIn(n int) []storage.File {
 	files := make([]storage.File, n)
 	for i := range files {
@@ -21,9 +21,10 @@ func filesIn(n int) []storage.File {
 	return files
 }
 
-// TestCreateAllTakesStepsTogether looks at the order of the calls. Nothing is synced before all is
-// written, and nothing has its name before all is synced. No folder is synced before all files have
-// their names. This holds as far as files take their steps together.
+// TestCreateAllTakesStepsTogether checks the order of the calls. No file is synced before all files
+// are written, and no file gets its name before all files are synced. No folder is synced before
+// all files have their names. This applies to each group of files that go through the steps
+// together.
 func TestCreateAllTakesStepsTogether(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
@@ -49,15 +50,15 @@ func TestCreateAllTakesStepsTogether(t *testing.T) {
 	}
 }
 
-// TestCreateAllEndsWithItsContext ends the context before each call in turn: no other file than the
-// one under way is written or synced then, none gets its name, and what is left of each is what its
-// answer says.
+// TestCreateAllEndsWithItsContext ends the context before each call in turn. After that, no file is
+// written or synced except the current one, and no file gets its name. Each file exists if and only
+// if its result says so.
 func TestCreateAllEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const many = batchMax + 2
 	for k, stride := 0, 1; ; k += stride {
 		if k == 100 {
-			stride = 17 // what comes now is the same for other files
+			stride = 17 // the remaining calls are the same for the other files
 		}
 		w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
 		w.open()
@@ -81,7 +82,7 @@ func TestCreateAllEndsWithItsContext(t *testing.T) {
 		if k >= calls {
 			return
 		}
-		// What has its name already goes on to be durable.
+		// Files that already have their names still become durable.
 		if after["linkat"] > 0 || after["write"] > 1 || after["fsync"] > named {
 			t.Errorf("ended before call %d, and then: %v", k, after)
 		}
@@ -95,7 +96,7 @@ func TestCreateAllEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Of a file that is to be made twice, and cannot be made, neither is said to exist.
+// If a file occurs twice in a request and cannot be made, neither result says that it exists.
 func TestCreateAllTwinsFail(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
@@ -114,8 +115,8 @@ func TestCreateAllTwinsFail(t *testing.T) {
 	}
 }
 
-// A panic in a goroutine of CreateAll is the failure of the file that it worked on: the others are
-// made, and nobody waits for ever for what it held.
+// If a goroutine of CreateAll panics, only its file fails. The other files are made, and no caller
+// waits for ever for something that the goroutine held.
 func TestCreateAllPanics(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"fstatat", "openat", "write", "fsync", "linkat", "unlinkat"} {

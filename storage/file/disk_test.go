@@ -15,24 +15,24 @@ import (
 	"time"
 )
 
-// disk is a file system in memory that remembers what was synced, and of the rest keeps what it
-// likes when the power is cut. It serves one goroutine. It knows no links but hard ones.
+// disk is a file system in memory that remembers what was synced. When the power is cut, it keeps
+// an arbitrary part of the rest. It serves one goroutine. It supports only hard links.
 type disk struct {
 	t    *testing.T
 	root *node
 
 	calls int
-	// before is called before call k; its error is what the call answers, after half of its work if
-	// it writes. nil: no faults.
+	// before is called before call k. If it returns an error, the call returns that error; a write
+	// first does half of its work. If before is nil, there are no faults.
 	before func(k int, op string) error
 	// after is called after each call.
 	after func()
-	busy  bool // in before or after, whose own calls are not counted
+	busy  bool // set during before and after, whose own calls are not counted
 
-	held int // handles and folders that were opened and not closed
+	held int // number of open handles and folders
 }
 
-// node is a file or a folder; one that has several names is one node.
+// node is a file or a folder. A file with several names is one node.
 type node struct {
 	mode     fs.FileMode
 	modified time.Time
@@ -61,7 +61,7 @@ func (d *disk) open(folder string) (fileSystem, error) {
 	return diskFS{d, found}, nil
 }
 
-// call counts a call and asks for a fault.
+// call counts a call, and returns the fault for it.
 func (d *disk) call(op string) error {
 	if d.busy {
 		return nil
@@ -75,7 +75,7 @@ func (d *disk) call(op string) error {
 	return err
 }
 
-// quietly calls do, whose calls are neither counted nor disturbed.
+// quietly calls do. Calls made by do are not counted and get no faults.
 func (d *disk) quietly(do func()) {
 	defer func(busy bool) { d.busy = busy }(d.busy)
 	d.busy = true
@@ -88,9 +88,9 @@ func (d *disk) called() {
 	}
 }
 
-// cutPower returns the disk as it may be after a power cut now: of what was not synced each name is
-// there or not, and each file has its synced content or part of the new one. With no random, all
-// that was not synced is lost.
+// cutPower returns the disk as it may be after a power cut now. Each name that was not synced may
+// exist or not. Each file has its synced content, or a part of its new content. If random is nil,
+// everything that was not synced is lost.
 func (d *disk) cutPower(random *rand.Rand) *disk {
 	kept := make(map[*node]*node)
 	var keep func(*node) *node
@@ -126,8 +126,8 @@ func (d *disk) cutPower(random *rand.Rand) *disk {
 	return &disk{t: d.t, root: keep(d.root)}
 }
 
-// remove removes the entry called name of a folder, with all that is in it. A folder that somebody
-// holds open is of no use then.
+// remove removes the entry called name of a folder, with everything in it. If a removed folder is
+// still open, nothing can be made in it.
 func (n *node) remove(name string) {
 	entry, ok := n.entries[name]
 	if !ok {
@@ -140,7 +140,7 @@ func (n *node) remove(name string) {
 	}
 }
 
-// names returns the names that a folder has, or had when it was synced, in order.
+// names returns the present and the synced names of a folder, in order.
 func (n *node) names() []string {
 	var names []string
 	for _, entries := range []map[string]*node{n.entries, n.durable} {
@@ -188,7 +188,7 @@ type diskFS struct {
 	root *node
 }
 
-// do makes one call, which works on the folder that holds name.
+// do makes one call, which operates on the folder that contains name.
 func (f diskFS) do(op, name string, work func(folder *node, base string) error) error {
 	if err := f.disk.call(op); err != nil {
 		return &fs.PathError{Op: op, Path: name, Err: err}
@@ -327,7 +327,7 @@ type diskFile struct {
 	listed bool // Readdirnames has returned all names
 }
 
-// Readdirnames returns all names at once, however many are asked for.
+// Readdirnames returns all names at once, however many are requested.
 func (f *diskFile) Readdirnames(int) ([]string, error) {
 	if err := f.disk.call("readdir"); err != nil {
 		return nil, err
@@ -368,7 +368,7 @@ func (f *diskFile) Sync() error {
 
 func (f *diskFile) Stat() (fs.FileInfo, error) { return diskInfo{f.node, ""}, f.disk.call("fstat") }
 
-// Close gives the handle up, also if it fails.
+// Close releases the handle, even if it fails.
 func (f *diskFile) Close() error {
 	f.disk.held--
 	return f.disk.call("close")

@@ -16,23 +16,23 @@ import (
 	"moorage/testkit/scale"
 )
 
-// errCut is what calls hear once the power is cut.
+// errCut is the error of all calls after the power is cut.
 var errCut = errors.New("the power is cut")
 
-// witness remembers what a store acknowledged, and what a reader saw in it.
+// witness remembers what a store acknowledged, and what a reader saw in the store.
 type witness struct {
 	t     *testing.T
 	disk  *disk
 	store *Store // nil until it is open
 	owed  map[string]string
-	// created is called after each Create with what it answered; may be nil.
+	// created is called after each Create with its result. It may be nil.
 	created  func(name string, err error)
-	creating string // what a Create that is under way makes
+	creating string // name of the file that a running Create makes
 }
 
 const diskRoot = "file:///srv/moorage/w"
 
-// bodyOf is the content that the file called name is to have.
+// bodyOf returns the content for the file called name.
 func bodyOf(name string) string { return strings.Repeat("body of "+name+"\n", 3) }
 
 func (w *witness) open() {
@@ -43,7 +43,7 @@ func (w *witness) open() {
 	}
 }
 
-// create creates a file, and remembers it if that is acknowledged.
+// create creates a file, and remembers it if the Create is acknowledged.
 func (w *witness) create(name string) {
 	if w.store == nil {
 		return
@@ -54,7 +54,7 @@ func (w *witness) create(name string) {
 	w.answered(name, err)
 }
 
-// createAll creates files together, likewise.
+// createAll does the same for several files, with one CreateAll.
 func (w *witness) createAll(names ...string) {
 	if w.store == nil {
 		return
@@ -68,7 +68,7 @@ func (w *witness) createAll(names ...string) {
 	}
 }
 
-// answered remembers what a Create of name answered.
+// answered remembers the result of a Create of name.
 func (w *witness) answered(name string, err error) {
 	if err == nil {
 		w.owed[name] = "acknowledged"
@@ -101,8 +101,8 @@ func (w *witness) read(names ...string) {
 	}
 }
 
-// check compares a disk after a power cut with what is owed. Every file with a final name must be
-// whole.
+// check compares a disk after a power cut with what the witness remembers. Every file with a final
+// name must be complete.
 func (w *witness) check(after *disk, what string) {
 	w.t.Helper()
 	store, err := NewOpener().open([]string{diskRoot}, after.open)
@@ -136,7 +136,7 @@ func (w *witness) history() {
 		return
 	}
 	ctx, staged := context.Background(), storage.Join(diskRoot, "s/metadata")
-	// What these answer does not matter; what they leave behind does.
+	// The results of these calls do not matter, only their leftovers.
 	_ = w.store.MakeFolder(ctx, staged)
 	_, _ = w.store.RemoveEmptyFolder(ctx, staged, 0)
 	w.engineMakes("s/metadata")
@@ -164,7 +164,7 @@ func (w *witness) engineMakes(folder string) {
 	}
 }
 
-// TestPowerCut cuts the power before each call in turn, while a reader looks after each call.
+// TestPowerCut cuts the power before each call in turn. A reader reads after each call.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for k := 0; ; k++ {
@@ -190,8 +190,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// checkAll checks what is left if the power is cut now and all that was not synced is lost, and
-// what is left if chance keeps some of it.
+// checkAll checks the disk after a power cut now: once with everything lost that was not synced,
+// and once with a random part of it kept.
 func (w *witness) checkAll(what string, seed uint64) {
 	w.t.Helper()
 	w.check(w.disk.cutPower(nil), what)
@@ -200,8 +200,8 @@ func (w *witness) checkAll(what string, seed uint64) {
 	}
 }
 
-// wantTidy checks that nothing that was opened stays open and, if all is removed that was to be,
-// that no temporary file is left.
+// wantTidy checks that nothing stays open. If removes is true, it also checks that no temporary
+// file is left.
 func (w *witness) wantTidy(what string, removes bool) {
 	w.t.Helper()
 	if w.disk.held != 0 {
@@ -217,8 +217,8 @@ func (w *witness) wantTidy(what string, removes bool) {
 	})
 }
 
-// TestFaults lets each call in turn fail; then the store goes on. The Create under way does not
-// succeed. The power is cut after each Create in turn.
+// TestFaults makes each call fail in turn, after which the store continues. The Create in progress
+// must not succeed. The power is cut after each Create in turn.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	first, stride := scale.Steps(t)
@@ -264,8 +264,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Who waits for another that makes the same file hears of it when the wait ends with its context,
-// and not that there is a file.
+// A Create waits for another one that makes the same file. If its context ends, it returns the
+// error of the context, and not that the file exists.
 func TestCreateStopsWaiting(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(context.Context, *Store, storage.File) error{
@@ -302,8 +302,8 @@ func TestCreateStopsWaiting(t *testing.T) {
 	}
 }
 
-// TestPowerCutAmongWriters has a second writer create a file in the same new folder before each
-// call of the first, and cuts the power once the second is acknowledged.
+// TestPowerCutAmongWriters makes a second writer create a file in the same new folder before each
+// call of the first. It cuts the power once the second Create is acknowledged.
 func TestPowerCutAmongWriters(t *testing.T) {
 	t.Parallel()
 	for _, second := range []string{"a/b/metadata/2.json", "a/c/metadata/1.json", "a/x.json"} {
@@ -333,8 +333,8 @@ func TestPowerCutAmongWriters(t *testing.T) {
 	}
 }
 
-// TestRemovedFolderIsMadeAgain removes, as an engine may, the folders of a store before each
-// call of a Create or CreateAll: that succeeds in new ones, which are durable.
+// TestRemovedFolderIsMadeAgain removes the folders of a store, as an engine may, before each call
+// of a Create or CreateAll. The Create then succeeds in new folders, which are durable.
 func TestRemovedFolderIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	t.Run("Create", func(t *testing.T) {
@@ -381,9 +381,9 @@ func removeFolders(t *testing.T, create func(*witness)) {
 	}
 }
 
-// TestRemovedFolderIsMadeAgainByOthers is the same, but before the call after that an engine makes
-// the folders again, and does not sync them: where the store has heard that they were gone, it
-// does.
+// TestRemovedFolderIsMadeAgainByOthers is the same, but before the next call, an engine makes the
+// folders again without syncing them. If the store has noticed that the folders were gone, it syncs
+// them.
 func TestRemovedFolderIsMadeAgainByOthers(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(*witness){
@@ -430,8 +430,8 @@ func TestRemovedFolderIsMadeAgainByOthers(t *testing.T) {
 	}
 }
 
-// TestExistsIsDurable creates a file that another store has made before it died, in folders that it
-// had not synced: who hears that there is one may rely on it.
+// TestExistsIsDurable creates a file that already exists: another store made it in unsynced
+// folders, and then died. A caller that gets ErrExists may rely on the file.
 func TestExistsIsDurable(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(*witness){
@@ -458,8 +458,8 @@ func TestExistsIsDurable(t *testing.T) {
 	}
 }
 
-// TestSyncs counts the syncs that a Create needs: in a folder that is known, the file's and the
-// folder's. Those of a CreateAll need as many each.
+// TestSyncs counts the syncs of a Create. In a known folder, it syncs the file and the folder. Each
+// file of a CreateAll needs the same number.
 func TestSyncs(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}

@@ -10,7 +10,7 @@ import (
 	"moorage/storage/file"
 )
 
-// TestNewExisting opens a root that is there and one that is not, which stays so.
+// TestNewExisting opens an existing root and a missing one. The missing root is not created.
 func TestNewExisting(t *testing.T) {
 	t.Parallel()
 	there, absent := t.TempDir(), filepath.Join(t.TempDir(), "a", "b")
@@ -44,7 +44,7 @@ func TestNewExisting(t *testing.T) {
 	}
 }
 
-// TestNewExistingRefuses opens what is no folder.
+// TestNewExistingRefuses opens something that is not a folder.
 func TestNewExistingRefuses(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "x")

@@ -1,27 +1,27 @@
 // Package file keeps files in folders of the operating system. It stays inside its given folders:
-// neither ".." nor a link leads out of them.
+// neither ".." nor a link can lead out of them.
 //
 // # What it promises
 //
-// Create returns after the file, and every folder that leads to it, would survive a power cut. A
-// file has its final name only when it is complete. Open and Stat of the same Store find it only
-// when it is durable.
+// When Create returns, the file and every folder that leads to it would survive a power cut. A file
+// has its final name only when it is complete. Open and Stat of the same Store find it only when it
+// is durable.
 //
 // # What a killed process leaves
 //
-// A killed process leaves temporary files next to the files that it was making. They count as
-// leftovers when they are a minute old. The next process that then creates or deletes a file in
-// that folder removes them. A Store checks a folder again until the folder has no temporary file
-// that is too young to remove.
+// A killed process leaves temporary files next to the files that it was making. After a minute,
+// they count as leftovers. The next process that creates or deletes a file in that folder then
+// removes them. A Store checks a folder again until the folder has no temporary file that is too
+// young to remove.
 //
 // # What hangs
 //
 // A call on a mount that hangs does not return, and cannot be ended. Each call of a Store runs in
-// its own goroutine. So its caller continues when the context ends, or, for a lookup, after ten
-// seconds at most. The error is storage.ErrUnavailable. At most 128 calls of a Store are inside the
+// its own goroutine. So its caller continues when the context ends or, for a lookup, after at most
+// ten seconds. The error is storage.ErrUnavailable. At most 128 calls of a Store are inside the
 // operating system. Further callers wait. If no call ends within two seconds, they are refused with
-// the same error. If the caller of a Create has left, the Create takes no further step after the
-// step that hangs.
+// the same error. Once the caller of a Create has left, the Create takes no step after the one that
+// hangs.
 //
 // # What it needs
 //
@@ -32,7 +32,7 @@
 //
 // # What it must not know
 //
-// It does not know the contents of the files.
+// It does not know the contents of files.
 package file
 
 import (
@@ -63,34 +63,34 @@ type Store struct {
 	roots  []*root
 	calls  *calls
 	now    func() time.Time
-	atOnce int // how many files one CreateAll works on at a time
+	atOnce int // number of files that one CreateAll works on at a time
 
-	// newTemporary makes the names of temporary files from temporary and serial. No two processes
-	// draw the same value of temporary.
+	// newTemporary builds the names of temporary files from temporary and serial. temporary is
+	// random, and so different in each process.
 	temporary string
 	serial    atomic.Uint64
 }
 
 // New returns a store of the files below roots, which are locations of folders. It creates missing
-// folders. It returns ErrLocation if one is not a file location. Links in the path of a root are
+// folders. It returns ErrLocation if a root is not a file location. Links in the path of a root are
 // followed. Links below a root must be relative and must not lead out of it. If a root does not
 // open within two seconds, because its mount hangs, it is opened in the background. Calls below
 // that root wait for it.
 func New(roots []string) (*Store, error) { return NewOpener().New(roots) }
 
-// NewExisting is New without creating folders. Below a missing root, lookups and deletions find no
-// file, and Create fails. That does not change if the folder is made later.
+// NewExisting is like New, but creates no folders. Below a missing root, lookups and deletions find
+// no file, and Create fails. That does not change if the folder is created later.
 func NewExisting(roots []string) (*Store, error) { return NewOpener().NewExisting(roots) }
 
-// Opener opens Stores with a common bound on the threads that they hold inside the operating
-// system: 2,048 in all, and 16 more for each Store. It is safe for concurrent use.
+// Opener opens Stores that share a limit on the threads that they hold inside the operating system:
+// 2,048 in all, and 16 more for each Store. It is safe for concurrent use.
 type Opener struct {
 	calls    *semaphore.Weighted // inside the operating system
 	openings *semaphore.Weighted // roots that are being opened
 }
 
-// openingsMax bounds how many roots are being opened at a time. Each holds a thread until the
-// operating system answers. Without a bound, retries for a root that hangs would hold more and more
+// openingsMax is the maximum number of roots being opened at a time. Each holds a thread until the
+// operating system answers. Without a limit, retries for a root that hangs would hold more and more
 // threads.
 const openingsMax = 256
 
@@ -99,10 +99,10 @@ func NewOpener() *Opener {
 	return &Opener{semaphore.NewWeighted(openerCallsMax), semaphore.NewWeighted(openingsMax)}
 }
 
-// New is like the function New, but its stores share the bound of o.
+// New is like the function New, but its stores share the limit of o.
 func (o *Opener) New(roots []string) (*Store, error) { return o.open(roots, openRoot) }
 
-// NewExisting is like the function NewExisting, but its stores share the bound of o.
+// NewExisting is like the function NewExisting, but its stores share the limit of o.
 func (o *Opener) NewExisting(roots []string) (*Store, error) {
 	return o.openAs(roots, func(folder string) (fileSystem, error) {
 		files, err := openRoot(folder)
@@ -149,7 +149,7 @@ func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSyst
 	return store, nil
 }
 
-// outermost parses locations and leaves out those that lie within another.
+// outermost parses locations, and leaves out each one that lies within another.
 func outermost(locations []string) ([]storage.Location, error) {
 	var roots []storage.Location
 	for _, location := range locations {
@@ -183,7 +183,8 @@ func (s *Store) Close() error {
 	return errors.Join(failures...)
 }
 
-// Busy reports whether calls of s are inside the operating system, such as hanging calls.
+// Busy reports whether any calls of s are inside the operating system, for example because they
+// hang.
 func (s *Store) Busy() bool {
 	return s.calls.inside.Load() > 0 || slices.ContainsFunc(s.roots, (*root).isOpening)
 }
@@ -227,12 +228,12 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	return content, found, nil
 }
 
-// open opens the regular file name.
+// open opens the regular file called name.
 func (r *root) open(location, name string) (handle, storage.Info, error) {
 	if r.isHidden(name) {
 		return nil, storage.Info{}, notFile(location)
 	}
-	// Without O_NONBLOCK the open of a named pipe would wait for a writer.
+	// Without O_NONBLOCK, opening a named pipe would wait for a writer.
 	file, err := r.files.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, storage.Info{}, translate(location, err)
@@ -286,7 +287,7 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	return found, atLocation(location, err)
 }
 
-// stat describes the regular file name.
+// stat describes the regular file called name.
 func (r *root) stat(location, name string) (storage.Info, error) {
 	if r.isHidden(name) {
 		return storage.Info{}, notFile(location)
@@ -301,8 +302,8 @@ func (r *root) stat(location, name string) (storage.Info, error) {
 	return info(found), nil
 }
 
-// MayBeGone implements storage.Local. If the answer takes longer than a second, the file may be
-// there, so MayBeGone returns false.
+// MayBeGone implements storage.Local. If the answer takes longer than a second, MayBeGone returns
+// false, because the file may exist.
 func (s *Store) MayBeGone(location string) bool {
 	root, name, err := s.rootOf(location)
 	if err != nil {
@@ -366,7 +367,7 @@ func (s *Store) remove(ctx context.Context, location string) error {
 	// Remove the checksum first. Once the file is gone, a repeated Delete would not look for its
 	// checksum.
 	for _, each := range []string{checksumOf(name), name} {
-		if err := ctx.Err(); err != nil { // a caller that has left may have been told that the file stays
+		if err := ctx.Err(); err != nil { // a caller that has left may have reported that the file stays
 			return err
 		}
 		if err := ignoreMissing(translate(location, root.files.Remove(each))); err != nil {
@@ -377,7 +378,7 @@ func (s *Store) remove(ctx context.Context, location string) error {
 }
 
 // checksumOf returns the name of the file in which Hadoop's local file system keeps the checksum of
-// the file name.
+// the file called name.
 func checksumOf(name string) string { return path.Join(path.Dir(name), "."+path.Base(name)+".crc") }
 
 func ignoreMissing(err error) error {
@@ -415,7 +416,7 @@ func (s *Store) rootOf(location string) (*root, string, error) {
 	return nil, "", fmt.Errorf("%w: %s", storage.ErrOutside, location)
 }
 
-// translate converts errors of the operating system to errors of the port.
+// translate converts errors of the operating system to errors of package storage.
 func translate(location string, err error) error {
 	switch {
 	case err == nil:
@@ -428,8 +429,8 @@ func translate(location string, err error) error {
 	return fmt.Errorf("%s: %w", location, err)
 }
 
-// atLocation adds the location to the error when the operating system did not answer. Other errors
-// already contain it.
+// atLocation adds the location to err if the operating system did not answer. Other errors already
+// contain the location.
 func atLocation(location string, err error) error {
 	if errors.Is(err, storage.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", location, err)

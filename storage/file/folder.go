@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// attemptsMax bounds how often a folder is made again when other processes keep removing it.
+	// attemptsMax bounds the attempts to create a folder that other processes keep removing.
 	attemptsMax = 5
-	// knownMax bounds how many folders a root remembers, which take about 10 MB.
+	// knownMax is the maximum number of folders that a root remembers, about 10 MB.
 	knownMax = 1 << 16
-	// foldersAtOnce is how many folders a Create in a new folder syncs at a time: the metadata
-	// folder, the table's folder and the namespace's folder.
+	// foldersAtOnce is the number of folders that a Create in a new folder syncs at a time: the
+	// metadata folder, the table's folder and the namespace's folder.
 	foldersAtOnce = 3
 )
 
@@ -66,8 +66,8 @@ func (s *Store) RemoveEmptyFolder(ctx context.Context, location string, age time
 }
 
 // removeFolder removes the folder called name if it is empty and was not changed after limit. It
-// waits for a short time until no file is in progress. New files wait behind it. The wait is short
-// because a file in progress may hang.
+// briefly waits until no file is in progress. New files wait until the removal has ended. The wait
+// is short because a file in progress may hang.
 func (r *root) removeFolder(ctx context.Context, name string, limit time.Time) (bool, error) {
 	waiting, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
@@ -97,7 +97,7 @@ func (r *root) enterFolders(ctx context.Context) (leave func(), err error) {
 }
 
 // inFolder makes the folder called name and calls do, which must settle the given folders. If
-// another process removes the folder meanwhile, inFolder starts again.
+// another process removes the folder in between, inFolder starts again.
 func (r *root) inFolder(ctx context.Context, name string, do func(unsettled []string) error) error {
 	leave, err := r.enterFolders(ctx)
 	if err != nil {
@@ -118,11 +118,11 @@ func (r *root) inFolder(ctx context.Context, name string, do func(unsettled []st
 }
 
 // makeFolders makes the folder called name and the folders that lead to it. It returns the folders
-// that may not be durable, the highest first. The caller must have called enterFolders.
+// that may not be durable, highest first. The caller must have called enterFolders.
 //
-// The caller settles the folders only after it has written the files in them. By then one write of
-// the file system's journal may make all of them durable. Earlier, each folder would take its own
-// write.
+// The caller settles the folders only after it has written the files in them. At that point, one
+// write of the file system's journal may make all of them durable. If settled earlier, each folder
+// would need its own write.
 func (r *root) makeFolders(name string) (unsettled []string, err error) {
 	if r.isSettled(name) {
 		return nil, nil
@@ -134,7 +134,7 @@ func (r *root) makeFolders(name string) (unsettled []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if isNew { // no killed process can have left files in it
+	if isNew { // a new folder has no files of killed processes
 		r.swept.add(name)
 	}
 	return append(unsettled, name), nil
@@ -143,10 +143,10 @@ func (r *root) makeFolders(name string) (unsettled []string, err error) {
 // isSettled reports whether the folder called name is known to be durable.
 func (r *root) isSettled(name string) bool { return name == "." || r.durable.has(name) }
 
-// settleFolders syncs the folders that makeFolders returned, which makes them durable. The
-// functions in also are further syncs, which run at the same time. Existing folders are synced too:
-// if an engine or a concurrent Create has just made one, a power cut may delete it. The store
-// remembers which folders are durable.
+// settleFolders makes the folders returned by makeFolders durable, by syncing them. also lists
+// further syncs, which run at the same time. Existing folders are synced too: if an engine or a
+// concurrent Create has just made such a folder, a power cut may delete it. The store remembers
+// which folders are durable.
 //
 // The syncs are independent, so atOnce of them run at a time. A folder is durable only if the
 // folders that lead to it are durable. So settleFolders remembers the folders only when all syncs
@@ -154,7 +154,7 @@ func (r *root) isSettled(name string) bool { return name == "." || r.durable.has
 func (r *root) settleFolders(ctx context.Context, unsettled []string, atOnce int, also ...func() error) error {
 	syncs := also
 	for _, name := range unsettled {
-		if !r.durable.has(name) { // otherwise another call has made it durable meanwhile
+		if !r.durable.has(name) { // otherwise another call has made it durable
 			syncs = append(syncs, func() error { return syncFolder(r.files, path.Dir(name)) })
 		}
 	}
@@ -167,12 +167,13 @@ func (r *root) settleFolders(ctx context.Context, unsettled []string, atOnce int
 	return nil
 }
 
-// callAll calls all of calls, atOnce of them at a time. If atOnce is 1, it stops at the first
-// failure. After the end of ctx it begins no call.
+// callAll makes all of calls, atOnce of them at a time. If atOnce is 1, it stops at the first
+// failure. Once ctx has ended, it begins no further call.
 //
-// Of several errors it returns one that is not fs.ErrNotExist, if possible. After fs.ErrNotExist
-// the caller makes the missing folder again and repeats the syncs. But a failed sync must be
-// reported: the kernel reports the failure only once, so a repeated sync would succeed.
+// If there are several errors, it returns one that is not fs.ErrNotExist, if possible. After
+// fs.ErrNotExist, the caller makes the missing folder again and repeats the syncs. But a failed
+// sync must be reported: the kernel reports the failure only once, and a repeated sync would
+// succeed.
 func callAll(ctx context.Context, atOnce int, calls []func() error) error {
 	failures := make([]error, len(calls))
 	call := func(i int) error {
@@ -195,7 +196,7 @@ func callAll(ctx context.Context, atOnce int, calls []func() error) error {
 	var next atomic.Int64
 	work := func() {
 		for i := next.Add(1); i <= int64(len(calls)); i = next.Add(1) {
-			_ = call(int(i - 1)) // failures has the error
+			_ = call(int(i - 1)) // failures holds the error
 		}
 	}
 	var helpers sync.WaitGroup
@@ -207,7 +208,8 @@ func callAll(ctx context.Context, atOnce int, calls []func() error) error {
 	return gravest(failures)
 }
 
-// gravest returns an error of failures that is not fs.ErrNotExist, else one that is, else nil.
+// gravest returns an error in failures that is not fs.ErrNotExist. If there is none, it returns
+// fs.ErrNotExist if that occurs, and otherwise nil.
 func gravest(failures []error) error {
 	var missing error
 	for _, err := range failures {

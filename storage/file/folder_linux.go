@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldFolder is an open folder in which each operation costs one system call. For each operation,
-// os.Root would open a file and check whether it can be polled.
+// heldFolder is an open folder in which each operation costs one system call. os.Root would, for
+// each operation, open a file and check whether the file can be polled.
 type heldFolder struct{ *os.File }
 
 // folderIn opens the folder called name in folder or below it. Like os.Root, openat2(2) with
-// RESOLVE_BENEATH follows no link that leads out. It takes one system call, while os.Root takes
+// RESOLVE_BENEATH follows no link that leads out. It needs one system call, while os.Root needs
 // three for each part of the name. ok is false if the call fails for any reason.
 //
-// folderIn opens the folder again for each file. A cached open folder would have to be compared
-// with the folder that now has its name, which costs as much. It would also prevent the operator
-// from unmounting its mount.
+// Each file needs a new call of folderIn. A cached folder would have to be compared with the folder
+// that has its name at the time, which costs as much. It would also prevent the operator from
+// unmounting the file system.
 func folderIn(folder *os.File, name string) (held folderFS, ok bool) {
 	conn, err := folder.SyscallConn()
 	if err != nil {
@@ -27,7 +27,7 @@ func folderIn(folder *os.File, name string) (held folderFS, ok bool) {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH}
 	opened := -1
 	failed := conn.Control(func(descriptor uintptr) { // as in seenIn
-		err = again(func() (err error) {
+		err = retryInterrupted(func() (err error) {
 			opened, err = unix.Openat2(int(descriptor), name, &how)
 			return err
 		})
@@ -38,8 +38,8 @@ func folderIn(folder *os.File, name string) (held folderFS, ok bool) {
 	return heldFolder{os.NewFile(uintptr(opened), name)}, true
 }
 
-// again repeats call while a signal interrupts it.
-func again(call func() error) error {
+// retryInterrupted repeats call while a signal interrupts it.
+func retryInterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
@@ -58,7 +58,7 @@ func (f heldFolder) OpenFile(name string, flag int, mode fs.FileMode) (handle, e
 
 func (f heldFolder) open(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	var opened int
-	err := again(func() (err error) {
+	err := retryInterrupted(func() (err error) {
 		opened, err = unix.Openat(int(f.Fd()), name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(mode.Perm()))
 		return err
 	})
@@ -70,7 +70,7 @@ func (f heldFolder) open(name string, flag int, mode fs.FileMode) (*os.File, err
 
 // Link implements folderFS.
 func (f heldFolder) Link(from, to string) error {
-	err := again(func() error { return unix.Linkat(int(f.Fd()), from, int(f.Fd()), to, 0) })
+	err := retryInterrupted(func() error { return unix.Linkat(int(f.Fd()), from, int(f.Fd()), to, 0) })
 	if err != nil {
 		return &os.LinkError{Op: "linkat", Old: from, New: to, Err: err}
 	}
@@ -79,7 +79,7 @@ func (f heldFolder) Link(from, to string) error {
 
 // Remove implements folderFS. It removes only files.
 func (f heldFolder) Remove(name string) error {
-	if err := again(func() error { return unix.Unlinkat(int(f.Fd()), name, 0) }); err != nil {
+	if err := retryInterrupted(func() error { return unix.Unlinkat(int(f.Fd()), name, 0) }); err != nil {
 		return &fs.PathError{Op: "unlinkat", Path: name, Err: err}
 	}
 	return nil

@@ -4,7 +4,7 @@ package file
 
 import "syscall"
 
-// FreeBytes returns how many bytes users may still write to the disk of folder.
+// FreeBytes returns the number of bytes that users may still write to the disk of folder.
 func FreeBytes(folder string) (uint64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(folder, &disk); err != nil {

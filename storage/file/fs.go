@@ -9,8 +9,8 @@ import (
 )
 
 // fileSystem is one folder and everything below it. This package reaches files only through a
-// fileSystem. Names are relative and have slashes; "." is the folder itself. If the links in a name
-// lead out of the folder, isEscape recognises the error.
+// fileSystem. Names are relative and have slashes; "." is the folder itself. If links in a name
+// lead out of the folder, the error is one for which isEscape returns true.
 type fileSystem interface {
 	folderFS
 	Mkdir(name string, mode fs.FileMode) error
@@ -19,12 +19,12 @@ type fileSystem interface {
 	// Seen reports whether there is a regular file called name, with one system call. If it returns
 	// false, the file may still exist, and the caller must call Stat.
 	Seen(name string) bool
-	// Folder opens the folder called name, so that the kernel resolves its path once for several
-	// operations.
+	// Folder opens the folder called name, so that the kernel resolves its path only once for
+	// several operations.
 	Folder(name string) (folderFS, error)
 }
 
-// folderFS has the operations of a fileSystem in one folder. In a folder that Folder has opened,
+// folderFS holds the operations of a fileSystem in one folder. In a folder opened with Folder,
 // names have one part.
 type folderFS interface {
 	OpenFile(name string, flag int, mode fs.FileMode) (handle, error)
@@ -41,8 +41,8 @@ type handle interface {
 	io.ReadWriteCloser
 	io.ReaderAt
 	Stat() (fs.FileInfo, error)
-	// Readdirnames returns up to n more names in the folder, in no order. It returns io.EOF if
-	// there are no more.
+	// Readdirnames returns up to n more names in the folder, in no particular order. It returns
+	// io.EOF if there are no more.
 	Readdirnames(n int) ([]string, error)
 	Sync() error
 }
@@ -89,12 +89,12 @@ func openRoot(path string) (fileSystem, error) {
 // Close implements fileSystem.
 func (r rootFS) Close() error { return errors.Join(r.folder.Close(), r.Root.Close()) }
 
-// Seen implements fileSystem. Each load of a table calls it. So it makes one system call, while
-// os.Root would make one for each folder on the way.
+// Seen implements fileSystem. Each load of a table calls Seen. So it makes only one system call,
+// while os.Root would make one for each folder in the path.
 func (r rootFS) Seen(name string) bool { return seenIn(r.folder, name) }
 
-// Folder implements fileSystem. It tries one system call first, and os.Root if that fails. Then
-// os.Root reports the reason of the failure.
+// Folder implements fileSystem. It tries one system call first, and os.Root if that fails. os.Root
+// then reports the reason for the failure.
 func (r rootFS) Folder(name string) (folderFS, error) {
 	if folder, ok := folderIn(r.folder, name); ok {
 		return folder, nil
@@ -102,7 +102,7 @@ func (r rootFS) Folder(name string) (folderFS, error) {
 	return r.rootedFolder(name)
 }
 
-// rootedFolder is Folder with os.Root.
+// rootedFolder implements Folder with os.Root.
 func (r rootFS) rootedFolder(name string) (folderFS, error) {
 	root, err := r.OpenRoot(name)
 	if err != nil {
@@ -126,8 +126,8 @@ func (absentFS) Sync() error                                       { return fs.E
 func (absentFS) Lstat(string) (fs.FileInfo, error)                 { return nil, fs.ErrNotExist }
 func (absentFS) Close() error                                      { return nil }
 
-// isEscape reports whether err means that a name led out of the folder. The os package has no
-// variable for that error, so isEscape compares its text. TestLinks fails if that ever changes.
+// isEscape reports whether err means that a name led out of the folder. The os package does not
+// export that error, so isEscape compares the text. TestLinks fails if the text ever changes.
 func isEscape(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// glanceMax bounds the wait for a look, which is optional.
+	// glanceMax is the maximum wait for a look, which is optional.
 	glanceMax = time.Second
-	// lookersMax is how many idle lookers of a Store wait for the next look. While the operating
-	// system answers at once, more lookers than processors are useless.
+	// lookersMax is the maximum number of a Store's idle lookers. As long as the operating system
+	// answers at once, there is no use for more lookers than processors.
 	lookersMax = 4
 )
 
-// look is the question whether a file is visible, with room for its answer.
+// look is a check whether a file is visible, with room for the answer.
 type look struct {
 	root    *root
 	name    string
@@ -28,9 +28,9 @@ type look struct {
 	timer   *time.Timer
 }
 
-// lookers are goroutines that perform looks. Each load of a table requests a look. A new goroutine
-// for each look would cost several times as much as the system call, because its stack has to grow.
-// So a goroutine that has performed a look waits for the next.
+// lookers is a pool of goroutines that perform looks. Each load of a table requests a look. A new
+// goroutine for each look would cost several times as much as the system call, because the
+// goroutine's stack has to grow. So a goroutine that has performed a look waits for the next.
 type lookers struct {
 	asked   chan *look // new looks, for the waiting lookers
 	waiting atomic.Int64
@@ -50,8 +50,8 @@ func newLookers() *lookers {
 	return l
 }
 
-// glance reports whether the file called name in root is visible. Unlike ask, it does not wait for
-// a slot, and it waits at most glanceMax for the answer. answered is false if there was no answer.
+// glance reports whether the file called name in root is visible. Unlike ask, glance does not wait
+// for a slot, and waits at most glanceMax for the answer. answered is false if there was no answer.
 func (c *calls) glance(root *root, name string) (seen, answered bool) {
 	t := aLook()
 	if c.stuck.Load() || !c.enterBy(&t, (*semaphore.Weighted).TryAcquire) {
@@ -63,7 +63,7 @@ func (c *calls) glance(root *root, name string) (seen, answered bool) {
 	select {
 	case c.lookers.asked <- l:
 	default:
-		go c.takeLooks(l) // as in run, no owner waits for the goroutine
+		go c.takeLooks(l) // as in run, nothing waits for the goroutine to end
 	}
 	select {
 	case given := <-l.answers:

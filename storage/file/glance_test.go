@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// panicking panics when somebody looks.
+// panicking is a file system that panics in Seen.
 type panicking struct{ absentFS }
 
 func (panicking) Seen(string) bool { panic(errors.New("no answer")) }
@@ -46,7 +46,7 @@ func TestLookersEnd(t *testing.T) {
 	})
 }
 
-// A look that panics does so for who asked, and neither a slot nor a looker is lost.
+// If a look panics, the panic reaches its caller. Neither a slot nor a looker is lost.
 func TestLookPanics(t *testing.T) {
 	t.Parallel()
 	store, err := NewOpener().open([]string{filepath.Join(t.TempDir(), "root")}, openRoot)

@@ -22,12 +22,12 @@ import (
 	"moorage/storage"
 )
 
-// mount is a file system whose calls can be made to hang: in read(2) of a pipe, with their threads,
-// whatever their contexts say.
+// mount is a file system whose calls can be made to hang. They hang in read(2) of a pipe and hold
+// their threads, even if their contexts end.
 type mount struct {
 	t       *testing.T
-	hangs   atomic.Pointer[func(op string) bool] // which calls; nil: none
-	hanging atomic.Int64                         // how many do
+	hangs   atomic.Pointer[func(op string) bool] // which calls hang; nil if none do
+	hanging atomic.Int64                         // number of calls that hang
 	pipe    [2]int
 	release func()
 }
@@ -39,7 +39,7 @@ func newMount(t *testing.T) *mount {
 	}
 	m.release = sync.OnceFunc(func() {
 		m.hangs.Store(nil)
-		_ = syscall.Close(m.pipe[1]) // every read(2) ends
+		_ = syscall.Close(m.pipe[1]) // ends every read(2)
 	})
 	t.Cleanup(func() {
 		m.release()
@@ -49,12 +49,12 @@ func newMount(t *testing.T) *mount {
 	return m
 }
 
-// hang makes the calls hang that which reports true of.
+// hang makes every call hang for which the function which returns true.
 func (m *mount) hang(which func(op string) bool) { m.hangs.Store(&which) }
 
 func all(string) bool { return true }
 
-// settle waits until so many calls hang.
+// settle waits until the given number of calls hang.
 func (m *mount) settle(count int64) {
 	m.t.Helper()
 	for limit := time.Now().Add(20 * time.Second); m.hanging.Load() != count; runtime.Gosched() {
@@ -72,7 +72,7 @@ func (m *mount) call(op string) {
 	}
 }
 
-// open is openRoot of a folder on m.
+// open does the work of openRoot for a folder on m.
 func (m *mount) open(folder string) (fileSystem, error) {
 	m.call("openroot")
 	files, err := openRoot(folder)
@@ -161,8 +161,8 @@ func (f mountFile) Sync() error {
 	return f.handle.Sync()
 }
 
-// whileHanging calls do with a context that ends as soon as a call hangs, and returns what it
-// returns.
+// whileHanging calls do with a context that ends as soon as a call hangs. It returns the result of
+// do.
 func (m *mount) whileHanging(do func(ctx context.Context) error) error {
 	m.t.Helper()
 	ctx, cancel := context.WithCancel(m.t.Context())
@@ -207,8 +207,8 @@ func threads(t *testing.T) int {
 	return n
 }
 
-// Callers whose calls hang go on when their contexts end, and no more than callsMax calls, with
-// their threads, are left behind, however many callers come and give up.
+// Callers whose calls hang continue when their contexts end. No more than callsMax calls, with
+// their threads, are abandoned, however many callers come and give up.
 func TestHangingCallsAreBounded(t *testing.T) {
 	m := newMount(t)
 	store, folder := m.onMount()
@@ -257,7 +257,8 @@ func TestHangingCallsAreBounded(t *testing.T) {
 	}
 }
 
-// Stores that hang together hold no more threads than their Opener allows, and a few each.
+// Stores that hang together hold no more threads than their Opener allows, plus a few for each
+// Store.
 func TestHangingStoresAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)
@@ -329,7 +330,7 @@ func (hangingContent) Readdirnames(int) ([]string, error) { panic("not called") 
 func (hangingContent) Sync() error                        { panic("not called") }
 func (hangingContent) Close() error                       { return nil }
 
-// A read that hangs ends with its context, and never writes to what it was given afterwards.
+// A read that hangs ends with its context, and never writes to the caller's buffer after that.
 func TestReadThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)
@@ -355,8 +356,8 @@ func TestReadThatIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A root that hangs while it is opened keeps nobody from the other roots, and is there as soon as
-// it answers.
+// A root that hangs while it is opened does not block other roots. It is usable as soon as it
+// answers.
 func TestRootThatHangs(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)
@@ -392,8 +393,8 @@ func TestRootThatHangs(t *testing.T) {
 	create(t, store, "file://"+stuck+"/f")
 }
 
-// A store that failed to open is asked for again, and each time the root that hangs takes a thread.
-// So there is a bound on roots that are being opened.
+// If a store fails to open, callers try again, and each time the root that hangs takes a thread. So
+// the number of roots being opened is limited.
 func TestOpeningsAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)

@@ -18,8 +18,8 @@ import (
 	"moorage/storage"
 )
 
-// A Create takes no further step after the one that hangs, and leaves no file, also if its name was
-// being made.
+// A Create takes no further step after the one that hangs. It leaves no file, even if its name was
+// just being made.
 func TestCreateThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"mkdir", "folder", "write", "sync", "link", "remove", "settle"} {
@@ -29,7 +29,7 @@ func TestCreateThatIsLeftBehind(t *testing.T) {
 				m := newMount(t)
 				store, folder := m.onMount()
 				location := "file://" + folder + "/a/f"
-				removed := false // the temporary name: a sync then is to settle
+				removed := false // the next sync is in settle
 				m.hang(func(called string) bool {
 					if op != "settle" {
 						return called == op
@@ -66,7 +66,8 @@ func TestCreateThatIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A Delete deletes no further file after the call that hangs, and no checksum after a look.
+// After the call that hangs, a Delete deletes no further file. It also deletes no checksum file
+// after a lookup that hangs.
 func TestDeleteThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"stat", "remove"} {
@@ -99,7 +100,7 @@ func TestDeleteThatIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A large body that waits for others keeps no small call waiting.
+// A large body that waits for other large bodies does not block small calls.
 func TestLargeBodiesHoldUpNoSmallCalls(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)
@@ -119,7 +120,7 @@ func TestLargeBodiesHoldUpNoSmallCalls(t *testing.T) {
 	}
 	m.settle(1) // the other one waits
 	var looks sync.WaitGroup
-	for range callsMax { // with the bodies more than there are slots
+	for range callsMax { // together with the bodies, more than there are slots
 		looks.Go(func() {
 			if _, err := store.Stat(ctx, location+"f"); err != nil {
 				t.Errorf("a look beside large bodies: %v", err)
@@ -133,9 +134,8 @@ func TestLargeBodiesHoldUpNoSmallCalls(t *testing.T) {
 	looks.Wait()
 }
 
-// A file that is being made and hangs keeps a removal of folders waiting for a bounded time only,
-// and with it those that make others. A removal that hangs keeps them no longer than their
-// contexts.
+// A Create that hangs delays the removal of folders, and so other Creates, only for a limited time.
+// A removal that hangs delays Creates only until their contexts end.
 func TestRemovalOfFoldersThatHangs(t *testing.T) {
 	t.Parallel()
 	m := newMount(t)

@@ -12,7 +12,7 @@ import (
 	"moorage/storage/file"
 )
 
-// linked is a store with its root beside a folder that is not allowed.
+// linked is a store with a root, and a folder outside that root.
 type linked struct {
 	t             *testing.T
 	store         *file.Store
@@ -46,7 +46,7 @@ func (l *linked) link(target, name string) {
 	}
 }
 
-// calls makes each call on location and returns the errors by method.
+// calls makes each kind of call on location. It returns the errors, by method.
 func (l *linked) calls(location string) map[string]error {
 	ctx := l.t.Context()
 	errs := map[string]error{"Create": l.store.Create(ctx, location, []byte("body"))}
@@ -100,8 +100,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A file behind a folder that is a link is seen; for one that is a link itself, or may not be
-// reached, Stat has to look.
+// Seen finds a file behind a linked folder. If the file itself is a link, or must not be reached,
+// only Stat can tell.
 func TestMayBeGoneThroughLinks(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t)
@@ -161,7 +161,7 @@ func TestLinksInside(t *testing.T) {
 	}
 }
 
-// TestPipe: a named pipe is no file, and nobody waits for its other end.
+// TestPipe: a named pipe does not count as a file, and no call waits for its other end.
 func TestPipe(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t)
@@ -177,8 +177,8 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// TestFilesAreForEngines: the process's umask alone decides who may use what the store makes, and
-// nothing else is left in a folder.
+// TestFilesAreForEngines: the process's umask alone decides which users may access the store's
+// files. Nothing else is left in a folder.
 func TestFilesAreForEngines(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t)
@@ -208,7 +208,7 @@ func TestFilesAreForEngines(t *testing.T) {
 	}
 }
 
-// A name that nothing can have is not a failure of the disk, after which it might be tried again.
+// An impossible name is not reported as a failure of the disk, which callers would retry.
 func TestImpossibleNames(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t)
@@ -247,7 +247,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestRoots: roots may lie in one another and be links; what is in none is outside.
+// TestRoots: roots may be nested and may be links. A location in none of them is outside.
 func TestRoots(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -273,7 +273,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// TestTwoStores: stores of several processes keep each other from overwriting files.
+// TestTwoStores: stores of several processes do not overwrite each other's files.
 func TestTwoStores(t *testing.T) {
 	t.Parallel()
 	l := newLinked(t)
@@ -302,7 +302,7 @@ func TestTwoStores(t *testing.T) {
 	}
 }
 
-// TestDeleteRemovesChecksums: Hadoop would read a new file of the same name against the old
+// TestDeleteRemovesChecksums: Hadoop would check a new file of the same name against the old
 // checksum.
 func TestDeleteRemovesChecksums(t *testing.T) {
 	t.Parallel()

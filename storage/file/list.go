@@ -16,8 +16,8 @@ import (
 
 // plainFS is a fileSystem that can be walked without following links.
 type plainFS interface {
-	// Plain opens the folder name. It returns fs.ErrNotExist if the folder is missing, or if a part
-	// of the name is a link or not a folder.
+	// Plain opens the folder called name. It returns fs.ErrNotExist if the folder is missing, or if
+	// a part of the name is a link or not a folder.
 	Plain(name string) (plainFolder, error)
 }
 
@@ -86,7 +86,7 @@ func (l *listing) run(ctx context.Context, name string) error {
 	return l.walk(ctx, top, "")
 }
 
-// clockOf returns the time that the file system of folder gives to a file that is made now.
+// clockOf returns the time that the file system of folder gives to a new file.
 func (s *Store) clockOf(folder folderFS) (now time.Time, err error) {
 	name := s.newTemporary()
 	made, err := folder.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -130,7 +130,7 @@ func (l *listing) walk(ctx context.Context, folder plainFolder, below string) er
 			return err
 		}
 	}
-	if isCut && len(l.page.Files) < l.limit && l.page.Next == "" { // some of the entries are not files
+	if isCut && len(l.page.Files) < l.limit && l.page.Next == "" { // some entries are not files
 		last := entries[len(entries)-1]
 		l.page.Next = l.prefix + below + sortName(last)
 		if last.IsDir() {
@@ -147,7 +147,7 @@ func (l *listing) entriesOf(ctx context.Context, folder plainFolder, below strin
 	found []fs.DirEntry, isCut bool, err error) {
 	byName := func(a, b fs.DirEntry) int { return strings.Compare(sortName(a), sortName(b)) }
 	wanted := l.limit - len(l.page.Files)
-	first := func() { // keeps only the first entries
+	first := func() { // keep only the first entries
 		slices.SortFunc(found, byName)
 		if len(found) > wanted {
 			isCut = true
@@ -183,8 +183,8 @@ func (l *listing) mayHold(folder string) bool {
 	return location > l.after || strings.HasPrefix(l.after, location) && l.after != location+behindAll
 }
 
-// sortName returns the name by which an entry is ordered. The name of a folder gets a slash, as in
-// the locations below it.
+// sortName returns the sort key of an entry. The name of a folder gets a slash, as in the locations
+// below it.
 func sortName(entry fs.DirEntry) string {
 	if entry.IsDir() {
 		return entry.Name() + "/"
@@ -192,8 +192,8 @@ func sortName(entry fs.DirEntry) string {
 	return entry.Name()
 }
 
-// add adds a file to the page. It leaves out a file that is gone, that is being made, or whose name
-// no location can express.
+// add adds a file to the page. It leaves out a file that is gone or is being made, and a file whose
+// name no location can express.
 func (l *listing) add(folder plainFolder, base, name string) {
 	location := l.prefix + name
 	if parsed, err := storage.ParseFile(location); err != nil || parsed.String() != location {

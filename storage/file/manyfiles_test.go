@@ -36,8 +36,8 @@ func listAll(t *testing.T, store *file.Store, folder string, limit int) (all []s
 	}
 }
 
-// Pages of any length have the same files, also where links, empty folders and files that are being
-// made stand between them.
+// Pages of any length yield the same files, even with links, empty folders and unfinished files
+// between them.
 func TestListByShortPages(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -62,7 +62,7 @@ func TestListByShortPages(t *testing.T) {
 			}
 		}
 		if err != nil {
-			continue // a file is in the way
+			continue // a file has this name
 		}
 	}
 	store, err := file.New([]string{"file://" + folder})
@@ -80,7 +80,7 @@ func TestListByShortPages(t *testing.T) {
 	}
 }
 
-// A folder is not in memory as a whole. Not parallel: a process is measured.
+// A folder is never in memory as a whole. Not parallel, because the test measures the process.
 func TestListOfAFolderOfManyFiles(t *testing.T) {
 	const pages = 3
 	files := 50_000

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// rootedPlain is a folder opened with os.Root. Before that, no part of its name was a link.
+// rootedPlain is a folder opened with os.Root, after a check that no part of its name was a link.
 type rootedPlain struct {
 	osFolder
 	names *os.File
 }
 
-// rootedPlain is Plain with os.Root.
+// rootedPlain implements Plain with os.Root.
 func (r rootFS) rootedPlain(name string) (plainFolder, error) {
 	at := "."
 	for part := range strings.SplitSeq(name, "/") {

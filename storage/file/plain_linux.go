@@ -36,7 +36,7 @@ func openPlain(folder *os.File, name string, resolve uint64) (plainFolder, error
 	}
 	opened := -1
 	failed := conn.Control(func(descriptor uintptr) { // as in seenIn
-		err = again(func() (err error) {
+		err = retryInterrupted(func() (err error) {
 			opened, err = unix.Openat2(int(descriptor), name, &how)
 			return err
 		})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A listing does not cross into what is mounted below its folder, as /proc is below /.
+// A listing does not cross into file systems mounted below its folder, such as /proc below /.
 func TestListStaysOnItsFileSystem(t *testing.T) {
 	t.Parallel()
 	root, err := openRoot("/")
@@ -23,7 +23,7 @@ func TestListStaysOnItsFileSystem(t *testing.T) {
 	if sub, err := top.Sub("proc"); !errors.Is(err, syscall.EXDEV) || !isElsewhere(err) {
 		t.Errorf("the folder of a mount is %v, %v", sub, err)
 	}
-	mounted, err := root.(plainFS).Plain("proc") // a table may be on a mount of its own
+	mounted, err := root.(plainFS).Plain("proc") // a table may be on its own mount
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestListStaysOnItsFileSystem(t *testing.T) {
 	}
 }
 
-// Where openat2(2) is missing os.Root follows no link either.
+// If openat2(2) is missing, os.Root follows no link either.
 func TestRootedPlain(t *testing.T) {
 	t.Parallel()
 	root, err := openRoot("/proc")

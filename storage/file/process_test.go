@@ -17,8 +17,8 @@ import (
 	"moorage/storage"
 )
 
-// The test binary runs as a child process if childRole is set in its environment: it is to make
-// files in the folder that childRoot names, and to stop before the call that childStop names.
+// The test binary runs as a child process if childRole is set in its environment: it makes files in
+// the folder given in childRoot, and stops before the call given in childStop.
 const (
 	childRole = "MOORAGE_TEST_CHILD"
 	childRoot = "MOORAGE_TEST_CHILD_ROOT"
@@ -27,7 +27,7 @@ const (
 	roleCreate    = "create"
 	roleCreateAll = "create-all"
 
-	stopAtLink   = "link"   // the files are written and have no name
+	stopAtLink   = "link"   // the files are written but have no names
 	stopAtRemove = "remove" // they have both names
 )
 
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	if err := runChild(role, os.Getenv(childRoot), os.Getenv(childStop)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	os.Exit(1) // it ought to have been killed
+	os.Exit(1) // the parent should have killed it
 }
 
 func runChild(role, root, stop string) error {
@@ -50,7 +50,7 @@ func runChild(role, root, stop string) error {
 	if err != nil {
 		return err
 	}
-	store.atOnce = len(killedNames) // all are to come to where they stop
+	store.atOnce = len(killedNames) // all files reach the call
 	files := make([]storage.File, len(killedNames))
 	for i, name := range killedNames {
 		files[i] = storage.File{Location: storage.Join(root, name), Body: []byte("body")}
@@ -61,10 +61,11 @@ func runChild(role, root, stop string) error {
 	return store.Create(context.Background(), files[0].Location, files[0].Body)
 }
 
-// killedNames are the files that a child makes: a Create the first.
+// killedNames lists the files that a child makes. A Create makes only the first.
 var killedNames = []string{"t/metadata/1.json", "t/metadata/2.json", "t/metadata/3.json"}
 
-// stoppingFS is a file system in which a folder's call stops for ever, once it has said so.
+// stoppingFS is a file system in which a call on a folder reports that it stops, and then blocks
+// for ever.
 type stoppingFS struct {
 	fileSystem
 	stop string
@@ -99,7 +100,7 @@ func (f stoppingFolder) stopAt(call string) {
 	os.Exit(1)
 }
 
-// killWhileCreating has a child make files in root, and kills it where it stops.
+// killWhileCreating makes a child create files in root, and kills the child where it stops.
 func killWhileCreating(t *testing.T, root, role, stop string) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -123,7 +124,7 @@ func killWhileCreating(t *testing.T, root, role, stop string) {
 		}
 	}
 	_ = child.Process.Kill()
-	_ = child.Wait() // that it was killed
+	_ = child.Wait() // the error is that it was killed
 }
 
 // namesIn returns the names in a folder, in order, and how many of them are temporary.
@@ -142,9 +143,9 @@ func namesIn(t *testing.T, folder string) (names []string, temporary int) {
 	return names, temporary
 }
 
-// TestKill kills a process between writing and naming, and between naming and giving up the
-// temporary name. What the process leaves stays for as long as it may belong to a live process.
-// Then the next process that creates or deletes there removes it.
+// TestKill kills a process between writing and naming a file, and between naming it and removing
+// the temporary name. The temporary file stays for as long as it may belong to a live process.
+// After that, the next process that creates or deletes a file in the folder removes it.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{roleCreate, roleCreateAll} {

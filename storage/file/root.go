@@ -20,10 +20,10 @@ import (
 // makersMax is the total weight of the concurrent makers of files below a root.
 const makersMax = 1 << 30
 
-// openMax is how long New waits for roots to open. A mount that works opens much faster.
+// openMax is the time for which New waits for roots to open. A working mount opens much faster.
 const openMax = 2 * time.Second
 
-// root is an allowed folder, and the facts that the store knows about the folders in it.
+// root is an allowed folder, with what the store knows about the folders in it.
 type root struct {
 	location storage.Location
 	openings *semaphore.Weighted // shared by all stores of an Opener
@@ -31,20 +31,21 @@ type root struct {
 	files    fileSystem // set once, before ready
 	ready    atomic.Bool
 
-	// makers keeps folders from being removed while they are in use. No lock is taken while it is
-	// held. RemoveEmptyFolder takes the whole weight while it removes a folder. Create and
+	// makers keeps folders from being removed while they are in use. No lock is taken while makers
+	// is held. RemoveEmptyFolder takes the whole weight while it removes a folder. Create and
 	// MakeFolder take a weight of 1 until they return. So a folder that they have found durable
 	// cannot be replaced by a new folder that is not durable before they return.
 	makers *semaphore.Weighted
-	// durable are folders, by name, that existed after a sync of all folders that lead to them.
+	// durable holds the names of folders that are known to be durable: they existed after a sync of
+	// all folders that lead to them.
 	durable folders
-	// swept are folders, by name, that have no leftovers of killed processes.
+	// swept holds the names of folders that are known to have no leftovers of killed processes.
 	swept folders
 	// writing holds, by name, a *writing for each file that is being made in this process.
 	writing sync.Map
 
-	// openMu guards the fields below. While it is held, no other lock is taken and the operating
-	// system is not called.
+	// openMu guards the fields below. While openMu is held, no other lock is taken and the
+	// operating system is not called.
 	openMu sync.Mutex
 	now    *attempt // the current attempt, or the one that has succeeded
 	closed bool
@@ -57,7 +58,7 @@ type attempt struct {
 	late atomic.Bool // set when a caller has waited for openMax
 }
 
-// errOpenings is the failure of an attempt that was not begun, because too many others are in
+// errOpenings is the error of an attempt that was not begun because too many others are in
 // progress.
 var errOpenings = fmt.Errorf("%w: %d calls to open folders do not end; check whether a mount hangs",
 	storage.ErrUnavailable, openingsMax)
@@ -72,7 +73,8 @@ func (a *attempt) hasFailed() bool {
 	}
 }
 
-// begin returns the attempt to open r that is in progress or has succeeded, or begins one.
+// begin returns the attempt to open r that is in progress or has succeeded. If there is none, it
+// begins one.
 func (r *root) begin() *attempt {
 	r.openMu.Lock()
 	defer r.openMu.Unlock()
@@ -88,7 +90,7 @@ func (r *root) begin() *attempt {
 	return r.now
 }
 
-// carryOut completes an attempt. After a failed one the next caller begins another.
+// carryOut completes an attempt. After a failed attempt, the next caller begins another.
 func (r *root) carryOut(now *attempt) {
 	defer close(now.done)
 	defer r.openings.Release(1)
@@ -206,8 +208,8 @@ func withParent(
 	return errors.Join(do(parent), parent.Close())
 }
 
-// isForeign reports whether err means that this process cannot read or sync a folder at all. This
-// process cannot have just made a root in such a folder.
+// isForeign reports whether err means that this process cannot read or sync a folder at all. Such a
+// folder cannot be one in which this process has just made a root.
 func isForeign(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL) ||
 		errors.Is(err, errors.ErrUnsupported)

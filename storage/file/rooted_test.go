@@ -13,7 +13,7 @@ type rootedFS struct{ rootFS }
 
 func (r rootedFS) Folder(name string) (folderFS, error) { return r.rootedFolder(name) }
 
-// TestStoreWithoutOpenat2 holds the contract also where only os.Root opens folders.
+// TestStoreWithoutOpenat2 checks the contract on a system where only os.Root can open folders.
 func TestStoreWithoutOpenat2(t *testing.T) {
 	t.Parallel()
 	newStore := func(t *testing.T) (storage.Store, string) {

@@ -14,15 +14,15 @@ import (
 
 const (
 	// leftoverAge is the age at which a temporary file of another Store counts as a leftover. No
-	// request lasts that long. A mistake costs little: a writer whose temporary file is gone starts
-	// again.
+	// request lasts that long. A mistake costs little, because a writer whose temporary file is
+	// gone starts again.
 	leftoverAge = time.Minute
-	// namesAtOnce bounds how many names of a folder are in memory at a time.
+	// namesAtOnce is the maximum number of a folder's names that are in memory at a time.
 	namesAtOnce = 1024
 )
 
-// The prefix and suffix of a temporary name. Between them are 26 letters and digits that the
-// process drew, a hyphen, and a number.
+// The prefix and suffix of a temporary name. Between them are 26 random letters and digits, a
+// hyphen, and a number. Each process draws the letters and digits once.
 const (
 	temporaryPrefix = "moorage-"
 	temporarySuffix = ".tmp"
@@ -42,8 +42,8 @@ func (s *Store) isForeignTemporary(name string) bool {
 }
 
 // sweep removes the temporary files of killed processes from folder, which is called name. It
-// checks each folder once. If some files were too young, they may belong to live processes, so it
-// checks the folder again later.
+// checks each folder once. Files that are too young may belong to live processes; if there are any,
+// it checks the folder again later.
 func (s *Store) sweep(root *root, name string, folder folderFS) error {
 	if root.swept.has(name) {
 		return nil
@@ -98,7 +98,8 @@ func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A file with a time in the future was made while a clock was wrong. Abs makes it a leftover.
+	// A file with a time in the future was made while a clock was wrong. With Abs, it counts as a
+	// leftover.
 	if s.now().Sub(found.ModTime()).Abs() < leftoverAge {
 		return false, nil
 	}

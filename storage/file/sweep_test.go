@@ -13,7 +13,7 @@ import (
 	"moorage/storage"
 )
 
-// leftover is a temporary name that another process drew.
+// leftover is a temporary name of another process.
 var leftover = temporaryPrefix + strings.Repeat("A", 26) + "-1" + temporarySuffix
 
 func TestIsForeignTemporary(t *testing.T) {
@@ -41,7 +41,7 @@ func TestIsForeignTemporary(t *testing.T) {
 	}
 }
 
-// put puts a file of some age into a folder of the store's disk.
+// put puts a file of the given age into a folder of the store's disk.
 func (w *witness) put(folder, name string, age time.Duration) *node {
 	w.t.Helper()
 	found, err := w.disk.root.find("srv/moorage/w/" + folder)
@@ -59,7 +59,7 @@ func (w *witness) has(folder, name string) bool {
 	return err == nil
 }
 
-// restart is what a new process does.
+// restart opens the store as a new process does.
 func (w *witness) restart() {
 	w.t.Helper()
 	if w.open(); w.store == nil {
@@ -68,8 +68,8 @@ func (w *witness) restart() {
 }
 
 // TestSweep: the first process that creates or deletes a file in a folder removes what killed
-// processes left there. Young files stay until they are old, and other files stay. A folder in
-// which nothing is left is not looked at again.
+// processes left there. Young files stay until they are old, and other files stay. A folder without
+// leftovers is not checked again.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(*witness, int){
@@ -108,7 +108,7 @@ func TestSweep(t *testing.T) {
 						i, w.has("a", leftover), w.has("a", early), w.has("a", young), w.has("a", "theirs.tmp"))
 				}
 			}
-			if name == "Delete" && lists != 4 { // in two parts
+			if name == "Delete" && lists != 4 { // names are read in two parts
 				t.Errorf("two Deletes of files of one folder look at it %d times", lists)
 			}
 			now := time.Now().Add(leftoverAge)
@@ -126,7 +126,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesFolders: what has a temporary name and is no file was not left by a store.
+// TestSweepLeavesFolders: something with a temporary name that is not a file was not left by a
+// store, and stays.
 func TestSweepLeavesFolders(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
@@ -139,9 +140,9 @@ func TestSweepLeavesFolders(t *testing.T) {
 	}
 }
 
-// TestSweepFaults makes each call fail in turn, of a Create and of a Delete that find something
-// left. The Create does not succeed; the Delete does if the file is gone. The next of either
-// removes what is left, unless it cannot be removed.
+// TestSweepFaults makes each call fail in turn, of a Create and of a Delete that find a leftover.
+// The Create does not succeed; the Delete succeeds if the file is gone. The next Create or Delete
+// removes the leftover, if that is possible.
 func TestSweepFaults(t *testing.T) {
 	t.Parallel()
 	for _, deletes := range []bool{false, true} {
@@ -179,8 +180,8 @@ func TestSweepFaults(t *testing.T) {
 	}
 }
 
-// TestSweepOfWhoLives takes away the temporary files of a writer before each of its calls, as
-// another process does whose clock is wrong: the writer begins again.
+// TestSweepOfWhoLives removes the temporary files of a live writer before each of its calls, as
+// another process with a wrong clock would. The writer begins again.
 func TestSweepOfWhoLives(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(*witness){
@@ -231,7 +232,7 @@ func TestSweepOfWhoLives(t *testing.T) {
 	}
 }
 
-// A sweep that is still looking when its folder goes leaves the Create to make it again.
+// If a folder is removed during a sweep, the Create makes the folder again.
 func TestSweepOfFolderThatGoes(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
@@ -256,8 +257,8 @@ func TestSweepOfFolderThatGoes(t *testing.T) {
 	w.checkAll("the folder went", 1)
 }
 
-// TestDeleteSweepsNothing: a folder that is not there keeps nobody from deleting, nor does a
-// location elsewhere.
+// TestDeleteSweepsNothing: a Delete works even if a folder is missing, or a location is outside the
+// roots.
 func TestDeleteSweepsNothing(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}

@@ -13,7 +13,7 @@ import (
 	"moorage/storage"
 )
 
-// gate holds the syncs of folders, once it is closed, until the test lets them go on.
+// gate, once closed, holds the syncs of folders until the test lets them continue.
 type gate struct {
 	closed  bool
 	arrived chan *heldSync
@@ -21,7 +21,7 @@ type gate struct {
 
 // heldSync is the sync of a folder that waits at a gate.
 type heldSync struct {
-	goOn chan error // what it answers; nil: it syncs
+	goOn chan error // receives the result; if nil, the sync is done
 }
 
 func (g *gate) pass(sync func() error) error {
@@ -36,7 +36,7 @@ func (g *gate) pass(sync func() error) error {
 	return sync()
 }
 
-// await returns so many syncs that wait at the gate, all at once.
+// await waits until count syncs are waiting at the gate at the same time, and returns them.
 func (g *gate) await(t *testing.T, count int) []*heldSync {
 	t.Helper()
 	var held []*heldSync
@@ -51,7 +51,7 @@ func (g *gate) await(t *testing.T, count int) []*heldSync {
 	return held
 }
 
-// gatedFS is a fileSystem whose folders are synced through a gate.
+// gatedFS is a fileSystem in which syncs of folders wait at a gate.
 type gatedFS struct {
 	fileSystem
 	gate *gate
@@ -84,8 +84,8 @@ type gatedFolder struct {
 
 func (f gatedFolder) Sync() error { return f.gate.pass(f.folderFS.Sync) }
 
-// startGated begins to create a file in two new folders, and returns the syncs of its three
-// folders, which wait. The answer comes through the channel.
+// startGated begins to create a file in two new folders. It returns the waiting syncs of the three
+// folders. The channel receives the result of the Create.
 func startGated(t *testing.T) (*Store, []*heldSync, <-chan error) {
 	t.Helper()
 	held := &gate{arrived: make(chan *heldSync)}
@@ -110,15 +110,15 @@ func gatedAt(store *Store, name string) string {
 	return storage.Join(store.roots[0].location.String(), name)
 }
 
-// known returns which of the new folders store takes for durable.
+// known returns the new folders that store considers durable.
 func known(store *Store) []string {
 	return slices.DeleteFunc([]string{"harbour/ships", "harbour/ships/metadata"}, func(name string) bool {
 		return !store.roots[0].durable.has(name)
 	})
 }
 
-// TestFoldersSettleTogether syncs the folders of a new table at the same time. Until all of them
-// are synced no other Create may rely on one, and nobody sees the file.
+// TestFoldersSettleTogether checks that the folders of a new table are synced at the same time.
+// Until all of them are synced, no other Create may rely on them, and readers do not see the file.
 func TestFoldersSettleTogether(t *testing.T) {
 	t.Parallel()
 	store, held, answer := startGated(t)
@@ -139,8 +139,8 @@ func TestFoldersSettleTogether(t *testing.T) {
 	}
 }
 
-// TestSyncOfOneFolderFails lets one of the syncs fail, while another finds its folder missing or
-// succeeds. The failure counts: the file is not there, and no folder is taken for durable.
+// TestSyncOfOneFolderFails makes one of the syncs fail, while another succeeds or finds its folder
+// missing. The failure counts: the file does not exist, and no folder counts as durable.
 func TestSyncOfOneFolderFails(t *testing.T) {
 	t.Parallel()
 	missing := &fs.PathError{Op: "open", Path: "harbour", Err: syscall.ENOENT}

@@ -11,12 +11,12 @@ import (
 	"moorage/storage"
 )
 
-// slowLook is a folder in which every look for a file begins with a call of before, the first time,
-// and every sync of a folder waits until it is let go.
+// slowLook is a folder in which the first look for a file begins with a call of before. Every sync
+// of a folder waits until the test releases it.
 type slowLook struct {
 	fileSystem
 	before  func()
-	syncing chan struct{} // gets one for each sync that waits
+	syncing chan struct{} // receives a value for each waiting sync
 	let     chan struct{}
 }
 
@@ -51,8 +51,8 @@ func (f slowFolder) Sync() error {
 	return f.folderFS.Sync()
 }
 
-// TestMadeDuringALook lets a file get its name between two steps of who looks for it: what a power
-// cut could still take is not found.
+// TestMadeDuringALook gives a file its name between two steps of a lookup. The lookup must not find
+// a file that a power cut could still delete.
 func TestMadeDuringALook(t *testing.T) {
 	t.Parallel()
 	for name, isFound := range map[string]func(store *Store, location string) bool{
@@ -114,7 +114,8 @@ func TestMadeDuringALook(t *testing.T) {
 	}
 }
 
-// relinking is a folder whose answer to a link is lost: it is made again, and the name is taken.
+// relinking is a folder on a network file system that loses the answer to a link. The link is
+// repeated, and then the name is taken.
 type relinking struct{ fileSystem }
 
 func (r relinking) Folder(name string) (folderFS, error) {
@@ -131,8 +132,8 @@ func (f relinkingFolder) Link(from, to string) error {
 	return f.folderFS.Link(from, to)
 }
 
-// TestLostAnswerToLink makes files where each link is made twice: they are the caller's own, and
-// what is there already is not.
+// TestLostAnswerToLink makes files where each link is made twice. A new file counts as the caller's
+// own, and an existing file does not.
 func TestLostAnswerToLink(t *testing.T) {
 	t.Parallel()
 	root := "file://" + filepath.ToSlash(t.TempDir())

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startWriteout asks the kernel to begin writing the content of a file, without waiting. Later
-// syncs of several files then have less to write. It is a hint: if it fails, the sync writes
-// everything.
+// startWriteout asks the kernel to begin writing the content of a file, and does not wait. Later
+// syncs of several files then have less to write. The call is only a hint: if it fails, the sync
+// writes everything.
 func startWriteout(content handle) {
 	file, ok := content.(*os.File)
 	if !ok {

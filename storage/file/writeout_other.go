@@ -2,5 +2,5 @@
 
 package file
 
-// startWriteout does nothing: the later sync writes.
+// startWriteout does nothing; a later sync writes the content.
 func startWriteout(handle) {}

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// rulesMax is how many rules a boundary can have, and expressionMax is how many characters the
-	// condition of a rule can have. Source: Security Token Service API, AccessBoundary.
+	// rulesMax is the maximum number of rules in a boundary. expressionMax is the maximum number of
+	// characters in the condition of a rule. Source: Security Token Service API, AccessBoundary.
 	rulesMax      = 10
 	expressionMax = 2048
 )
 
-// The roles to which a boundary narrows a token.
+// The roles that boundaries allow.
 const (
 	roleRead  = "inRole:roles/storage.objectViewer"
 	roleWrite = "inRole:roles/storage.objectUser"
 )
 
-// boundary is a credential access boundary, to which a token is narrowed. Its rules are additive.
-// Source: Security Token Service API, Options.
+// boundary is a credential access boundary, which limits a token. Its rules are additive. Source:
+// Security Token Service API, Options.
 type boundary struct {
 	AccessBoundary struct {
 		Rules []rule `json:"accessBoundaryRules"`
 	} `json:"accessBoundary"`
 }
 
-// rule allows the actions of a role, in one bucket, where a condition holds.
+// rule allows the actions of a role in one bucket, if a condition holds.
 type rule struct {
 	Permissions []string   `json:"availablePermissions"`
 	Resource    string     `json:"availableResource"`
@@ -60,9 +60,9 @@ func boundaryFor(locations []storage.Location, write bool) (made boundary, err e
 	return made, nil
 }
 
-// rulesFor returns the rules that allow reading at and below a location, and writing there, except
-// for the catalog's own files. The rules have a slash after the location, so that a rule for "tab"
-// does not allow the sibling "table".
+// rulesFor returns the rules that allow reading at and below a location. If write is true, they
+// also allow writing there, except for the catalog's own files. The location in a rule ends in a
+// slash, so that a rule for "tab" does not allow the sibling "table".
 func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 	if !bucketPattern.MatchString(location.Authority) {
 		return nil, fmt.Errorf("%w: %s: that is not a valid name of a bucket", storage.ErrUnscopable, location)
@@ -96,8 +96,8 @@ func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 
 func startsWith(name string) string { return "resource.name.startsWith(" + quote(name) + ")" }
 
-// quote quotes a text as a string of the Common Expression Language. text must not have control
-// characters; locations have none.
+// quote quotes text as a string literal of the Common Expression Language. text must not contain
+// control characters; locations have none.
 func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }

@@ -64,8 +64,9 @@ func TestBoundaryOfReaders(t *testing.T) {
 	}
 }
 
-// TestBoundaryRoom: there are ten rules at most, two for each location, and a location that none
-// can spell is refused if it is the first, else left out with all behind it.
+// TestBoundaryRoom: a boundary has at most ten rules, two for each location. If no rule can express
+// a location, it is refused if it is the first, and otherwise left out together with all later
+// ones.
 func TestBoundaryRoom(t *testing.T) {
 	t.Parallel()
 	var locations []storage.Location

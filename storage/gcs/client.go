@@ -19,27 +19,26 @@ import (
 )
 
 const (
-	// attemptsMax bounds how often one request is sent. The first pause is at most a second, and
-	// pauses double. On average the last attempt begins after 7 s, well within the time of a
-	// commit.
+	// attemptsMax is the maximum number of times that one request is sent. The first pause is at
+	// most a second, and pauses double. On average, the last attempt begins after 7 s, well within
+	// the timeout of a commit.
 	attemptsMax = 5
-	// pauseMin is the longest first pause.
+	// pauseMin is the maximum length of the first pause.
 	pauseMin = time.Second
-	// dialTimeout bounds connecting to a host that does not answer. Another try is better than a
-	// long wait.
+	// dialTimeout is the timeout of connecting to a host. Another try is better than a long wait.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many idle connections are kept: as many as a busy node has
+	// idleConnectionsMax is the maximum number of idle connections: as many as a busy node has
 	// concurrent requests. HTTP/1.1 needs a connection for each request.
 	idleConnectionsMax = 256
-	// answerBytesMax bounds a JSON document in an answer of the server. A page of a listing has at
-	// most a thousand names of a kilobyte each.
+	// answerBytesMax is the maximum size of a JSON document in the server's answer. A page of a
+	// listing has at most a thousand names of a kilobyte each.
 	answerBytesMax = 16 << 20
-	// errorBytesMax bounds how much of an error answer is read.
+	// errorBytesMax is the maximum number of bytes that are read from an error answer.
 	errorBytesMax = 16 << 10
 )
 
-// Options describe how to reach the storage. The zero value is Google's storage with the settings
-// of the environment.
+// Options describes how to reach the storage. The zero value means Google's storage, with the
+// settings of the environment.
 type Options struct {
 	// Endpoint is the URL of the storage. Default: Google's.
 	Endpoint string
@@ -49,7 +48,7 @@ type Options struct {
 	// URL of the service that issues tokens for the key of an account. Default: Google's.
 	IAM, TokenURL string
 
-	// Project is the project that engines send with requests. If it is empty, engines find out the
+	// Project is the project that engines send with requests. If it is empty, engines determine the
 	// project themselves, or need none.
 	Project string
 	// Key is the key of a service account, as the JSON text that Google issues. Default: the
@@ -61,14 +60,13 @@ type Options struct {
 	Impersonate string
 	// NoAuth sends no tokens, for servers that require none.
 	NoAuth bool
-	// Trusted has the URLs, separated by spaces, of servers that may get tokens in addition to
-	// Google's.
+	// Trusted lists further servers that may get tokens: their URLs, separated by spaces.
 	Trusted string
 
-	// StallTimeout is how long the server may send and receive nothing before the client abandons a
-	// try. Default 10 s.
+	// StallTimeout is the longest time without any transfer before the client abandons a try.
+	// Default 10 s.
 	StallTimeout time.Duration
-	// RetryDelayMax bounds the pause between two tries. Default 5 s.
+	// RetryDelayMax is the maximum pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
 
 	Random io.Reader // ids of writes, jitter; default crypto/rand.Reader
@@ -124,7 +122,7 @@ func newHTTP(stall time.Duration) cloud.Client {
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout:   dialTimeout,
-		ResponseHeaderTimeout: stall, // from the last byte of the request on
+		ResponseHeaderTimeout: stall, // counted from the last byte of the request
 		IdleConnTimeout:       90 * time.Second,
 		MaxIdleConns:          idleConnectionsMax,
 		MaxIdleConnsPerHost:   idleConnectionsMax,
@@ -146,9 +144,9 @@ type request struct {
 	bytes  int64            // of the body
 }
 
-// do sends a request until the function read has read an answer with a 2xx status. If read
-// succeeds, it must have closed the body. do repeats the request after failures that may be
-// temporary. All requests of this package may be repeated.
+// do sends a request until read has read an answer with a 2xx status. If read succeeds, it must
+// have closed the body. do repeats the request after failures that may be temporary. All requests
+// of this package may be repeated.
 func (c *Client) do(ctx context.Context, r request, read func(*http.Response) error) error {
 	for attempt := 0; ; attempt++ {
 		err := c.try(ctx, r, read)
@@ -199,7 +197,7 @@ func (c *Client) try(ctx context.Context, r request, read func(*http.Response) e
 	return read(answer)
 }
 
-// doJSON is do for an answer with a JSON document, which it decodes into document.
+// doJSON is like do, for an answer with a JSON document, which it decodes into document.
 func (c *Client) doJSON(ctx context.Context, r request, document any) error {
 	return c.do(ctx, r, func(answer *http.Response) error { return readJSON(answer, document) })
 }

@@ -32,8 +32,8 @@ type resource struct {
 	Metadata   map[string]string `json:"metadata"`
 }
 
-// info returns the port's description of an object. It drops fractions of a second, because the
-// header of a read has whole seconds.
+// info returns the storage.Info of an object. It drops fractions of a second, because the header of
+// a read has whole seconds.
 func (r resource) info() storage.Info {
 	return storage.Info{Bytes: r.Bytes, Modified: r.Updated.Truncate(time.Second)}
 }
@@ -58,8 +58,8 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	return nil
 }
 
-// insert sends body as the content of an object that must not exist. If it exists, the status is
-// http.StatusPreconditionFailed.
+// insert sends body as the content of an object that must not exist. If the object exists, the
+// status of the error is http.StatusPreconditionFailed.
 func (c *Client) insert(ctx context.Context, o object, body []byte, id string) error {
 	head, tail, contentType, err := envelope(o, body, id)
 	if err != nil {
@@ -104,7 +104,8 @@ func envelope(o object, body []byte, id string) (head, tail []byte, contentType 
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.describe(ctx, o)
 	if err != nil {
-		// Perhaps an earlier attempt wrote the object and it was deleted, or perhaps it exists.
+		// An earlier attempt may have written the object, which was then deleted, or the object may
+		// exist.
 		return fmt.Errorf("create %s: the name is taken, and reading its properties failed: %w", o.location, err)
 	}
 	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},

@@ -17,12 +17,11 @@ import (
 	"moorage/storage/cloud"
 )
 
-// deleteBatchMax is how many calls the server takes in one request. Source: JSON API, "Batch
-// requests".
+// deleteBatchMax is the maximum number of calls in one request. Source: JSON API, "Batch requests".
 const deleteBatchMax = 100
 
 // errUnanswered means that the answer to a batch lacks the result of one call. The server may
-// answer that call when it is sent again.
+// answer when the call is sent again.
 var errUnanswered = errors.New("the server did not answer this one")
 
 // Delete removes objects, up to a hundred with one request. If the bucket keeps old versions or

@@ -15,7 +15,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// messageMax is how many characters of the server's message an error contains.
+// messageMax is the maximum number of characters of the server's message in an error.
 const messageMax = 300
 
 // statusError is an answer other than a success.
@@ -106,9 +106,9 @@ func isPassing(status int) bool {
 	return false
 }
 
-// translate converts the error of reading an object to an error of the port. A missing bucket is
-// not ErrNotFound, because callers must not conclude that a file is gone for good. The server's
-// answer is the same for both, so translate checks the bucket.
+// translate converts an error from reading an object to an error of package storage. A missing
+// bucket is not ErrNotFound, because callers must not conclude that a file is gone for good. The
+// server's answer is the same in both cases, so translate checks the bucket.
 func (c *Client) translate(ctx context.Context, o object, err error) error {
 	if statusOf(err) != http.StatusNotFound {
 		return fmt.Errorf("%s: %w", o.location, err)

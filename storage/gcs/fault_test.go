@@ -16,8 +16,8 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// newProxy returns a proxy before the test server, a store behind it, and an empty root of the
-// store.
+// newProxy returns a proxy in front of the test server, a store that uses the proxy, and an empty
+// root of the store.
 func newProxy(t *testing.T, change ...func(*gcs.Options)) (*fakecloud.Proxy, *gcs.Store, string) {
 	t.Helper()
 	server := fakecloud.StartGoogle(t)
@@ -37,13 +37,13 @@ func refuse(status int) fakecloud.Fault {
 		fmt.Sprintf(`{"error":{"code":%d,"message":"as planned\nand so on","errors":[]}}`, status))
 }
 
-// deaf passes a write on without its precondition.
+// deaf forwards a write without its precondition.
 func deaf(w http.ResponseWriter, r *http.Request, forward fakecloud.Forward) {
 	r.RequestURI = strings.Replace(r.RequestURI, "ifGenerationMatch=0&", "", 1)
 	fakecloud.Pass(w, r, forward)
 }
 
-// TestFaults does to every request what networks and the service do.
+// TestFaults gives every request the faults that occur in networks and in the service.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	storagetest.RunFaults(t, storagetest.Cloud{
@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestQuota asks a server that is down, again and again: in the end each call is sent once.
+// TestQuota repeatedly calls a server that is down. In the end, each call is sent only once.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -84,8 +84,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcome loses the answer to a write and the look at the file that was met, or changes
-// them. The file is there, so Create must not say that it is somebody else's.
+// TestUnknownOutcome loses or changes the answer to a write, and to the check of the existing file.
+// The file exists, so Create must not report that it belongs to another writer.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	firstLostThen := func(do fakecloud.Fault) fakecloud.Plan {
@@ -124,8 +124,8 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestDamagedAnswers reads through a connection that changes what is read: a reader hears an error,
-// and never that all is well.
+// TestDamagedAnswers reads through a connection that changes the data. The reader always gets an
+// error.
 func TestDamagedAnswers(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(body []byte) []byte{
@@ -152,8 +152,8 @@ func TestDamagedAnswers(t *testing.T) {
 	}
 }
 
-// TestReplacedMeanwhile cuts a read, while the object is replaced: what is read is the beginning of
-// the old one, and then an error.
+// TestReplacedMeanwhile cuts a read while the object is replaced. The reader gets the beginning of
+// the old object, and then an error.
 func TestReplacedMeanwhile(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -185,7 +185,8 @@ func TestReplacedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestServerTakesNothing sends a file to a server that stops reading it without closing.
+// TestServerTakesNothing sends a file to a server that stops reading without closing the
+// connection.
 func TestServerTakesNothing(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t, func(o *gcs.Options) { o.StallTimeout = time.Second })
@@ -197,14 +198,14 @@ func TestServerTakesNothing(t *testing.T) {
 		}
 		return refuse(http.StatusForbidden)
 	})
-	const bytes = 16 << 20 // more than the system keeps between the two
+	const bytes = 16 << 20 // more than the system buffers between client and server
 	err := store.Create(t.Context(), storage.Join(root, "a"), make([]byte, bytes))
 	if err == nil || !strings.Contains(err.Error(), "403 Forbidden: as planned and so on") {
 		t.Errorf("Create = %v, want what the second try was answered", err)
 	}
 }
 
-// TestRedirects: nobody is followed to another host, which would be sent a token.
+// TestRedirects: redirects are not followed, because the other host would get a token.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -217,7 +218,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestBatchAnswers reads answers to a bulk delete that are not what was asked for.
+// TestBatchAnswers reads unexpected answers to a bulk delete.
 func TestBatchAnswers(t *testing.T) {
 	t.Parallel()
 	const kind = "multipart/mixed; boundary=b"
@@ -227,7 +228,7 @@ func TestBatchAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		kind, body string
 		requests   int
-		want       string // in the error; empty: none
+		want       string // text in the error; empty for no error
 	}{
 		"not several":    {"text/html", "<html>", 1, "not multipart"},
 		"of another":     {kind, part("<response-7>", "204 No Content") + "--b--\r\n", 1, "not sent"},

@@ -11,7 +11,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// nameBytesMax is the longest name that an object can have.
+// nameBytesMax is the maximum length of an object's name.
 const nameBytesMax = 1024
 
 // bucketPattern is the form of bucket names, which are used unescaped in paths and conditions.
@@ -31,7 +31,7 @@ type object struct {
 }
 
 // Within returns a store of the objects at and below roots, which are locations. It sends nothing.
-// It returns ErrLocation if one is not a location of Google Cloud Storage.
+// It returns ErrLocation if a root is not a location of Google Cloud Storage.
 func (c *Client) Within(roots []string) (*Store, error) {
 	parsed, err := cloud.ParseRoots(storage.SchemeGCS, "Google Cloud Storage", roots)
 	if err != nil {

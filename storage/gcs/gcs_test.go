@@ -23,7 +23,8 @@ func TestStore(t *testing.T) {
 	storagetest.RunLister(t, newStore)
 }
 
-// TestStoreWithTokens runs the suite through the gate, with the key of an account.
+// TestStoreWithTokens runs the suite against a server that requires tokens, with the key of an
+// account.
 func TestStoreWithTokens(t *testing.T) {
 	t.Parallel()
 	cloud := fakecloud.NewGoogleCloud(t)
@@ -33,13 +34,13 @@ func TestStoreWithTokens(t *testing.T) {
 	})
 }
 
-// options lead to the server at url, which asks for no token. They are patient: a slow machine must
-// not look silent.
+// options returns options for the server at url, which requires no token. Their timeouts are long,
+// so that a slow machine does not look like a silent server.
 func options(url string) gcs.Options {
 	return gcs.Options{Endpoint: url, NoAuth: true, StallTimeout: time.Minute}
 }
 
-// cloudOptions lead to a double of the cloud, with the key of its account.
+// cloudOptions returns options for a simulated cloud, with the key of its account.
 func cloudOptions(t *testing.T, cloud *fakecloud.GoogleCloud) gcs.Options {
 	t.Helper()
 	return gcs.Options{
@@ -74,7 +75,7 @@ func TestWithinRefuses(t *testing.T) {
 	}
 }
 
-// TestMissingBucket: that a bucket is gone does not say that its files are gone for good.
+// TestMissingBucket: a missing bucket does not mean that its files are gone for good.
 func TestMissingBucket(t *testing.T) {
 	t.Parallel()
 	store := open(t, options(fakecloud.StartGoogle(t).URL), "gs://nobody-made-it/w")
@@ -89,7 +90,8 @@ func TestMissingBucket(t *testing.T) {
 	}
 }
 
-// TestProbe: a probe leaves nothing, and finds a server that replaces what it is told to keep.
+// TestProbe: a probe leaves nothing behind. It detects a server that replaces an object although
+// the request forbids that.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartGoogle(t)
@@ -108,7 +110,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestDeleteMany deletes more than one request can, some of them missing.
+// TestDeleteMany deletes more objects than one request can. Some of them are missing.
 func TestDeleteMany(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartGoogle(t)

@@ -11,7 +11,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// listMax is how many objects the server lists in one answer.
+// listMax is the maximum number of objects in one listing of the server.
 const listMax = 1000
 
 // listed is a page of a listing. Source: JSON API, "Objects: list".

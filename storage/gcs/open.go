@@ -71,7 +71,7 @@ func (c *Client) get(ctx context.Context, o object, generation string, offset in
 }
 
 // checksum returns a CRC32C hash, and the server's checksum. At the end of the object, the hash
-// must be equal to it. It returns nil if the server has no checksum.
+// must equal that checksum. If the server has no checksum, it returns nil.
 func checksum(header http.Header) (hash.Hash, []byte) {
 	for part := range strings.SplitSeq(strings.Join(header.Values("X-Goog-Hash"), ","), ",") {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {

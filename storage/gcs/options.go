@@ -41,7 +41,7 @@ var (
 )
 
 // With returns o with the options of a place. An unknown option or an invalid value is an error,
-// because a misspelled endpoint must not lead to another server. Likewise With refuses a host that
+// because a misspelled endpoint must not lead to another server. With also refuses a host that
 // would receive tokens and is neither Google's nor in Trusted.
 func (o Options) With(place map[string]string) (Options, error) {
 	for _, name := range slices.Sorted(maps.Keys(place)) {
@@ -85,7 +85,7 @@ func (o Options) checkHosts() error {
 	return nil
 }
 
-// isGoogles reports whether a checked URL leads to a host of Google.
+// isGoogles reports whether a checked URL leads to one of Google's hosts.
 func isGoogles(endpoint string) bool {
 	parsed, err := url.Parse(endpoint)
 	return err == nil && parsed.Scheme == "https" && parsed.Port() == "" &&
@@ -100,7 +100,7 @@ func matches(pattern *regexp.Regexp, value, what string) error {
 }
 
 // WithSecret returns o with the key of a service account instead of the process's credentials.
-// secret is the JSON file that Google issues for it. Its errors contain no part of the secret.
+// secret holds the JSON file that Google issues for the key. Errors contain no part of the secret.
 func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	if o.NoAuth {
 		// With NoAuth, With has not checked which hosts may receive tokens.
@@ -115,7 +115,7 @@ func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	return o, err
 }
 
-// CheckEndpoint returns an error that describes the fault in the URL of a server, or nil.
+// CheckEndpoint returns an error if the URL of a server is not valid.
 func CheckEndpoint(endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||
@@ -125,8 +125,8 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// clientConfig returns the settings with which an engine reaches the same server, under the names
-// of Java and PyIceberg. If there is no address, engines use Google's.
+// clientConfig returns the settings that an engine needs to reach the same server, under the names
+// used by Java and PyIceberg. Without an address, engines use Google's server.
 func clientConfig(options Options) map[string]string {
 	config := make(map[string]string)
 	if options.Endpoint != googleEndpoint {

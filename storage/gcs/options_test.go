@@ -44,7 +44,7 @@ func TestWithRefuses(t *testing.T) {
 	}
 }
 
-// TestTokensStayWithGoogle: no option of a place leads tokens to a host that the process does not
+// TestTokensStayWithGoogle: no option of a place sends tokens to a host that the process does not
 // trust.
 func TestTokensStayWithGoogle(t *testing.T) {
 	t.Parallel()

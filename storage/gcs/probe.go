@@ -29,8 +29,8 @@ func (s *Store) Probe(ctx context.Context) error {
 }
 
 // lookForBucket returns nil if there is a bucket whose objects can be listed. It lists objects
-// instead of reading the bucket's properties, because permissions for objects do not include that.
-// prefix is a prefix that may be listed.
+// instead of reading the bucket's properties, because reading them needs a permission on the
+// bucket. prefix is a prefix that may be listed.
 func (c *Client) lookForBucket(ctx context.Context, bucket, prefix string) error {
 	_, _, err := c.list(ctx, bucket, prefix, "", 1)
 	switch {

@@ -10,8 +10,9 @@ import (
 	"moorage/storage/cloud"
 )
 
-// ProbeVending issues credentials for a folder below each root and tries them there, and in
-// siblings that a server may confuse with it. It writes a few small objects and deletes them.
+// ProbeVending issues credentials for a folder below each root. It tries them in the folder, and in
+// siblings that a server may confuse with the folder. It writes a few small objects and deletes
+// them.
 func (s *Store) ProbeVending(ctx context.Context) error {
 	roots, buckets := s.roots.Shortest()
 	for _, bucket := range buckets {

@@ -2,7 +2,7 @@ package gcs
 
 import "sync/atomic"
 
-// quotaMax is how many retries a full quota allows before a request must succeed.
+// quotaMax is the number of retries that a full quota allows before a request must succeed.
 const quotaMax = 100
 
 // quota limits retries while a server is down, so that not every caller sends five attempts. The

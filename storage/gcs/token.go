@@ -23,17 +23,17 @@ import (
 )
 
 const (
-	// tokenLeftMin is how long a token must still be valid to be used. The metadata service of
-	// Google's machines returns the same token until some four minutes before it expires.
+	// tokenLeftMin is the minimum remaining validity of a token in use. The metadata service of
+	// Google's machines returns the same token until about four minutes before it expires.
 	tokenLeftMin = 225 * time.Second
 	// tokenLifeMax is the lifetime of a token.
 	tokenLifeMax = time.Hour
-	// tokenTimeout bounds how long issuing a token may take.
+	// tokenTimeout is the timeout of issuing a token.
 	tokenTimeout = 10 * time.Second
 )
 
-// Scopes of tokens. A token from which other tokens are made, by narrowing or impersonation, needs
-// the full scope.
+// Scopes of tokens. A token that is used to get narrowed or impersonated tokens needs the full
+// scope.
 const (
 	scopeStorage = "https://www.googleapis.com/auth/devstorage.read_write"
 	scopeAll     = "https://www.googleapis.com/auth/cloud-platform"
@@ -115,9 +115,9 @@ func newSource(options Options, client cloud.Client) (*source, error) {
 	return made, nil
 }
 
-// parseKey parses the key of a service account. The result always uses Google's address for tokens.
-// The address in a key may be another server, which would receive the signed assertion. Its errors
-// contain no part of the key.
+// parseKey parses the key of a service account. The result always uses Google's address for tokens,
+// because the address in a key could be another server, which would receive the signed assertion.
+// Errors contain no part of the key.
 func parseKey(text string) (*jwt.Config, error) {
 	key, err := google.JWTConfigFromJSON([]byte(text))
 	if err != nil || key.Email == "" || len(key.PrivateKey) == 0 {
@@ -160,7 +160,7 @@ func (s *source) fetch(ctx context.Context, scope string, life time.Duration) (t
 	return token{made.Token, made.Ends}, nil
 }
 
-// noCredentials is storage.ErrNoCredentials with its cause.
+// noCredentials wraps storage.ErrNoCredentials and its cause.
 type noCredentials struct{ cause error }
 
 // Error implements error.
@@ -194,8 +194,8 @@ func (s *source) own(ctx context.Context, scope string) (token, error) {
 	return token{made.AccessToken, made.Expiry}, nil
 }
 
-// tokenError returns the error of a service that issued no token. A refusal has the service's
-// status and message. Otherwise the service did not answer.
+// tokenError returns the error for a service that issued no token. If the service refused, the
+// error has its status and message. Otherwise the service did not answer.
 func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil {

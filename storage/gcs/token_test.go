@@ -13,8 +13,8 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestTokensAreKept: those who need a token at the same time share one, and it is used until
-// shortly before its end.
+// TestTokensAreKept: concurrent callers share one token, which is used until shortly before it
+// expires.
 func TestTokensAreKept(t *testing.T) {
 	t.Parallel()
 	cloud := fakecloud.NewGoogleCloud(t)
@@ -37,7 +37,8 @@ func TestTokensAreKept(t *testing.T) {
 	}
 }
 
-// TestTokensNearTheirEnd: a token that is about to end is replaced, or used if there is no other.
+// TestTokensNearTheirEnd: a token that is about to expire is replaced, or still used if there is no
+// other.
 func TestTokensNearTheirEnd(t *testing.T) {
 	t.Parallel()
 	cloud := fakecloud.NewGoogleCloud(t)
@@ -62,7 +63,7 @@ func TestTokensNearTheirEnd(t *testing.T) {
 	create("c")
 }
 
-// TestTokenServiceFails: a service that passes is asked again, and one that refuses is not.
+// TestTokenServiceFails: a service that fails temporarily is tried again. One that refuses is not.
 func TestTokenServiceFails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -93,7 +94,7 @@ func TestTokenServiceFails(t *testing.T) {
 	}
 }
 
-// TestNoCredentials: without any, the error says where they are looked for.
+// TestNoCredentials: without credentials, the error says where they were looked for.
 func TestNoCredentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
 	with := options("http://127.0.0.1:1")

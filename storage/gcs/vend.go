@@ -19,7 +19,7 @@ import (
 const (
 	// vendLifeMin is the shortest lifetime for which a credential is issued.
 	vendLifeMin = 15 * time.Minute
-	// rootLeftMin is how long a token must still be valid if credentials are made from it. The
+	// rootLeftMin is the minimum remaining validity of a token from which credentials are made. The
 	// credentials expire with the token, and some clients never renew them.
 	rootLeftMin = 50 * time.Minute
 )
@@ -86,8 +86,8 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 // CredentialLife returns the lifetime of a credential.
 func (s *Store) CredentialLife() time.Duration { return tokenLifeMax }
 
-// root returns the token from which a credential is made. life is its lifetime, or zero for the
-// longest possible.
+// root returns the token from which a credential is made. life is the token's lifetime, or zero for
+// the longest possible.
 func (v *vender) root(ctx context.Context, life time.Duration) (token, error) {
 	life = min(max(cmp.Or(life, tokenLifeMax), vendLifeMin), tokenLifeMax)
 	if life == tokenLifeMax || v.source.impersonate == "" {

@@ -39,7 +39,7 @@ func TestVending(t *testing.T) {
 	})
 }
 
-// TestVendOfKey: a token that is made from that of a key lives as long as that.
+// TestVendOfKey: a credential made from a key's token expires with that token.
 func TestVendOfKey(t *testing.T) {
 	t.Parallel()
 	cloud := fakecloud.NewGoogleCloud(t)
@@ -66,8 +66,8 @@ func TestVendOfKey(t *testing.T) {
 	}
 }
 
-// TestShortRoots: an account whose tokens are nearly at their end gives shorter credentials, and
-// another token is asked for each time.
+// TestShortRoots: if an account's tokens are about to expire, credentials are shorter, and a new
+// token is requested each time.
 func TestShortRoots(t *testing.T) {
 	t.Parallel()
 	cloud := fakecloud.NewGoogleCloud(t)
@@ -83,7 +83,7 @@ func TestShortRoots(t *testing.T) {
 	}
 }
 
-// TestNoVendingWithoutTokens: a server that asks for no token makes none.
+// TestNoVendingWithoutTokens: a server without tokens issues no credentials.
 func TestNoVendingWithoutTokens(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartGoogle(t)
@@ -94,8 +94,8 @@ func TestNoVendingWithoutTokens(t *testing.T) {
 	}
 }
 
-// TestProbeVendingFindsLooseClouds asks clouds that enforce something else than the boundary that
-// they were given. The probe must find each.
+// TestProbeVendingFindsLooseClouds probes clouds that do not enforce the given boundary exactly.
+// The probe must detect each of them.
 func TestProbeVendingFindsLooseClouds(t *testing.T) {
 	t.Parallel()
 	edit := func(pattern, by string) func([]fakecloud.GoogleRule) []fakecloud.GoogleRule {
@@ -108,7 +108,7 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 	}
 	roles := func(role string) func([]fakecloud.GoogleRule) []fakecloud.GoogleRule {
 		return func(rules []fakecloud.GoogleRule) []fakecloud.GoogleRule {
-			if len(rules) == 1 { // writers have two
+			if len(rules) == 1 { // writers have two rules
 				rules[0].Permissions = []string{"inRole:roles/" + role}
 			}
 			return rules
@@ -151,8 +151,8 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 	}
 }
 
-// TestVendErrors asks services that fail. An error says what was answered, and nothing of what was
-// sent.
+// TestVendErrors calls services that fail. An error contains the answer, and nothing of the
+// request.
 func TestVendErrors(t *testing.T) {
 	t.Parallel()
 	cloud := fakecloud.NewGoogleCloud(t)
@@ -191,7 +191,7 @@ func TestVendErrors(t *testing.T) {
 	}
 }
 
-// engine uses a token by requests of its own.
+// engine uses a token, with plain requests.
 type engine struct{ url, token string }
 
 // path returns the path of an object in the JSON API.
@@ -210,7 +210,7 @@ func (e engine) send(ctx context.Context, method, path, kind, body string) (*htt
 	return http.DefaultClient.Do(request)
 }
 
-// do sends a request and wants a success.
+// do sends a request, which must succeed.
 func (e engine) do(ctx context.Context, method, path, body string) error {
 	answer, err := e.send(ctx, method, path, "application/octet-stream", body)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package memory keeps files in memory. It is the model of the storage port, for tests. The server
-// does not use it: even with --store memory, the server keeps its files in a folder. The package
-// accepts locations of every scheme.
+// Package memory keeps files in memory. It is a model of storage.Store for tests. The server does
+// not use it: even with --store memory, the server keeps its files in a folder. The package accepts
+// locations of every scheme.
 //
-// The package must not know the contents of the files.
+// The package does not know the contents of files.
 package memory
 
 import (
@@ -26,7 +26,7 @@ type Store struct {
 	files *files
 }
 
-// files are the files of one New. All stores made from it with Within share them.
+// files holds the files of one New. All stores made from it with Within share them.
 type files struct {
 	now func() time.Time
 
@@ -44,12 +44,12 @@ type file struct {
 // New returns an empty store in which every location is allowed.
 func New() *Store { return NewWithClock(time.Now) }
 
-// NewWithClock is New, but the function now returns the modification times of the files.
+// NewWithClock is like New, but the modification times of files come from now.
 func NewWithClock(now func() time.Time) *Store {
 	return &Store{files: &files{now: now, byName: make(map[string]file)}}
 }
 
-// Within returns a store of the same files that reaches only files at and below roots, which are
+// Within returns a store of the same files that is limited to files at and below roots, which are
 // locations. It returns ErrLocation if a root is malformed.
 func (s *Store) Within(roots []string) (*Store, error) {
 	parsed := make([]storage.Location, len(roots))

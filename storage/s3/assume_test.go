@@ -14,7 +14,7 @@ import (
 	"moorage/storage/s3"
 )
 
-// roleServer answers AssumeRole as it is told, and notes what it was asked.
+// roleServer answers AssumeRole as the test says, and records the requests.
 type roleServer struct {
 	*httptest.Server
 	answer func(form url.Values) (status int, body string)
@@ -27,20 +27,20 @@ func newRoleServer(t *testing.T, answer func(form url.Values) (int, string)) *ro
 	t.Helper()
 	s := &roleServer{answer: answer}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = r.ParseForm() // what is not a form has no fields
+		_ = r.ParseForm() // a body that is not a form has no fields
 		s.mu.Lock()
 		s.asked = append(s.asked, r.PostForm)
 		s.mu.Unlock()
 		status, body := s.answer(r.PostForm)
 		w.Header().Set("Content-Type", "text/xml")
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body)) // the client sees that it is cut
+		_, _ = w.Write([]byte(body)) // the client notices if it is cut
 	}))
 	t.Cleanup(s.Close)
 	return s
 }
 
-// store returns a store whose credentials s makes.
+// store returns a store that gets its engines' credentials from s.
 func (s *roleServer) store(t *testing.T, vending s3.Vending) *s3.Store {
 	t.Helper()
 	with := options("http://127.0.0.1:1")
@@ -59,7 +59,7 @@ func refusedRole(code string) string {
 		`</Code><Message>no</Message></Error><RequestId>1</RequestId></ErrorResponse>`
 }
 
-// TestAssumeRoleRequest: what the server is asked, and what becomes of its answer.
+// TestAssumeRoleRequest: checks the request to the server, and the credential made from the answer.
 func TestAssumeRoleRequest(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -98,8 +98,9 @@ func TestAssumeRoleRequest(t *testing.T) {
 	}
 }
 
-// TestAssumeRoleAnswers: a refusal is told from a server that is away, a policy that is too long is
-// tried again for the present location, and nobody gets a key without its session.
+// TestAssumeRoleAnswers: a refusal is distinguished from an unavailable server. If a policy is too
+// long, a second request covers only the present location. A key without a session token is never
+// passed on.
 func TestAssumeRoleAnswers(t *testing.T) {
 	t.Parallel()
 	tooLong := refusedRole("PackedPolicyTooLarge")
@@ -108,7 +109,7 @@ func TestAssumeRoleAnswers(t *testing.T) {
 		body      string
 		locations []string
 		asked     int
-		want      error // nil: any that is none of the others
+		want      error // nil for any other error
 	}{
 		"away":             {503, "", nil, 0, storage.ErrUnavailable},
 		"too many":         {400, refusedRole("Throttling"), nil, 0, storage.ErrUnavailable},

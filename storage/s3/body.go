@@ -33,7 +33,8 @@ func (c *Client) get(ctx context.Context, o object) (io.ReadCloser, storage.Info
 	}), info, nil
 }
 
-// openAt requests the bytes from offset on, of an object that still has the version etag.
+// openAt requests the bytes of an object from offset on, on condition that the object still has the
+// version etag.
 func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int64) (io.ReadCloser, error) {
 	answer, err := c.open(ctx, &s3.GetObjectInput{
 		Bucket: &o.bucket, Key: &o.key, IfMatch: etag, Range: aws.String(fmt.Sprintf("bytes=%d-", offset)),

@@ -13,8 +13,8 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestDamagedAnswers reads through a connection that changes what is read: a reader hears an error,
-// and never that all is well.
+// TestDamagedAnswers reads through a connection that changes the data. The reader always gets an
+// error.
 func TestDamagedAnswers(t *testing.T) {
 	t.Parallel()
 	flip := func(body []byte) []byte {
@@ -42,8 +42,8 @@ func TestDamagedAnswers(t *testing.T) {
 	}
 }
 
-// TestCutAgainAndAgain reads through a connection that is always cut in the middle of what it was
-// asked for: it goes on four times and then gives up.
+// TestCutAgainAndAgain reads through a connection that is always cut in the middle of the requested
+// range. The reader resumes four times and then gives up.
 func TestCutAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	proxy, store, location := newFile(t)
@@ -59,7 +59,8 @@ func TestCutAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestSilentInAnswer reads from a server that stops in the middle without closing.
+// TestSilentInAnswer reads from a server that stops in the middle of an answer without closing the
+// connection.
 func TestSilentInAnswer(t *testing.T) {
 	t.Parallel()
 	proxy, store, location := newFile(t, func(o *s3.Options) { o.StallTimeout = time.Second })
@@ -69,8 +70,8 @@ func TestSilentInAnswer(t *testing.T) {
 	}
 }
 
-// TestGoesOnWithTheSameObject replaces or removes the object while a cut connection is made again:
-// no reader gets the beginning of one file and the end of another.
+// TestGoesOnWithTheSameObject replaces or removes the object while the reader reconnects. No reader
+// gets the beginning of one file and the end of another.
 func TestGoesOnWithTheSameObject(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"replaced", "removed", "range ignored"} {
@@ -109,7 +110,7 @@ func TestGoesOnWithTheSameObject(t *testing.T) {
 	}
 }
 
-// TestMissingBucket tells a missing bucket from a missing file, and names it.
+// TestMissingBucket distinguishes a missing bucket from a missing file. The error names the bucket.
 func TestMissingBucket(t *testing.T) {
 	t.Parallel()
 	store := open(t, options(fakecloud.StartS3(t).Endpoint), "s3://no-such-bucket/w")
@@ -125,8 +126,8 @@ func TestMissingBucket(t *testing.T) {
 	}
 }
 
-// TestMoreThanTheObjectHas goes on behind a cut connection with a server that keeps no checksum,
-// and sends more than the object has: a reader hears an error, and not that this is the object.
+// TestMoreThanTheObjectHas resumes after a cut connection. The server keeps no checksum, and sends
+// more bytes than the object has. The reader gets an error.
 func TestMoreThanTheObjectHas(t *testing.T) {
 	t.Parallel()
 	proxy, store, location := newFile(t)
@@ -161,8 +162,8 @@ func TestMoreThanTheObjectHas(t *testing.T) {
 	}
 }
 
-// newFile returns what newProxy does, and in place of the root the location of a file that has
-// fileBody.
+// newFile is like newProxy, but instead of a root it returns the location of a file with the
+// content fileBody.
 func newFile(t *testing.T, change ...func(*s3.Options)) (*fakecloud.Proxy, *s3.Store, string) {
 	t.Helper()
 	proxy, store, root := newProxy(t, change...)
@@ -173,5 +174,5 @@ func newFile(t *testing.T, change ...func(*s3.Options)) (*fakecloud.Proxy, *s3.S
 	return proxy, store, location
 }
 
-// fileBody is longer than what a connection passes on at once.
+// fileBody returns a body that is longer than one write to a connection.
 func fileBody() []byte { return bytes.Repeat([]byte("0123456789abcdef"), 1<<10) }

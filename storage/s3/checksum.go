@@ -26,8 +26,8 @@ func stampSHA256(input *s3.PutObjectInput, body []byte) {
 	input.ChecksumSHA256 = aws.String(base64.StdEncoding.EncodeToString(sum[:]))
 }
 
-// stampCRC32C costs at most a tenth of the time of stampSHA256, and so does the check of later
-// reads. A server that does not support CRC32C would keep the object without any check; see
+// stampCRC32C takes at most a tenth of the time of stampSHA256, and the same is true of the check
+// of later reads. A server that does not support CRC32C would store the object unchecked; see
 // probeChecksums.
 func stampCRC32C(input *s3.PutObjectInput, body []byte) {
 	sum := newCRC32C()
@@ -38,9 +38,8 @@ func stampCRC32C(input *s3.PutObjectInput, body []byte) {
 func newCRC32C() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
 // checksum returns a hash, and the server's checksum of the whole object. At the end of the object,
-// the hash must be equal to it. It returns nil if the server has no checksum of a known kind. It
-// also returns nil for a multipart object whose checksum is only a checksum of the parts'
-// checksums.
+// the hash must equal that checksum. If the server has no checksum of a known kind, it returns nil.
+// It also returns nil for a multipart object whose checksum covers only the parts' checksums.
 func checksum(found *s3.GetObjectOutput) (hash.Hash, []byte) {
 	if found.ChecksumType == types.ChecksumTypeComposite {
 		return nil, nil

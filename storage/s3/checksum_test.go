@@ -11,8 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// TestChecksum compares each algorithm with its published check value, that of the text
-// "123456789".
+// TestChecksum compares each algorithm with its published check value for the text "123456789".
 func TestChecksum(t *testing.T) {
 	t.Parallel()
 	encode := func(text string) *string {
@@ -56,7 +55,7 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// BenchmarkStamp sums the body of a write of 20 kB, about the length of a metadata file.
+// BenchmarkStamp computes the checksum of a 20 kB body, about the length of a metadata file.
 func BenchmarkStamp(b *testing.B) {
 	body := make([]byte, 20<<10)
 	for name, stamp := range map[string]stamp{"sha256": stampSHA256, "crc32c": stampCRC32C} {

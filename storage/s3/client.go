@@ -28,29 +28,28 @@ import (
 )
 
 const (
-	// attemptsMax bounds how often one request is sent. The first pause is at most a second, and
-	// pauses double. On average the last attempt begins after 7 s, well within the time of a
-	// commit.
+	// attemptsMax is the maximum number of times that one request is sent. The first pause is at
+	// most a second, and pauses double. On average, the last attempt begins after 7 s, well within
+	// the timeout of a commit.
 	attemptsMax = 5
-	// dialTimeout bounds connecting to a host that does not answer. Another try is better than a
-	// long wait.
+	// dialTimeout is the timeout of connecting to a host. Another try is better than a long wait.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many idle connections are kept: as many as a busy node has
+	// idleConnectionsMax is the maximum number of idle connections: as many as a busy node has
 	// concurrent requests. HTTP/1.1 needs a connection for each request.
 	idleConnectionsMax = 256
-	// fallbackRegion is the region of signatures if no other is known. Servers other than Amazon's
+	// fallbackRegion is the region in signatures if no other is known. Servers other than Amazon's
 	// have this region or no region.
 	fallbackRegion = "us-east-1"
 )
 
-// Options describe how to reach the server. The zero value is Amazon's S3 with the settings of the
-// environment.
+// Options describes how to reach the server. The zero value means Amazon's S3, with the settings of
+// the environment.
 type Options struct {
 	// Endpoint is the server's URL, such as http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL_S3 or
-	// the profile's endpoint, else Amazon's for the region.
+	// the profile's endpoint, or else Amazon's for the region.
 	Endpoint string
 	// Region is the region for which requests are signed. Default: the region of the environment or
-	// the profile, else us-east-1.
+	// the profile, or else us-east-1.
 	Region string
 	// Addressing decides where in a URL the bucket goes.
 	Addressing Addressing
@@ -62,10 +61,10 @@ type Options struct {
 	// Default: AWS_PROFILE, or none.
 	Profile string
 
-	// StallTimeout is how long the server may send and receive nothing before the client abandons a
-	// try. Default 10 s.
+	// StallTimeout is the longest time without any transfer before the client abandons a try.
+	// Default 10 s.
 	StallTimeout time.Duration
-	// RetryDelayMax bounds the pause between two tries. Default 5 s.
+	// RetryDelayMax is the maximum pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
 
 	// Vending decides how credentials for engines are made.
@@ -91,7 +90,7 @@ const (
 // Client is a connection to one server, for any number of Stores. It is safe for concurrent use.
 type Client struct {
 	sdk          *s3.Client
-	backoff      retry.BackoffDelayer // before a bulk delete is repeated for the objects that are left
+	backoff      retry.BackoffDelayer // pause before a bulk delete is repeated for the rest
 	random       io.Reader
 	log          *slog.Logger
 	clientConfig map[string]string
@@ -101,7 +100,7 @@ type Client struct {
 
 	signing signKnowledge
 
-	// buckets has, by name, a *bucket for each bucket that was used.
+	// buckets holds a *bucket for each bucket in use, by name.
 	buckets sync.Map
 }
 
@@ -122,13 +121,12 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 			o.BaseEndpoint != nil
 		o.Retryer = newRetryer(options)
 		o.HTTPClient = cloud.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
-		// This package adds the checksum that the server supports to its writes; see stamp.
+		// This package itself adds a checksum that the server supports to its writes; see stamp.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		if o.Credentials != nil {
 			o.Credentials = explained{o.Credentials}
 		}
-		// The reader of this package checks the bytes that it reads, even across a broken
-		// connection.
+		// This package's reader checks the bytes itself, even across a broken connection.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})
 	vending := options.Vending.withDefaults(aws.ToString(sdk.Options().BaseEndpoint))
@@ -157,7 +155,7 @@ func (e explained) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return found, nil
 }
 
-// noCredentials is storage.ErrNoCredentials with its cause.
+// noCredentials wraps storage.ErrNoCredentials and its cause.
 type noCredentials struct{ cause error }
 
 // Error implements error.
@@ -186,15 +184,15 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	transport := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
-			// This timeout begins after the last byte of the request. cloud.Client bounds the time
-			// before and after it.
+			// This timeout begins after the last byte of the request. cloud.Client limits the time
+			// before and after that.
 			t.ResponseHeaderTimeout = options.StallTimeout
-			// Raise the bound for all hosts too, because the SDK's default is 100.
+			// Raise the limit for all hosts too, because the SDK's default is 100.
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnectionsMax, idleConnectionsMax
 		})
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(transport),
-		// The SDK's messages are about connections, and are also in the errors.
+		// The SDK's messages are about connections. The errors contain them too.
 		config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, values ...any) {
 			options.Logger.Debug("s3: " + fmt.Sprintf(format, values...))
 		})),
@@ -228,7 +226,7 @@ func newRetryer(options Options) aws.Retryer {
 	})
 }
 
-// isCutAnswer reports whether the connection broke, or was abandoned, within the body of an answer.
+// isCutAnswer reports whether the connection broke or was abandoned within the body of an answer.
 func isCutAnswer(err error) aws.Ternary {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, cloud.ErrStalled) {
 		return aws.TrueTernary
@@ -236,8 +234,8 @@ func isCutAnswer(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// clientConfig returns the settings with which an engine reaches the same server, under the names
-// of Java, PyIceberg, DuckDB and Trino.
+// clientConfig returns the settings that an engine needs to reach the same server, under the names
+// used by Java, PyIceberg, DuckDB and Trino.
 func clientConfig(options s3.Options) map[string]string {
 	config := map[string]string{
 		optionClientRegion: options.Region,

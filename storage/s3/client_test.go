@@ -20,7 +20,7 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestClientConfig looks at what engines are told, with no setting from outside.
+// TestClientConfig checks the settings for engines, without any settings from the environment.
 func TestClientConfig(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -52,7 +52,7 @@ func TestClientConfig(t *testing.T) {
 	}
 }
 
-// TestCredentials reaches the server with keys from each place that they can be in.
+// TestCredentials reaches the server with keys from each possible source.
 func TestCredentials(t *testing.T) {
 	server := fakecloud.StartS3(t)
 	root := "s3://" + server.NewBucket(t) + "/w"
@@ -66,7 +66,7 @@ func TestCredentials(t *testing.T) {
 		name    string
 		options s3.Options
 		env     map[string]string
-		fails   string // part of the error; empty: it works
+		fails   string // part of the error; empty for success
 	}{
 		{"static", s3.Options{AccessKeyID: fakecloud.S3AccessKeyID, SecretAccessKey: fakecloud.S3SecretAccessKey}, nil, ""},
 		{"static before environment", s3.Options{AccessKeyID: fakecloud.S3AccessKeyID, SecretAccessKey: fakecloud.S3SecretAccessKey},
@@ -90,7 +90,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestOptionsOfAPlace lays the options of a place over those of the process.
+// TestOptionsOfAPlace overrides the options of the process with the options of a place.
 func TestOptionsOfAPlace(t *testing.T) {
 	t.Parallel()
 	base := s3.Options{Endpoint: "http://127.0.0.1:1", Region: "base", AccessKeyID: "a", SecretAccessKey: "b"}
@@ -157,7 +157,7 @@ func TestCheckEndpoint(t *testing.T) {
 	}
 }
 
-// TestMissingProfile names a section that is not there.
+// TestMissingProfile names a section that does not exist.
 func TestMissingProfile(t *testing.T) {
 	cleanEnvironment(t)
 	if _, err := s3.Connect(t.Context(), s3.Options{Profile: "nobody"}); err == nil {
@@ -165,7 +165,8 @@ func TestMissingProfile(t *testing.T) {
 	}
 }
 
-// TestKeepsConnections looks at 200 objects at once, twice: the second time makes no connection.
+// TestKeepsConnections reads the properties of 200 objects at once, twice. The second time needs no
+// new connection.
 func TestKeepsConnections(t *testing.T) {
 	t.Parallel()
 	const requests = 200
@@ -201,7 +202,7 @@ func TestKeepsConnections(t *testing.T) {
 	}
 }
 
-// cleanEnvironment takes away what the SDK would read of the machine that the test runs on.
+// cleanEnvironment hides the settings that the SDK would read from the machine.
 func cleanEnvironment(t *testing.T) {
 	t.Helper()
 	empty := filepath.Join(t.TempDir(), "none")
@@ -214,8 +215,8 @@ func cleanEnvironment(t *testing.T) {
 	}
 }
 
-// TestWordsOfProbe: what a new warehouse is told when its bucket cannot be used names the option
-// that decides about it.
+// TestWordsOfProbe: if the bucket of a new warehouse cannot be used, the error names the relevant
+// option.
 func TestWordsOfProbe(t *testing.T) {
 	cleanEnvironment(t)
 	var status atomic.Int32

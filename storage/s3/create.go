@@ -67,8 +67,8 @@ func createError(o object, err error) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
 }
 
-// put sends body as the content of an object, and returns the object's new version. It is empty if
-// the server returned none.
+// put sends body as the content of an object, and returns the object's new version. The version is
+// empty if the server returned none.
 func (c *Client) put(ctx context.Context, o object, body []byte, id string, conditional bool) (etag string, err error) {
 	input := newPut(o, body, id)
 	c.bucket(o.bucket).stamp()(input, body)
@@ -98,8 +98,8 @@ func (c *Client) send(ctx context.Context, input *s3.PutObjectInput) (etag strin
 }
 
 // confirm checks whether an object exists after its write was answered without a version. Every S3
-// server returns a version. Another server at its address, such as a proxy with a page for every
-// request, does not.
+// server returns a version. A different server at the address, such as a proxy that answers every
+// request with a page, does not.
 func (c *Client) confirm(ctx context.Context, o object, id string) error {
 	found, err := c.head(ctx, o)
 	switch {
@@ -117,7 +117,8 @@ func (c *Client) confirm(ctx context.Context, o object, id string) error {
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.head(ctx, o)
 	if err != nil {
-		// Perhaps an earlier attempt wrote the object and it was deleted, or perhaps it exists.
+		// An earlier attempt may have written the object, which was then deleted, or the object may
+		// exist.
 		return fmt.Errorf("create %s: the name is taken, and reading its properties failed: %w", o.location, err)
 	}
 	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},

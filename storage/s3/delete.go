@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// deleteBatchMax is how many objects S3 deletes in one request.
+	// deleteBatchMax is the maximum number of objects that S3 deletes in one request.
 	deleteBatchMax = 1000
 	// codeNoSuchKey is the error code that some servers return when a missing key is deleted.
 	codeNoSuchKey = "NoSuchKey"
@@ -53,8 +53,8 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 }
 
 // fitsXML reports whether XML can express key. XML cannot express U+FFFE and U+FFFF; the encoder
-// would replace them and so name another object. storage.Parse refuses all other characters that
-// XML cannot express.
+// would replace them, and the request would name a different object. storage.Parse refuses all
+// other characters that XML cannot express.
 func fitsXML(key string) bool { return !strings.ContainsAny(key, "\uFFFE\uFFFF") }
 
 // deleteOne removes an object with a separate request.
@@ -137,7 +137,7 @@ func identifiers(keys []string) []types.ObjectIdentifier {
 
 // wantDeleteResult turns an answer with an unexpected document into an error. The SDK would find no
 // failures in such a document, for example in a page of a proxy. An answer without a document is
-// not an error: the server may have nothing to report.
+// not an error: the server may simply have nothing to report.
 func wantDeleteResult(stack *middleware.Stack) error {
 	const name = "moorage:DeleteResult"
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc(name, func(

@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// TestDeleteManyObjects deletes 2,500 locations, some of them with objects, in three requests.
+// TestDeleteManyObjects deletes 2,500 locations in three requests. Some of them have objects.
 func TestDeleteManyObjects(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -40,8 +40,8 @@ func TestDeleteManyObjects(t *testing.T) {
 	}
 }
 
-// failing answers a DeleteObjects as if code had met every key that matches, and lets the real
-// server delete nothing.
+// failing answers a DeleteObjects with the error code for every matching key. The real server
+// deletes nothing.
 func failing(code string, asked *[]string) fault {
 	key := regexp.MustCompile(`<Key>([^<]*)</Key>`)
 	return func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *http.Response) {
@@ -60,13 +60,13 @@ func failing(code string, asked *[]string) fault {
 	}
 }
 
-// TestDeleteInPart meets servers that cannot delete some of the objects.
+// TestDeleteInPart uses servers that cannot delete some of the objects.
 func TestDeleteInPart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		code     string
 		rounds   int
-		failures []string // keys that the error names
+		failures []string // keys named in the error
 	}{
 		{"SlowDown", 5, []string{"w/bad", "w/worse"}},
 		{"InternalError", 5, []string{"w/bad", "w/worse"}},
@@ -101,7 +101,7 @@ func TestDeleteInPart(t *testing.T) {
 	}
 }
 
-// TestDeletePassingFailure meets a server that cannot delete at first, and then can.
+// TestDeletePassingFailure uses a server that at first cannot delete, and later can.
 func TestDeletePassingFailure(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -119,8 +119,8 @@ func TestDeletePassingFailure(t *testing.T) {
 	}
 }
 
-// TestDeleteNamesAnother meets a server that names another object than it was asked for: that one
-// stays, and Delete does not say that all is done.
+// TestDeleteNamesAnother uses a server whose answer names an object that was not in the request.
+// That object stays, and Delete returns an error.
 func TestDeleteNamesAnother(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -142,8 +142,8 @@ func TestDeleteNamesAnother(t *testing.T) {
 	}
 }
 
-// TestDeleteAnsweredBySomethingElse lets a delete be answered with 200 by what is no server of S3,
-// or does not say that it deleted: then Delete does not say so either.
+// TestDeleteAnsweredBySomethingElse gives a Delete an answer with status 200 from something that is
+// not an S3 server, or that does not confirm the deletion. Delete then does not report success.
 func TestDeleteAnsweredBySomethingElse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -173,7 +173,8 @@ func TestDeleteAnsweredBySomethingElse(t *testing.T) {
 	}
 }
 
-// TestDeleteInSeveralBuckets deletes in all buckets, and names the bucket in which it could not.
+// TestDeleteInSeveralBuckets deletes in all buckets. The error names the bucket in which the
+// deletion failed.
 func TestDeleteInSeveralBuckets(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
@@ -190,7 +191,7 @@ func TestDeleteInSeveralBuckets(t *testing.T) {
 	}
 }
 
-// awkwardNames are names that a URL, XML or a path might spell otherwise.
+// awkwardNames returns names that might be spelled differently in a URL, in XML or in a path.
 func awkwardNames() []string {
 	return []string{
 		"a b", "a%20b", "a+b", "a%2Fb", "%", "%zz", "é", "e\u0301", "日本語", "🦆", "a:b", "a=b&c", "a'b", `a"b`, "a*b", "[a]", "{a}",
@@ -198,7 +199,7 @@ func awkwardNames() []string {
 	}
 }
 
-// TestKeys looks at the keys that the server has for names, and deletes each object without
+// TestKeys checks the server's keys for these names. Each object is deleted without affecting
 // another.
 func TestKeys(t *testing.T) {
 	t.Parallel()
@@ -229,8 +230,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestPaths looks at what is sent for names, also for those that this server has its own idea of:
-// it takes a backslash for a slash, and merges slashes.
+// TestPaths checks the requests for these names. That includes names that this server changes: it
+// takes a backslash for a slash, and merges slashes.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -278,7 +279,7 @@ func TestKeysThatXMLCannotSpell(t *testing.T) {
 	}
 }
 
-// TestNamesThatNoObjectHas asks for the bucket itself and for keys that are too long.
+// TestNamesThatNoObjectHas requests the bucket itself, and keys that are too long.
 func TestNamesThatNoObjectHas(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)

@@ -29,18 +29,19 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// double is a server that keeps objects in memory and checks signatures as Amazon's does, except
-// for what it is told to overlook. It also has the habits of servers that know less than Amazon's.
+// double is a server that keeps objects in memory and checks signatures like Amazon's. A test can
+// make it overlook parts of a signature. It can also have habits of servers that support less than
+// Amazon's.
 type double struct {
 	URL string
 
-	// overlooks names what it does not look at in a signature: method, host, path, query, body,
-	// signature, or the name of a header. Of a part that it overlooks it takes any value that it
-	// saw.
+	// overlooks is the part of a signature that the server does not check: method, host, path,
+	// query, body, signature, or the name of a header. For that part, it accepts any value that it
+	// has seen before.
 	overlooks string
-	// only narrows overlooks to some requests; nil: all.
+	// only limits overlooks to some requests. If it is nil, overlooks applies to all.
 	only func(r *http.Request) bool
-	// habits: see answers of refuseByHabit.
+	// habits is a set of habits; see refuseByHabit.
 	habits map[string]bool
 
 	// mu guards the fields below; a leaf.
@@ -63,8 +64,8 @@ func newDouble(tb testing.TB, overlooks string, habits ...string) *double {
 	return d
 }
 
-// asked returns the requests so far, and forgets them.
-func (d *double) asked() []string {
+// takeRequests returns the requests so far, and clears the list.
+func (d *double) takeRequests() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	asked := d.requests
@@ -105,8 +106,8 @@ func answerError(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>", code, code)
 }
 
-// refuseByHabit returns why a server of the double's kind does not know the request; empty: it
-// does.
+// refuseByHabit returns the error with which a server of this kind refuses the request. The code is
+// empty if the server supports the request.
 func (d *double) refuseByHabit(r *http.Request, body []byte) (code string, status int) {
 	summed := false
 	for name := range r.Header {
@@ -146,7 +147,7 @@ func (d *double) refuseByHabit(r *http.Request, body []byte) (code string, statu
 	return "", 0
 }
 
-// verify returns why the signature of a request is refused; empty: it is right.
+// verify says why the signature of a request is refused. It returns "" if the signature is correct.
 func (d *double) verify(r *http.Request, body []byte) string {
 	ignored := d.overlooks
 	if d.only != nil && !d.only(r) {
@@ -201,7 +202,8 @@ func (d *double) verify(r *http.Request, body []byte) string {
 	return "SignatureDoesNotMatch"
 }
 
-// matches signs what a request says, with some parts as given, and compares.
+// matches signs a request, with some parts replaced, and compares the result with the request's
+// signature.
 func (d *double) matches(r *http.Request, signed []string, payload string, parts map[string]string) bool {
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if err != nil {
@@ -230,7 +232,7 @@ func (d *double) matches(r *http.Request, signed []string, payload string, parts
 
 var keyPattern = regexp.MustCompile(`<Key>(.*?)</Key>`)
 
-// answer does what a request asks for.
+// answer carries out a request.
 func (d *double) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if host, _, _ := strings.Cut(r.Host, "."); host != "127" { // the bucket is in the host's name

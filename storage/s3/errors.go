@@ -35,9 +35,9 @@ func codeOf(err error) string {
 	return ""
 }
 
-// translate converts the error of reading an object to an error of the port. If translate can
-// detect a missing bucket, it does not return ErrNotFound, because callers must not conclude that a
-// file is gone for good.
+// translate converts an error from reading an object to an error of package storage. If it can tell
+// that the bucket is missing, it does not return ErrNotFound: callers must not conclude that a file
+// was deleted.
 func translate(o object, err error) error {
 	if none, ok := errors.AsType[noCredentials](err); ok {
 		return fmt.Errorf("%s: %w", o.location, none)
@@ -49,7 +49,7 @@ func translate(o object, err error) error {
 	return fmt.Errorf("%s: %w", o.location, err)
 }
 
-// orSlow converts the error of an answer that demands fewer requests to storage.ErrSlowDown.
+// orSlow converts err to storage.ErrSlowDown if the server demands fewer requests.
 func orSlow(err error) error {
 	if status := statusOf(err); status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests ||
 		codeOf(err) == codeSlowDown {

@@ -18,7 +18,7 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// TestFaults does to every request what networks and servers do.
+// TestFaults gives every request the faults that occur in networks and in servers.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	storagetest.RunFaults(t, storagetest.Cloud{
@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// newProbed returns what newProxy does, of a store that has found out what its server can do.
+// newProbed is like newProxy, with a store that has probed its server.
 func newProbed(t *testing.T) (*fakecloud.Proxy, *s3.Store, string) {
 	t.Helper()
 	proxy, store, root := newProxy(t)
@@ -53,7 +53,7 @@ func newProbed(t *testing.T) (*fakecloud.Proxy, *s3.Store, string) {
 	return proxy, store, root
 }
 
-// checkBody fails unless a file has what these tests write.
+// checkBody fails the test unless a file has the content that these tests write.
 func checkBody(t *testing.T, store *s3.Store, location string) {
 	t.Helper()
 	if content, err := storage.ReadAll(t.Context(), store, location, 100); string(content) != "body" {
@@ -61,8 +61,8 @@ func checkBody(t *testing.T, store *s3.Store, location string) {
 	}
 }
 
-// TestUnknownOutcome loses the answer to a write, and the look at the file that was met: the file
-// is there, so Create must not say that it is somebody else's.
+// TestUnknownOutcome loses the answer to a write, and to the check of the existing file. The file
+// exists, so Create must not report that it belongs to another writer.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]plan{
@@ -100,8 +100,8 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestAnsweredBySomethingElse lets the write be answered with 200 by what is no server of S3, and
-// by one that leaves out the version: who is told that the file was made can read it.
+// TestAnsweredBySomethingElse gives a write a response with status 200 that is not from an S3
+// server, or that lacks the version. If Create reports success, the file can be read.
 func TestAnsweredBySomethingElse(t *testing.T) {
 	t.Parallel()
 	page := answerOK("<html><body>Back soon</body></html>")
@@ -144,8 +144,8 @@ func TestAnsweredBySomethingElse(t *testing.T) {
 	}
 }
 
-// withoutCondition is a server that ignores If-None-Match. The header is signed, so the real one
-// is asked to write what is there after it was deleted.
+// withoutCondition simulates a server that ignores If-None-Match. The header is signed, so the
+// existing object is deleted before the real server gets the write.
 func withoutCondition(direct *s3.Store, location func(r *http.Request) string) plan {
 	return func(_ int, r *http.Request) fault {
 		if r.Method != http.MethodPut || r.Header.Get("If-None-Match") == "" {
@@ -160,8 +160,8 @@ func withoutCondition(direct *s3.Store, location func(r *http.Request) string) p
 	}
 }
 
-// TestServersWithoutConditions probes servers that ignore or refuse the header: that is logged,
-// once, and a file that is there is still not replaced.
+// TestServersWithoutConditions probes servers that ignore or refuse the header. That is logged
+// once, and an existing file is still not replaced.
 func TestServersWithoutConditions(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"ignores", "refuses"} {
@@ -205,8 +205,8 @@ func TestServersWithoutConditions(t *testing.T) {
 	}
 }
 
-// TestRefusedCondition creates in a bucket whose probes fail, on a server that refuses the header:
-// that is found out by the first write, and a file that is there is still not replaced.
+// TestRefusedCondition creates files in a bucket whose probes fail, on a server that refuses the
+// header. The first write detects the refusal, and an existing file is still not replaced.
 func TestRefusedCondition(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -238,7 +238,7 @@ func TestRefusedCondition(t *testing.T) {
 	}
 }
 
-// TestFirstCreateProbes finds out what the server can do without being told to.
+// TestFirstCreateProbes probes the server with the first Create, without an explicit probe.
 func TestFirstCreateProbes(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -253,7 +253,8 @@ func TestFirstCreateProbes(t *testing.T) {
 	}
 }
 
-// TestProbeThatFails lets the probe of a first Create fail: the write goes on, with the condition.
+// TestProbeThatFails makes the probe of a first Create fail. The write continues, with the
+// condition.
 func TestProbeThatFails(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
@@ -275,8 +276,8 @@ func TestProbeThatFails(t *testing.T) {
 	}
 }
 
-// TestProbeLeavesNothing lets the second write of each probe fail in a way that says nothing about
-// the header, or the one who asked go away: what the first wrote is deleted.
+// TestProbeLeavesNothing makes the second write of each probe fail in a way that shows nothing
+// about the header, or cancels the caller. The object of the first write is still deleted.
 func TestProbeLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"refused", "gone"} {
@@ -285,7 +286,7 @@ func TestProbeLeavesNothing(t *testing.T) {
 			proxy, store, root := newProxy(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			seen := make(map[string]bool) // the plan is asked one at a time: probes whose first write was let through
+			seen := make(map[string]bool) // probes whose first write has passed; calls of the plan do not overlap
 			proxy.Follow(func(_ int, r *http.Request) fault {
 				switch {
 				case r.Method != http.MethodPut || !seen[r.URL.Path]:
@@ -309,7 +310,7 @@ func TestProbeLeavesNothing(t *testing.T) {
 	}
 }
 
-// readTo reads location and returns what it read before it ended, and how.
+// readTo reads location. It returns the bytes read, and the error that ended the read.
 func readTo(ctx context.Context, store *s3.Store, location string) ([]byte, error) {
 	body, _, err := store.Open(ctx, location)
 	if err != nil {
@@ -319,7 +320,7 @@ func readTo(ctx context.Context, store *s3.Store, location string) ([]byte, erro
 	return io.ReadAll(body)
 }
 
-// A Create that cannot draw its id makes nothing, and says so.
+// A Create that cannot draw its id makes no file, and returns an error.
 func TestCreateWithoutChance(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)

@@ -26,7 +26,8 @@ const (
 	deletesSingle               // one by one
 )
 
-// isUnknownForm reports whether a server refused a request because it does not support its form.
+// isUnknownForm reports whether a server refused a request because it does not support the form of
+// the request.
 func isUnknownForm(err error) bool {
 	switch statusOf(err) {
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented:
@@ -35,7 +36,7 @@ func isUnknownForm(err error) bool {
 	return false
 }
 
-// stampMD5 is for servers that refuse unknown checksums of Amazon's.
+// stampMD5 is for servers that refuse Amazon's checksums.
 func stampMD5(input *s3.PutObjectInput, body []byte) { input.ContentMD5 = aws.String(encodeMD5(body)) }
 
 func encodeMD5(body []byte) string {
@@ -43,7 +44,7 @@ func encodeMD5(body []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// withMD5 sends the MD5 of a body instead of every other checksum. It is for bodies in memory.
+// withMD5 sends the MD5 of a body instead of any other checksum. It is for bodies in memory.
 func withMD5(stack *middleware.Stack) error {
 	const name = "moorage:ContentMD5"
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc(name, func(
@@ -72,7 +73,7 @@ func withMD5(stack *middleware.Stack) error {
 }
 
 // deleteBatch sends one bulk delete in the form that the bucket supports. If that form is not known
-// yet, it tries each form. known is false if the bucket supports no form; then the caller deletes
+// yet, it tries each form. If the bucket supports none, known is false, and the caller deletes
 // objects one by one.
 func (c *Client) deleteBatch(ctx context.Context, input *s3.DeleteObjectsInput) (
 	answer *s3.DeleteObjectsOutput, known bool, err error) {
@@ -94,7 +95,7 @@ func (c *Client) deleteBatch(ctx context.Context, input *s3.DeleteObjectsInput) 
 	return nil, false, err
 }
 
-// features describes how the buckets of a store differ from Amazon's.
+// features returns the detected features of buckets.
 func (c *Client) features(buckets []string) (features []storage.Feature) {
 	for _, name := range slices.Sorted(slices.Values(buckets)) {
 		known := c.bucket(name)

@@ -8,12 +8,13 @@ import (
 	"moorage/storage"
 )
 
-// TestHabits writes and deletes on servers that know less than Amazon's, or want something else.
+// TestHabits writes and deletes on servers that support less than Amazon's, or have different
+// requirements.
 func TestHabits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		habits string
-		shows  string // in what validate shows
+		shows  string // text in the features that validate shows
 	}{
 		{"", ""},
 		{"md5", "bulk deletes of lake with Content-MD5"},
@@ -45,14 +46,14 @@ func TestHabits(t *testing.T) {
 					t.Errorf("read %q, %v", body, err)
 				}
 			}
-			server.asked()
+			server.takeRequests()
 			if err := store.Delete(t.Context(), append(locations, "s3://lake/wh/none")...); err != nil {
 				t.Error(err)
 			}
 			if keys := server.keys(); len(keys) > 0 {
 				t.Errorf("left %q", keys)
 			}
-			if asked := server.asked(); len(asked) != 1 && !strings.Contains(tt.habits, "nomulti") {
+			if asked := server.takeRequests(); len(asked) != 1 && !strings.Contains(tt.habits, "nomulti") {
 				t.Errorf("a way was looked for again: %q", asked)
 			}
 			if shown := fmt.Sprint(store.Features()); !strings.Contains(shown, tt.shows) || tt.shows == "" && shown != "[]" {

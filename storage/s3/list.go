@@ -14,7 +14,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// listMax is how many objects a server lists in one answer.
+// listMax is the maximum number of objects in one listing of the server.
 const listMax = 1000
 
 // List implements storage.Lister with one request. It leaves out objects whose keys end with a

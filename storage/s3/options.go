@@ -23,7 +23,7 @@ const (
 	// read stored options.
 	OptionProfile = "s3.profile"
 
-	// OptionRoleARN is Vending.RoleARN, and the next options are other fields of Vending.
+	// OptionRoleARN is Vending.RoleARN. The following options are other fields of Vending.
 	OptionRoleARN    = "s3.sts.role-arn"
 	OptionSTS        = "s3.sts.endpoint"
 	OptionExternalID = "s3.sts.external-id"
@@ -35,7 +35,7 @@ const (
 	OptionProtectMetadata = "s3.protect-metadata"
 )
 
-// optionClientRegion is another name of clients for the region.
+// optionClientRegion is another name that clients use for the region.
 const optionClientRegion = "client.region"
 
 // With returns o with the options of a place. An unknown option or an invalid value is an error,
@@ -61,7 +61,7 @@ func (o Options) With(place map[string]string) (Options, error) {
 				o.Addressing = AddressPath
 			}
 		case OptionProfile:
-			// The profile has its own keys. The process's own keys are for other places.
+			// The profile has its own keys. The process's own keys must not be used for this place.
 			o.Profile, o.AccessKeyID, o.SecretAccessKey = value, "", ""
 		default:
 			known, err := o.Vending.set(name, value)
@@ -82,8 +82,8 @@ const (
 	SecretAccessKey   = "secret-access-key"
 )
 
-// WithSecret returns o with the access key of a secret instead of the process's credentials. Its
-// errors contain no part of the secret.
+// WithSecret returns o with the access key of a secret instead of the process's credentials. Errors
+// contain no part of the secret.
 func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	id, key := secret[SecretAccessKeyID], secret[SecretAccessKey]
 	if len(secret) != 2 || id == "" || key == "" {
@@ -101,7 +101,7 @@ var (
 	externalIDPattern = regexp.MustCompile(`^[\w+=,.@:/-]+$`)
 )
 
-// set sets the field of an option, and reports whether the option is known.
+// set sets the field for an option, and reports whether the option is known.
 func (v *Vending) set(name, value string) (known bool, err error) {
 	matching := func(field *string, pattern *regexp.Regexp, what string) {
 		*field = value
@@ -145,7 +145,7 @@ func (v *Vending) set(name, value string) (known bool, err error) {
 	return true, err
 }
 
-// CheckEndpoint returns an error that describes the fault in the URL of a server, or nil.
+// CheckEndpoint returns an error if the URL of a server is not valid.
 func CheckEndpoint(endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||

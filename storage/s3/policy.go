@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// policyCharactersMax is the longest session policy of AssumeRole, at Amazon and at compatible
-	// servers.
+	// policyCharactersMax is the maximum length of a session policy for AssumeRole, both at Amazon
+	// and at compatible servers.
 	policyCharactersMax = 2048
 	// policyVersion is the version of the policy language.
 	policyVersion = "2012-10-17"
@@ -47,7 +47,7 @@ type prefixes struct {
 	Prefix words `json:"s3:prefix"`
 }
 
-// words is one word or several. One word is encoded without a list, which is shorter.
+// words holds one or more words. A single word is encoded without a list, which is shorter.
 type words []string
 
 // MarshalJSON writes w.
@@ -58,8 +58,8 @@ func (w words) MarshalJSON() ([]byte, error) {
 	return encode([]string(w))
 }
 
-// encode encodes a value without the escapes that only HTML needs, because each character of a
-// policy counts.
+// encode encodes a value as JSON without the escapes for HTML, because each character of a policy
+// counts.
 func encode(value any) ([]byte, error) {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
@@ -68,7 +68,7 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n")), err
 }
 
-// policyTerms are the parts of a policy other than the locations.
+// policyTerms holds the parts of a policy other than the locations.
 type policyTerms struct {
 	partition string // of resource names, "aws"
 	dialect   Dialect
@@ -149,9 +149,9 @@ func (t policyTerms) build(locations []storage.Location) (string, error) {
 	return string(text), err
 }
 
-// detours returns patterns of names that a server may clean after it has checked the policy.
-// Cleaning, such as removing "..", turns them into names of other objects. Amazon's server does not
-// clean names.
+// detours returns patterns for names that a server may clean after it has checked the policy.
+// Cleaning, such as the removal of "..", turns them into names of other objects. Amazon's server
+// does not clean names.
 func detours(buckets words) (resources words) {
 	for _, bucket := range buckets {
 		for _, pattern := range []string{"/*/../*", "/*/./*", "/*//*"} {
@@ -177,7 +177,7 @@ func (t policyTerms) objectActions() words {
 // resource returns the resource name of a bucket.
 func (t policyTerms) resource(bucket string) string { return "arn:" + t.partition + ":s3:::" + bucket }
 
-// spell returns the prefix of the keys below a location in a policy's spelling. The prefix ends in
+// spell returns the prefix of the keys below a location, as spelled in a policy. The prefix ends in
 // a slash, so that a policy for "tab" does not allow the sibling "table". It returns ErrUnscopable
 // if a policy cannot express the prefix, or if the server would read it differently.
 func (t policyTerms) spell(location storage.Location) (string, error) {
@@ -206,8 +206,8 @@ func (t policyTerms) spell(location storage.Location) (string, error) {
 	return escapePattern(key) + "/", nil
 }
 
-// escapePattern escapes a key so that a policy does not read its characters as wildcards or
-// variables.
+// escapePattern escapes a key so that none of its characters count as wildcards or variables in a
+// policy.
 func escapePattern(key string) string {
 	return strings.NewReplacer("*", "${*}", "?", "${?}", "$", "${$}").Replace(key)
 }

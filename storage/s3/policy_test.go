@@ -85,7 +85,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestPolicyRefuses asks for what no policy can say.
+// TestPolicyRefuses requests policies that cannot be expressed.
 func TestPolicyRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -113,7 +113,8 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 }
 
-// TestPolicyHasRoom adds locations until there is no room, and ones that no policy spells.
+// TestPolicyHasRoom adds locations until there is no room left, and locations that no policy can
+// express.
 func TestPolicyHasRoom(t *testing.T) {
 	t.Parallel()
 	terms := policyTerms{partition: "aws", dialect: DialectAWS, protect: true, write: true}
@@ -135,8 +136,8 @@ func TestPolicyHasRoom(t *testing.T) {
 	}
 }
 
-// FuzzPolicy reads a policy back: what it allows begins with the location and a slash, and with
-// nothing else.
+// FuzzPolicy reads a policy back. It allows exactly the keys that begin with the location and a
+// slash.
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{"wh/tab", "a*b", "$", "${*}", "é", "日本", `"`, "a//b", " "} {
 		f.Add(seed, true)

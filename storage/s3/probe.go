@@ -26,7 +26,7 @@ const (
 // bucket is the known state of a bucket.
 type bucket struct {
 	writes  atomic.Uint32
-	probing atomic.Bool // a Create is finding out
+	probing atomic.Bool // a Create is probing the bucket
 	// checksCRC32C is set once the server has refused a wrong CRC32C and accepted a correct one.
 	checksCRC32C atomic.Bool
 	// refusesSums is set once the server has refused a write with a checksum and accepted the same
@@ -77,7 +77,7 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 	return c.explainLook(name, err)
 }
 
-// explainLook adds to the failure of finding a bucket which option decides about it.
+// explainLook adds the relevant option to the error of a failure to find a bucket.
 func (c *Client) explainLook(name string, err error) error {
 	options := c.sdk.Options()
 	var response *smithyhttp.ResponseError
@@ -102,8 +102,9 @@ func (c *Client) explainLook(name string, err error) error {
 }
 
 // writesConditionally reports whether writes to a bucket must have the header If-None-Match. As
-// long as the server's behaviour is unknown, they have it. A server that ignores the header does no
-// harm, and a server that refuses the header writes nothing. The first caller probes the bucket.
+// long as the server's behaviour is unknown, writes have the header. A server that ignores the
+// header does no harm, and a server that refuses the header writes nothing. The first caller probes
+// the bucket.
 func (s *Store) writesConditionally(ctx context.Context, name string) bool {
 	known := s.client.bucket(name)
 	if known.writes.Load() == writesUnknown && known.probing.CompareAndSwap(false, true) {
@@ -173,7 +174,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	if failure == nil {
 		c.probeChecksums(ctx, o, id)
 	}
-	// The caller may be gone by now.
+	// The caller may already be gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cloud.ProbeEndTimeout)
 	defer cancel()
 	if failures := c.deleteObjects(ctx, name, []types.ObjectIdentifier{{Key: &o.key}}); len(failures) > 0 {

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// signProbeRequestsMax and signProbeMax bound one probe of signing.
+	// signProbeRequestsMax and signProbeMax limit the requests and the duration of one probe of
+	// signing.
 	signProbeRequestsMax = 40
 	signProbeMax         = 20 * time.Second
-	// signProbeAge is how long the findings of a probe are valid. They expire because operators
-	// update storages.
+	// signProbeAge is the lifetime of a probe's findings. They expire because operators update
+	// storages.
 	signProbeAge = 24 * time.Hour
 	// signProbePause is the pause after a failed probe before the next probe. The old findings are
 	// used during that time.
@@ -27,8 +28,8 @@ const (
 // ProbeSigning replays signed requests in a folder below the first root. Each replay changes one
 // part that decides which object the request affects or what it does. ProbeSigning writes a few
 // small objects and deletes them. If the server does not check such a part, Sign no longer signs
-// calls that have that part; see Features. It returns ErrUnenforced if reads and writes are among
-// them.
+// calls that have that part; see Features. If reads or writes are among them, it returns
+// ErrUnenforced.
 func (s *Store) ProbeSigning(ctx context.Context) error {
 	found, err := s.probeSigning(ctx)
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Store) ProbeSigning(ctx context.Context) error {
 }
 
 // probeSigning runs a probe, or waits for the probe of another caller, and keeps the findings for
-// all stores of the client. The server checks signatures alike in all of its buckets.
+// all stores of the client. The server checks signatures in the same way in all of its buckets.
 func (s *Store) probeSigning(ctx context.Context) (*signFindings, error) {
 	known := &s.client.signing
 	known.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// tableRequests returns requests for a table of a bucket in a double, by what they are called.
+// tableRequests returns requests for a table in a bucket of a double, by name.
 func tableRequests(endpoint string) map[string]storage.SignRequest {
 	table := endpoint + "/lake/wh/t/a"
 	requests := map[string]storage.SignRequest{
@@ -37,9 +37,9 @@ func tableRequests(endpoint string) map[string]storage.SignRequest {
 	return requests
 }
 
-// TestProbeSigningFindsWhatIsOverlooked meets servers that do not look at one part of what is
-// signed. A part that all requests have makes the server unfit. One that some have takes the
-// signatures of these, and no others.
+// TestProbeSigningFindsWhatIsOverlooked uses servers that do not check one signed part of a
+// request. If all requests have that part, the server is not usable. If only some requests have it,
+// exactly those are no longer signed.
 func TestProbeSigningFindsWhatIsOverlooked(t *testing.T) {
 	t.Parallel()
 	const copySource = "x-amz-copy-source"
@@ -49,7 +49,7 @@ func TestProbeSigningFindsWhatIsOverlooked(t *testing.T) {
 	for _, tt := range []struct {
 		overlooks string
 		only      func(r *http.Request) bool
-		names     string // in what validate shows
+		names     string // text in the features that validate shows
 		withheld  string // names of calls; "all", or empty for none
 	}{
 		{overlooks: ""},
@@ -76,7 +76,7 @@ func TestProbeSigningFindsWhatIsOverlooked(t *testing.T) {
 			server.only = tt.only
 			store := open(t, options(server.URL), "s3://lake/wh")
 			err := store.ProbeSigning(t.Context())
-			if count := len(server.asked()); count > 40 {
+			if count := len(server.takeRequests()); count > 40 {
 				t.Errorf("the probe sent %d requests", count)
 			}
 			essential := tt.withheld == "all" || strings.Contains(tt.withheld, "PutObject")
@@ -96,7 +96,7 @@ func TestProbeSigningFindsWhatIsOverlooked(t *testing.T) {
 					t.Errorf("%s: %v", call, err)
 				}
 			}
-			if asked := server.asked(); len(asked) > 0 {
+			if asked := server.takeRequests(); len(asked) > 0 {
 				t.Errorf("another probe within a day: %q", asked)
 			}
 			for _, key := range server.keys() {
@@ -106,7 +106,7 @@ func TestProbeSigningFindsWhatIsOverlooked(t *testing.T) {
 	}
 }
 
-// TestSignFindsOut signs for a server that nobody has tried before.
+// TestSignFindsOut signs for a server that was not probed before.
 func TestSignFindsOut(t *testing.T) {
 	t.Parallel()
 	server := newDouble(t, "body")
@@ -120,7 +120,7 @@ func TestSignFindsOut(t *testing.T) {
 	}
 }
 
-// TestSignNeedsTheProbe asks a server for signatures that does not answer.
+// TestSignNeedsTheProbe requests signatures for a server that does not answer.
 func TestSignNeedsTheProbe(t *testing.T) {
 	t.Parallel()
 	const nowhere = "http://127.0.0.1:1"

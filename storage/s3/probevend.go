@@ -17,9 +17,9 @@ import (
 	"moorage/storage/cloud"
 )
 
-// ProbeVending issues credentials for a folder below each root and tries them there, and in
-// siblings that a server may confuse with it. With the store's own key, it writes a few small
-// objects and deletes them.
+// ProbeVending issues credentials for a folder below each root. It tries them in the folder, and in
+// siblings that a server may confuse with the folder. With the store's own key, it writes a few
+// small objects and deletes them.
 func (s *Store) ProbeVending(ctx context.Context) error {
 	keys, names := s.roots.Shortest()
 	for _, name := range names {
@@ -97,8 +97,8 @@ func (p *vendProbe) forbidden(engine cloud.Engine, write bool) []cloud.Trial {
 	return trials
 }
 
-// detoured returns ErrUnenforced if the credentials reach beyond their scope by a name that the
-// server cleans after it has checked the policy.
+// detoured returns ErrUnenforced if the credentials reach beyond their scope through a name that
+// the server cleans after it has checked the policy.
 func (p *vendProbe) detoured(ctx context.Context, engine cloud.Engine, write bool) error {
 	siblings, _ := p.Siblings()
 	folder := p.Folder[:strings.LastIndexByte(p.Folder, '/')+1]
@@ -133,7 +133,7 @@ func (p *vendProbe) detoured(ctx context.Context, engine cloud.Engine, write boo
 			if err != nil {
 				return err
 			}
-			_ = try.Do(ctx, try.Name) // the check that follows shows its effect
+			_ = try.Do(ctx, try.Name) // the next check shows the effect
 			after, err := p.version(ctx, each.to)
 			if err != nil && statusOf(err) != http.StatusNotFound {
 				return err

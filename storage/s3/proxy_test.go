@@ -14,8 +14,8 @@ type (
 	plan  = fakecloud.Plan
 )
 
-// newProxy returns a proxy before the test server, a store behind it, and an empty root of the
-// store.
+// newProxy returns a proxy in front of the test server, a store that uses the proxy, and an empty
+// root of the store.
 func newProxy(t *testing.T, change ...func(*s3.Options)) (*fakecloud.Proxy, *s3.Store, string) {
 	t.Helper()
 	server := fakecloud.StartS3(t)
@@ -29,10 +29,10 @@ func newProxy(t *testing.T, change ...func(*s3.Options)) (*fakecloud.Proxy, *s3.
 	return proxy, open(t, opts, root), root
 }
 
-// refuse answers with an error of S3 and does not pass the request on.
+// refuse answers with one of S3's errors, without passing the request on.
 func refuse(status int, code string) fault {
 	return fakecloud.Answer(status, "application/xml", "<Error><Code>"+code+"</Code><Message>as planned</Message></Error>")
 }
 
-// answerOK answers with 200 and body, and does not pass the request on.
+// answerOK answers with status 200 and body, without passing the request on.
 func answerOK(body string) fault { return fakecloud.Answer(http.StatusOK, "application/xml", body) }

@@ -12,7 +12,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// keyBytesMax is the longest key that S3 takes.
+// keyBytesMax is the maximum length of a key in S3.
 const keyBytesMax = 1024
 
 // Store is a storage.Store over the objects of one server. It is safe for concurrent use, even by
@@ -29,7 +29,7 @@ type object struct {
 }
 
 // Within returns a store of the objects at and below roots, which are locations. It sends nothing.
-// It returns ErrLocation if one is not a location of S3.
+// It returns ErrLocation if a root is not an S3 location.
 func (c *Client) Within(roots []string) (*Store, error) {
 	parsed, err := cloud.ParseRoots(storage.SchemeS3, "S3", roots)
 	if err != nil {

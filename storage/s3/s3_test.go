@@ -21,7 +21,8 @@ func TestStore(t *testing.T) {
 	storagetest.RunLister(t, newStore)
 }
 
-// options lead to the server at endpoint. They are patient: a slow machine must not look silent.
+// options returns options for the server at endpoint. Their timeouts are long, so that a slow
+// machine does not look like a silent server.
 func options(endpoint string) s3.Options {
 	return s3.Options{
 		Endpoint: endpoint, Region: fakecloud.S3Region, AccessKeyID: fakecloud.S3AccessKeyID, SecretAccessKey: fakecloud.S3SecretAccessKey,

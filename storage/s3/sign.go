@@ -36,8 +36,8 @@ func (s *Store) Sign(ctx context.Context, request storage.SignRequest) (storage.
 	return s.signChecked(ctx, checked, request.Headers)
 }
 
-// sign is Sign for the probe. It does not require that the server checks signatures, because the
-// probe has yet to find that out.
+// sign is the form of Sign that the probe uses. It does not require that the server checks
+// signatures, because the probe has yet to find that out.
 func (s *Store) sign(ctx context.Context, request storage.SignRequest) (storage.Signature, error) {
 	checked, err := s.check(request)
 	if err != nil {

@@ -24,10 +24,11 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// signingClient sends what a store signs, as an engine without a key does. It keeps what it sent.
+// signingClient sends requests that a store signs, like an engine without a key. It keeps the
+// requests that it has sent.
 type signingClient struct {
 	store *s3.Store
-	// scope says what the engine may do.
+	// scope is the access that the engine has.
 	scope storage.Scope
 
 	// mu guards the fields below; a leaf.
@@ -35,11 +36,11 @@ type signingClient struct {
 	sent []sentRequest
 }
 
-// sentRequest is a signed request, and what it answered.
+// sentRequest is a signed request, with its answer.
 type sentRequest struct {
 	request *http.Request
 	body    []byte
-	signed  http.Header // what the signer added
+	signed  http.Header // added by the signer
 	status  int
 }
 
@@ -78,8 +79,8 @@ func (c *signingClient) Do(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// again sends a request once more, after change.
-func (s sentRequest) again(t *testing.T, change func(r *http.Request)) int {
+// resend sends a request once more, modified by change.
+func (s sentRequest) resend(t *testing.T, change func(r *http.Request)) int {
 	t.Helper()
 	r := s.request.Clone(t.Context())
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(s.body)), int64(len(s.body))
@@ -93,7 +94,7 @@ func (s sentRequest) again(t *testing.T, change func(r *http.Request)) int {
 	return answer.StatusCode
 }
 
-// engine returns the client of the SDK behind c, which has no key.
+// engine returns a client of the SDK that has no key and sends its requests through c.
 func (c *signingClient) engine(endpoint string) engine {
 	return engine{sdk.New(sdk.Options{
 		Region: fakecloud.S3Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true, HTTPClient: c,
@@ -101,8 +102,8 @@ func (c *signingClient) engine(endpoint string) engine {
 	})}
 }
 
-// signedEngine turns what the signer refuses into what the storage would. It deletes file by file,
-// as bulk deletes are not signed for SeaweedFS.
+// signedEngine converts the signer's refusals to the errors of the storage. It deletes files one by
+// one, because bulk deletes are not signed for SeaweedFS.
 type signedEngine struct{ engine }
 
 func refusedBySigner(err error) error {
@@ -130,7 +131,8 @@ func (e signedEngine) Delete(ctx context.Context, location string) error {
 	return refusedBySigner(denied(err))
 }
 
-// signatures makes a Vender of a Signer: its credential is the scope that requests are signed for.
+// signatures turns a Signer into a Vender. Its credential stands for the scope for which requests
+// are signed.
 type signatures struct {
 	*s3.Store
 	scopes *sync.Map // a storage.Scope for each number
@@ -156,8 +158,8 @@ func (s signatures) Vend(ctx context.Context, scope storage.Scope) (storage.Cred
 
 func (s signatures) ProbeVending(context.Context) error { return nil }
 
-// TestSigningLookAlikes runs the suite of credentials over signatures, on a server that makes no
-// credentials that could be used.
+// TestSigningLookAlikes runs the suite for credentials with signatures, on a server that cannot
+// issue usable credentials.
 func TestSigningLookAlikes(t *testing.T) {
 	t.Parallel()
 	storagetest.RunVending(t, func(t *testing.T) storagetest.Vending {
@@ -165,7 +167,8 @@ func TestSigningLookAlikes(t *testing.T) {
 		root := "s3://" + server.NewBucket(t) + "/wh"
 		store := signatures{Store: open(t, options(server.Endpoint), root), scopes: new(sync.Map),
 			next: new(atomic.Int64)}
-		// Two slashes are not signed; of a backslash SeaweedFS makes a slash when it deletes.
+		// Names with two slashes are not signed. SeaweedFS turns a backslash into a slash when it
+		// deletes.
 		impossible := func(name string) bool { return strings.Contains(name, "//") || strings.Contains(name, `\`) }
 		return storagetest.Vending{
 			Store: store, Root: root,
@@ -179,7 +182,7 @@ func TestSigningLookAlikes(t *testing.T) {
 	})
 }
 
-// signedCalls does everything that is signed, on one table.
+// signedCalls makes every kind of signed request, on one table.
 func signedCalls(t *testing.T, client *sdk.Client, bucket, table string) {
 	t.Helper()
 	key := func(name string) *string { return aws.String(table + "/data/" + name) }
@@ -232,8 +235,8 @@ func signedCalls(t *testing.T, client *sdk.Client, bucket, table string) {
 	}
 }
 
-// TestSignedCalls makes every request that is signed, and sends each again with one byte of what is
-// signed changed. The server must refuse it.
+// TestSignedCalls makes every kind of signed request. It then sends each again with one byte of the
+// signed parts changed. The server must refuse that.
 func TestSignedCalls(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(tb testing.TB) *fakecloud.S3Server{
@@ -244,7 +247,7 @@ func TestSignedCalls(t *testing.T) {
 			server := start(t)
 			bucket := server.NewBucket(t)
 			store := open(t, options(server.Endpoint), "s3://"+bucket+"/wh")
-			store.AssumeSound() // else neither would be given all of them
+			store.AssumeSound() // otherwise some requests would not be signed
 			client := &signingClient{store: store, scope: storage.Scope{
 				Locations: []string{"s3://" + bucket + "/wh/t"}, Write: true,
 			}}
@@ -258,7 +261,7 @@ func TestSignedCalls(t *testing.T) {
 					t.Errorf("%s %s was answered with %d", sent.request.Method, sent.request.URL, sent.status)
 				}
 				for what, change := range changes(sent) {
-					status := sent.again(t, change)
+					status := sent.resend(t, change)
 					if status < 400 {
 						t.Errorf("%s %s with a changed %s was answered with %d", sent.request.Method, sent.request.URL, what, status)
 					}
@@ -273,7 +276,7 @@ func TestSignedCalls(t *testing.T) {
 	}
 }
 
-// changes returns changes of one byte each to what is signed of a request.
+// changes returns changes of one byte each to the signed parts of a request.
 func changes(sent sentRequest) map[string]func(r *http.Request) {
 	found := map[string]func(r *http.Request){
 		"path": func(r *http.Request) {
@@ -299,15 +302,14 @@ func changes(sent sentRequest) map[string]func(r *http.Request) {
 	list, _, _ = strings.Cut(list, ",")
 	for header := range strings.SplitSeq(list, ";") {
 		if header == "host" || header == "x-amz-date" {
-			continue // changed, it is another server or another time
+			continue // a change would mean another server or another time
 		}
 		found[header] = func(r *http.Request) { r.Header.Set(header, r.Header.Get(header)+"0") }
 	}
 	return found
 }
 
-// strict stands in front of a server and refuses as Amazon does: a header X-Amz-* that is not
-// signed is an error.
+// strict returns the address of a proxy that refuses unsigned X-Amz-* headers, as Amazon does.
 func strict(t *testing.T, server *fakecloud.S3Server) string {
 	t.Helper()
 	p := fakecloud.NewProxy(t, server.Endpoint)
@@ -325,8 +327,8 @@ func strict(t *testing.T, server *fakecloud.S3Server) string {
 	return p.URL
 }
 
-// TestSeaweedFSIsSigned makes every request on a server that does not look at the body of a bulk
-// delete. That one is not signed, and everything else is.
+// TestSeaweedFSIsSigned makes every kind of request on a server that does not check the body of a
+// bulk delete. Bulk deletes are not signed, and everything else is.
 func TestSeaweedFSIsSigned(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
@@ -361,7 +363,7 @@ func TestProbeSigning(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		endpoint func(t *testing.T) (string, *fakecloud.S3Server)
-		finds    string // empty: the server is fit
+		finds    string // empty if the server is usable
 	}{
 		{"minio", func(t *testing.T) (string, *fakecloud.S3Server) {
 			server := fakecloud.StartMinIO(t)

@@ -21,14 +21,14 @@ const (
 	unsignedPayloadTrailers = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 )
 
-// appendMD5 is the value of X-Amz-Te in some of Java's clients. It requests a checksum after the
+// appendMD5 is the value of X-Amz-Te that some Java clients send. It requests a checksum after the
 // content of an answer. No other value of that header is accepted.
 const appendMD5 = "append-md5"
 
 // xIDParameter names the operation of the SDK that sends a request. The server ignores it.
 const xIDParameter = "x-id"
 
-// The operations that may be signed, by their names in the protocol.
+// The operations that may be signed, under their names in the protocol.
 const (
 	callGet            = "GetObject"
 	callHead           = "HeadObject"
@@ -49,9 +49,9 @@ type signable struct {
 	method string
 	// onBucket is true if the request names only a bucket, not an object.
 	onBucket bool
-	// needs are the required parameters of the request, and may are the optional ones.
+	// needs lists the required parameters of the request, and may lists the optional ones.
 	needs, may []string
-	// values are the required values of parameters.
+	// values holds the required values of parameters.
 	values map[string]string
 	write  bool
 	// check checks the objects in the parameters or the body. It is nil if requests of this kind
@@ -87,7 +87,7 @@ func calls() []signable {
 	}
 }
 
-// takes reports whether a request with these parameters is c.
+// takes reports whether a request with these parameters is of kind c.
 func (c signable) takes(parameters map[string]string) bool {
 	for _, name := range c.needs {
 		value, ok := parameters[name]
@@ -158,7 +158,7 @@ func notSigned(format string, values ...any) error {
 	return fmt.Errorf("%w: %s", storage.ErrNotSigned, fmt.Sprintf(format, values...))
 }
 
-// readURL parses the address, which must be an address of this server.
+// readURL parses the URL, which must belong to this server.
 func (r *signing) readURL() error {
 	parsed, err := url.Parse(r.request.URI)
 	if err != nil || !parsed.IsAbs() || parsed.Opaque != "" || parsed.Host == "" || !utf8.ValidString(r.request.URI) {
@@ -176,16 +176,16 @@ func (r *signing) readURL() error {
 }
 
 // servesAt reports whether an address belongs to the server. If the bucket is in the host's name,
-// servesAt returns it. The bucket must be where this package's own requests have it. A server that
-// looks elsewhere would find another bucket in the same address. For example, in
-// http://lake.host/payroll/x a server that looks in the path finds payroll. The host must also have
-// the endpoint's spelling.
+// servesAt returns it. The bucket must be where this package's own requests have it, because a
+// server that looks elsewhere would find a different bucket. For example, in
+// http://lake.host/payroll/x, a server that looks in the path finds payroll. The host must also be
+// spelled as in the endpoint.
 func (c *Client) servesAt(address *url.URL) (bucket string, ok bool) {
 	for _, endpoint := range c.endpoints() {
 		if address.Scheme != endpoint.Scheme {
 			continue
 		}
-		if address.Host == endpoint.Host { // then readPath looks for the bucket at the start of the path
+		if address.Host == endpoint.Host { // then readPath expects the bucket at the start of the path
 			return "", true
 		}
 		bucket, found := strings.CutSuffix(address.Host, "."+endpoint.Host)
@@ -261,8 +261,8 @@ func (r *signing) readQuery() error {
 	if strings.Contains(r.url.RawQuery, ";") {
 		return notSigned("a semicolon in the query must be escaped")
 	}
-	// A plus sign is decoded as a space here, and signed as one. A server that reads it differently
-	// refuses the request.
+	// Here, a plus sign is decoded as a space, and signed as one. A server that reads it
+	// differently refuses the request.
 	values, err := url.ParseQuery(r.url.RawQuery)
 	if err != nil {
 		return fmt.Errorf("%w: the query cannot be read", storage.ErrMalformedRequest)
@@ -313,7 +313,7 @@ func isText(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// checkSegments returns an error if some server may interpret a key as another key.
+// checkSegments returns an error if some server may take a key for another key.
 func checkSegments(key string) error {
 	if !isText(key) {
 		return notSigned("the key has characters that are not text")
@@ -426,7 +426,8 @@ func isOpenHeader(name string) bool {
 	return strings.HasPrefix(name, "amz-sdk-") || strings.HasPrefix(name, "accept")
 }
 
-// escapePath escapes a path as in the signature: everything but unreserved characters and slashes.
+// escapePath escapes a path as in the signature: everything except unreserved characters and
+// slashes.
 func escapePath(path string) string {
 	var escaped strings.Builder
 	for i := range len(path) {

@@ -14,7 +14,7 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// at is the server of these tests. Nothing is sent to it.
+// at is the address of the server in these tests. Nothing is sent there.
 const at = "http://127.0.0.1:9000"
 
 func signer(tb testing.TB) *s3.Store {
@@ -49,7 +49,7 @@ func deleting(body string) storage.SignRequest {
 	return request
 }
 
-// signable are requests that are signed. Each of those that are not differs from one of them.
+// signable returns requests that are signed. Each request in unsignable differs from one of these.
 func signable() map[string]storage.SignRequest {
 	const key = at + "/lake/wh/tab/data/a"
 	requests := map[string]storage.SignRequest{
@@ -96,7 +96,7 @@ func TestSignable(t *testing.T) {
 			t.Errorf("%s: the answer has the headers %q", name, got.Headers)
 		}
 		for added := range got.Headers {
-			for sent := range request.Headers { // it may be added a second time
+			for sent := range request.Headers { // the header may be added a second time
 				if strings.EqualFold(added, sent) {
 					t.Errorf("%s: the answer has the header %s, which was sent", name, added)
 				}
@@ -105,7 +105,7 @@ func TestSignable(t *testing.T) {
 	}
 }
 
-// TestReadersSignNoWrites asks for signatures with the right to read alone.
+// TestReadersSignNoWrites requests signatures with only the right to read.
 func TestReadersSignNoWrites(t *testing.T) {
 	t.Parallel()
 	store := signer(t)
@@ -130,7 +130,7 @@ func unsignable() map[string]storage.SignRequest {
 	return requests
 }
 
-// otherOperations are those of the protocol that are none of an engine's business.
+// otherOperations returns requests for operations that no engine needs.
 func otherOperations() map[string]storage.SignRequest {
 	requests := make(map[string]storage.SignRequest)
 	add := func(method, uri string) { requests[method+" "+strings.TrimPrefix(uri, at)] = asking(method, uri) }
@@ -199,7 +199,8 @@ func otherHeaders() map[string]storage.SignRequest {
 	return requests
 }
 
-// otherPlaces are objects that are not the table's, and spellings in which one may read them.
+// otherPlaces returns requests for objects outside the table, and spellings that a server may take
+// for such objects.
 func otherPlaces() map[string]storage.SignRequest {
 	requests := make(map[string]storage.SignRequest)
 	for _, uri := range []string{
@@ -349,7 +350,7 @@ func otherForms() map[string]storage.SignRequest {
 	return requests
 }
 
-// TestUnsignable asks for what must not be signed.
+// TestUnsignable requests signatures that must be refused.
 func TestUnsignable(t *testing.T) {
 	t.Parallel()
 	store := signer(t)
@@ -368,8 +369,8 @@ func TestUnsignable(t *testing.T) {
 	t.Logf("%d requests were refused", len(requests))
 }
 
-// FuzzSign asks for signatures of anything. What is signed names an object of the table, however
-// one decodes it.
+// FuzzSign requests signatures for arbitrary requests. A signed request refers to an object of the
+// table, however it is decoded.
 func FuzzSign(f *testing.F) {
 	for _, request := range signable() {
 		f.Add(request.Method, request.URI, "x-amz-meta-a", "b", string(request.Body))

@@ -9,7 +9,7 @@ import (
 )
 
 // readDelete returns the keys in the body of a bulk delete. It accepts the one form that clients
-// send, and refuses everything in which a server might read other keys.
+// send. It refuses anything in which a server might find different keys.
 func readDelete(body []byte) ([]string, error) {
 	if bytes.Contains(body, []byte("<!")) {
 		return nil, notSigned("the body has a comment, a section or a type")
@@ -33,7 +33,7 @@ type deleteReader struct {
 
 var errBody = notSigned("the body is not a list of keys that are to be deleted")
 
-// document reads the whole body: one Delete, with Quiet and Objects in it.
+// document reads the whole body: one Delete element, with Quiet and Object elements in it.
 func (d *deleteReader) document() error {
 	root, err := d.next()
 	if err != nil {

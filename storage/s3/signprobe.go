@@ -19,7 +19,7 @@ import (
 	"moorage/storage/cloud"
 )
 
-// answerBytesMax bounds how much of an answer to a probe's request is read.
+// answerBytesMax is the maximum number of bytes that are read from an answer to a probe's request.
 const answerBytesMax = 64 << 10
 
 // signProbe tries signed requests in one bucket. Its methods do nothing after the first failure.
@@ -30,9 +30,9 @@ type signProbe struct {
 	beside   string // key of a folder with a similar name
 	sent     int
 	withheld map[string]string
-	uploads  []types.MultipartUpload // to be aborted, except ended
-	ended    string                  // id of an upload
-	part     string                  // the ETag of its part
+	uploads  []types.MultipartUpload // uploads to abort, except ended
+	ended    string                  // id of the upload that has ended
+	part     string                  // ETag of that upload's part
 	// done is true if the probe can end early, because no call can be signed.
 	done bool
 	err  error
@@ -47,7 +47,7 @@ type signedCall struct {
 
 // tampering is a change of a signed request.
 type tampering struct {
-	// what completes "is not signed, because the storage lets through ...".
+	// what completes the sentence "… is not signed, because the storage lets through …".
 	what   string
 	change func(r *http.Request)
 	// all is true if all calls have the changed part. If the server then accepts the change, no
@@ -152,7 +152,7 @@ func (p *signProbe) copying(from string) tampering {
 	return adding("a header X-Amz-Copy-Source that was added", "X-Amz-Copy-Source", "/"+p.bucket+"/"+escapePath(from))
 }
 
-// listedForAll adds a header to a write that would make its object public.
+// listedForAll adds a header to a write that would make the object public.
 func listedForAll() tampering {
 	return adding("a header X-Amz-Acl that was added", "X-Amz-Acl", "public-read")
 }
@@ -279,7 +279,7 @@ func (p *signProbe) sendOnce(ctx context.Context, call signedCall, change func(r
 	return answer.StatusCode, upload, nil
 }
 
-// noteUpload returns the id of a new upload, and keeps it for clean.
+// noteUpload returns the id of a new upload, and remembers the upload for clean.
 func (p *signProbe) noteUpload(body []byte) string {
 	var begun struct{ Key, UploadId string }
 	if xml.Unmarshal(body, &begun) != nil || begun.UploadId == "" {
@@ -310,8 +310,8 @@ func (p *signProbe) anotherHost() tampering {
 	}}
 }
 
-// clean removes the objects that a probe may have left. It logs the objects that it cannot remove:
-// small objects whose names begin with cloud.ProbePrefix.
+// clean removes the objects that a probe may have left. It logs objects that it cannot remove. They
+// are small, and their names begin with cloud.ProbePrefix.
 func (p *signProbe) clean(ctx context.Context, keys ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cloud.ProbeEndTimeout)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// standStill sends the header of an answer with this status, and of its body the beginning only.
-// The real server is asked if that status says that it did what it was to do.
+// standStill sends the header of an answer with this status, and only the beginning of its body. If
+// the status means success, the request is forwarded to the real server first.
 func standStill(status int) fault {
 	return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		if status == http.StatusOK {
@@ -33,7 +33,7 @@ func standStill(status int) fault {
 	}
 }
 
-// answered are calls on a file whose answers may have a body.
+// answered returns calls on a file whose answers may have a body.
 func answered() map[string]func(ctx context.Context, store *s3.Store, location string) error {
 	return map[string]func(ctx context.Context, store *s3.Store, location string) error{
 		"Create": func(ctx context.Context, store *s3.Store, location string) error {
@@ -47,20 +47,21 @@ func answered() map[string]func(ctx context.Context, store *s3.Store, location s
 	}
 }
 
-// TestAnswersThatStandStill asks servers that stop within an answer, which may be an error, without
-// closing: each such try is given up, also where the caller's context has no end.
+// TestAnswersThatStandStill calls servers that stop within an answer, which may be an error,
+// without closing the connection. Each such try is abandoned, even if the caller's context has no
+// deadline.
 func TestAnswersThatStandStill(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusOK, http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		for name, call := range answered() {
 			if name == "Open" && status == http.StatusOK {
-				continue // TestSilentInAnswer has that one
+				continue // TestSilentInAnswer covers that call
 			}
 			t.Run(http.StatusText(status)+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				proxy, store, location := newFile(t, func(o *s3.Options) { o.StallTimeout = time.Second })
 				if name == "Create" {
-					location += "2" // which is not there
+					location += "2" // a missing file
 				}
 				proxy.Follow(fakecloud.Nth(0, standStill(status)))
 				if err := call(t.Context(), store, location); err != nil {
@@ -79,7 +80,8 @@ func TestAnswersThatStandStill(t *testing.T) {
 	}
 }
 
-// TestServerTakesNothing sends a file to a server that stops reading it without closing.
+// TestServerTakesNothing sends a file to a server that stops reading without closing the
+// connection.
 func TestServerTakesNothing(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = time.Second })
@@ -94,7 +96,7 @@ func TestServerTakesNothing(t *testing.T) {
 		}
 		return refuse(http.StatusForbidden, "AccessDenied")
 	})
-	const bytes = 16 << 20 // more than the system keeps between the two
+	const bytes = 16 << 20 // more than the system buffers between client and server
 	err := store.Create(t.Context(), storage.Join(root, "a"), make([]byte, bytes))
 	if err == nil || !strings.Contains(err.Error(), "AccessDenied") {
 		t.Errorf("Create = %v, want what the second try was answered", err)

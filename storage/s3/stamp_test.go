@@ -20,13 +20,13 @@ const (
 	headerSHA256 = "X-Amz-Checksum-Sha256"
 )
 
-// stamps notes the checksums of the writes of files; those of probes are not noted.
+// stamps records the checksums of writes of files, but not of probes' writes.
 type stamps struct {
 	mu   sync.Mutex // guards the fields; a leaf
 	seen []string   // names of headers with their values
 }
 
-// note returns a plan that notes writes, and then does as the plan next says.
+// note returns a plan that records writes, and then follows another plan.
 func (s *stamps) note(next plan) plan {
 	return func(call int, r *http.Request) fault {
 		if r.Method == http.MethodPut && !isProbe(r) {
@@ -59,7 +59,7 @@ func encodeCRC32C(body []byte) string {
 	return base64.StdEncoding.EncodeToString(sum.Sum(nil))
 }
 
-// withCRC32C does a fault to each write of a probe that has a CRC32C.
+// withCRC32C gives a fault to each write of a probe that has a CRC32C.
 func withCRC32C(do fault) plan {
 	return func(_ int, r *http.Request) fault {
 		if isProbe(r) && r.Header.Get(headerCRC32C) != "" {
@@ -69,7 +69,7 @@ func withCRC32C(do fault) plan {
 	}
 }
 
-// ignoresChecksums is a server that keeps a body whatever its checksum is.
+// ignoresChecksums simulates a server that stores a body whatever its checksum is.
 func ignoresChecksums(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 	answer := forward(r)
 	body := fakecloud.ReadBody(answer)
@@ -81,8 +81,7 @@ func ignoresChecksums(w http.ResponseWriter, r *http.Request, forward func(*http
 	fakecloud.AnswerWith(w, answer, body)
 }
 
-// refusesRight passes writes whose CRC32C is wrong, and does a fault to those in which it is
-// right.
+// refusesRight passes writes with a wrong CRC32C, and gives a fault to writes with a correct one.
 func refusesRight(do fault) fault {
 	return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		body, err := io.ReadAll(r.Body)
@@ -98,8 +97,9 @@ func refusesRight(do fault) fault {
 	}
 }
 
-// TestStamp writes files to servers that check CRC32C and to some that do not. A file has its
-// CRC32C only where a probe has seen that a wrong one is refused and a right one is not.
+// TestStamp writes files to servers that check CRC32C and to some that do not. A file is written
+// with CRC32C only if a probe has found that the server refuses a wrong CRC32C and accepts a
+// correct one.
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	withoutETag := func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
@@ -151,7 +151,8 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestStampIsProbedOnce probes a bucket twice: a server that was seen to check is not asked again.
+// TestStampIsProbedOnce probes a bucket twice. If the first probe has found that the server checks
+// CRC32C, the second does not test that again.
 func TestStampIsProbedOnce(t *testing.T) {
 	t.Parallel()
 	proxy, store, _ := newProxy(t)
@@ -166,8 +167,8 @@ func TestStampIsProbedOnce(t *testing.T) {
 	}
 }
 
-// TestDamagedOnTheWay writes through a connection that changes a bit of the body: with either
-// checksum that is an error, and no file.
+// TestDamagedOnTheWay writes through a connection that changes a bit of the body. With either
+// checksum, Create fails and no file exists.
 func TestDamagedOnTheWay(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]plan{

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// vendAttemptsMax bounds how often AssumeRole is called. A load waits for the answer.
+	// vendAttemptsMax is the maximum number of calls of AssumeRole, because a load waits for the
+	// answer.
 	vendAttemptsMax = 3
 	// Bounds of a credential's lifetime in AssumeRole.
 	vendDurationMin = 15 * time.Minute
@@ -29,9 +30,9 @@ const (
 	// vendDurationDefault is long enough for most jobs, because some clients never renew
 	// credentials.
 	vendDurationDefault = time.Hour
-	// sessionBytesMax is the longest name of a session.
+	// sessionBytesMax is the maximum length of a session's name.
 	sessionBytesMax = 64
-	// sessionPrefix begins the names of this catalog's sessions.
+	// sessionPrefix is the prefix of the names of this catalog's sessions.
 	sessionPrefix = "mrg-"
 )
 
@@ -48,7 +49,7 @@ const (
 type Vending struct {
 	// RoleARN is the role to assume. Amazon requires one, other servers may not.
 	RoleARN string
-	// Endpoint is the URL of the server for AssumeRole. Default: the endpoint of S3, or Amazon's
+	// Endpoint is the URL of the server for AssumeRole. Default: the endpoint for S3, or Amazon's
 	// for the region.
 	Endpoint string
 	// ExternalID is the external id that the role's trust policy may require.
@@ -59,8 +60,8 @@ type Vending struct {
 	KMSKeyARN string
 	// Partition is the partition of resource names. Default aws.
 	Partition string
-	// Dialect is the policy language of the server. Default: DialectAWS without an endpoint, else
-	// DialectOther.
+	// Dialect is the policy language of the server. Default: DialectAWS without an endpoint, and
+	// DialectOther with one.
 	Dialect Dialect
 	// OpenMetadata lets writers replace and delete the catalog's own files. By default they cannot.
 	OpenMetadata bool
@@ -76,7 +77,7 @@ const (
 	DialectOther Dialect = "other"
 )
 
-// withDefaults returns v with its defaults.
+// withDefaults returns v with defaults filled in.
 func (v Vending) withDefaults(endpoint string) Vending {
 	v.Duration = cmp.Or(v.Duration, vendDurationDefault)
 	v.Partition = cmp.Or(v.Partition, "aws")
@@ -96,8 +97,8 @@ func newSTS(loaded aws.Config, options Options, vending Vending) *sts.Client {
 		if vending.Endpoint != "" {
 			o.BaseEndpoint = aws.String(vending.Endpoint)
 		}
-		// Send the hash of the body as a header. Some servers have already read the body when they
-		// check the hash of a request without that header.
+		// Send the hash of the body as a header. Without that header, some servers check the hash
+		// only after they have already consumed the body.
 		o.APIOptions = append(o.APIOptions, v4.AddContentSHA256HeaderMiddleware)
 		o.HTTPClient = cloud.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
 		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {

@@ -42,8 +42,8 @@ func TestVending(t *testing.T) {
 	})
 }
 
-// TestProbeVendingFindsSeaweedFS: that server compares the resources of a policy without regard to
-// upper and lower case, so it must not vend.
+// TestProbeVendingFindsSeaweedFS: that server ignores case when it compares the resources of a
+// policy, so it must not vend.
 func TestProbeVendingFindsSeaweedFS(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
@@ -58,8 +58,8 @@ func TestProbeVendingFindsSeaweedFS(t *testing.T) {
 	}
 }
 
-// TestProbeVendingFindsLooseServers asks servers that enforce something else than the policy that
-// they were given. The probe must find each.
+// TestProbeVendingFindsLooseServers probes servers that do not enforce the given policy exactly.
+// The probe must detect each of them.
 func TestProbeVendingFindsLooseServers(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartMinIO(t)
@@ -113,7 +113,8 @@ func TestProbeVendingFindsLooseServers(t *testing.T) {
 	}
 }
 
-// looseSTS returns the URL of a server that asks the real one for credentials with another policy.
+// looseSTS returns the URL of a server that requests credentials with a different policy from the
+// real server.
 func looseSTS(t *testing.T, server *fakecloud.S3Server, loosen func(policy string) string) string {
 	t.Helper()
 	real := sts.New(sts.Options{
@@ -143,14 +144,14 @@ func looseSTS(t *testing.T, server *fakecloud.S3Server, loosen func(policy strin
 	return front.URL
 }
 
-// vendOptions are options with a role.
+// vendOptions returns options with a role.
 func vendOptions(endpoint string) s3.Options {
 	with := options(endpoint)
 	with.Vending = s3.Vending{RoleARN: fakecloud.S3RoleARN}
 	return with
 }
 
-// refusedElsewhere reports whether only Amazon's policies can spell a name, or none can.
+// refusedElsewhere reports whether no policies, or only Amazon's, can express a name.
 func refusedElsewhere(name string) bool {
 	isForeign := func(c rune) bool { return c > 'ÿ' }
 	return strings.ContainsAny(name, "*$?") || strings.Contains(name, "//") || strings.ContainsFunc(name, isForeign)
@@ -212,7 +213,7 @@ func (e engine) Delete(ctx context.Context, location string) error {
 	return fmt.Errorf("%s: %s", aws.ToString(failed.Code), aws.ToString(failed.Message))
 }
 
-// denied returns ErrDenied for the errors of servers that do not let the caller.
+// denied converts a server's refusal to ErrDenied.
 func denied(err error) error {
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) && response.HTTPStatusCode() == http.StatusForbidden {

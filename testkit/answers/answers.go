@@ -1,6 +1,6 @@
-// Package answers judges the answers of a server by OpenAPI files: the Iceberg REST specification's
-// and the one of Moorage's management API. A Judge finds the operation of a request, and validates
-// the answer against the schema that the file has for its status.
+// Package answers validates the answers of a server against OpenAPI files: one of the Iceberg REST
+// specification, and one of Moorage's management API. A Judge finds the operation for a request. It
+// validates the answer against the file's schema for the status.
 package answers
 
 import (
@@ -27,18 +27,18 @@ const schemaURL = "openapi.json"
 type Judge struct {
 	file    map[string]any
 	paths   [][]string // of the operations, in segments
-	base    string     // the first segments that all paths of the file have
+	base    string     // the first segments of all paths in the file
 	failure string     // the schema of all failures
 
 	mu       sync.Mutex // guards the fields below; leaf
 	compiler *jsonschema.Compiler
 }
 
-// Specification returns the Judge of the Iceberg REST specification. text is its OpenAPI file. All
-// failures must be an IcebergErrorResponse, which all clients read: for operations on views the
-// file has an ErrorModel without that envelope. Members that clients read, but that the file may
-// lack, are added to it: labels of tables and views (pull request 15750 of apache/iceberg) and
-// remote-signing-config (16822).
+// Specification returns the Judge of the Iceberg REST specification. text is its OpenAPI file.
+// Every failure must be an IcebergErrorResponse, which all clients can read, although for
+// operations on views the file has an ErrorModel without that envelope. Specification also adds
+// members that clients read, but that the file may lack: labels of tables and views (pull request
+// 15750 of apache/iceberg) and remote-signing-config (16822).
 func Specification(text []byte) (*Judge, error) {
 	return read(text, "/v1/", "#/components/schemas/IcebergErrorResponse", func(file map[string]any) error {
 		for _, name := range []string{"LoadTableResult", "LoadViewResult"} {
@@ -81,8 +81,8 @@ func labels() map[string]any {
 	}
 }
 
-// Management returns the Judge of the management API. text is its OpenAPI file. An object may have
-// no member that the file does not describe, unless the file has additionalProperties there.
+// Management returns the Judge of the management API. text is its OpenAPI file. An object must not
+// have members that the file does not describe, unless the file allows additionalProperties there.
 func Management(text []byte) (*Judge, error) {
 	const failure = "#/components/responses/failure/content/application~1json/schema"
 	j, err := read(text, "/management/v1/", failure, func(file map[string]any) error {
@@ -90,12 +90,12 @@ func Management(text []byte) (*Judge, error) {
 		return nil
 	})
 	if err == nil {
-		j.compiler.AssertFormat() // the specification's file has formats that are no formats of JSON schema
+		j.compiler.AssertFormat() // the specification's file has formats that JSON schema does not define
 	}
 	return j, err
 }
 
-// closeObjects forbids members that a file does not describe, in value and below.
+// closeObjects forbids members that a file does not describe, in value and everything in it.
 func closeObjects(value any) {
 	switch value := value.(type) {
 	case []any:
@@ -145,8 +145,8 @@ func read(text []byte, base, failure string, change func(file map[string]any) er
 	return j, nil
 }
 
-// plain returns value as a JSON schema has it. Keys become text: YAML reads statuses as numbers.
-// The keyword nullable of OpenAPI 3.0 becomes a type.
+// plain converts value to the form of a JSON schema. Keys become text, because YAML reads statuses
+// as numbers. The keyword nullable of OpenAPI 3.0 becomes a type.
 func plain(value any) any {
 	object := map[string]any{}
 	switch value := value.(type) {
@@ -185,7 +185,8 @@ func dig(object any, path ...string) any {
 	return object
 }
 
-// File returns the file as it was read, with all changes to it. The caller must not change it.
+// File returns the file with the changes that the Judge made to it. The caller must not modify the
+// result.
 func (j *Judge) File() map[string]any { return j.file }
 
 // Operation returns the operation of the file for a request, or nil.
@@ -204,8 +205,8 @@ type Answer struct {
 	Body   []byte
 }
 
-// Fault returns why a does not fit the file, or nil. Answers to paths outside of the file's API
-// have no fault.
+// Fault returns an error if a does not match the file, and nil if it does. Answers to paths outside
+// of the file's API have no fault.
 func (j *Judge) Fault(a Answer) error {
 	if !strings.HasPrefix(a.Path, j.base) {
 		return nil
@@ -252,7 +253,7 @@ func (j *Judge) operation(method, path string) (operation any, pointer string) {
 			}
 			whole := strings.Join(pattern, "/")
 			found := dig(j.file, "paths", whole, method)
-			if found != nil && slices.EqualFunc(wanted, segments, fits) {
+			if found != nil && slices.EqualFunc(wanted, segments, matches) {
 				escaped := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(whole)
 				return found, "#/paths/" + escaped + "/" + method
 			}
@@ -261,8 +262,8 @@ func (j *Judge) operation(method, path string) (operation any, pointer string) {
 	return nil, ""
 }
 
-// fits reports whether a segment of a path fits that of a pattern: {name} fits every text.
-func fits(pattern, segment string) bool {
+// matches reports whether a path segment matches a pattern segment. {name} matches any text.
+func matches(pattern, segment string) bool {
 	return pattern == segment || strings.HasPrefix(pattern, "{") && segment != ""
 }
 

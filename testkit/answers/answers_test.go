@@ -43,7 +43,7 @@ func TestFault(t *testing.T) {
 		method, path string
 		status       int
 		body         string
-		want         string // part of the fault; empty: none
+		want         string // part of the fault; empty for no fault
 	}{
 		"a list":                    {"GET", "/v1/p/things", 200, `["a"]`, ""},
 		"a list without prefix":     {"GET", "/v1/things", 200, `["a"]`, ""},
@@ -77,7 +77,7 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// The management API's own file closes its objects.
+// In the management API's file, unknown members of objects are faults.
 func TestManagement(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../management/openapi.yaml")

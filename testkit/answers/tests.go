@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Path returns the path of the specification's OpenAPI file. MOORAGE_OPENAPI names it; otherwise it
-// is in the folder shared beside the repository.
+// Path returns the path of the specification's OpenAPI file. The path comes from MOORAGE_OPENAPI.
+// By default, the file is in the folder "shared" next to the repository.
 func Path() string {
 	if path := os.Getenv("MOORAGE_OPENAPI"); path != "" {
 		return path
@@ -25,7 +25,7 @@ func Path() string {
 	return filepath.Join(root, "..", "shared", "reference", "rest-catalog-open-api.yaml")
 }
 
-// File returns the specification's OpenAPI file. It is nil where the file is not at hand, which
+// File returns the specification's OpenAPI file. If the file is not available, File returns nil, or
 // fails the test in CI.
 func File(t testing.TB) []byte {
 	t.Helper()
@@ -49,8 +49,8 @@ var specification = sync.OnceValues(func() (*Judge, error) {
 	return Specification(text)
 })
 
-// Watched returns next, and fails t if an answer of next does not fit the specification's OpenAPI
-// file. Where the file is not at hand it returns next itself.
+// Watched wraps next. The wrapper fails t if an answer of next does not match the specification's
+// OpenAPI file. If the file is not available, Watched returns next itself.
 func Watched(t testing.TB, next http.Handler) http.Handler {
 	t.Helper()
 	if File(t) == nil {
@@ -63,7 +63,7 @@ func Watched(t testing.TB, next http.Handler) http.Handler {
 	return judge.Watch(t, next)
 }
 
-// Watch returns next, and fails t if an answer of next does not fit the file.
+// Watch wraps next. The wrapper fails t if an answer of next does not match the file.
 func (j *Judge) Watch(t testing.TB, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
@@ -79,6 +79,6 @@ func (j *Judge) Watch(t testing.TB, next http.Handler) http.Handler {
 			w.Header()[name] = values
 		}
 		w.WriteHeader(recorder.Code)
-		_, _ = w.Write(a.Body) // a client that is gone
+		_, _ = w.Write(a.Body) // the client may be gone
 	})
 }

@@ -1,11 +1,12 @@
-// Package catalogkit has what the tests of package catalog and of the packages below it share: a
-// catalog over stores in memory, with the time in the test's hand.
+// Package catalogkit holds code shared by the tests of package catalog and its sub-packages. It
+// provides a catalog over stores in memory, with a clock that the test moves.
 //
-// New makes a Fixture: a catalog with the warehouse "w" and the namespace "ns", and its methods do
-// what most tests do. NewSecured makes a catalog in which access is on. NewVendingFixture and
-// NewRemoteFixture have a further warehouse on a storage that gives access to engines, or that is
-// remote. Tamper changes records behind the catalog's back.
+// New makes a Fixture: a catalog with the warehouse "w" and the namespace "ns". Its methods do what
+// most tests need. NewSecured makes a catalog with access control. NewVendingFixture and
+// NewRemoteFixture add a warehouse, on a storage that issues credentials, or on a remote storage.
+// Tamper changes records behind the catalog's back.
 //
-// Files and stores that stop, count or hang wrap a fixture's own; functions that New takes put
-// them there. A test of another package that needs a fixture of its own kind keeps that fixture.
+// Some files and stores stop, count or hang. They wrap the fixture's own; functions passed to New
+// do the wrapping. If a test of another package needs a special fixture, that fixture belongs in
+// the other package.
 package catalogkit

@@ -18,8 +18,8 @@ import (
 	"moorage/testkit"
 )
 
-// MetadataFiles makes n commits and returns the locations of the table's versions that they made,
-// the oldest first.
+// MetadataFiles makes n commits to a table. It returns the metadata files of the new versions,
+// oldest first.
 func (f *Fixture) MetadataFiles(name string, n int) []string {
 	f.T.Helper()
 	var locations []string
@@ -33,7 +33,7 @@ func (f *Fixture) MetadataFiles(name string, n int) []string {
 	return locations
 }
 
-// Present returns which of locations are files.
+// Present returns the locations at which a file exists.
 func (f *Fixture) Present(locations []string) []string {
 	f.T.Helper()
 	return slices.DeleteFunc(slices.Clone(locations), func(location string) bool {
@@ -45,13 +45,13 @@ func (f *Fixture) Present(locations []string) []string {
 	})
 }
 
-// FileCount knows which files there are.
+// FileCount keeps track of the existing files.
 type FileCount struct {
 	Mu    sync.Mutex // guards There; a leaf
 	There map[string]bool
 }
 
-// Set notes whether there is a file at location.
+// Set records whether a file exists at location.
 func (c *FileCount) Set(location string, there bool) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -85,7 +85,7 @@ func (c *CountedFiles) Delete(ctx context.Context, locations ...string) error {
 	return c.Store.Delete(ctx, locations...)
 }
 
-// RaceClient is what one client of a race does.
+// RaceClient is the action of one client in a race.
 type RaceClient func(ctx context.Context, c catalog.Verbs) error
 
 // filesIn returns the files that lie within claims.
@@ -95,7 +95,7 @@ func filesIn(files map[string]bool, claims []string) []string {
 	})
 }
 
-// WantOnlyNamedFiles fails the test if there is a file that no table, live or dropped, names.
+// WantOnlyNamedFiles fails the test if a file exists that no live or dropped table refers to.
 func (f *Fixture) WantOnlyNamedFiles(files *FileCount) {
 	f.T.Helper()
 	unnamed := maps.Clone(files.There)
@@ -128,7 +128,8 @@ func (f *Fixture) WantOnlyNamedFiles(files *FileCount) {
 	}
 }
 
-// lateReads runs the hook when a file was opened: what is read is what was there before.
+// lateReads runs the hook after a file was opened. The reader gets the content from before the
+// hook.
 type lateReads struct {
 	storage.Store
 	hook *Hook
@@ -140,27 +141,27 @@ func (f lateReads) Open(ctx context.Context, location string) (io.ReadCloser, st
 	return body, info, err
 }
 
-// AfterOpen makes the storage of a fixture run the hook when a file was opened. What is read is
-// what was there before.
+// AfterOpen makes the storage of a fixture run the hook after a file was opened. The reader gets
+// the content from before the hook.
 func (h *Hook) AfterOpen(config *catalog.Config) {
 	WrapStorage(config, func(inner storage.Store) storage.Store { return lateReads{inner, h} })
 }
 
-// Hook does something once, when the next file is about to be written, read or deleted. It is set
-// up for one of the three.
+// Hook calls a function once, when the next file is about to be written, read or deleted. Which of
+// these it is depends on the method with which the hook was installed.
 type Hook struct {
 	mu sync.Mutex // guards do; a leaf
 	do func()
 }
 
-// Once sets what is done.
+// Once sets the function to call.
 func (h *Hook) Once(do func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.do = do
 }
 
-// Run does what was set, if it was not done yet.
+// Run calls the function that was set, unless it was already called.
 func (h *Hook) Run() {
 	h.mu.Lock()
 	do := h.do
@@ -171,7 +172,7 @@ func (h *Hook) Run() {
 	}
 }
 
-// OnCreate makes the storage of a fixture run the hook.
+// OnCreate makes the storage of a fixture run the hook before it writes a file.
 func (h *Hook) OnCreate(config *catalog.Config) {
 	WrapStorage(config, func(inner storage.Store) storage.Store { return &hookedFiles{inner, h} })
 }
@@ -186,7 +187,7 @@ func (f *hookedFiles) Create(ctx context.Context, location string, body []byte) 
 	return f.Store.Create(ctx, location, body)
 }
 
-// OnOpen makes the storage of a fixture run the hook.
+// OnOpen makes the storage of a fixture run the hook before it opens a file.
 func (h *Hook) OnOpen(config *catalog.Config) {
 	WrapStorage(config, func(inner storage.Store) storage.Store { return &hookedReads{inner, h} })
 }
@@ -201,7 +202,7 @@ func (f *hookedReads) Open(ctx context.Context, location string) (io.ReadCloser,
 	return f.Store.Open(ctx, location)
 }
 
-// OnDelete makes the storage of a fixture run the hook.
+// OnDelete makes the storage of a fixture run the hook before it deletes files.
 func (h *Hook) OnDelete(config *catalog.Config) {
 	WrapStorage(config, func(inner storage.Store) storage.Store { return &hookedDeletes{inner, h} })
 }
@@ -216,7 +217,7 @@ func (f *hookedDeletes) Delete(ctx context.Context, locations ...string) error {
 	return f.Store.Delete(ctx, locations...)
 }
 
-// WrapStorage puts wrap around each storage of a fixture.
+// WrapStorage wraps each storage of a fixture with wrap.
 func WrapStorage(config *catalog.Config, wrap func(storage.Store) storage.Store) {
 	open := config.OpenStorage
 	config.OpenStorage = func(place storage.Place) (storage.Store, error) {
@@ -228,7 +229,7 @@ func WrapStorage(config *catalog.Config, wrap func(storage.Store) storage.Store)
 	}
 }
 
-// CountFiles makes the storage of a fixture note in count which files there are.
+// CountFiles makes the storage of a fixture keep track of the existing files in count.
 func CountFiles(count *FileCount) func(*catalog.Config) {
 	return func(config *catalog.Config) {
 		WrapStorage(config, func(inner storage.Store) storage.Store { return &CountedFiles{inner, count} })

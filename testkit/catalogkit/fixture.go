@@ -30,7 +30,7 @@ import (
 	"moorage/txlog"
 )
 
-// Instance is the catalog of one node. Beside it are parts over the same ports, by which a test
+// Instance is the catalog of one node. It also holds parts over the same store, with which a test
 // reads and writes records. They share nothing with the catalog's own parts.
 type Instance struct {
 	*catalog.Catalog
@@ -41,9 +41,9 @@ type Instance struct {
 	Transactions *txlog.Log
 }
 
-// NewInstance returns an instance that is made of config.
+// NewInstance returns an instance with the given configuration.
 func NewInstance(config catalog.Config) (*Instance, error) {
-	config.Deps = registrytest.LedgerDeps(config.Deps.Config) // of the store that the test has put there
+	config.Deps = registrytest.LedgerDeps(config.Deps.Config) // uses the store that the test has set
 	c, err := catalog.New(config)
 	if err != nil {
 		return nil, err
@@ -65,14 +65,14 @@ func (n *Instance) Once(ctx context.Context, key catalog.Key,
 	return mutate(ctx, n.For(moorage.Anonymous(), &key, nil))
 }
 
-// Named returns n as a caller of this name has it.
+// Named returns n for a caller with this name.
 func (n *Instance) Named(name string) *Instance {
 	other := *n
 	other.Catalog = n.As(moorage.Caller{Name: name})
 	return &other
 }
 
-// Reply is what a mutation answered. At most one member is set.
+// Reply is the answer to a mutation. At most one field is set.
 type Reply struct {
 	Table      *catalog.Table
 	View       *catalog.View
@@ -85,7 +85,7 @@ func (n *Instance) KeyLife() time.Duration {
 	return catalog.ChangeRetentionMin(n.Config.IdempotencyLifetime)
 }
 
-// PointerLocks are the locks of pointers of the warehouse "w".
+// PointerLocks returns the locks of pointers in the warehouse "w".
 func PointerLocks(ids ...registry.ID) locks.Request {
 	var request locks.Request
 	for _, id := range ids {
@@ -94,7 +94,8 @@ func PointerLocks(ids ...registry.ID) locks.Request {
 	return request
 }
 
-// MarkDropping leaves a namespace of the warehouse "w" as a node does that dies while it drops it.
+// MarkDropping puts a namespace of the warehouse "w" into the state in which a node that dies
+// during a drop leaves it.
 func (n *Instance) MarkDropping(ctx context.Context, ns moorage.Namespace) error {
 	path, err := n.Directory.Path(ctx, Warehouse, ns)
 	if err != nil {
@@ -123,14 +124,14 @@ type Fixture struct {
 	Locks  *locktest.Recorder
 	Config catalog.Config
 	Purges *purge.Worker // for PurgeAll
-	// retention is what the node runs.
+	// retention is the node's Retention.
 	retention *retention.Retention
 }
 
 // Warehouse is the name of the warehouse of a fixture.
 const Warehouse = "w"
 
-// New returns a fixture; change may set other parts before the catalog is made.
+// New returns a fixture. change may edit the configuration before the catalog is made.
 func New(t testing.TB, change ...func(*catalog.Config)) *Fixture {
 	t.Helper()
 	clock := testkit.NewClock()
@@ -175,8 +176,8 @@ func (f *Fixture) Allow(warehouse string, locations ...string) {
 	testkit.Must(f.T, err)
 }
 
-// Disallow takes all allowed locations from the record of a warehouse, whatever lives there. No
-// request can do that.
+// Disallow removes all allowed locations from the record of a warehouse, even if tables are there.
+// No request can do that.
 func (f *Fixture) Disallow(warehouse string) {
 	f.T.Helper()
 	records, err := f.Store.Get(f.Ctx, registry.WarehouseKey(warehouse))
@@ -246,7 +247,7 @@ func WantKind(t testing.TB, err error, kind moorage.Kind) {
 	}
 }
 
-// checkerOf returns what checks the store of c.
+// checkerOf returns a checker for the store of c.
 func checkerOf(c *Instance) *check.Checker {
 	config := check.Config{Deps: c.Config.Deps, Files: c.Documents()}
 	if c.Config.AbortPending {
@@ -260,7 +261,7 @@ func (f *Fixture) Check(ctx context.Context) (check.Report, error) {
 	return checkerOf(f.Instance).Check(ctx)
 }
 
-// WantClean fails the test unless Check finds nothing, and nothing is left in the middle of a drop.
+// WantClean fails the test if Check finds a problem, or if an unfinished drop is left.
 func (f *Fixture) WantClean() {
 	f.T.Helper()
 	WantClean(f.T, f.Instance)
@@ -277,7 +278,7 @@ func (f *Fixture) WantClean() {
 	}
 }
 
-// clockOf returns the clock of a catalog that is made of c.
+// clockOf returns the clock of a catalog with configuration c.
 func clockOf(c catalog.Config) func() time.Time {
 	if c.Now == nil {
 		return time.Now
@@ -285,7 +286,7 @@ func clockOf(c catalog.Config) func() time.Time {
 	return c.Now
 }
 
-// Checked decodes a part of a request as a server does, which checks all of the body first.
+// Checked decodes a part of a request like a server, which checks the whole body first.
 func Checked[T any, S ~string | ~[]byte](decode func(jsontext.Checked) (T, error), raw S) (T, error) {
 	sound, err := jsontext.Check([]byte(raw))
 	if err != nil {
@@ -297,7 +298,7 @@ func Checked[T any, S ~string | ~[]byte](decode func(jsontext.Checked) (T, error
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random workloads; 0: a new one each time")
 
-// NewSeed returns the seed of a test's random choices, and has it printed if the test fails.
+// NewSeed returns a seed for a test's random choices. The seed is printed if the test fails.
 func NewSeed(t testing.TB) uint64 {
 	t.Helper()
 	seed := *seedFlag

@@ -17,16 +17,16 @@ import (
 type CallCount struct {
 	mu             sync.Mutex // guards the fields; a leaf
 	files, applies int
-	Hold           chan struct{} // the next Apply waits for it; nil: it does not
+	Hold           chan struct{} // if set, the next Apply waits for it
 }
 
-// Onto makes the stores of a fixture count into c.
+// Onto makes c count the calls of a fixture's stores.
 func (c *CallCount) Onto(config *catalog.Config) {
 	WrapStorage(config, func(inner storage.Store) storage.Store { return &groupFiles{inner, c} })
 	config.Store = &groupApplies{config.Store, c}
 }
 
-// Reset returns the counts, and begins again at zero.
+// Reset returns the counts and sets them to zero.
 func (c *CallCount) Reset() (files, applies int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,15 +67,15 @@ func (s *groupApplies) Apply(ctx context.Context, batch registry.Batch) ([]regis
 // Member is a commit that waits behind others.
 type Member func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error)
 
-// GroupAnswer is what a member was answered.
+// GroupAnswer is the answer to a member.
 type GroupAnswer struct {
 	Table *catalog.Table
 	Err   error
 }
 
-// Together lets members come one after the other while a commit in front of them stands still in
-// its Apply, then lets that go on, and returns their answers. It must run in a bubble. before is
-// called when all wait.
+// Together starts members one after another while an earlier commit is held in its Apply. When all
+// of them wait, Together calls before and releases the commit. It returns the members' answers. It
+// must run in a synctest bubble.
 func Together(f *Fixture, count *CallCount, before func(), members ...Member) []GroupAnswer {
 	f.T.Helper()
 	hold := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"moorage/catalog"
 )
 
-// KeyOf returns the key of a request that body stands for.
+// KeyOf returns the key of a request with the given body.
 func KeyOf(body string) catalog.Key {
 	return catalog.Key{
 		ID: "01926f3a-7b1c-7def-8123-456789abcdef", Warehouse: Warehouse, Method: "POST", Path: "/v1/w/somewhere",
@@ -16,7 +16,7 @@ func KeyOf(body string) catalog.Key {
 	}
 }
 
-// AnswerText returns everything that a client can tell answers apart by.
+// AnswerText returns all parts of an answer that a client can see, as text.
 func AnswerText(outcome Reply, err error) string {
 	switch {
 	case err != nil:

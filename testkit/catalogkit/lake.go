@@ -12,11 +12,12 @@ import (
 	memorystorage "moorage/storage/memory"
 )
 
-// Servers are the object stores of a test, by their endpoint. They hold the same names.
+// Servers holds the object stores of a test, by endpoint. All of them can have files with the same
+// names.
 type Servers struct {
 	mu     sync.Mutex
 	files  map[string]*memorystorage.Store
-	Probes error // what each probe answers
+	Probes error // the result of each probe
 }
 
 // NewServers returns servers without files.
@@ -32,13 +33,13 @@ func (s *Servers) At(endpoint string) *memorystorage.Store {
 	return s.files[endpoint]
 }
 
-// Open returns the files of the server that the option "endpoint" names.
+// Open returns the files of the server in the option "endpoint".
 func (s *Servers) Open(place storage.Place) (storage.Store, error) {
 	store, err := s.At(place.Options["endpoint"]).Within(place.Roots)
 	return RemoteFiles{store, place.Options, s}, err
 }
 
-// RemoteFiles are the files of one server. Of them a Stat is not cheap.
+// RemoteFiles holds the files of one server, for which a Stat is not cheap.
 type RemoteFiles struct {
 	storage.Store
 	options map[string]string
@@ -51,7 +52,7 @@ func (r RemoteFiles) Probe(context.Context) error { return r.servers.Probes }
 // ClientConfig returns the options of the server.
 func (r RemoteFiles) ClientConfig() map[string]string { return r.options }
 
-// NewRemoteFixture returns a fixture with a further warehouse "lake" on the server one.
+// NewRemoteFixture returns a fixture with another warehouse, "lake", on the server called "one".
 func NewRemoteFixture(t *testing.T) (*Fixture, *Servers) {
 	t.Helper()
 	servers := NewServers()

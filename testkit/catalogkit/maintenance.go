@@ -18,7 +18,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// PurgeConfig is what the purges of a node are made from.
+// PurgeConfig returns the configuration of a node's purge worker.
 func PurgeConfig(c *Instance) purge.Config {
 	return purge.Config{Tables: c.Documents(), Deps: registrytest.LedgerDeps(ledger.Config{
 		Store: c.Config.Store, Alone: c.Config.AbortPending, Now: c.Config.Now, Random: testkit.NewBits(2),
@@ -34,7 +34,7 @@ func NewPurger(t testing.TB, c *Instance) *purge.Worker {
 	return worker
 }
 
-// PurgeOnce carries out the purges that are due, by a new worker.
+// PurgeOnce carries out all due purges, with a new worker.
 func PurgeOnce(ctx context.Context, config purge.Config) error {
 	worker, err := purge.New(config)
 	if err != nil {
@@ -43,10 +43,10 @@ func PurgeOnce(ctx context.Context, config purge.Config) error {
 	return worker.RunOnce(ctx)
 }
 
-// PurgeAll carries out the purges that are due, by a worker of its own.
+// PurgeAll carries out all due purges, with a new worker.
 func (n *Instance) PurgeAll(ctx context.Context) error { return PurgeOnce(ctx, PurgeConfig(n)) }
 
-// PurgeAll carries out the purges that are due, by the worker of the fixture if it has one.
+// PurgeAll carries out all due purges, with the fixture's worker if it has one.
 func (f *Fixture) PurgeAll(ctx context.Context) error {
 	if f.Purges == nil {
 		return f.Instance.PurgeAll(ctx)
@@ -77,7 +77,7 @@ const (
 	KeptMin         = 20 * time.Minute
 )
 
-// NewRetention returns what a node with this configuration runs.
+// NewRetention returns the Retention of a node with this configuration.
 func NewRetention(t testing.TB, config catalog.Config) *retention.Retention {
 	t.Helper()
 	life := catalog.ChangeRetentionMin(cmp.Or(config.IdempotencyLifetime, 30*time.Minute))
@@ -88,7 +88,7 @@ func NewRetention(t testing.TB, config catalog.Config) *retention.Retention {
 	return made
 }
 
-// runRetention runs a round of jobs of n, as a process does that has just begun.
+// runRetention runs a round of jobs of n, as a process that has just started.
 func (n *Instance) runRetention(ctx context.Context, jobs ...retention.Job) error {
 	made, err := retention.New(retention.Config{
 		KeyLife: n.KeyLife(), UndropWindow: n.Config.UndropWindow,

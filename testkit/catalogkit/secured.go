@@ -33,7 +33,7 @@ func KeyedCaller(id string) moorage.Caller {
 	return moorage.Caller{Name: EtlName, KeyID: id, KeyGeneration: 1}
 }
 
-// Secured is a catalog in which access is on, over a store that others may use too if it is shared.
+// Secured is a catalog with access control, over a store that others may use too if it is shared.
 type Secured struct {
 	*Instance
 	T     testing.TB
@@ -47,7 +47,7 @@ const (
 	BobName   = "corp:bob"
 )
 
-// NewSecured returns a catalog over store in which access is on, and AdminName may grant.
+// NewSecured returns a catalog over store with access control. AdminName may grant privileges.
 func NewSecured(t testing.TB, store registry.Store, alone bool, change ...func(*catalog.Config)) *Secured {
 	t.Helper()
 	s := Secure(t, store, alone, change...)
@@ -57,7 +57,7 @@ func NewSecured(t testing.TB, store registry.Store, alone bool, change ...func(*
 	return s
 }
 
-// Secure returns a further catalog over store.
+// Secure returns another catalog over store.
 func Secure(t testing.TB, store registry.Store, alone bool, change ...func(*catalog.Config)) *Secured {
 	t.Helper()
 	files := memorystorage.New()
@@ -81,10 +81,10 @@ func Secure(t testing.TB, store registry.Store, alone bool, change ...func(*cata
 	return &Secured{n, t, store}
 }
 
-// Admin returns the verbs on access of the administrator.
+// Admin returns the access operations of the administrator.
 func (s *Secured) Admin() *grants.Grants { return s.Access(AdminName) }
 
-// Access returns the verbs on access of a caller with this name.
+// Access returns the access operations of the caller with this name.
 func (s *Secured) Access(name string) *grants.Grants {
 	return s.As(moorage.Caller{Name: name}).Grants()
 }
@@ -124,8 +124,8 @@ func OnTable(name string) grants.Object {
 	return grants.Object{Kind: access.Table, Ident: testkit.Ident(name)}
 }
 
-// Populate makes the warehouse, the namespaces ns and other, and the tables t and u in ns: all of
-// them AnnName's.
+// Populate makes the warehouse, the namespaces ns and other, and the tables t and u in ns. AnnName
+// owns all of them.
 func (s *Secured) Populate() {
 	s.T.Helper()
 	ctx := s.T.Context()
@@ -147,7 +147,7 @@ func (s *Secured) Populate() {
 	}
 }
 
-// WantSame fails unless got has the kind and the text of want.
+// WantSame fails the test unless got has the kind and the text of want.
 func WantSame(t *testing.T, what string, got, want error) {
 	t.Helper()
 	if moorage.KindOf(got) != moorage.KindOf(want) || moorage.MessageOf(got) != moorage.MessageOf(want) {

@@ -7,7 +7,7 @@ import (
 	"moorage/registry"
 )
 
-// OtherBy returns another catalog over store, of a node whose clock is ahead by this much.
+// OtherBy returns another catalog over store, for a node whose clock is ahead.
 func (f *Fixture) OtherBy(store registry.Store, ahead time.Duration) *Instance {
 	f.T.Helper()
 	inner := *f
@@ -15,7 +15,7 @@ func (f *Fixture) OtherBy(store registry.Store, ahead time.Duration) *Instance {
 	return inner.Other(store)
 }
 
-// ClockedStore is a store that goes by another clock.
+// ClockedStore is a store that uses another clock.
 type ClockedStore struct {
 	registry.Store
 	Now func() time.Time
@@ -24,7 +24,8 @@ type ClockedStore struct {
 // Time implements registry.Store.
 func (s ClockedStore) Time(context.Context) (time.Time, error) { return s.Now(), nil }
 
-// HangingStore does not answer List and ListKeys while hangs is set, until the context ends.
+// HangingStore is a store in which, while hangs is set, List and ListKeys do not return until the
+// context ends.
 type HangingStore struct {
 	registry.Store
 	Hangs bool
@@ -50,7 +51,7 @@ func (s *HangingStore) ListKeys(ctx context.Context, table registry.Table, prefi
 	return s.Store.ListKeys(ctx, table, prefix, after, limit)
 }
 
-// Other returns another catalog over the same stores, as another node has it.
+// Other returns another catalog over the same stores, as for another node.
 func (f *Fixture) Other(store registry.Store) *Instance {
 	f.T.Helper()
 	config := f.Config
@@ -62,7 +63,7 @@ func (f *Fixture) Other(store registry.Store) *Instance {
 	return c
 }
 
-// Unlocked is Other for a node that takes no locks.
+// Unlocked is like Other, for a node that takes no locks.
 func (f *Fixture) Unlocked(store registry.Store) *Instance {
 	f.T.Helper()
 	node := *f

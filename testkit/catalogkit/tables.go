@@ -40,8 +40,8 @@ func MoveTo(t testing.TB, location string) catalog.CommitRequest {
 	return CommitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-location","location":%q}]`, location))
 }
 
-// RegisterOn registers a file that was written a moment ago. It is refused at first: the commit
-// that wrote the file may be about to delete it.
+// RegisterOn registers a file that was written a moment ago. The first attempt is refused, because
+// the commit that wrote the file may be about to delete it.
 func (f *Fixture) RegisterOn(node *Instance, name, file string, overwrite bool) error {
 	request := catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite}
 	_, err := node.RegisterTable(f.Ctx, testkit.Ident(name), request)
@@ -57,7 +57,7 @@ func CommitCreateRequest(t testing.TB, location string) catalog.CommitRequest {
 	return CreateWithUUID(t, location, 1)
 }
 
-// CreateWithUUID returns a commit that makes a table; another one for each n.
+// CreateWithUUID returns a commit that makes a table. The table-uuid depends on n.
 func CreateWithUUID(t testing.TB, location string, n int) catalog.CommitRequest {
 	t.Helper()
 	return CommitRequest(t, `[{"type":"assert-create"}]`, `[
@@ -70,7 +70,7 @@ func CreateWithUUID(t testing.TB, location string, n int) catalog.CommitRequest 
 		{"action":"set-location","location":"`+location+`"}]`)
 }
 
-// StagedAt is the commit of a table that was staged at location.
+// StagedAt returns the commit of a table that was staged at location.
 func StagedAt(t testing.TB, location string) catalog.CommitRequest {
 	return CommitRequest(t, `[{"type":"assert-create"}]`, fmt.Sprintf(`[{"action":"set-location","location":%q},
 		{"action":"add-schema","schema":%s,"last-column-id":2},{"action":"set-current-schema","schema-id":-1},

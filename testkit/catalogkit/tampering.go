@@ -8,7 +8,7 @@ import (
 	"moorage/testkit"
 )
 
-// Rewrite replaces a file's content, as the owner of a file may do that the server did not write.
+// Rewrite replaces a file's content. The owner of a file that the server did not write may do that.
 func (f *Fixture) Rewrite(location string, body []byte) {
 	f.T.Helper()
 	if err := f.Files.Delete(f.Ctx, location); err != nil {
@@ -30,7 +30,7 @@ func (f Tampering) List(table registry.Table) []registry.Record {
 // Tampering changes the records of a store behind the catalog's back.
 type Tampering struct{ *Fixture }
 
-// Tamper returns what changes the records of f.
+// Tamper returns a Tampering that changes the records of f.
 func Tamper(f *Fixture) Tampering { return Tampering{f} }
 
 // Record returns the only record of table whose ID ends in suffix and whose state is one of states.

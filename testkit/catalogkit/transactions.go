@@ -16,7 +16,7 @@ func (f *Fixture) Write(locations ...string) {
 	}
 }
 
-// On returns the change of a transaction that request is to the table called name.
+// On returns the part of a transaction that applies request to the table called name.
 func On(name string, request catalog.CommitRequest) catalog.TableChange {
 	return catalog.TableChange{Ident: testkit.Ident(name), CommitRequest: request}
 }
@@ -26,8 +26,8 @@ func (f *Fixture) Transact(changes ...catalog.TableChange) error {
 	return f.CommitTransaction(f.Ctx, Warehouse, changes)
 }
 
-// WantProperty fails the test unless the table has the property with that value. An empty want
-// means that it must not have it.
+// WantProperty fails the test unless the table has the property with that value. If want is empty,
+// the table must not have the property.
 func (f *Fixture) WantProperty(name, key, want string) {
 	f.T.Helper()
 	table, err := f.LoadTable(f.Ctx, testkit.Ident(name))
@@ -39,7 +39,7 @@ func (f *Fixture) WantProperty(name, key, want string) {
 	}
 }
 
-// WantNoTransactions fails the test if the log holds any.
+// WantNoTransactions fails the test if the log holds any transaction.
 func (f *Fixture) WantNoTransactions() {
 	f.T.Helper()
 	entries, err := f.Transactions.Unfinished(f.Ctx, registry.ID{}, 10)

@@ -19,7 +19,7 @@ import (
 	"moorage/testkit"
 )
 
-// VenderFiles is a storage that makes credentials and signs, as far as a test can tell.
+// VenderFiles is a storage that issues fake credentials and signatures.
 type VenderFiles struct {
 	storage.Store
 	*Venders
@@ -30,7 +30,7 @@ func (v VenderFiles) List(ctx context.Context, folder, after string, limit int) 
 	return v.Store.(storage.Lister).List(ctx, folder, after, limit)
 }
 
-// Venders notes what a storage was asked for.
+// Venders records the requests for credentials and signatures.
 type Venders struct {
 	Clock *testkit.Clock
 
@@ -38,10 +38,10 @@ type Venders struct {
 	Mu      sync.Mutex
 	Scopes  []storage.Scope
 	Signed  []storage.SignRequest
-	Fail    error // of Vend and Sign
-	Probes  error // of both probes
+	Fail    error // the error of Vend and Sign
+	Probes  error // the error of both probes
 	Arrived chan struct{}
-	Release chan struct{} // Vend waits for it, if it is set
+	Release chan struct{} // if set, Vend waits for it
 }
 
 // Vend implements storage.Vender.
@@ -78,7 +78,7 @@ func (v *Venders) Sign(_ context.Context, request storage.SignRequest) (storage.
 	return storage.Signature{Headers: map[string][]string{"Authorization": {"AWS4"}}}, v.Fail
 }
 
-// BothWays are all kinds of access that a warehouse can offer.
+// BothWays holds all kinds of access that a warehouse can offer.
 var BothWays = vending.Delegations()
 
 // NewVendingFixture returns a fixture with a warehouse "lake" that offers delegations, and a table.
@@ -104,7 +104,7 @@ func NewVendingFixture(t *testing.T, offers ...vending.Delegation) (*Fixture, *V
 	return f, v, table
 }
 
-// Given returns what a caller is given for the table of NewVendingFixture.
+// Given returns the access that a caller gets to the table of NewVendingFixture.
 func (f *Fixture) Given(caller string, asked ...vending.Delegation) vending.Delegated {
 	f.T.Helper()
 	c := f.As(moorage.Caller{Name: caller})
@@ -119,7 +119,8 @@ func (f *Fixture) Given(caller string, asked ...vending.Delegation) vending.Dele
 	return given
 }
 
-// SwitchAccessOn writes the records of access: each grantee has a privilege on the warehouse.
+// SwitchAccessOn writes the records of access control. Each grantee gets a privilege on the
+// warehouse.
 func (f *Fixture) SwitchAccessOn(warehouse string, privileges map[string]string) {
 	f.T.Helper()
 	records, err := f.Store.Get(f.Ctx, registry.WarehouseKey(warehouse))
@@ -157,10 +158,10 @@ func (f *Fixture) SwitchAccessOn(warehouse string, privileges map[string]string)
 // The table-uuids of forged files.
 const ForgedUUID, OtherForgedUUID = "9c12d441-03fe-4693-9a96-a0705ddf69c2", "9c12d441-03fe-4693-9a96-a0705ddf69c3"
 
-// LimitedLife is the life of a LimitedFiles credential.
+// LimitedLife is the lifetime of credentials of LimitedFiles.
 const LimitedLife = 2 * time.Hour
 
-// RestingTable is where a table lived that is gone. Credentials for it may have been given.
+// RestingTable is the location of a table that is gone. Credentials for it may have been issued.
 const RestingTable = "s3://bucket/lake/ns/here"
 
 // NewRestingFixture returns a fixture with a table at RestingTable, in a warehouse whose
@@ -183,7 +184,7 @@ func NewRestingFixture(t *testing.T) (*Fixture, *catalog.Table) {
 	return f, table
 }
 
-// AnotherAt makes, or stages, another table at a location.
+// AnotherAt makes or stages another table at a location.
 func (f *Fixture) AnotherAt(location string, stage bool) error {
 	other := LakeIdent()
 	other.Name = "other"
@@ -192,7 +193,7 @@ func (f *Fixture) AnotherAt(location string, stage bool) error {
 	return err
 }
 
-// LimitedFiles is a VenderFiles whose credentials live for two hours at most.
+// LimitedFiles is a VenderFiles whose credentials are valid for at most two hours.
 type LimitedFiles struct{ VenderFiles }
 
 // CredentialLife returns LimitedLife.

@@ -37,7 +37,7 @@ type AzureServer struct {
 
 var sharedAzure = sync.OnceValues(startAzure)
 
-// StartAzure returns the emulator of this process. It starts the emulator if no test did before.
+// StartAzure returns the emulator of this process. It starts the emulator if no test has done so.
 // The emulator ends with the process, even if the process crashes.
 func StartAzure(tb testing.TB) *AzureServer {
 	tb.Helper()
@@ -112,8 +112,8 @@ func (olderVersion) Do(request *policy.Request) (*http.Response, error) {
 // azureVersion is the version of the Azure Storage API that olderVersion sets.
 const azureVersion = "2022-11-02"
 
-// emulatedSecret is the secret from which the emulator makes user delegation keys. The emulator's
-// source has it.
+// emulatedSecret is the secret from which the emulator makes user delegation keys. It comes from
+// the emulator's source.
 const emulatedSecret = "I17GKLvcJUossaebtsEDZZ2RJ8GNLwLH4m7hRMxbVbkx6wNIRAABj4Rtw0FBhFuEAgmbL4gFMzUw+AStz9Sqdg=="
 
 // EmulatedKey returns the user delegation key that the emulator issues to an identity, valid from

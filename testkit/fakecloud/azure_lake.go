@@ -23,11 +23,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 )
 
-// Lake is a double of an account with a hierarchical namespace, over HTTPS. The emulator behind it
-// keeps the blobs, and supports neither folders nor signatures for a folder. For both, Lake does
-// what Azure documents, in the API of blobs:
+// Lake simulates an account with a hierarchical namespace, over HTTPS. The emulator behind it keeps
+// the blobs, but supports neither folders nor signatures for a folder. Lake adds both to the blob
+// API, as documented by Azure:
 //
-//   - folders are entries, which appear with their first file and are not deleted before their last
+//   - folders are entries; they appear with their first file, and cannot be deleted before their
+//     last
 //   - an identity gets a token (AzureToken), and with the token a user delegation key
 //   - signatures for a directory are verified, and their permissions are enforced
 //
@@ -46,7 +47,7 @@ type Lake struct {
 
 var sharedLake = sync.OnceValues(startLake)
 
-// StartLake returns the double of this process. It starts the double if no test did before. The
+// StartLake returns the double of this process. It starts the double if no test has done so. The
 // double ends with the process.
 func StartLake(tb testing.TB) *Lake {
 	tb.Helper()
@@ -80,9 +81,9 @@ func startLake() (*Lake, error) {
 	return lake, nil
 }
 
-// Environment returns environment variables. A process that has them has an identity for the
-// account, and trusts the double's certificate. Azure's services give an identity to processes in
-// the same way. The environment is valid until tb ends.
+// Environment returns environment variables. They give a process an identity for the account, as
+// Azure's services do, and make it trust the double's certificate. The environment is valid until
+// tb ends.
 func (l *Lake) Environment(tb testing.TB) map[string]string {
 	tb.Helper()
 	trusted := filepath.Join(tb.TempDir(), "lake.pem")

@@ -16,7 +16,7 @@ const (
 	tenantID = "6fd63d7e-0000-4000-8000-000000000002"
 )
 
-// signatureParameters are the parameters of a query that belong to a signature.
+// signatureParameters returns the names of the query parameters that belong to a signature.
 func signatureParameters() []string {
 	return []string{"sv", "sr", "sdd", "sp", "st", "se", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv", "sig"}
 }
@@ -66,10 +66,10 @@ func (c call) isSigned() bool {
 	return err == nil && hmac.Equal(mac.Sum(nil), given)
 }
 
-// named returns the path that the request names: the blob, or the prefix of a listing.
+// named returns the path in the request: the blob, or the prefix of a listing.
 func (c call) named() string {
 	if c.blob == "" && c.query.Get("comp") == "list" {
-		// Without a slash at its end the prefix would also match siblings of the directory.
+		// Without a slash at its end, the prefix would also match siblings of the directory.
 		prefix := c.query.Get("prefix")
 		return prefix[:max(0, strings.LastIndexByte(prefix, '/'))]
 	}

@@ -1,7 +1,7 @@
 // Package fakecloud starts the servers that replace the storage of a cloud in tests: real servers
-// with the cloud's protocol, and doubles. Each test binary that needs a server starts it once, on
-// 127.0.0.1. A test that needs a server fails without it. These commands install the servers, below
-// .cache:
+// with the cloud's protocol, and simulated ones (doubles). Each test binary that needs a server
+// starts it once, on 127.0.0.1. A test that needs a server fails without it. These commands install
+// the servers, below .cache:
 //
 //	interop/setup.sh s3
 //	interop/setup.sh gcs
@@ -12,5 +12,5 @@
 // tokens. A Lake is an Azure account with a hierarchical namespace. A Proxy in front of any of
 // these servers injects faults. A Far in front of a server makes requests take longer.
 //
-// The package must not know the code that is tested.
+// The package does not know the code under test.
 package fakecloud

@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// Way describes how much longer requests to a server take. With the zero value they take no longer.
+// Way describes how much longer requests to a server take. With the zero value, they take no
+// longer.
 type Way struct {
-	// Delay is how much longer each request takes.
+	// Delay is the additional time of each request.
 	Delay time.Duration
 	// On average one request in SlowEvery, chosen at random, takes SlowDelay longer instead. If
 	// SlowEvery is 0, no request does.
 	SlowEvery int
 	SlowDelay time.Duration
-	// Methods are the HTTP methods whose requests take longer. If it is empty, all requests do.
+	// Methods lists the HTTP methods whose requests take longer. If it is empty, all requests do.
 	Methods []string
 }
 
@@ -39,7 +40,7 @@ type Far struct {
 	seen   map[string]int // requests by method
 }
 
-// connectionsKept is how many idle connections to the server a Far keeps.
+// connectionsKept is the number of idle connections to the server that a Far keeps.
 const connectionsKept = 256
 
 // NewFar returns a proxy for the server at a URL. It ends with the test.
@@ -67,7 +68,7 @@ func NewFar(tb testing.TB, server string, way Way) *Far {
 	return f
 }
 
-// SetWay sets how much longer the requests that begin afterwards take.
+// SetWay sets how much longer later requests take.
 func (f *Far) SetWay(way Way) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,7 +30,7 @@ var sharedGoogle = sync.OnceValues(func() (*GoogleServer, error) {
 	return &GoogleServer{URL: process.URL, process: process}, nil
 })
 
-// StartGoogle returns the server of this process. It starts the server if no test did before. The
+// StartGoogle returns the server of this process. It starts the server if no test has done so. The
 // server ends with the process, even if the process crashes.
 func StartGoogle(tb testing.TB) *GoogleServer {
 	tb.Helper()

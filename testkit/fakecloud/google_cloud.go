@@ -28,9 +28,9 @@ const (
 // googleKey is generated only once, because the generation is slow.
 var googleKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// GoogleCloud is a double of the services around the storage, at one URL. It issues tokens for a
-// key (/token), tokens of other accounts (IAM credentials API), and downscoped tokens (security
-// token service). It is also a gate in front of a GoogleServer. The gate requires a token with each
+// GoogleCloud simulates the services around the storage, at one URL. It issues tokens for a key
+// (/token), tokens of other accounts (IAM credentials API), and downscoped tokens (security token
+// service). It is also a gate in front of a GoogleServer. The gate requires a token with each
 // request. It evaluates the conditions of the token's boundary, and forwards the request if the
 // boundary allows it. It is safe for concurrent use.
 type GoogleCloud struct {
@@ -53,7 +53,7 @@ type GoogleCloud struct {
 	count  int
 }
 
-// grant is what a token allows until it ends.
+// grant has the permissions of a token until it expires.
 type grant struct {
 	ends  time.Time
 	scope string
@@ -118,7 +118,7 @@ func (c *GoogleCloud) Key(tb testing.TB) map[string]string {
 	}
 }
 
-// KeyText is Key as the text of a file.
+// KeyText returns Key as the text of a file.
 func (c *GoogleCloud) KeyText(tb testing.TB) string {
 	tb.Helper()
 	text, err := json.Marshal(c.Key(tb))

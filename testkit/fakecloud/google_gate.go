@@ -54,7 +54,8 @@ type need struct {
 	prefix                     string // of a listing
 }
 
-// language declares the names in conditions: the resource, and the attributes of the request.
+// language declares the names that conditions can use: the resource, and the attributes of the
+// request.
 func language() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("resource", cel.MapType(cel.StringType, cel.StringType)),
@@ -110,7 +111,7 @@ func gatesOf(rules []GoogleRule) ([]gate, error) {
 	return gates, nil
 }
 
-// allows reports whether a rule grants what a request needs.
+// allows reports whether a rule grants the permission that a request needs.
 func (g gate) allows(n need) bool {
 	if g.bucket != n.bucket || !slices.Contains(g.permissions, n.permission) {
 		return false
@@ -289,7 +290,7 @@ type claims struct {
 	Scope  string `json:"scope"`
 }
 
-// verify returns the claims of an assertion. The key by must have signed it with RS256.
+// verify returns the claims of an assertion, which must be signed with RS256 and the given key.
 func verify(assertion string, by *rsa.PublicKey) (found claims, err error) {
 	signed, signature, ok := cutLast(assertion, ".")
 	_, payload, two := strings.Cut(signed, ".")

@@ -25,8 +25,8 @@ type Process struct {
 
 // StartProcess runs a script in the folder scripts, such as s3server.py, and returns when its
 // server answers. The server ends with this process, even after a panic or a signal: the script
-// ends when the pipe to it is closed, and the system closes the pipe when this process ends. So
-// tests that share a server need not stop it.
+// ends when its pipe is closed, and the system closes the pipe when this process ends. So tests
+// that share a server need not stop it.
 func StartProcess(script string) (*Process, error) {
 	root, err := repository()
 	if err != nil {

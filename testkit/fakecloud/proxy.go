@@ -27,7 +27,7 @@ type Proxy struct {
 }
 
 // Plan returns the fault for a request, or nil for no fault. call is the number of the request in
-// its run: see Follow. Only one goroutine at a time calls the Plan.
+// its run; see Follow. Only one goroutine at a time calls the Plan.
 type Plan func(call int, r *http.Request) Fault
 
 // Fault answers a request instead of the proxy.
@@ -77,8 +77,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	do(w, r, p.forward)
 }
 
-// forward sends a request to the server. It must not change path or host, because a signature may
-// cover them. If the server is not reachable, forward closes the connection to the client.
+// forward sends a request to the server. r's path and host must be unchanged, because a signature
+// may cover them. If the server is not reachable, forward closes the connection to the client.
 func (p *Proxy) forward(r *http.Request) *http.Response {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -39,7 +39,7 @@ var (
 // S3RoleARN is the role that both servers assume. MinIO accepts any role.
 const S3RoleARN = "arn:aws:iam::000000000000:role/moorage"
 
-// StartS3 returns the server of this process. It starts the server if no test did before. The
+// StartS3 returns the server of this process. It starts the server if no test has done so. The
 // server ends with the process, even if the process crashes.
 func StartS3(tb testing.TB) *S3Server {
 	tb.Helper()

@@ -15,14 +15,15 @@ import (
 
 var serve = flag.Bool("serve", false, "print what clients of the double of Google Cloud Storage need, and serve until standard input ends")
 
-// told is what a suite is told. Its names are those of the JSON.
+// told is the information that TestServe prints for a suite, as JSON.
 type told struct {
-	// Location is where a warehouse can be, in an empty bucket.
+	// Location is the location for a warehouse, in an empty bucket.
 	Location string `json:"location"`
-	// URL is where clients ask, with tokens; Behind is the same storage without a guard.
+	// URL is the address for clients, which need tokens. Behind is the address of the same storage
+	// without the gate.
 	URL    string `json:"url"`
 	Behind string `json:"behind"`
-	// Arguments and Environment are what moorage needs to reach the storage as its owner.
+	// Arguments and Environment are those that moorage needs to reach the storage as its owner.
 	Arguments   []string          `json:"arguments"`
 	Environment map[string]string `json:"environment"`
 }

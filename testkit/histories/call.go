@@ -40,8 +40,8 @@ const (
 // commits reports whether the action is a commit that changes a table.
 func (a Action) commits() bool { return a == Set || a == SetPinned || a == Append }
 
-// Writes reports whether an acknowledged call makes a version of a table, alone or together with
-// other calls.
+// Writes reports whether an acknowledged call of this kind makes a version of a table, alone or
+// together with other calls.
 func (a Action) Writes() bool { return a == Create || a.commits() }
 
 // reads reports whether the action changes nothing.
@@ -55,24 +55,24 @@ type Call struct {
 	Group    int
 	Name, To int    // To is the other name of a rename
 	Table    string // the required table-uuid
-	Parent   int64  // the head of main that an append requires, 0 if there is none
-	Snapshot int64  // the snapshot that an append adds
+	Parent   int64  // for an append: the required head of main, 0 if there is none
+	Snapshot int64  // for an append: the new snapshot
 	Sequence int64  // the sequence number of Snapshot
 }
 
 // TableName returns the name of the n-th table in a group.
 func TableName(n int) string { return "t" + string(rune('0'+n)) }
 
-// propClientPrefix is the prefix of the properties that name the calls that made a version.
+// propClientPrefix is the prefix of the properties that say which calls made a version.
 const propClientPrefix = "client-"
 
-// PropClient returns the name of the property that has a client's last call among the calls that
-// changed or created the table.
+// PropClient returns the name of a client's property. Its value is the ID of the client's last call
+// that changed or created the table.
 func PropClient(client int) string { return fmt.Sprintf("%s%d", propClientPrefix, client) }
 
-// Authors returns the calls that together made a version on top of the version base, in the order
-// of their clients' properties. There are several if commits shared the version. The parameter made
-// is that version's document. base is nil if the version is the first one.
+// Authors returns the calls that together made a version, ordered by their clients' properties.
+// made is that version's document, and base the previous one, or nil for the first version. If
+// commits shared the version, there are several calls.
 func Authors(base, made *metadata.Document) (calls []string) {
 	before := map[string]string{}
 	if base != nil {
@@ -154,7 +154,7 @@ func describe(call Call, answer Answer) string {
 	return text + ": done"
 }
 
-// History is all calls and answers of all clients.
+// History holds all calls and answers of all clients.
 type History struct {
 	Events  []Event
 	Failure error // a failure of the workload itself
@@ -187,8 +187,8 @@ type Recorder struct {
 	history History
 }
 
-// Do makes a call with ask and records it. It leaves out a read without an answer, because that
-// shows nothing.
+// Do makes a call with ask and records it. It does not record a read without an answer, because
+// such a read shows nothing.
 func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 	from := r.count.Add(1)
 	answer := ask()
@@ -208,10 +208,10 @@ func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 	return answer
 }
 
-// Commits returns how many new versions of tables were acknowledged.
+// Commits returns the number of acknowledged new versions of tables.
 func (r *Recorder) Commits() int { return int(r.commits.Load()) }
 
-// Unknown returns how many writes have an unknown outcome.
+// Unknown returns the number of writes with an unknown outcome.
 func (r *Recorder) Unknown() int { return int(r.unknown.Load()) }
 
 // Fail records a failure of the workload itself.
@@ -229,8 +229,8 @@ func (r *Recorder) History() History {
 }
 
 // Commit returns the requirements and the updates of a call that commits, as JSON. If the call adds
-// a snapshot, the snapshot's time is now, in milliseconds since 1970, and its manifest list is
-// below folder.
+// a snapshot, now is the snapshot's time in milliseconds since 1970, and its manifest list is below
+// folder.
 func (c Call) Commit(now int64, folder string) (requirements, updates string) {
 	updates = fmt.Sprintf(`{"action":"set-properties","updates":{%q:%q}}`, PropClient(c.Client), c.ID)
 	if c.Table != "" {

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// checkTimeout bounds the search for an order. A search that does not end in time has no
+	// checkTimeout limits the search for an order. A search that does not end in time has no
 	// result.
 	checkTimeout = 5 * time.Minute
-	// problemsMax bounds how many problems are printed.
+	// problemsMax is the maximum number of problems printed.
 	problemsMax = 20
 )
 
@@ -41,7 +41,7 @@ type Checker struct {
 	faults   bool
 }
 
-// NewChecker returns a Checker. files has all metadata files that were ever created, by location.
+// NewChecker returns a Checker. files holds all metadata files that were ever created, by location.
 // If faults is true, calls may fail with KindUnavailable.
 func NewChecker(files map[string][]byte, faults bool) (*Checker, error) {
 	k := &Checker{files: map[string]version{}, authored: map[string][]version{}, faults: faults}
@@ -105,9 +105,9 @@ func (k *Checker) judgeGroups(events []Event) []verdict {
 	return verdicts
 }
 
-// sightings returns the locations of the versions that were certainly current once. These are the
-// versions in answers, and the versions on which those were made. The value is the end of the first
-// call that shows it.
+// sightings returns the locations of the versions that are known to have been current: the versions
+// in answers, and their previous versions. The value is the end of the first call that shows the
+// version.
 func (k *Checker) sightings(events []Event) map[string]int64 {
 	events = slices.Clone(events)
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.To, b.To) })
@@ -126,8 +126,8 @@ func (k *Checker) sightings(events []Event) map[string]int64 {
 	return seen
 }
 
-// Shared returns how many of the versions that were current once come from commits. It also returns
-// how many of these versions several commits made together.
+// Shared counts the versions that are known to have been current and were made by commits. It also
+// returns how many of them were made by several commits together.
 func (k *Checker) Shared(events []Event) (versions, shared int) {
 	for location := range k.sightings(events) {
 		v := k.files[location]
@@ -141,9 +141,9 @@ func (k *Checker) Shared(events []Event) (versions, shared int) {
 	return versions, shared
 }
 
-// contents returns the problems of the versions that were current once. Each answer must equal its
-// version's file, and contain the effect of its call. Each version must be the previous version
-// with the changes of all the calls that made it.
+// contents returns the problems of the versions that are known to have been current. Each answer
+// must equal its version's file, and contain the effect of its call. Each version must be the
+// previous version with the changes of all the calls that made it.
 func (k *Checker) contents(events []Event) []string {
 	var problems []string
 	calls := map[string]Event{}
@@ -168,7 +168,7 @@ func (k *Checker) contents(events []Event) []string {
 	for _, location := range slices.Sorted(maps.Keys(seen)) {
 		made, ok := k.files[location]
 		if !ok {
-			continue // see above and below
+			continue // covered by the other checks
 		}
 		if problem := k.versionContents(made, calls); problem != "" {
 			problems = append(problems, location+": "+problem)
@@ -238,8 +238,8 @@ func snapshotIDs(document *metadata.Document) []int64 {
 	return ids
 }
 
-// Check fails the test if the events have a problem. With -artifacts it then writes a picture of
-// the events.
+// Check fails the test if the events have a problem. In that case, with -artifacts, it also writes
+// a picture of the events.
 func (k *Checker) Check(t testing.TB, events []Event) {
 	t.Helper()
 	for i, problem := range k.contents(events) {

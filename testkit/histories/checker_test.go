@@ -13,20 +13,21 @@ import (
 	"moorage/metadata"
 )
 
-// handmade is a history of one group that is written by hand, with the files that it needs.
+// handmade is a handwritten history of one group, with the files that it needs.
 type handmade struct {
 	t      *testing.T
 	files  map[string][]byte
 	events []Event
 }
 
-// version makes the version that call makes of the one at base, or of a new table, and its file.
+// version makes the version that results from a call, and its file. The previous version is at
+// base, or the table is new.
 func (h *handmade) version(call Call, location, base, table string) Answer {
 	h.t.Helper()
 	return h.versionOf([]Call{call}, location, base, table)
 }
 
-// versionOf is version of several calls that share it.
+// versionOf is like version, for several calls that share the version.
 func (h *handmade) versionOf(calls []Call, location, base, table string) Answer {
 	h.t.Helper()
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -68,7 +69,8 @@ func (h *handmade) next(action Action, name int) Call {
 	return Call{ID: fmt.Sprintf("0.%d", len(h.events)), Action: action, Name: name}
 }
 
-// create adds a call that made a table; this one and those below happen one after the other.
+// create adds a call that made a table. Calls added with this method and the following ones happen
+// one after another.
 func (h *handmade) create(name int, location, table string) {
 	call := h.next(Create, name)
 	h.add(h.now(), h.now(), call, h.version(call, location, "", table))
@@ -79,7 +81,8 @@ func (h *handmade) set(name int, base, location string) {
 	h.add(h.now(), h.now(), call, h.version(call, location, base, ""))
 }
 
-// together returns one call of each of so many clients. It sets properties of the first name.
+// together returns one call for each of the given number of clients. The calls set properties of
+// the first name.
 func (h *handmade) together(clients int) []Call {
 	calls := make([]Call, clients)
 	for client := range calls {
@@ -89,7 +92,7 @@ func (h *handmade) together(clients int) []Call {
 	return calls
 }
 
-// answered adds calls which are all under way at one time, and are answered the same.
+// answered adds concurrent calls that all get the same answer.
 func (h *handmade) answered(calls []Call, answer Answer) {
 	from := h.now()
 	for _, call := range calls {
@@ -121,17 +124,17 @@ func (h *handmade) rename(name, to int) {
 
 func (h *handmade) now() int64 { return int64(10 * (len(h.events) + 1)) }
 
-// stretch makes the last event's call end later, so that those after it are at the same time.
+// stretch makes the last event's call end later, so that later calls overlap with it.
 func (h *handmade) stretch(to int64) { h.events[len(h.events)-1].To = to }
 
-// checkerTest is a history that is right or wrong.
+// checkerTest is a valid or invalid history.
 type checkerTest struct {
 	name    string
 	history func(h *handmade)
 	right   bool
 }
 
-// The checker tells good histories from bad ones.
+// The checker accepts valid histories and rejects invalid ones.
 func TestChecker(t *testing.T) {
 	t.Parallel()
 	tests := []checkerTest{
@@ -276,7 +279,7 @@ func TestChecker(t *testing.T) {
 	}
 }
 
-// document returns what the file at location holds.
+// document returns the document in the file at location.
 func (h *handmade) document(location string) *metadata.Document {
 	h.t.Helper()
 	document, err := metadata.Parse(h.files[location])
@@ -286,7 +289,7 @@ func (h *handmade) document(location string) *metadata.Document {
 	return document
 }
 
-// checked decodes a part of a request as a server does, which checks all of the body first.
+// checked decodes a part of a request like a server, which checks the whole body first.
 func checked[T any, S ~string | ~[]byte](decode func(jsontext.Checked) (T, error), raw S) (T, error) {
 	sound, err := jsontext.Check([]byte(raw))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"moorage"
 )
 
-// Client makes one call after another. It is not safe for concurrent use.
+// Client makes calls, one at a time. It is not safe for concurrent use.
 type Client struct {
 	number   int
 	random   *rand.Rand
@@ -15,7 +15,7 @@ type Client struct {
 	ask      func(Call) Answer
 	habits   Habits
 	calls    int
-	seen     map[place]Answer // the last answer that it saw for each name
+	seen     map[place]Answer // the client's last answer for each name
 }
 
 // Habits select the calls that a client makes in addition to reads, creates and commits.
@@ -27,7 +27,7 @@ type Habits struct {
 type place struct{ group, name int }
 
 // NewClient returns a client. No other client may have its number. The seed determines its random
-// choices. The function ask makes a call and returns the answer; recorder records both.
+// choices. ask makes a call and returns the answer; recorder records both.
 func NewClient(number int, seed uint64, habits Habits, recorder *Recorder, ask func(Call) Answer) *Client {
 	return &Client{
 		number: number, random: rand.New(rand.NewPCG(seed, uint64(number))), recorder: recorder, ask: ask,
@@ -108,7 +108,7 @@ func (c *Client) commit(group, name int) {
 	}
 }
 
-// AppendTo returns a new call that appends to the version that is in the answer known.
+// AppendTo returns a new call that appends to the version in the answer known.
 func (c *Client) AppendTo(known Answer, group, name int) Call {
 	call := c.Call(Append, group, name)
 	call.Table, call.Parent, call.Sequence = known.Table, known.Head, known.Next
@@ -124,7 +124,7 @@ func (c *Client) readOne(group, name int) {
 	c.Do(c.Call(actions[c.random.IntN(len(actions))], group, name))
 }
 
-// settlesMax bounds how often Settle repeats a call.
+// settlesMax is the maximum number of times that Settle makes a call.
 const settlesMax = 100
 
 // Settle reads the last state of a group. It repeats a call that fails with KindUnavailable, at

@@ -12,43 +12,43 @@ import (
 
 // judge searches for an order of the calls of one group.
 //
-// A call whose outcome is unknown may happen at any time after it began, or never. If there are a
-// dozen such calls, trying each of them at each place would take too long. So the search (package
-// porcupine does it) handles them specially:
+// A call whose outcome is unknown may happen at any time after it began, or never. With a dozen
+// such calls, trying each of them at each place would take too long. So the search, which package
+// porcupine does, treats them specially:
 //
-//   - A call whose version was seen happened before the version was seen. The search handles it
-//     like a call that ended at that time.
+//   - A call whose version was seen happened before the version was first seen. The search treats
+//     it like a call that ended at that time.
 //   - A call whose version was not seen matters only by its effect, which may explain other
 //     answers.
 //   - Calls with the same effect are interchangeable. So the search only counts how many of them
 //     have begun.
 //
-// It is unknown which of these calls have happened. So the model's state is a set: the states in
-// which a group may be. If two of these states differ only in the calls that may still happen, the
-// state with fewer calls is left out. The other state explains every answer that it could explain.
+// It is unknown which of these calls have happened. So the state of the model is a set of the
+// states in which a group may be. If two of these states differ only in the calls that may still
+// happen, the one with fewer calls is omitted. The other one explains at least as many answers.
 //
-// A version ends only after every call whose answer has it. Without this rule, the search would
-// notice a version that ended too early only at the end of such a call, and would then try all
-// orders of the calls between.
+// A version may end only after every call whose answer contains it. Without this rule, the search
+// would notice too late that it had ended a version too early: only at the end of such a call. It
+// would then try all orders of the calls in between.
 //
 // Only one goroutine may use a judge.
 type judge struct {
 	*Checker
-	// followed has the locations of the versions on which another version was certainly made. A
-	// table cannot have been dropped at one of these versions, because no location is used twice.
+	// followed holds the locations of the versions that are known to have a successor. A table
+	// cannot have been dropped at one of these versions, because no location is used twice.
 	followed map[string]bool
 	required map[string]bool // the tables that calls require by their table-uuid
-	answers  map[string]int  // by location: how many calls show its version as they happen
+	answers  map[string]int  // by location: number of calls that show its version as they happen
 	effects  []effect
 	closures map[state][]state
 }
 
-// effect is what a call with an unknown outcome may have done without being seen.
+// effect is a change that a call with an unknown outcome may have made unseen.
 type effect struct {
 	action Action
 	name   int
 	to     int     // the other name of a rename
-	base   Version // for an append: the version on which it was made
+	base   Version // for an append: the previous version
 	made   Version // for a create: the version that it made
 }
 
@@ -123,8 +123,8 @@ func (j *judge) operations(events []Event) (operations []porcupine.Operation, po
 	return operations, times.arePossible()
 }
 
-// answersOf returns how many calls show each version as they happen, by location. A call that
-// unregisters a table ends the version that it shows, so it does not count.
+// answersOf returns the number of calls that show each version as they happen, by location. A call
+// that unregisters a table ends the version that it shows, so that call does not count.
 func answersOf(operations []porcupine.Operation) map[string]int {
 	answers := map[string]int{}
 	for _, operation := range operations {
@@ -136,8 +136,9 @@ func answersOf(operations []porcupine.Operation) map[string]int {
 	return answers
 }
 
-// madeBy returns the version that a call with an unknown outcome made, and when it was first seen.
-// If a call made two seen versions, it happened twice; the method contents reports that.
+// madeBy returns the version that a call with an unknown outcome made, and when the version was
+// first seen. If two versions of a call were seen, the call happened twice; the method contents
+// reports that.
 func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64, ok bool) {
 	for _, v := range j.authored[call.ID] {
 		if at, was := seen[v.Location]; was && (!ok || at < to) {
@@ -148,8 +149,8 @@ func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64
 }
 
 // effectsOf returns the possible effects of a call whose version was not seen. If a call would have
-// made a version, but no file has that version, the call had no effect. Properties that no client
-// saw explain nothing.
+// made a version, but there is no file with that version, the call had no effect. Properties that
+// no client saw explain nothing.
 func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 	made := j.authored[call.ID]
 	switch call.Action {
@@ -171,7 +172,7 @@ func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 		for _, v := range made {
 			base := v.base
 			for _, was := seen[base]; !was && j.files[base].base != ""; _, was = seen[base] {
-				base = j.files[base].base // another commit that was not seen made it
+				base = j.files[base].base // made by another commit that was not seen
 			}
 			effects = append(effects, effect{action: Append, base: Version{v.Table, base}})
 		}
@@ -189,7 +190,7 @@ func (j *judge) number(e effect) int {
 	return i
 }
 
-// apply returns the state after effect e, or s if e changes nothing in s.
+// apply returns the state after effect e. If e changes nothing, it returns s.
 func (j *judge) apply(s state, e effect) state {
 	now := s.names[e.name]
 	switch e.action {
@@ -222,7 +223,7 @@ func (j *judge) apply(s state, e effect) state {
 // spareMax bounds the count of calls with one effect. More calls make no difference.
 const spareMax = 255
 
-// count returns how many calls with the i-th effect may still happen.
+// count returns the number of calls with the i-th effect that may still happen.
 func (s state) count(i int) int {
 	if i >= len(s.spare) {
 		return 0
@@ -230,8 +231,8 @@ func (s state) count(i int) int {
 	return int(s.spare[i])
 }
 
-// counted returns a copy of s in which the count of calls that may still happen is changed by the
-// number change.
+// counted returns a copy of s in which change is added to the number of calls with the i-th effect
+// that may still happen.
 func (s state) counted(i, change int) state {
 	counts := []byte(s.spare)
 	for len(counts) <= i {
@@ -242,8 +243,7 @@ func (s state) counted(i, change int) state {
 	return s
 }
 
-// covers reports whether every answer that is possible after the state in other is also possible
-// after s.
+// covers reports whether every answer that is possible in the state other is also possible in s.
 func (s state) covers(other state) bool {
 	if s.gone != other.gone || s.names != other.names || s.shown != other.shown {
 		return false
@@ -256,7 +256,7 @@ func (s state) covers(other state) bool {
 	return true
 }
 
-// joined returns states with s, without the states that others cover.
+// joined returns states and s, without states that are covered by others.
 func joined(states []state, s state) []state {
 	if slices.ContainsFunc(states, func(other state) bool { return other.covers(s) }) {
 		return states
@@ -315,7 +315,7 @@ func (j *judge) begin(states []state, effect begun) []state {
 	return after
 }
 
-// model returns porcupine's model of a group that only one client uses.
+// model returns a model of a group, for porcupine, as if only one client used it.
 func (j *judge) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return []state{{}} },

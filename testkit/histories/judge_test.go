@@ -12,8 +12,8 @@ import (
 	"moorage"
 )
 
-// reference is the model without any of judge's shortcuts: a call with an unknown outcome may
-// happen anywhere after it began, with each version that it made a file for, or not at all.
+// reference returns a model without judge's shortcuts. A call with an unknown outcome may happen at
+// any time after its start, with any version for which it wrote a file, or not at all.
 func reference(k *Checker) porcupine.Model {
 	j := &judge{Checker: k, followed: map[string]bool{}}
 	model := porcupine.NondeterministicModel{
@@ -47,8 +47,8 @@ func reference(k *Checker) porcupine.Model {
 }
 
 // judgeByReference reports whether an order was found. Calls that share a version made it when all
-// of them had begun: its file holds what each of them asked for. If the version was seen, then each
-// of them happened, with or without an answer.
+// of them had begun, because its file contains the changes of each. If the version was seen, each
+// of the calls happened, with or without an answer.
 func judgeByReference(k *Checker, events []Event) porcupine.CheckResult {
 	began, seen := map[string]int64{}, k.sightings(events)
 	for _, event := range events {
@@ -56,7 +56,7 @@ func judgeByReference(k *Checker, events []Event) porcupine.CheckResult {
 	}
 	var operations []porcupine.Operation
 	for _, event := range events {
-		for _, made := range k.authored[event.Call.ID] { // one in these histories
+		for _, made := range k.authored[event.Call.ID] { // only one in these histories
 			for _, author := range made.authors {
 				event.From = max(event.From, began[author])
 			}
@@ -77,15 +77,15 @@ func judgeByReference(k *Checker, events []Event) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(reference(k), operations, checkTimeout)
 }
 
-// simulation makes histories of a group whose calls happen one after the other, and overlap.
+// simulation makes histories of a group whose calls overlap but take effect one after another.
 type simulation struct {
 	*handmade
 	random *rand.Rand
 	state  state
 }
 
-// simulate makes a history of some calls. Some have unknown outcomes, and one may be answered
-// wrongly.
+// simulate makes a history of some calls. Some of them have unknown outcomes, and one may have a
+// wrong answer.
 func simulate(t *testing.T, random *rand.Rand) *handmade {
 	h := &simulation{handmade: &handmade{t: t, files: map[string][]byte{}}, random: random}
 	for range 6 + random.IntN(8) {
@@ -119,8 +119,8 @@ func (h *simulation) call() {
 	h.add(from, to, call, answer)
 }
 
-// share makes commits that share a version, an append among them most of the time. Some have no
-// answer; if none has, the version may never have been current.
+// share makes commits that share a version. Most of the time, one of them is an append. Some have
+// no answer; if none has an answer, the version may never have been current.
 func (h *simulation) share(name int, now Version) {
 	calls := h.together(2 + h.random.IntN(2))
 	for i := range calls {
@@ -144,8 +144,8 @@ func (h *simulation) share(name int, now Version) {
 	}
 }
 
-// truth returns what a call is answered and the state after it. It fills in what an append
-// requires.
+// truth returns the correct answer to a call, and the state after it. It fills in the requirements
+// of an append.
 func (h *simulation) truth(call *Call) (Answer, state) {
 	refused := func(kind moorage.Kind) (Answer, state) {
 		return Answer{Err: moorage.Errorf(kind, "refused")}, h.state
@@ -182,11 +182,11 @@ func (h *simulation) truth(call *Call) (Answer, state) {
 	case call.Action == Set || call.Action == Append:
 		return h.commit(call)
 	}
-	return Answer{}, s // exists
+	return Answer{}, s // the table exists
 }
 
-// commit makes a commit to a table that is there; an append is refused now and then, because it
-// builds on an older head.
+// commit makes a commit to an existing table. An append is refused now and then, because its base
+// is an older head.
 func (h *simulation) commit(call *Call) (Answer, state) {
 	now := h.state.names[call.Name]
 	if call.Action == Append {
@@ -201,8 +201,9 @@ func (h *simulation) commit(call *Call) (Answer, state) {
 	return answer, h.state.with(call.Name, answer.Version)
 }
 
-// falsify gives one call the answer of another one. It changes no answer that tells a version but
-// those of loads: those of writes are judged by their files, before any order.
+// falsify gives one call the answer of another call. Among answers that contain a version, it
+// changes only those to loads. Versions in answers to writes are compared with their files, before
+// the search for an order.
 func (h *simulation) falsify() {
 	const tries = 8
 	for range tries {
@@ -215,7 +216,7 @@ func (h *simulation) falsify() {
 	}
 }
 
-// The search finds an order just when the one without shortcuts does.
+// The search finds an order exactly when the search without shortcuts does.
 func TestJudgeAgreesWithReference(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

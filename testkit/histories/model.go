@@ -6,9 +6,9 @@ import (
 	"moorage"
 )
 
-// state is the model's state of a group: whether its namespace is gone, the version of each name,
-// how many answers have had that version so far, and how many calls with each effect may still
-// happen (see judge).
+// state is the model's state of a group. It says whether the namespace is gone. It has the version
+// of each name, and how many answers have contained that version so far. It also counts, for each
+// effect, the calls that may still happen (see judge).
 type state struct {
 	gone  bool
 	names [Names]Version
@@ -75,8 +75,8 @@ func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 }
 
 // commit reports whether a commit could make the version next on top of base, and returns the state
-// after the commit. If several commits made next together, the first of them in the order makes it.
-// For the others next is already the current version.
+// after the commit. If several commits made next together, the first one in the order makes it.
+// When the others are judged, next is already the current version.
 func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	at := call.Name
 	if call.Table != "" {
@@ -93,7 +93,7 @@ func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	return slices.Contains(j.files[next.Location].authors, call.ID), j.show(s.with(at, next), at)
 }
 
-// show returns the state after an answer that has the version of a name.
+// show returns the state after an answer that contained the current version of a name.
 func (j *judge) show(s state, name int) state {
 	if s.shown[name] < j.answers[s.names[name].Location] {
 		s.shown[name]++
@@ -101,17 +101,17 @@ func (j *judge) show(s state, name int) state {
 	return s
 }
 
-// allShown reports whether all answers that have the version of a name come before s. No location
-// is used twice, so only then can the name get another version.
+// allShown reports whether every answer that contains the name's current version has been placed
+// before s. No location is used twice, so only then can the name get another version.
 func (j *judge) allShown(s state, name int) bool {
 	return s.shown[name] >= j.answers[s.names[name].Location]
 }
 
-// mayEnd reports whether v can have been a table's version when the table was dropped.
+// mayEnd reports whether v can have been a table's last version.
 func (j *judge) mayEnd(v Version) bool { return v != Version{} && !j.followed[v.Location] }
 
-// head returns the head of main in a version. It returns 0 if there is no head, and -1 if it is
-// unknown.
+// head returns the snapshot of the branch main in a version. It returns 0 if there is none, and -1
+// if it is unknown.
 func (j *judge) head(v Version) int64 {
 	if v.Location == unseenAppend {
 		return -1
@@ -128,7 +128,7 @@ func (j *judge) mayRefuse(s state, call Call, kind moorage.Kind) bool {
 	now := s.names[call.Name]
 	switch kind {
 	case moorage.KindUnavailable:
-		return false // the history leaves out failures that faults explain
+		return false // the history does not contain failures that faults explain
 	case moorage.KindNoSuchNamespace:
 		return s.gone
 	case moorage.KindNamespaceNotEmpty:

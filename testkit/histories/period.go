@@ -2,19 +2,19 @@ package histories
 
 import "math"
 
-// period bounds the time in which a version was current, as far as a history shows it. It became
-// current between the times from and to, and was current no longer than the time until.
+// period limits the time in which a version was current, as far as a history shows it. The version
+// became current between from and to, and was no longer current after until.
 type period struct{ from, to, until int64 }
 
-// periods are the periods of the versions that certainly were current once, by location. The search
-// for an order is short only if each call has few possible places. A commit that waits for others
-// is in progress for long, so the period of its version leaves fewer places for it.
+// periods holds the periods of the versions that are known to have been current, by location. The
+// search for an order is short only if each call has few possible places. A commit that waits for
+// others takes long, so the period of its version reduces the number of its possible places.
 type periods map[string]period
 
 // periods returns the periods of the versions that were seen.
 func (k *Checker) periods(events []Event, seen map[string]int64) periods {
 	calls := map[string]Event{}
-	last := map[string]int64{} // by version: when the last call began whose answer had it
+	last := map[string]int64{} // for each version, when the last call with it in the answer began
 	for _, event := range events {
 		calls[event.Call.ID] = event
 		if event.Answer.Err == nil {
@@ -52,7 +52,7 @@ func (k *Checker) periods(events []Event, seen map[string]int64) periods {
 	return all
 }
 
-// arePossible returns false if a version was seen before it can have been made.
+// arePossible returns false if a version was seen before it could have been made.
 func (p periods) arePossible() bool {
 	for _, made := range p {
 		if made.from > made.to {

@@ -19,7 +19,7 @@ type MemoryLeases struct {
 	mu       sync.Mutex // guards the fields below; no other lock is taken under it
 	sessions map[string]life
 	leases   []entry
-	wants    []entry // in the order of their tickets' ages, the oldest first
+	wants    []entry // ordered by the ages of their tickets, oldest first
 	tickets  int64
 }
 
@@ -44,10 +44,10 @@ func NewMemoryLeases(now func() time.Time) *MemoryLeases {
 	return &MemoryLeases{now: now, sessions: make(map[string]life)}
 }
 
-// excludes reports whether two modes exclude one another.
+// excludes reports whether two modes exclude each other.
 func excludes(a, b uint8) bool { return a|b == uint8(locks.W) }
 
-// Rows returns how many leases are held and how many wants there are.
+// Rows returns the number of held leases and the number of wants.
 func (m *MemoryLeases) Rows() (leases, wants int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,8 +123,8 @@ func (m *MemoryLeases) Session(name string) (locks.Session, bool) {
 	return known.Session, ok
 }
 
-// isSilentLocked reports whether a session is silent for so long that others may take its leases.
-// silence is the limit for a session without its own limit. mu must be held.
+// isSilentLocked reports whether a session has been silent for so long that others may take its
+// leases. silence is the limit for a session without its own limit. mu must be held.
 func (m *MemoryLeases) isSilentLocked(session string, silence time.Duration) bool {
 	life := m.sessions[session]
 	return m.now().Sub(life.renewed) > cmp.Or(life.Silence, silence)
@@ -201,7 +201,8 @@ func (m *MemoryLeases) Try(ctx context.Context, session string, ticket int64, le
 	return -1, true, nil
 }
 
-// wantLocked adds leases to the wants of a ticket unless it already wants them; mu must be held.
+// wantLocked adds leases to the wants of a ticket, except those that the ticket already wants. mu
+// must be held.
 func (m *MemoryLeases) wantLocked(session string, ticket int64, leases []locks.Lease, age int64, now time.Time) {
 	m.tickets = max(m.tickets, age)
 	for _, l := range leases {

@@ -21,7 +21,7 @@ type LeasesAround struct {
 
 // Hook is called instead of a method of Leases. method is the name of the method, and call makes
 // the call. If Hook returns an error, this error replaces the call's error. Many goroutines may
-// call it at once.
+// call a Hook at once.
 type Hook func(ctx context.Context, method string, call func()) error
 
 // NewLeasesAround returns a LeasesAround without a hook.
@@ -36,14 +36,14 @@ func (a *LeasesAround) SetHook(hook Hook) {
 	a.hook = hook
 }
 
-// Calls returns how often method was called since the last Reset, including refused calls.
+// Calls returns the number of calls of method since the last Reset, including refused ones.
 func (a *LeasesAround) Calls(method string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.calls[method]
 }
 
-// Rows returns how many leases or ids were passed to method since the last Reset.
+// Rows returns the number of leases or ids passed to method since the last Reset.
 func (a *LeasesAround) Rows(method string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

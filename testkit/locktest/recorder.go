@@ -23,8 +23,8 @@ type Call struct {
 	Options locks.Options
 	Grants  []locks.Grant // the result of locks.Plan for Request, with ancestors, in the order of taking
 	Err     error         // the error of Acquire
-	// Nested is true if the caller's context belongs to a hold that was not released. The rules of
-	// package locks forbid such a second Acquire.
+	// Nested is true if the caller's context belongs to an unreleased hold. The rules of package
+	// locks forbid such a second Acquire.
 	Nested bool
 }
 

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// portMin and portEnd bound the ports of FreePort. They are below the ports that systems assign to
-// processes that request any free port.
+// portMin and portEnd limit the ports that FreePort returns. They are below the ports that systems
+// assign to processes that request any free port.
 const portMin, portEnd = 10_000, 30_000
 
 // FreePort returns a free port of 127.0.0.1. The system assigns it to no other connection or

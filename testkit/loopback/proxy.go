@@ -54,12 +54,12 @@ func (p *Proxy) Cut() {
 	p.breakLocked()
 }
 
-// Stall holds back all bytes in both directions until Restore. Both sides receive nothing
-// meanwhile. The proxy still accepts new connections, and holds back their bytes too.
+// Stall holds back all bytes in both directions until Restore. Until then, neither side receives
+// anything. The proxy still accepts new connections, and holds back their bytes too.
 func (p *Proxy) Stall() { p.hold(toTarget, fromTarget) }
 
-// Mute holds back the target's answers until Restore. Bytes to the target pass. Cut loses the bytes
-// that are held back.
+// Mute holds back the target's answers until Restore. Bytes to the target pass. A Cut loses the
+// bytes that are held back.
 func (p *Proxy) Mute() { p.hold(fromTarget) }
 
 func (p *Proxy) hold(directions ...direction) {
@@ -74,7 +74,7 @@ func (p *Proxy) hold(directions ...direction) {
 	}
 }
 
-// Restore undoes Cut, Stall and Mute. The bytes that were held back move on.
+// Restore undoes Cut, Stall and Mute. Bytes that were held back are then delivered.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// newEcho starts a server that answers what it is sent, behind a proxy.
+// newEcho starts an echo server behind a proxy.
 func newEcho(t *testing.T) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -23,7 +23,7 @@ func newEcho(t *testing.T) *Proxy {
 			}
 			go func() {
 				defer conn.Close()
-				_, _ = io.Copy(conn, conn) // it ends with the connection
+				_, _ = io.Copy(conn, conn) // the copy ends with the connection
 			}()
 		}
 	}()
@@ -123,7 +123,7 @@ func TestMute(t *testing.T) {
 	}
 }
 
-// Ports for servers that come back are none that a connection may have meanwhile.
+// While a server is dead, no connection can get its port.
 func TestFreePort(t *testing.T) {
 	for range 100 {
 		port, err := FreePort()

@@ -1,6 +1,6 @@
-// Package openid is a double of an identity provider, with the authorization code flow of OpenID
-// Connect. It is strict where a real provider is: a code works once, for one client and one
-// address, and only with the verifier of PKCE. It signs in one person without asking.
+// Package openid simulates an identity provider with the authorization code flow of OpenID Connect.
+// It is as strict as a real provider: a code works once, for one client and one address, and only
+// with the PKCE verifier. It signs in one user without asking.
 package openid
 
 import (
@@ -28,27 +28,27 @@ const (
 // Provider is a running provider. Its fields can be changed while no request is in progress.
 type Provider struct {
 	*httptest.Server
-	// Subject is the person that signs in. Default ann.
+	// Subject is the user that signs in. Default ann.
 	Subject string
 	// Secret is the secret of the client. Default: a public client.
 	Secret string
-	// Life is how long tokens are good. Default ten minutes.
+	// Life is the lifetime of tokens. Default ten minutes.
 	Life time.Duration
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
 	// Change changes the claims of a token before the provider signs it. kind is access or id.
 	Change func(kind string, claims map[string]any)
-	// Alter changes the parameters with which the provider sends a browser back.
+	// Alter changes the parameters that the provider adds when it redirects a browser back.
 	Alter func(back url.Values)
-	// Discovery has members of the discovery document that differ from the right ones.
+	// Discovery holds members of the discovery document that replace the correct ones.
 	Discovery map[string]any
 
 	private ed25519.PrivateKey
 	mu      sync.Mutex        // guards the field below; leaf
-	codes   map[string]issued // that were not exchanged
+	codes   map[string]issued // codes that were not exchanged
 }
 
-// issued is what a code stands for.
+// issued holds the data of an issued code.
 type issued struct{ redirect, challenge, nonce string }
 
 // New starts a provider. It ends with the test.
@@ -71,8 +71,8 @@ func New(t testing.TB) *Provider {
 	return p
 }
 
-// Authorize does what a browser does at address: it asks the provider, and returns the parameters
-// with which the provider sends it back.
+// Authorize acts as a browser that opens address. It returns the parameters with which the provider
+// redirects the browser back.
 func (p *Provider) Authorize(t testing.TB, address string) url.Values {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -109,7 +109,7 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// authorize sends a browser back with a code.
+// authorize redirects a browser back with a code.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	isRight := q.Get("client_id") == ClientID && q.Get("response_type") == "code" && q.Get("state") != "" &&
@@ -128,7 +128,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
-// exchange answers with the tokens that a code stands for.
+// exchange answers with the tokens for a code.
 func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 	id, secret, isBasic := r.BasicAuth()
 	if !isBasic {
@@ -165,7 +165,7 @@ func (p *Provider) token(kind string, more map[string]any) string {
 	p.Change(kind, claims)
 	body, err := json.Marshal(claims)
 	if err != nil {
-		panic(err) // claims of a test are JSON
+		panic(err) // a test's claims can always be encoded
 	}
 	text := encoded([]byte(`{"alg":"EdDSA","kid":"1"}`)) + "." + encoded(body)
 	return text + "." + encoded(ed25519.Sign(p.private, []byte(text)))

@@ -27,7 +27,7 @@ type Bouncer struct {
 
 // StartBouncer starts a PgBouncer in front of the server at dsn (Server.DSN, or the DSN of a
 // proxy). settings (name = value) are added to this package's settings in the section [pgbouncer].
-// StartBouncer searches the program in PATH and in Debian's folder. Stop it with Stop.
+// StartBouncer looks for the program in PATH and in Debian's folder. Stop it with Stop.
 func StartBouncer(dsn string, settings ...string) (*Bouncer, error) {
 	program, err := findBouncer()
 	if err != nil {
@@ -57,8 +57,8 @@ func findBouncer() (string, error) {
 	return "", errors.New("PgBouncer is not installed")
 }
 
-// BouncerPrepares reports whether the installed PgBouncer supports prepared statements. It does
-// from version 1.21 on, with the setting max_prepared_statements.
+// BouncerPrepares reports whether the installed PgBouncer supports prepared statements. Version
+// 1.21 and later support them, with the setting max_prepared_statements.
 func BouncerPrepares() (bool, error) {
 	program, err := findBouncer()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 // System V shared memory segment.
 const segmentLine = 6
 
-// removeSegment removes the segment of a killed server. The segment has a few bytes; with it a
-// server detects another server on the same files. A server that shuts down normally removes its
-// segment. The system allows a few thousand segments; when there are more, no server can start.
+// removeSegment removes the segment of a killed server. The segment has only a few bytes. It lets a
+// server detect another server on the same files. A server that shuts down normally removes its
+// segment. The system allows a few thousand segments; once they are used up, no server can start.
 func (s *Server) removeSegment() error {
 	key, id, err := s.segment()
 	if err != nil || id < 0 {
@@ -38,8 +38,8 @@ func (s *Server) removeSegment() error {
 	return nil
 }
 
-// segment returns the key and the id of the server's segment. The id is negative if it has no
-// segment.
+// segment returns the key and the id of the server's segment. The id is negative if the server has
+// no segment.
 func (s *Server) segment() (key int32, id int, err error) {
 	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A server that was killed leaves nothing in the system's memory, and can be started again.
+// A killed server leaves nothing in the system's memory, and can be started again.
 func TestKillLeavesNothing(t *testing.T) {
 	t.Parallel()
 	server, err := Start("fsync=off")

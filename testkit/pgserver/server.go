@@ -1,7 +1,7 @@
 // Package pgserver starts a PostgreSQL server for tests: a real one, on a free port of 127.0.0.1,
 // with its files in a temporary folder.
 //
-// It must not know what the tests store in it.
+// It does not know what the tests store in the server.
 package pgserver
 
 import (
@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// startTimeout bounds how long a start may take until the server answers. Only a server that
+	// startTimeout is the maximum time from a start until the server answers. Only a server that
 	// hangs takes longer.
 	startTimeout = 3 * time.Minute
-	// startsMax bounds how often a start is tried. If the server ends by itself, the next try uses
-	// another port.
+	// startsMax is the maximum number of tries of a start. If the server ends by itself, the next
+	// try uses another port.
 	startsMax = 3
 	// options are part of all connection strings. Opening a connection takes 60 seconds only if
 	// something hangs.
@@ -48,7 +48,7 @@ type Server struct {
 }
 
 // Start starts a server with settings (name=value), which are added to this package's settings.
-// Start searches the server's programs in Debian's folder, then in PATH. Stop it with Stop.
+// Start looks for the server's programs in Debian's folder, then in PATH. Stop it with Stop.
 func Start(settings ...string) (*Server, error) {
 	binary, err := findPrograms()
 	if err != nil {
@@ -65,9 +65,9 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// fill creates the files of an empty database. initdb takes a second of a processor. So fill keeps
-// what it made below .cache of the repository, if the test is in one, and copies that for other
-// servers.
+// fill creates the files of an empty database. Because initdb takes a second of processor time,
+// fill reuses a copy of its files for other servers. The copy is in .cache of the repository, if
+// the test is in one.
 func (s *Server) fill() error {
 	kept := s.keptFiles()
 	if kept != "" && run(exec.Command("cp", "-a", kept, s.data())) == nil {
@@ -96,8 +96,8 @@ func (s *Server) fill() error {
 	return errors.Join(err, os.RemoveAll(made))
 }
 
-// keptFiles returns the folder for what this initdb makes for this user, or an empty string outside
-// of a repository.
+// keptFiles returns the folder for the files that this initdb creates for this user. Outside of a
+// repository, it returns "".
 func (s *Server) keptFiles() string {
 	program, err := os.Stat(filepath.Join(s.binary, "initdb"))
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Server) keptFiles() string {
 	return ""
 }
 
-// run runs a command, whose output is in the error.
+// run runs a command. Its error contains the command's output.
 func run(command *exec.Cmd) error {
 	out, err := command.CombinedOutput()
 	if err != nil {
@@ -179,8 +179,8 @@ func (s *Server) prepare() (err error) {
 	return err
 }
 
-// own gives folder to the user of the servers, and returns the user. Servers refuse to run as root,
-// and run as "postgres" then.
+// own gives folder to the user of the servers, and returns the user. Servers refuse to run as root;
+// in that case, they run as "postgres".
 func own(folder string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -237,8 +237,8 @@ func (s *Server) Restart() error {
 // errEnded means that a server's process ended before it answered.
 var errEnded = errors.New("the server ended by itself")
 
-// await returns when the server at dsn answers, or with an error after startTimeout. The server is
-// the process pid. It returns errEnded when the process has ended.
+// await returns when the server at dsn answers, or with an error after startTimeout. pid is the
+// server's process. If the process has ended, await returns errEnded.
 func await(dsn string, pid int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -311,8 +311,8 @@ func (s *Server) Kill() error {
 	return errors.Join(err, ctx.Err(), s.removeSegment())
 }
 
-// alive reports whether a process runs. It returns false for a zombie: a process that has ended but
-// that its parent has not waited for.
+// alive reports whether a process is running. It returns false for a zombie, which has ended but
+// whose parent has not waited for it.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, found := strings.Cut(string(stat), ") ")

@@ -52,9 +52,9 @@ func (s *Shared) Schema(ctx context.Context) (dsn string, err error) {
 
 func randomName() string { return "test_" + strings.ToLower(rand.Text()) }
 
-// SchemaWithClock is like Schema, but in the schema clock_timestamp() returns a fixed time: first
-// now, then the last time that was passed to the function set. The function panics if the server
-// does not accept the time.
+// SchemaWithClock is like Schema, but in the schema, clock_timestamp() returns a fixed time: first
+// now, then the time that was last passed to set. set panics if the server does not accept the
+// time.
 func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string, set func(time.Time), err error) {
 	server, err := s.start()
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string
 	if dsn, err = server.NewSchema(ctx, name); err != nil {
 		return "", nil, err
 	}
-	// The function is in a separate schema, because migrations refuse a schema with objects that
-	// are not theirs.
+	// The function is in a separate schema, because migrations refuse a schema with foreign
+	// objects.
 	clock := pgx.Identifier{name + "_clock"}.Sanitize()
 	exec := func(ctx context.Context, sql string, args ...any) error {
 		conn, err := pgx.Connect(ctx, server.DSN())
@@ -87,8 +87,8 @@ func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string
 			panic("pgserver: set the clock of " + name + ": " + err.Error())
 		}
 	}
-	// A function in a schema that is listed before pg_catalog hides the function of the same name
-	// in pg_catalog.
+	// A function hides the function of the same name in pg_catalog if its schema comes before
+	// pg_catalog in the path.
 	path := url.QueryEscape(name + "," + name + "_clock,pg_catalog")
 	return strings.Replace(dsn, "search_path="+name, "search_path="+path, 1), set, nil
 }

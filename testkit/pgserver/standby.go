@@ -37,8 +37,8 @@ func (s *Server) Standby(dsn string) (*Server, error) {
 	return standby, nil
 }
 
-// awaitStandby makes s wait for its standby with each commit from now on, and returns when that is
-// in effect.
+// awaitStandby makes s wait for its standby in every later commit. It returns when that is in
+// effect.
 func (s *Server) awaitStandby() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

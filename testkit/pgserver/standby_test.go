@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What was committed on a primary is on its standby when that is promoted.
+// Everything committed on a primary exists on its standby when the standby is promoted.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	primary, err := Start()
@@ -27,7 +27,7 @@ func TestStandby(t *testing.T) {
 	if err := standby.Promote(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, standby, "UPDATE kept SET n = 1 / (n - 6)") // fails unless the 7 is there
+	execute(t, standby, "UPDATE kept SET n = 1 / (n - 6)") // fails unless the 7 exists
 }
 
 func execute(t *testing.T, s *Server, sql string) {

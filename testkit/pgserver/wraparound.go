@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// oldXID is the oldest transaction id after NearWraparound, and newXID the next one. Then fewer
-	// than 40 million ids are left, and the server logs a warning for each new id.
+	// After NearWraparound, oldXID is the oldest transaction id, and newXID the next one. With
+	// fewer than 40 million ids left, the server logs a warning for each new id.
 	oldXID, newXID = 716, 2_107_490_000
 	// xidsPerSegment and segmentBytes describe a file of pg_xact, which has two bits for each
 	// transaction id.

@@ -16,7 +16,7 @@ func (h *harness) applyChange(n int) registry.ETag {
 	return h.apply(h.exactly(change(n), registry.Put(registry.PointerKey(id(n)), registry.StateLive, nil)))[0]
 }
 
-// wantChanges fails unless the changes have these numbers, in this order.
+// wantChanges fails the test unless the changes have these numbers, in this order.
 func (h *harness) wantChanges(got []registry.PositionedChange, want ...int) {
 	h.Helper()
 	numbers := make(map[registry.ID]int)
@@ -202,7 +202,7 @@ func changesDeleted(h *harness) {
 		registry.Delete(registry.ChangeKey(id(4))), registry.Delete(registry.ChangeKey(id(77)))}})
 	h.wantChanges(h.changes(0), 0, 2, 3)
 	h.wantMissing(registry.ChangeKey(id(4)))
-	// The id is free again, and a change with it takes a new place.
+	// The id is free again, and a change with this id gets a new position.
 	h.applyChange(4)
 	h.wantChanges(h.changes(0), 0, 2, 3, 4)
 	if got := h.changes(last); len(got) != 1 {
@@ -259,8 +259,9 @@ func changesKeyOrder(h *harness) {
 	}
 }
 
-// changesCausalOrder lets each goroutine record, in its change, which version of its neighbour's
-// record it has seen. The change that wrote that version must come before the goroutine's change.
+// In changesCausalOrder, each goroutine records in its change which version of its neighbour's
+// record it has seen. The change that wrote that version must be ordered before the goroutine's
+// change.
 func changesCausalOrder(h *harness) {
 	h.together(contenders, func(i int) error {
 		for round := range contentionRounds {
@@ -289,8 +290,8 @@ func changesCausalOrder(h *harness) {
 	}
 }
 
-// changesFollow lets readers follow the order while it grows. A reader that has seen a position
-// must never miss a change that takes an earlier place.
+// In changesFollow, readers follow the order while it grows. A reader that has seen a position must
+// never miss a change with an earlier position.
 func changesFollow(h *harness) {
 	const total, followers = contenders * contentionRounds, 2
 	var followed [followers][]registry.PositionedChange

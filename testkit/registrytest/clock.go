@@ -2,8 +2,8 @@ package registrytest
 
 import "time"
 
-// clockDifferenceMax is by how much a store's clock may differ from this process's in a test. Both
-// are on one machine.
+// clockDifferenceMax is the maximum difference, in a test, between a store's clock and this
+// process's. Both run on one machine.
 const clockDifferenceMax = time.Minute
 
 func timeOneClock(h *harness) {

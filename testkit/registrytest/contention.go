@@ -58,7 +58,7 @@ func (h *harness) createOrRead(k registry.Key, i int) (created bool, err error) 
 	return false, nil
 }
 
-// increment adds one to the number at k by compare-and-set, until it succeeds.
+// increment adds one to the number at k by compare-and-set. It retries until it succeeds.
 func (h *harness) increment(k registry.Key, change *registry.Change) error {
 	for {
 		records, err := h.store.Get(h.ctx, k)
@@ -108,7 +108,7 @@ func applyCounters(h *harness) {
 	}
 }
 
-// writeSkew lets two batches race over two records, the doors. Each batch closes one door on
+// writeSkew makes two batches race over two records, called doors. Each batch closes one door on
 // condition that the other door is open, and does not write the other door's record. At most one
 // may succeed.
 func writeSkew(h *harness, isOpen func(k registry.Key, etag registry.ETag) registry.Condition) {
@@ -144,8 +144,8 @@ func applyWriteSkewState(h *harness) {
 
 func applyWriteSkewETag(h *harness) { writeSkew(h, registry.ETagIs) }
 
-// applyWriteSkewMadeAgain is like writeSkew with conditions on the state. Meanwhile other
-// goroutines delete the doors and make them again, open, until one is closed.
+// applyWriteSkewMadeAgain is like writeSkew with conditions on the state. At the same time, other
+// goroutines delete the doors and recreate them, open, until one is closed.
 func applyWriteSkewMadeAgain(h *harness) {
 	const lives, tries = 4, 8
 	for round := range contentionRounds {
@@ -177,8 +177,8 @@ func applyWriteSkewMadeAgain(h *harness) {
 	}
 }
 
-// liveAgain deletes the record at k and makes it again, live, several times, unless another
-// goroutine changes it.
+// liveAgain deletes the record at k and recreates it, live, several times, unless another goroutine
+// changes it.
 func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error {
 	for range times {
 		_, err := h.store.Apply(h.ctx, registry.Batch{
@@ -204,9 +204,9 @@ func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error
 	return nil
 }
 
-// applyStateOfNewLife deletes a record and makes it again, several times, while batches require its
-// state and write records of their own. Then it closes the record. A reader that saw the record
-// closed must see all writes that required it open. So a batch that finds the record deleted must
+// applyStateOfNewLife deletes a record and recreates it, several times. Meanwhile, batches require
+// its state and write other records. Then it closes the record. A reader that saw the record closed
+// must see all writes that required it to be open. So a batch that finds the record deleted must
 // also lock it.
 func applyStateOfNewLife(h *harness) {
 	const lives = 4
@@ -264,8 +264,8 @@ func applyVisible(h *harness) {
 	})
 }
 
-// applyAndRead writes the only entry of id(i), with a change, and returns an error unless both
-// exist when Apply has returned. It may be called from any goroutine.
+// applyAndRead writes the only entry of id(i), with a change. It returns an error unless both exist
+// when Apply has returned. It may be called from any goroutine.
 func (h *harness) applyAndRead(i, round int) error {
 	k, c := registry.EntryKey(id(i), "name"), change(i*contentionRounds+round)
 	batch, err := h.exact(c, registry.Put(k, registry.StateTable, fmt.Append(nil, round)))

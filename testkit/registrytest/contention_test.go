@@ -9,8 +9,8 @@ import (
 	"moorage/registry/memory"
 )
 
-// A read that fails under contention is an error of its goroutine: a panic there would end the
-// tests of all other stores too.
+// A read that fails under contention is reported as an error of its goroutine. A panic there would
+// also end the tests of all other stores.
 func TestReadsFailUnderContention(t *testing.T) {
 	t.Parallel()
 	for _, failing := range []string{MethodGet, MethodList} {

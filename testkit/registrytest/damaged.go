@@ -8,8 +8,8 @@ import (
 )
 
 // ReadsBehindDamage compares a store with the contract of Changes for unreadable records. damage
-// must replace the content of the record at key by value, without the store's knowledge. The store
-// need not notice the damage before its next Apply.
+// must replace the content of the record at key with value, without the store's knowledge. The
+// store need not notice the damage before its next Apply.
 func ReadsBehindDamage(t *testing.T, store registry.Store, damage func(key registry.Key, value []byte)) {
 	h := newHarness(t, store)
 	other, err := change(1).Encode()

@@ -10,10 +10,10 @@ import (
 	"moorage/registry"
 )
 
-// Action is what happens to one call of a FaultyStore.
+// Action is the treatment of one call of a FaultyStore.
 type Action uint8
 
-// The actions. A call that fails before it happened returns ErrUnavailable. So does a read whose
+// The actions. A call that fails without taking effect returns ErrUnavailable. So does a read whose
 // answer is lost. An Apply whose answer is lost returns ErrUnknown.
 const (
 	Pass     Action = iota // the call goes through
@@ -34,8 +34,8 @@ const (
 )
 
 // Plan returns the action for a call. Calls are counted from 0 over all methods. A Plan is called
-// for one call at a time, and not after the process died. If the faults of a store and of other
-// ports must be in one sequence, their plans can share a counter.
+// for one call at a time, and not after the process has died. If a store and other dependencies
+// must share one sequence of faults, their plans can share a counter.
 type Plan func(call int, method string) Action
 
 // Nth returns the plan that applies action to call k and lets all other calls pass.
@@ -68,11 +68,11 @@ func NthApply(k int, action Action) Plan {
 var ErrInjected = errors.New("registrytest: injected fault")
 
 // FaultyStore is a store that fails as its plan requires. Calls from several goroutines are safe,
-// but their order decides how the plan counts them.
+// but the plan counts them in the order in which they happen to arrive.
 type FaultyStore struct {
 	store registry.Store
 
-	// mu guards the fields below. No other lock is taken under it. It is held while plan is called.
+	// mu guards the fields below. No other lock is taken under it. mu is held while plan is called.
 	mu      sync.Mutex
 	plan    Plan
 	calls   int
@@ -84,12 +84,12 @@ type FaultyStore struct {
 
 var _ registry.Store = (*FaultyStore)(nil)
 
-// Faulty wraps store so that its calls meet the faults of plan.
+// Faulty wraps store. Its calls get the faults of plan.
 func Faulty(store registry.Store, plan Plan) *FaultyStore {
 	return &FaultyStore{store: store, plan: plan}
 }
 
-// TakeMalformed lets malformed batches meet the faults of the plan, instead of a panic. It is for
+// TakeMalformed makes malformed batches get the faults of the plan, instead of a panic. It is for
 // tests that send such batches on purpose. It returns f.
 func (f *FaultyStore) TakeMalformed() *FaultyStore {
 	f.mu.Lock()
@@ -98,7 +98,7 @@ func (f *FaultyStore) TakeMalformed() *FaultyStore {
 	return f
 }
 
-// Calls returns how many calls were made until the process died. The call at which it died counts.
+// Calls returns the number of calls until the process died. The call at which it died counts.
 func (f *FaultyStore) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,22 +106,21 @@ func (f *FaultyStore) Calls() int {
 }
 
 // Dead reports whether the process died. A test that simulates the death of a process must also
-// make other ports refuse their calls from then on.
+// make its other dependencies refuse all calls from then on.
 func (f *FaultyStore) Dead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.dead
 }
 
-// Delayed returns how many Applies wait for Release.
+// Delayed returns the number of Applies that wait for Release.
 func (f *FaultyStore) Delayed() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.delayed)
 }
 
-// Release lets the delayed Applies happen, in the order in which they were made, and returns the
-// store's error for each.
+// Release carries out the delayed Applies in their order, and returns the store's error for each.
 func (f *FaultyStore) Release(ctx context.Context) []error {
 	f.mu.Lock()
 	delayed := f.delayed
@@ -202,7 +201,7 @@ func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 	return nil, fault(registry.ErrUnavailable, call, MethodApply)
 }
 
-// Close closes the store that f wraps. It is not counted and has no faults.
+// Close closes the store that f wraps. This call is not counted and has no faults.
 func (f *FaultyStore) Close() error { return f.store.Close() }
 
 // mustBeWellFormed panics if the store refused a batch as malformed, unless f accepts such batches.
@@ -245,7 +244,7 @@ func fault(kind error, call int, method string) error {
 	return fmt.Errorf("%w: %w in call %d, %s", kind, ErrInjected, call, method)
 }
 
-// clone returns a copy of batch that shares nothing that its author may modify.
+// clone returns a copy of batch that shares no modifiable memory with it.
 func clone(batch registry.Batch) registry.Batch {
 	copied := registry.Batch{Conditions: append([]registry.Condition(nil), batch.Conditions...)}
 	for _, w := range batch.Writes {

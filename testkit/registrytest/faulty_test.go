@@ -11,7 +11,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestFaultyPasses holds a faulty store without faults against the contract.
+// TestFaultyPasses tests a faulty store without faults against the contract.
 func TestFaultyPasses(t *testing.T) {
 	t.Parallel()
 	registrytest.Run(t, func(*testing.T) registry.Store {

@@ -10,7 +10,7 @@ import (
 
 // filler fills all parts of a value, except one. The parts are called slots.
 type filler struct {
-	zeroed int // index of the slot that stays empty; if there is no such slot, all are filled
+	zeroed int // index of the slot that stays empty; if out of range, all slots are filled
 	slots  int // number of slots visited so far
 }
 
@@ -25,7 +25,7 @@ func (f *filler) fill(v reflect.Value) {
 		return
 	}
 	if v.Type() == reflect.TypeFor[registry.Unknown]() {
-		return // the members kept from reading
+		return // the unknown members kept from reading
 	}
 	switch v.Kind() {
 	case reflect.Struct:
@@ -58,7 +58,8 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
-// fillSlice makes v two elements long. The slice itself is one more slot, for which v is empty.
+// fillSlice makes v two elements long. The slice itself is another slot; if that slot stays empty,
+// so does v.
 func (f *filler) fillSlice(v reflect.Value) {
 	slot := f.slots
 	f.slots++

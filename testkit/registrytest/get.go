@@ -36,11 +36,11 @@ func getMissing(h *harness) {
 	}
 }
 
-// momentRounds is how often a test writes if it checks that a read shows one moment.
+// momentRounds is the number of writes in a test that checks that a read shows a single moment.
 const momentRounds = 200
 
-// whileWriting writes all keys with one new value at a time, repeatedly. Meanwhile it calls read in
-// several goroutines.
+// whileWriting repeatedly writes a new value, the same one, to all keys. Meanwhile, it calls read
+// in several goroutines.
 func (h *harness) whileWriting(keys []registry.Key, read func() error) {
 	var done atomic.Bool
 	h.together(4, func(i int) error {
@@ -103,7 +103,7 @@ func getValuesNeverChange(h *harness) {
 	}
 }
 
-// badKeys are keys that every call must refuse.
+// badKeys returns keys that every call must refuse.
 func badKeys() map[string]registry.Key {
 	return map[string]registry.Key{
 		"zero":          {},

@@ -78,8 +78,8 @@ func (h *harness) refuse(batch registry.Batch, index int) {
 	}
 }
 
-// exact returns a batch with a change whose writes replace the records that are there now, as
-// Batch.Check requires. It may be called from any goroutine.
+// exact returns a batch with a change. Its writes replace the present records, as Batch.Check
+// requires. It may be called from any goroutine.
 func (h *harness) exact(change *registry.Change, writes ...registry.Write) (registry.Batch, error) {
 	batch := registry.Batch{Change: change}
 	for _, w := range writes {
@@ -96,7 +96,7 @@ func (h *harness) exact(change *registry.Change, writes ...registry.Write) (regi
 	return batch, nil
 }
 
-// exactly is exact for the test's own goroutine.
+// exactly is like exact, for the test's own goroutine.
 func (h *harness) exactly(change *registry.Change, writes ...registry.Write) registry.Batch {
 	h.Helper()
 	batch, err := h.exact(change, writes...)
@@ -162,7 +162,7 @@ func (h *harness) changes(after registry.Position) []registry.PositionedChange {
 	}
 }
 
-// wantRecord fails unless got is this record.
+// wantRecord fails the test unless got is this record.
 func (h *harness) wantRecord(got registry.Record, key registry.Key, etag registry.ETag, state registry.State,
 	value string) {
 	h.Helper()
@@ -172,7 +172,7 @@ func (h *harness) wantRecord(got registry.Record, key registry.Key, etag registr
 	}
 }
 
-// wantMissing fails unless key has no record and Get returns the zero Record.
+// wantMissing fails the test unless key has no record and Get returns the zero Record.
 func (h *harness) wantMissing(key registry.Key) {
 	h.Helper()
 	if got := h.get(key); !reflect.DeepEqual(got, registry.Record{}) {
@@ -180,7 +180,7 @@ func (h *harness) wantMissing(key registry.Key) {
 	}
 }
 
-// wantIDs fails unless records have these IDs, in this order.
+// wantIDs fails the test unless records have these IDs, in this order.
 func (h *harness) wantIDs(records []registry.Record, want ...string) {
 	h.Helper()
 	got := []string{}

@@ -40,14 +40,14 @@ type historyInput struct {
 type historyOutput struct {
 	seen   historyState
 	etags  []registry.ETag
-	failed int // index of the failed condition, -1 if all held
+	failed int // index of the failed condition, or -1 if all held
 }
 
 func historyKey(n int) registry.Key { return key(fmt.Sprintf("history/%d", n)) }
 
 func historyIndex(k registry.Key) int { return int(k.ID[len(k.ID)-1] - '0') }
 
-// historyModel returns porcupine's model of a store that only one thread uses.
+// historyModel returns a model of a store, for porcupine, as if only one thread used it.
 func historyModel() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return historyState{} },
@@ -92,8 +92,8 @@ func historyModel() porcupine.Model {
 
 // applyLinearizable lets clients read and write a few keys at random, with conditions on the
 // versions that they saw last, and checks the history. There must be an order of all calls in which
-// one thread alone would have got the same answers. Each call must have its place in the order at a
-// moment between its start and its end.
+// one thread alone would have got the same answers. Each call must take effect at a moment between
+// its start and its end.
 func applyLinearizable(h *harness) {
 	random := h.random()
 	seeds := make([]uint64, historyClients)

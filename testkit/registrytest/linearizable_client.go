@@ -71,7 +71,7 @@ func (c *historyClient) call(input historyInput) (historyOutput, error) {
 	return historyOutput{etags: etags, failed: -1}, nil
 }
 
-// read reads all keys, by Get or by List.
+// read reads all keys, with Get or with List.
 func (c *historyClient) read(list bool) (historyState, error) {
 	var seen historyState
 	var records []registry.Record

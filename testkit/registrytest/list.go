@@ -10,8 +10,8 @@ import (
 	"moorage/registry"
 )
 
-// oddIDs returns IDs for which a store fails that treats bytes as text, terminates or escapes them,
-// or does not compare them byte by byte.
+// oddIDs returns IDs that break a store if it treats bytes as text, terminates or escapes them, or
+// does not compare them byte by byte.
 func oddIDs() []string {
 	return []string{
 		"\x00", "\x00\x00", "\x00\xff", "\x01", " ", "%", "%00", "/", "A", "Z", "a", "a\x00", "a\x00\x00", "a\x00\x01",

@@ -7,7 +7,7 @@ import (
 )
 
 // Open returns a new, empty store for one test, which closes it. Open may register a t.Cleanup that
-// removes what the store leaves. Tests run in parallel.
+// removes remains of the store. Tests run in parallel.
 type Open func(t *testing.T) registry.Store
 
 // Run tests the stores that open returns against the contract of registry.Store.

@@ -12,8 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// KeepsUnknown fails t unless reading and writing a T keeps the members without a field. It checks
-// T itself, and every struct within T.
+// KeepsUnknown fails t unless reading and writing a T keeps JSON members for which T has no field.
+// It checks T itself, and every struct within T.
 func KeepsUnknown[T registry.Value](t *testing.T) {
 	t.Helper()
 	sample, added := laterSample(reflect.TypeFor[T](), 0)
@@ -54,7 +54,7 @@ func KeepsUnknown[T registry.Value](t *testing.T) {
 	}
 }
 
-// laterName is the prefix of the names of the members that a later version might add.
+// laterName is the prefix of the names of members that a later version might add.
 const laterName = "member of a later version"
 
 // laterSample returns the JSON form of a value of type t. Every struct in it has a member of a
@@ -83,7 +83,7 @@ func laterSample(t reflect.Type, n int) (sample any, added int) {
 	return n%200 + 1, 0
 }
 
-// laterObject is laterSample for a struct.
+// laterObject is like laterSample, for a struct.
 func laterObject(t reflect.Type, n int) (sample map[string]any, added int) {
 	sample = map[string]any{
 		fmt.Sprint(laterName, n):      map[string]any{"a": []any{1.5, nil, true, "]}", map[string]any{}}, "b": `"\`},

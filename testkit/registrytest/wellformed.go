@@ -12,11 +12,11 @@ import (
 )
 
 // WellFormed wraps a store so that a test fails when the store refuses a call as malformed
-// (registry.ErrBadBatch). Such a refusal means that the code that made the call has a fault. The
-// client would get an internal error, which a test easily mistakes for an expected failure.
+// (registry.ErrBadBatch). Such a refusal means that the calling code has a bug. The client would
+// get an internal error, which a test could easily mistake for an expected failure.
 //
 // A test also fails if a batch with a change writes a warehouse, namespace or pointer whose Last is
-// not that change, or if the change would not give back the replaced value.
+// not that change. The same holds if the change would not allow the replaced value to be restored.
 //
 // The store has only the methods of registry.Store. It is safe for concurrent use.
 func WellFormed(tb testing.TB, store registry.Store) registry.Store { return wellFormed{store, tb} }
@@ -69,7 +69,7 @@ func (s wellFormed) checkVersions(batch registry.Batch) {
 	}
 }
 
-// isInLog reports whether changes have the replaced values of a table's records.
+// isInLog reports whether changes record the replaced values of a table's records.
 func isInLog(table registry.Table) bool {
 	switch table {
 	case registry.TableWarehouse, registry.TableNamespace, registry.TableEntry, registry.TablePointer:
@@ -78,8 +78,8 @@ func isInLog(table registry.Table) bool {
 	return false
 }
 
-// lastOf returns the Last that w gives a record. It returns false if w deletes the record, or if
-// the record has no Last.
+// lastOf returns the Last of the record that w writes. It returns false if w deletes a record, or
+// if the record has no Last.
 func lastOf(w registry.Write) (last registry.Last, has bool) {
 	record := registry.Record{Key: w.Key, ETag: registry.ETag{1}, State: w.State, Value: w.Value}
 	if w.Delete {

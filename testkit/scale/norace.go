@@ -2,7 +2,7 @@
 
 package scale
 
-// On reports whether the test binary has the race detector.
+// On is true if the test binary has the race detector.
 const On = false
 
 // Factor is the divisor for workloads, because the race detector makes them slower.

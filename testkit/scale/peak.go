@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// AboveIdleMax bounds the memory that the content of one client may need in addition to the memory
-// of an idle process.
+// AboveIdleMax is the maximum memory that the content of one client may need in addition to the
+// memory of an idle process.
 const AboveIdleMax = (200 << 20) * MemoryFactor
 
 const (
@@ -22,8 +22,8 @@ const (
 )
 
 // Peak runs the calling test alone in a separate process, and runs work there. It returns how much
-// the peak memory of work exceeded the memory before work, as the kernel counts it. prepare creates
-// what work needs; the memory that prepare leaves in use counts as idle. In the separate process
+// the peak memory of work exceeded the memory before work, as the kernel counts it. prepare sets up
+// work and returns it; memory that prepare leaves in use counts as idle. In the separate process,
 // Peak does not return.
 func Peak(t *testing.T, prepare func(t *testing.T) (work func())) int64 {
 	t.Helper()
@@ -61,7 +61,7 @@ func Peak(t *testing.T, prepare func(t *testing.T) (work func())) int64 {
 	return peak
 }
 
-// status returns a line of the kernel's status of this process, in bytes.
+// status returns a value from the kernel's status of this process, in bytes.
 func status(t *testing.T, name string) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")

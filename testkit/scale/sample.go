@@ -9,10 +9,10 @@ import (
 )
 
 // Sample returns a function that reports whether a test runs the next case of an enumeration. With
-// the race detector the test runs one case in sampled, chosen at random. The seed is in the
-// environment variable MOORAGE_SEED, or new; Sample logs it. Otherwise, and with -every, the test
-// runs all cases. The names of the tests that call Sample or Steps are in test.sh, so that its step
-// "plain" runs all their cases.
+// the race detector, the test runs one in every N cases, chosen at random, where N is the constant
+// sampled. The seed is taken from the environment variable MOORAGE_SEED. If that is unset, the seed
+// is new. Sample logs it. Otherwise, and with -every, the test runs all cases. The names of the
+// tests that call Sample or Steps are in test.sh, so that its step "plain" runs all their cases.
 func Sample(tb testing.TB) (drawn func() bool) {
 	tb.Helper()
 	if !On || Every() {
@@ -22,12 +22,12 @@ func Sample(tb testing.TB) (drawn func() bool) {
 	return func() bool { return chance.IntN(sampled) == 0 }
 }
 
-// sampled is how many cases of an enumeration there are for each that Sample runs.
+// sampled is the number N of which Sample runs one in every N cases.
 const sampled = 2 * Factor
 
-// Steps returns which calls meet a fault in an enumeration: the first of them, and the distance
-// between two of them. Without the race detector these are 0 and 1. With it the first call is drawn
-// at random and the distance is Factor. See Sample for the seed.
+// Steps says which calls of an enumeration get a fault: the index of the first, and the distance to
+// the next. Without the race detector, these are 0 and 1. With it, the first call is drawn at
+// random, and the distance is Factor. See Sample for the seed.
 func Steps(tb testing.TB) (first, stride int) {
 	tb.Helper()
 	if !On || Every() {

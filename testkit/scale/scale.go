@@ -1,9 +1,9 @@
 // Package scale decides the size of tests, which depends on whether their binary has the race
 // detector. It also measures the memory that work needs.
 //
-// The suite runs twice. With the race detector it finds data races, for which a sample of each
-// enumeration is enough. Without the detector it enumerates every call over the store in memory,
-// and a sample of the calls over the other stores. With -every it enumerates everything everywhere.
+// The suite runs twice. With the race detector, it finds data races; a sample of each enumeration
+// is enough for that. Without the detector it enumerates every call over the store in memory, and a
+// sample of the calls over the other stores. With -every, both runs enumerate everything.
 package scale
 
 import "flag"
@@ -23,8 +23,8 @@ const (
 
 // Stride returns the distance between the calls of an enumeration with faults: 1 means every call.
 // store is "memory", "pebble" or "postgres". For PostgreSQL, where each call is slow, the result is
-// postgresFactor times drawn, which the caller computes from the number of calls. Callers choose
-// the first call by a seed that they print.
+// postgresFactor times drawn, which the caller computes from the number of calls. Callers draw the
+// first call with a seed that they print.
 func Stride(store string, drawn int) int {
 	switch {
 	case *every:

@@ -24,7 +24,7 @@ const (
 	SecretAccessKey = "kmstest-secret-access-key"
 )
 
-// Amazon is a double of AWS KMS with symmetric keys. It is safe for concurrent use.
+// Amazon simulates AWS KMS with symmetric keys. It is safe for concurrent use.
 //
 // Source: AWS KMS API Reference, 2014-11-01.
 type Amazon struct {
@@ -39,7 +39,7 @@ type Amazon struct {
 	mute   bool                  // answers omit the names of key materials
 }
 
-// amazonKey has a key's materials by id, and the id of the material that seals.
+// amazonKey holds a key's materials by id, and the id of the material that seals.
 type amazonKey struct {
 	materials map[string]cipher.AEAD
 	present   string

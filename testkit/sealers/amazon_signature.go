@@ -18,10 +18,10 @@ const (
 	signatureAgeMax = 5 * time.Minute
 )
 
-// signer has the credentials of a signer, and the scope of its signatures.
+// signer holds the credentials of a signer, and the scope of its signatures.
 type signer struct{ id, secret, region, service string }
 
-// verifySignature returns an error if the signer by did not sign a request with these headers and
+// verifySignature returns an error unless the given signer signed a request with these headers and
 // this body. Source: AWS Identity and Access Management, "Create a signed AWS API request".
 func verifySignature(r *http.Request, body []byte, by signer) error {
 	parts := strings.Split(strings.ReplaceAll(r.Header.Get("Authorization"), ",", ""), " ")

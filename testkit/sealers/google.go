@@ -20,8 +20,8 @@ import (
 // scopeKeys is the required scope of a token.
 const scopeKeys = "https://www.googleapis.com/auth/cloudkms"
 
-// Google is a double of Cloud KMS with symmetric keys, and of the service that gives tokens for it.
-// It is safe for concurrent use.
+// Google simulates Cloud KMS with symmetric keys, and the service that issues tokens for it. It is
+// safe for concurrent use.
 //
 // Source: Cloud KMS API, v1.
 type Google struct {
@@ -35,7 +35,7 @@ type Google struct {
 	keysMu   sync.Mutex
 	keys     map[string][]cipher.AEAD // each key's versions, by resource name; the last version is the primary
 	disabled map[string]bool          // by the resource names of versions
-	damage   int                      // how many of the next answers to corrupt in transit
+	damage   int                      // number of next answers to corrupt in transit
 }
 
 // NewGoogle returns a Google that has no keys.
@@ -69,7 +69,7 @@ func (g *Google) CredentialsFile(tb testing.TB) string {
 	return path
 }
 
-// Tokens returns how many tokens were issued.
+// Tokens returns the number of issued tokens.
 func (g *Google) Tokens() int { return g.cloud.Issued() }
 
 // NewKey creates a key and returns its resource name.
@@ -92,8 +92,8 @@ func (g *Google) Rotate(tb testing.TB, name string) {
 	g.keys[name] = append(g.keys[name], drawn)
 }
 
-// Disable disables a version of a key, counted from 1: values that it sealed can no longer be
-// opened.
+// Disable disables a version of a key, counted from 1. Values sealed with that version can no
+// longer be opened.
 func (g *Google) Disable(name string, version int) {
 	g.keysMu.Lock()
 	defer g.keysMu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// bodyBytesMax bounds the body of a request.
+// bodyBytesMax is the maximum size of a request's body.
 const bodyBytesMax = 1 << 20
 
 // Refusal is an answer that is not a success.
@@ -26,7 +26,7 @@ type Refusal struct {
 type trouble struct {
 	// mu guards the fields below. No other lock is taken under it.
 	mu      sync.Mutex
-	left    int // how many requests to refuse; below 0: all further requests
+	left    int // number of requests to refuse; negative for all further ones
 	refusal Refusal
 	asked   int
 }
@@ -39,7 +39,7 @@ func (t *trouble) Fail(requests int, refusal Refusal) {
 	t.left, t.refusal = requests, refusal
 }
 
-// Asked returns how many requests the double has received.
+// Asked returns the number of requests that the double has received.
 func (t *trouble) Asked() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,13 +78,13 @@ func newCipher(tb testing.TB) cipher.AEAD {
 	return made
 }
 
-// seal encrypts plain, with bound as the additional data, and returns the result.
+// seal encrypts plain with bound as additional data, and returns the result.
 func seal(with cipher.AEAD, plain, bound []byte) []byte {
 	nonce := []byte(rand.Text())[:with.NonceSize()]
 	return with.Seal(nonce, nonce, plain, bound)
 }
 
-// open returns the plain text that was sealed.
+// open decrypts a sealed value.
 func open(with cipher.AEAD, sealed, bound []byte) ([]byte, error) {
 	if len(sealed) < with.NonceSize() {
 		return nil, errors.New("too short")

@@ -16,8 +16,8 @@ import (
 	"moorage/testkit/sealers"
 )
 
-// The double of AWS takes what its user signed, and nothing that was signed by or for others, long
-// ago, or changed since.
+// The double of AWS accepts requests signed by its user. It refuses requests that were signed by or
+// for others, signed long ago, or changed after signing.
 func TestAmazonVerifiesSignatures(t *testing.T) {
 	t.Parallel()
 	double := sealers.NewAmazon(t)

@@ -13,12 +13,12 @@ import (
 	"moorage/secrets"
 )
 
-// Fixture has the Source under test, and everything else that the suite needs.
+// Fixture holds the Source under test, and everything else that the suite needs.
 type Fixture struct {
-	// Source has a key, and Other has another key of the same form. Other is nil for a real
-	// service, because there is no second key there.
+	// Source has a key, and Other has a different key of the same form. Other is nil for a real
+	// service, because only one key is available there.
 	Source, Other secrets.Source
-	// Refused is the error for a value that another key of the same form sealed. It is
+	// Refused is the error for a value sealed with another key of the same form. It is
 	// secrets.ErrNoKey, or secrets.ErrOpen if the service does not distinguish the reasons.
 	Refused error
 	// PlainBytesMax is the length of the longest secret that the source can seal.
@@ -26,8 +26,8 @@ type Fixture struct {
 	// Text is true if a sealed value contains base64 text. Some bits of such a text have no
 	// meaning.
 	Text bool
-	// Foreign is true if the service is real. Then it is unknown which bytes of its values have no
-	// meaning.
+	// Foreign is true if the service is real. In that case, it is unknown which bytes of its values
+	// have no meaning.
 	Foreign bool
 	// Turn rotates the key, as the key's administrator would. It is nil for a real service.
 	Turn func(t *testing.T)
@@ -177,8 +177,8 @@ func atOnce(t *testing.T, f Fixture) {
 	group.Wait()
 }
 
-// otherFormsAreNamed lets the source open a value of each other form, and checks that the error
-// names that form.
+// otherFormsAreNamed passes values of each other form to the source's Open, and checks that the
+// error names that form.
 func otherFormsAreNamed(t *testing.T, f Fixture) {
 	sealed := mustSeal(t, f.Source)
 	for _, form := range []secrets.Form{secrets.FormFile, secrets.FormVault, secrets.FormAWS, secrets.FormGoogle} {
@@ -202,8 +202,7 @@ func otherKey(t *testing.T, f Fixture) {
 	move(t, secrets.Succeed(f.Other, f.Source), f.Other, sealed)
 }
 
-// move reseals a value with the Succession in both. Afterwards the source in present must open the
-// value alone.
+// move reseals a value with both. Afterwards, present alone must be able to open it.
 func move(t *testing.T, both *secrets.Succession, present secrets.Source, sealed []byte) {
 	t.Helper()
 	wantOpen(t, both, sealed)
@@ -223,7 +222,7 @@ func move(t *testing.T, both *secrets.Succession, present secrets.Source, sealed
 }
 
 // turnedKey checks that old values can still be opened after a rotation of the key. It also checks
-// that Rewrap seals each of them with the new key, and does so only once.
+// that Rewrap reseals each of them with the new key, only once.
 func turnedKey(t *testing.T, f Fixture) {
 	sealed := mustSeal(t, f.Source)
 	if again, changed, err := f.Source.Rewrap(sealed, Owner); err != nil || changed || !bytes.Equal(again, sealed) {
@@ -266,8 +265,8 @@ func succeedAFile(t *testing.T, f Fixture) {
 	move(t, secrets.Succeed(file, f.Source), file, mustSeal(t, f.Source))
 }
 
-// service checks that a request is retried after a transient failure, and that the error is
-// secrets.ErrAway if the service keeps failing or is not reachable.
+// service checks that a request is retried after a transient failure. If the service keeps failing
+// or is not reachable, the error must be secrets.ErrAway.
 func service(t *testing.T, f Fixture) {
 	if f.Fail == nil {
 		return

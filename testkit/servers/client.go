@@ -15,13 +15,13 @@ import (
 // idleConnectionsMax is more than the number of concurrent clients.
 const idleConnectionsMax = 64
 
-// Outcome is what a client knows about its request.
+// Outcome is a client's knowledge about the effect of its request.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Acknowledged Outcome = iota
-	Refused              // the request has certainly not happened and will not happen
+	Refused              // the request has not happened and never will
 	Unknown              // the answer did not arrive, or states that the outcome is unknown
 )
 
@@ -72,7 +72,7 @@ type Client struct {
 	token string // empty for an anonymous client
 }
 
-// NewClient returns a client of the server at uri. timeout bounds the time for a request and its
+// NewClient returns a client of the server at uri. timeout is the limit for a request with its
 // whole answer.
 func NewClient(uri string, timeout time.Duration) *Client {
 	return &Client{uri: uri, http: &http.Client{
@@ -163,8 +163,8 @@ func (c *Client) Send(ctx context.Context, method, path string, body any) Answer
 	return c.SendOnce(ctx, "", method, path, body)
 }
 
-// SendOnce is like Send. Unless key is empty, the request has it as its Idempotency-Key. If the
-// request is sent several times with the key, it happens only once.
+// SendOnce is like Send. Unless key is empty, the request has it as its Idempotency-Key. A request
+// that is sent several times with the same key happens only once.
 func (c *Client) SendOnce(ctx context.Context, key, method, path string, body any) Answer {
 	return c.send(ctx, key, method, "/v1/"+path, body)
 }

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// startTimeout bounds how long a server takes to be ready, including recovery. stopTimeout bounds
-// how long it takes to stop. Only a server that hangs takes longer.
+// startTimeout is the maximum time until a server is ready, including recovery. stopTimeout is the
+// maximum time that it takes to stop. Only a server that hangs takes longer.
 const (
 	startTimeout = 3 * time.Minute
 	stopTimeout  = 2 * time.Minute
@@ -64,15 +64,15 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// String returns what was written so far.
+// String returns the text written so far.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
-// Start runs `serve` with args and waits until it is ready. Unless args have --listen, the server
-// uses a free port of 127.0.0.1. The process does not outlive the process of the test.
+// Start runs `serve` with args and waits until it is ready. Unless args include --listen, the
+// server uses a free port of 127.0.0.1. The process does not outlive the process of the test.
 func Start(binary string, args ...string) (*Node, error) {
 	given := []string{"serve", "--log-level", "warn"}
 	if !slices.Contains(args, "--listen") {
@@ -126,7 +126,7 @@ func MustStart(t testing.TB, binary string, args ...string) *Node {
 // PID returns the id of the process.
 func (n *Node) PID() int { return n.process.Process.Pid }
 
-// Stderr returns what the process has written to its log.
+// Stderr returns the log of the process.
 func (n *Node) Stderr() string { return n.stderr.String() }
 
 // Pid returns the id of the process.

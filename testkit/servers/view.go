@@ -11,7 +11,7 @@ import (
 // View is a view, read from an answer.
 type View struct {
 	UUID    string   // the view-uuid
-	Queries []string // the queries of all versions that were ever current, the present version last
+	Queries []string // the queries of all versions that were ever current, present one last
 }
 
 // View returns the view in an answer. It is an error if a version was current more than once.
@@ -60,7 +60,7 @@ func ViewsPath(namespace string) string { return "namespaces/" + namespace + "/v
 // ViewPath is the path of a view.
 func ViewPath(namespace, name string) string { return ViewsPath(namespace) + "/" + name }
 
-// viewVersion is a version with a query; the server assigns its number.
+// viewVersion returns a version with a query. The server assigns its number.
 func viewVersion(namespace, query string) Object {
 	return Object{
 		"version-id": 1, "schema-id": 0, "timestamp-ms": time.Now().UnixMilli(), "summary": Object{},
@@ -69,8 +69,8 @@ func viewVersion(namespace, query string) Object {
 	}
 }
 
-// NewView returns the body of a POST to ViewsPath that creates a view of one column that keeps all
-// its versions.
+// NewView returns the body of a POST to ViewsPath. The request creates a view that has one column
+// and keeps all its versions.
 func NewView(namespace, name, query string) Object {
 	return Object{
 		"name": name, "view-version": viewVersion(namespace, query),

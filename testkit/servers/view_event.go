@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ViewEvent is what a client knows about a call on a view.
+// ViewEvent records a client's knowledge about a call on a view.
 type ViewEvent struct {
 	Name    string
 	Query   string // query of the version that the call makes, unique to the call; "" if it makes no version
@@ -33,7 +33,7 @@ func (e ViewEvent) String() string {
 	return fmt.Sprintf("%s %s, %s to %s, %s", verb, e.Name, e.From, e.To, outcome)
 }
 
-// Take records the answer to the call. It returns an error if a server must never give that answer,
+// Take records the answer to the call. It returns an error if no server may give that answer,
 // whatever other clients do.
 func (e *ViewEvent) Take(a Answer) error {
 	e.Outcome = a.Outcome

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What a call is answered is taken down, or is an answer that no server may give.
+// Take records allowed answers, and returns an error for answers that no server may give.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	const view = `{"metadata":{"view-uuid":"u","current-version-id":1,"versions":[{"version-id":1,"representations":[{"sql":"a"}]}],"version-log":[{"version-id":1}]}}`

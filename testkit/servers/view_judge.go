@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// JudgeViews returns the problems in what clients saw of views. The views must keep all their
+// JudgeViews returns the problems in clients' observations of views. The views must keep all their
 // versions.
 //
 // For each view there must be an order of its versions that agrees with all answers. The order must
-// contain every acknowledged version once, and no refused version. An answer must have all versions
-// that were acknowledged or seen before its request was sent, and no version that was requested
-// after it arrived.
+// contain every acknowledged version once, and no refused version. An answer must contain all
+// versions that were acknowledged or seen before its request was sent. It must not contain a
+// version that was requested after the answer arrived.
 //
 // Between two answers that contain a view, no drop of its name may be acknowledged. No client may
 // see another view, or no view, with its name in that time. After the last answer that contains the
@@ -71,9 +71,9 @@ func longest(events []ViewEvent, problem func(string, ...any)) map[string][]stri
 	return views
 }
 
-// judgeLosses returns the answers that lack versions. An answer must have the versions of each
-// answer that arrived before its request. The answer to a client that makes a version must contain
-// that version.
+// judgeLosses returns the answers that lack versions. An answer must contain the versions of each
+// answer that arrived before its request was sent. The answer to a client that makes a version must
+// contain that version.
 func judgeLosses(events []ViewEvent) (problems []string) {
 	began := slices.DeleteFunc(slices.Clone(events), func(e ViewEvent) bool { return e.Seen.UUID == "" })
 	ended := slices.Clone(began)
@@ -95,8 +95,9 @@ func judgeLosses(events []ViewEvent) (problems []string) {
 	return problems
 }
 
-// judgeSpans returns the drops and the absences of names while their views certainly existed. A
-// view certainly existed from the end of the first call that saw it to the beginning of the last.
+// judgeSpans returns drops and absences of names from times when their views are known to have
+// existed. A view is known to have existed from the end of the first call that saw it to the
+// beginning of the last.
 func judgeSpans(events []ViewEvent) (problems []string) {
 	type span struct {
 		name     string

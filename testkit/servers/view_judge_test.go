@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The judge finds what is wrong, and nothing else.
+// The judge finds the problems, and nothing else.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	at := func(e ViewEvent, from, to time.Duration) ViewEvent {

@@ -65,8 +65,8 @@ func testCreateAllAnswersEach(t *testing.T, store batchStore, root string) {
 	mustHold(t, store, storage.Join(root, "twice"), "twice")
 }
 
-// testCreateAllRace lets several goroutines make the same files, in different orders. Each file
-// must be made once, without a deadlock.
+// In testCreateAllRace, several goroutines make the same files, in different orders. Each file must
+// be made once, without a deadlock.
 func testCreateAllRace(t *testing.T, store batchStore, root string) {
 	const rounds, writers = 20, 4
 	for round := range rounds {

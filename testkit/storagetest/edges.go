@@ -60,8 +60,8 @@ func testDeleteGoesOn(t *testing.T, store storage.Store, root string) {
 	mustMiss(t, store, b)
 }
 
-// testOpenSurvivesDelete reads a file that is deleted meanwhile. The reader must get an error or
-// the whole file.
+// testOpenSurvivesDelete reads a file that is deleted during the read. The reader must get an error
+// or the whole file.
 func testOpenSurvivesDelete(t *testing.T, store storage.Store, root string) {
 	location := storage.Join(root, "a")
 	mustCreate(t, store, location, "body")
@@ -119,7 +119,7 @@ func testCancelled(t *testing.T, store storage.Store, root string) {
 	mustMiss(t, store, missing)
 }
 
-// everyMethod calls each method with location and returns the errors by method.
+// everyMethod calls each method with location, and returns the errors by method.
 func everyMethod(ctx context.Context, store storage.Store, location string) map[string]error {
 	errs := make(map[string]error)
 	errs[MethodCreate] = store.Create(ctx, location, []byte("body"))

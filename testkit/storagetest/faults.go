@@ -17,40 +17,39 @@ import (
 const (
 	// requestsMax is more requests than any call of the suite sends.
 	requestsMax = 10
-	// triesMax is how often a store sends a request that fails each time.
+	// triesMax is the number of times that a store sends a request that always fails.
 	triesMax = 5
-	// shortStall is how long a store waits for a silent server in some tests. A working server
-	// answers sooner.
+	// shortStall is the StallTimeout in some tests. A working server answers sooner.
 	shortStall = time.Second
-	// contentBytes is the length of the suite's files. Reading one takes several reads from the
-	// connection.
+	// contentBytes is the length of the suite's files. Reading such a file takes several reads from
+	// the connection.
 	contentBytes = 16 << 10
 )
 
-// Cloud describes stores to RunFaults. The stores use a server over HTTP. Cloud also has the error
-// answers of the service that the server imitates. The stores also implement storage.Lister.
+// Cloud describes stores for RunFaults. The stores use a server over HTTP, and implement
+// storage.Lister. Cloud also holds the error answers of the service that the server imitates.
 type Cloud struct {
 	// Open returns a store for one test, as Open does, and the proxy that it uses.
 	Open func(t *testing.T, patience Patience) (proxy *fakecloud.Proxy, store storage.Store, root string)
-	// Throttles are the answers by which the service demands fewer requests, by name.
+	// Throttles holds the answers that demand fewer requests, by name.
 	Throttles map[string]fakecloud.Fault
-	// Failures are the other answers of the service after which a retry makes sense.
+	// Failures holds the other answers of the service after which a retry makes sense.
 	Failures map[string]fakecloud.Fault
 	// Settles lists the methods of the requests that Create sends if the answer to its first
 	// request is lost.
 	Settles string
 }
 
-// Patience is how long a store waits.
+// Patience holds the time limits of a store.
 type Patience struct {
-	// Stall is how long the server may be silent before the store abandons a request.
+	// Stall is the longest silence of a server before the store abandons a request.
 	Stall time.Duration
-	// Pause bounds the pause between two requests.
+	// Pause is the maximum pause between two requests.
 	Pause time.Duration
 }
 
-// hurry returns the patience of stores that must retry at once. Its Stall is long, so that a slow
-// machine does not look like a silent server.
+// hurry returns the time limits of stores that must retry at once. Its Stall is long, so that a
+// slow machine does not look like a silent server.
 func hurry() Patience { return Patience{Stall: time.Minute, Pause: time.Millisecond} }
 
 // RunFaults checks the stores of a cloud under faults. After temporary faults their calls must
@@ -246,7 +245,7 @@ func testPassingFaults(t *testing.T, cloud Cloud) {
 func testLastingThrottle(t *testing.T, cloud Cloud) {
 	for name, do := range cloud.Throttles {
 		cloud.forEachCall(t, name, hurry(), func(t *testing.T, s cloudStore, c call) {
-			if err := s.lasting(t, c, do); !errors.Is(err, storage.ErrSlowDown) {
+			if err := s.callWithLastingFault(t, c, do); !errors.Is(err, storage.ErrSlowDown) {
 				t.Errorf("%s = %v, want ErrSlowDown", c.name, err)
 			}
 		})
@@ -257,16 +256,16 @@ func testLastingThrottle(t *testing.T, cloud Cloud) {
 func testLastingFailure(t *testing.T, cloud Cloud) {
 	for name, do := range cloud.Failures {
 		cloud.forEachCall(t, name, hurry(), func(t *testing.T, s cloudStore, c call) {
-			if err := s.lasting(t, c, do); errors.Is(err, storage.ErrSlowDown) {
+			if err := s.callWithLastingFault(t, c, do); errors.Is(err, storage.ErrSlowDown) {
 				t.Errorf("%s = %v, which nobody asked for", c.name, err)
 			}
 		})
 	}
 }
 
-// lasting makes a call to a server with one constant answer, and returns its error. The call must
-// end after triesMax requests, with an error that leaves open whether the file exists.
-func (s cloudStore) lasting(t *testing.T, c call, do fakecloud.Fault) error {
+// callWithLastingFault makes a call to a server with one constant answer. It returns the error. The
+// call must end after triesMax requests, with an error that leaves open whether the file exists.
+func (s cloudStore) callWithLastingFault(t *testing.T, c call, do fakecloud.Fault) error {
 	t.Helper()
 	location := s.prepare(t, c, "usual")
 	if err := c.make(t.Context(), s.Store, location); err != nil {
@@ -283,7 +282,7 @@ func (s cloudStore) lasting(t *testing.T, c call, do fakecloud.Fault) error {
 	return err
 }
 
-// saysNothing fails unless err leaves open whether the file exists.
+// saysNothing fails the test unless err leaves open whether the file exists.
 func saysNothing(t *testing.T, err error) {
 	t.Helper()
 	if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
@@ -317,7 +316,7 @@ func testDeadline(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testLostAnswer loses the answer to a write, so that the server refuses its repetition. Create
+// testLostAnswer loses the answer to a write, so that the server refuses the repeated write. Create
 // must report that the caller made the file.
 func testLostAnswer(t *testing.T, cloud Cloud) {
 	s := cloud.open(t, hurry())
@@ -335,7 +334,8 @@ func testLostAnswer(t *testing.T, cloud Cloud) {
 }
 
 // testLostToAnother cuts off a write while another writer makes the same file with the same bytes.
-// The server refuses the repetition, and Create must report that the file is another writer's.
+// The server refuses the repeated write, and Create must report that the file belongs to another
+// writer.
 func testLostToAnother(t *testing.T, cloud Cloud) {
 	s := cloud.open(t, hurry())
 	location := storage.Join(s.root, "a")

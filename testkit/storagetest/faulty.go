@@ -11,8 +11,8 @@ import (
 	"moorage/storage"
 )
 
-// Action is what happens to one call of a FaultyStore. Actions that package registrytest has too
-// have the same values there.
+// Action is the treatment of one call of a FaultyStore. Actions that also exist in package
+// registrytest have the same values there.
 type Action uint8
 
 // The actions. A read whose answer is lost fails.
@@ -38,8 +38,8 @@ const (
 )
 
 // Plan returns the action for a call. Calls are counted from 0 over all methods. A Plan is called
-// for one call at a time, and not after the process died. If the faults of a store and of other
-// ports must be in one sequence, their plans can share a counter.
+// for one call at a time, and not after the process has died. If a store and other dependencies
+// must share one sequence of faults, their plans can share a counter.
 type Plan func(call int, method string) Action
 
 // Nth returns the plan that applies action to call k and lets all other calls pass.
@@ -56,11 +56,11 @@ func Nth(k int, action Action) Plan {
 var ErrInjected = errors.New("storagetest: injected fault")
 
 // FaultyStore is a store that fails as its plan requires. Calls from several goroutines are safe,
-// but their order decides how the plan counts them.
+// but the plan counts them in the order in which they happen to arrive.
 type FaultyStore struct {
 	store storage.Store
 
-	// mu guards the fields below. No other lock is taken under it. It is held while plan is called.
+	// mu guards the fields below. No other lock is taken under it. mu is held while plan is called.
 	mu    sync.Mutex
 	plan  Plan
 	calls int
@@ -74,13 +74,13 @@ var (
 	_ storage.Local   = (*FaultyStore)(nil)
 )
 
-// Faulty wraps store so that its calls meet the faults of plan. If store has no folders, calls of
-// the methods of storage.Folders do nothing, but are counted.
+// Faulty wraps store. Its calls get the faults of plan. If store has no folders, the methods of
+// storage.Folders do nothing, but are counted.
 func Faulty(store storage.Store, plan Plan) *FaultyStore {
 	return &FaultyStore{store: store, plan: plan}
 }
 
-// Calls returns how many calls were made until the process died. The call at which it died counts.
+// Calls returns the number of calls until the process died. The call at which it died counts.
 func (f *FaultyStore) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +99,8 @@ func (f *FaultyStore) Create(ctx context.Context, location string, body []byte) 
 	return f.do(MethodCreate, func() error { return f.store.Create(ctx, location, body) })
 }
 
-// CreateAll implements storage.Batcher: it calls Create for one file after the other, so that each
-// file can have its own fault.
+// CreateAll implements storage.Batcher. It calls Create for each file in turn, so that each file
+// can get its own fault.
 func (f *FaultyStore) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
 	for i, file := range files {
@@ -185,7 +185,7 @@ func (f *FaultyStore) List(ctx context.Context, folder, after string, limit int)
 	return page, err
 }
 
-// MayBeGone implements storage.Local with the store's answer. It is not counted.
+// MayBeGone implements storage.Local with the store's answer. This call is not counted.
 func (f *FaultyStore) MayBeGone(location string) bool {
 	local, ok := f.store.(storage.Local)
 	return ok && local.MayBeGone(location)

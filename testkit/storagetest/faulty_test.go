@@ -14,7 +14,7 @@ import (
 
 func pass(int, string) storagetest.Action { return storagetest.Pass }
 
-// TestFaultyPasses holds a faulty store without faults against the contract.
+// TestFaultyPasses tests a faulty store without faults against the contract.
 func TestFaultyPasses(t *testing.T) {
 	t.Parallel()
 	open := func(t *testing.T) (storage.Store, string) {
@@ -34,10 +34,10 @@ func TestFaultyPasses(t *testing.T) {
 
 const location = "memory://w/a"
 
-// call is one call of each method, and how to see whether it happened.
+// call is a call of one method, with a check whether it took effect.
 type call struct {
 	make     func(context.Context, *storagetest.FaultyStore) error
-	happened func(inner storage.Store) bool // nil: a read
+	happened func(inner storage.Store) bool // nil for a read
 }
 
 func calls() map[string]call {

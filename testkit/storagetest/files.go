@@ -42,7 +42,7 @@ func testCreateOnly(t *testing.T, store storage.Store, root string) {
 	mustHold(t, store, location, "first")
 }
 
-// testCreateRace lets many goroutines create one file. One must succeed, and the others must get
+// In testCreateRace, many goroutines create one file. One must succeed, and the others must get
 // ErrExists. The file must have the content of the successful call. Readers must see the whole file
 // or no file.
 func testCreateRace(t *testing.T, store storage.Store, root string) {
@@ -153,7 +153,6 @@ func testBodies(t *testing.T, store storage.Store, root string) {
 	}
 }
 
-// testNames creates files whose names differ only in ways that a store might not distinguish.
 // testReadRange reads parts of a file, from its first to its last byte and beyond.
 func testReadRange(t *testing.T, store storage.Store, root string) {
 	location, body := storage.Join(root, "folder", "parts"), "0123456789"
@@ -182,7 +181,7 @@ func testNames(t *testing.T, store storage.Store, root string) {
 		"<a>", "%2E%2E", " a", "a ",
 		storage.Escape("../?#\x00"),
 	}
-	// Storages of some schemes may confuse some names with other names.
+	// Storages of some schemes may confuse some of these names.
 	names = slices.DeleteFunc(names, func(name string) bool {
 		location := storage.Join(root, "names", name, name)
 		_, refused := storage.Parse(location)

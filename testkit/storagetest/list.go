@@ -12,8 +12,8 @@ import (
 	"moorage/storage"
 )
 
-// RunLister tests that the stores that open returns, which must implement storage.Lister, keep its
-// contract.
+// RunLister tests the contract of storage.Lister with the stores returned by open, which must
+// implement it.
 func RunLister(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[listStore]{
@@ -152,15 +152,15 @@ func testListIsOfOneFolder(t *testing.T, store listStore, root string) {
 	mustList(t, store, root+"/t/a", 10)
 }
 
-// testListDates checks the times in a listing. By List's clock, the time of a file must not be
-// before the time when its creation began, nor after the time when it ended.
+// testListDates checks the times in a listing. By List's clock, the time of a file must lie between
+// the beginning and the end of its creation.
 func testListDates(t *testing.T, store listStore, root string) {
 	mustCreate(t, store, root+"/a", "body")
 	page, err := store.List(t.Context(), root, "", 10)
 	if err != nil || len(page.Files) != 1 {
 		t.Fatalf("List = %+v, %v", page, err)
 	}
-	const second = time.Second // precision of some servers
+	const second = time.Second // the precision of some servers
 	if age := page.Now.Sub(page.Files[0].Modified); age < -2*second || age > time.Minute {
 		t.Errorf("a new file is %v old", age)
 	}

@@ -1,7 +1,7 @@
-// Package storagetest has the suite that every storage.Store must pass, and a wrapper that injects
-// faults.
+// Package storagetest holds the suite that every storage.Store must pass, and a wrapper that
+// injects faults.
 //
-// The package must not know any particular store.
+// The package does not know any particular store.
 package storagetest
 
 import (
@@ -11,11 +11,11 @@ import (
 )
 
 // Open returns a store for one test, and root, the location of an empty folder that the store may
-// use. Every location that is not at or below root must be outside of the store. Stores of
+// use. Every location that is neither at nor below root must be outside of the store. Stores of
 // different tests share nothing.
 type Open func(t *testing.T) (store storage.Store, root string)
 
-// Run tests that the stores that open returns keep the contract of storage.Store.
+// Run tests the contract of storage.Store with the stores returned by open.
 func Run(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[storage.Store]{
@@ -39,8 +39,8 @@ func Run(t *testing.T, open Open) {
 	})
 }
 
-// RunBatcher tests that the stores that open returns, which must implement storage.Batcher, keep
-// its contract.
+// RunBatcher tests the contract of storage.Batcher with the stores returned by open, which must
+// implement it.
 func RunBatcher(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[batchStore]{
@@ -51,8 +51,8 @@ func RunBatcher(t *testing.T, open Open) {
 	})
 }
 
-// RunFolders tests that the stores that open returns, which must implement storage.Folders, keep
-// its contract.
+// RunFolders tests the contract of storage.Folders with the stores returned by open, which must
+// implement it.
 func RunFolders(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[folderStore]{
@@ -62,8 +62,8 @@ func RunFolders(t *testing.T, open Open) {
 	})
 }
 
-// RunLocal tests that the stores that open returns, which must implement storage.Local, keep its
-// contract. A search for a file below the stores' roots must be cheap.
+// RunLocal tests the contract of storage.Local with the stores returned by open, which must
+// implement it. A search for a file below the stores' roots must be cheap.
 func RunLocal(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[localStore]{

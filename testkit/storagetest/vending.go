@@ -34,12 +34,12 @@ type Vending struct {
 		storage.Store
 		storage.Vender
 	}
-	// Root is a location that the store can use, with no files below it.
+	// Root is a location that the store can use. There must be no files below it.
 	Root string
 	// Engine returns an Engine that uses credential.
 	Engine func(t *testing.T, credential storage.Credential) Engine
-	// Refuses reports whether the store may refuse a name. It may if no policy can express the
-	// name, or if this storage cannot have an object with the name.
+	// Refuses reports whether the store may refuse a name, because no policy can express it or the
+	// storage does not support it.
 	Refuses func(name string) bool
 	// Impossible reports whether no object of the storage can have the name.
 	Impossible func(name string) bool
@@ -47,8 +47,8 @@ type Vending struct {
 	ProtectsMetadata bool
 }
 
-// lookAlikes are names of tables that a policy may confuse with others. The suite makes siblings of
-// each.
+// lookAlikes returns names of tables that a policy may confuse with others. The suite makes
+// siblings of each.
 func lookAlikes() []string {
 	return []string{
 		"tab", "table", "a", "a/", "a*", "ab", "$", "${aws:username}", "${*}", "'", `"`, `a"b`, "%2F", "a%2Fb",
@@ -111,7 +111,8 @@ func RunVending(t *testing.T, open func(t *testing.T) Vending) {
 }
 
 // testLookAlikes makes a table of each odd name. The table's credentials must work there, or the
-// store must refuse to issue them. The storage must deny access to each sibling with them.
+// store must refuse to issue them. With these credentials, the storage must deny access to each
+// sibling.
 func testLookAlikes(t *testing.T, v Vending) {
 	for _, name := range lookAlikes() {
 		t.Run(name, func(t *testing.T) {

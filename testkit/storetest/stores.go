@@ -79,7 +79,7 @@ func OpenPostgres(t testing.TB, dsn string) registry.Store {
 	return OpenNode(t, dsn, rand.Reader)
 }
 
-// OpenNode is OpenPostgres with a source of random bits.
+// OpenNode is like OpenPostgres, with a source of random bits.
 func OpenNode(t testing.TB, dsn string, random io.Reader) registry.Store {
 	t.Helper()
 	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8",

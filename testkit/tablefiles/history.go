@@ -15,8 +15,8 @@ import (
 // Version is the format version of the tables.
 const Version = 2
 
-// entry is a file that a snapshot reads. Two entries with the same path are two deletion vectors in
-// one Puffin file, or a file that was added twice.
+// entry is a file that a snapshot reads. Two entries with the same path stand for two deletion
+// vectors in one Puffin file, or for a file that was added twice.
 type entry struct {
 	path    string
 	deletes bool
@@ -53,7 +53,8 @@ type History struct {
 	serial    int
 }
 
-// New returns an empty history of a table at location, whose first snapshot is made at startMS.
+// New returns an empty history of a table at location. The first snapshot will have the time
+// startMS.
 func New(tb testing.TB, store storage.Store, location string, random *rand.Rand, startMS int64) *History {
 	return &History{
 		tb: tb, store: store, location: location, random: random, clock: startMS,
@@ -61,11 +62,11 @@ func New(tb testing.TB, store storage.Store, location string, random *rand.Rand,
 	}
 }
 
-// NowMS returns when the last change was made.
+// NowMS returns the time of the last change.
 func (h *History) NowMS() int64 { return h.clock }
 
-// Step makes the next change, chosen at random, and returns the updates that commit it, as JSON.
-// The change is stepMS later than the previous one.
+// Step makes a random change, and returns the updates that commit it, as JSON. Its time is stepMS
+// after the previous change.
 func (h *History) Step(stepMS int64) []string {
 	h.clock += stepMS
 	branch := "main"
@@ -86,7 +87,7 @@ func (h *History) Step(stepMS int64) []string {
 	case 6:
 		return h.merge(branch)
 	case 7:
-		return h.again(branch)
+		return h.readd(branch)
 	case 8:
 		return h.twice(branch)
 	case 9:
@@ -131,8 +132,8 @@ func (h *History) append(branch string, entries []entry) []string {
 	})
 }
 
-// again adds a file that was added before. The branch may no longer have the file.
-func (h *History) again(branch string) []string {
+// readd adds a file that was added before. The branch may no longer have the file.
+func (h *History) readd(branch string) []string {
 	return h.append(branch, []entry{h.pick(h.added, false)})
 }
 
@@ -164,8 +165,8 @@ func (h *History) removeVector(branch string) []string {
 	})
 }
 
-// remove removes up to count files from all manifests of a branch. It also adds new files, whose
-// number is adds.
+// remove removes up to count files from all manifests of a branch. It also adds the number of new
+// files in adds.
 func (h *History) remove(branch string, count, adds int) []string {
 	return h.commit(branch, func(s *Snapshot) {
 		gone := map[entry]bool{}
@@ -235,7 +236,7 @@ func (h *History) rollback(branch string) []string {
 
 func (h *History) any() *Snapshot { return h.Snapshots[h.random.IntN(len(h.Snapshots))] }
 
-// commit makes a snapshot on top of a branch, with the manifests that change sets.
+// commit adds a snapshot to a branch. change sets its manifests.
 func (h *History) commit(branch string, change func(*Snapshot)) []string {
 	n := int64(len(h.Snapshots) + 1)
 	s := &Snapshot{ID: 1000 + n, Sequence: n, TimestampMS: h.clock}
@@ -254,7 +255,7 @@ func (h *History) commit(branch string, change func(*Snapshot)) []string {
 	if err := iceberg.WriteManifestList(Version, &body, s.ID, parentID, &s.Sequence, 0, files); err != nil {
 		h.tb.Fatal(err)
 	}
-	// Reads the list back, for the sequence numbers
+	// Read the list back, for the sequence numbers.
 	listed, err := iceberg.ReadManifestList(bytes.NewReader(body.Bytes()))
 	h.must(err)
 	for i := range s.manifests {

@@ -13,7 +13,7 @@ import (
 const (
 	// openingCounter is the initial counter of each table.
 	openingCounter = "1000"
-	// readsMax bounds how many times Read loads all tables.
+	// readsMax is the maximum number of times that Read loads all tables.
 	readsMax = 100
 )
 
@@ -77,8 +77,8 @@ func (b *Bank) Read(ctx context.Context, client *servers.Client) error {
 	return errors.New("the tables do not come to rest")
 }
 
-// Leftovers returns the metadata files that only transactions can have written, and that are not a
-// present or former version of a known table.
+// Leftovers returns the metadata files that only transactions can have written, and that are
+// neither a present nor a former version of a known table.
 func (b *Bank) Leftovers() ([]string, error) {
 	left, err := b.Book.Leftovers(b.Folder)
 	return slices.DeleteFunc(left, madeBySingle), err

@@ -45,8 +45,8 @@ func readVersion(location string) (Version, error) {
 	return v, nil
 }
 
-// Book has the versions of tables that were current, in their order. It reads them from the
-// metadata logs of the latest files. It is not safe for concurrent use.
+// Book holds the versions of tables that were current, in order. It reads them from the metadata
+// logs of the latest files. It is not safe for concurrent use.
 type Book struct {
 	chains map[string][]Version
 	known  map[string]bool // the locations of all versions, including forgotten ones
@@ -55,8 +55,7 @@ type Book struct {
 // NewBook returns a book without tables.
 func NewBook() *Book { return &Book{map[string][]Version{}, map[string]bool{}} }
 
-// Extend adds the versions of a table that were made since the last call, up to the version at
-// location.
+// Extend adds the versions of a table made since the last call, up to the version at location.
 func (b *Book) Extend(table, location string) error {
 	chain := b.chains[table]
 	last := ""
@@ -84,8 +83,8 @@ func (b *Book) Extend(table, location string) error {
 	return nil
 }
 
-// Chains returns the versions of each table since Forget, oldest first. The chain of a table that a
-// transfer made begins with an empty version. The caller must not change them.
+// Chains returns the versions of each table since Forget, oldest first. The chain of a table made
+// by a transfer begins with an empty version. The caller must not modify the chains.
 func (b *Book) Chains() map[string][]Version { return b.chains }
 
 // Forget keeps only the last version of each table.
@@ -98,12 +97,12 @@ func (b *Book) Forget() {
 // Knows reports whether the version at location was current once.
 func (b *Book) Knows(location string) bool { return b.known[location] }
 
-// Leftovers returns the metadata files below folder that are not a present or former version of a
-// table in the book.
+// Leftovers returns the metadata files below folder that are neither a present nor a former version
+// of a table in the book.
 func (b *Book) Leftovers(folder string) (locations []string, err error) {
 	err = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if os.IsNotExist(err) {
-			return nil // deleted meanwhile
+			return nil // deleted in the meantime
 		}
 		if err == nil && strings.HasSuffix(path, ".metadata.json") && !b.known[fileScheme+path] {
 			locations = append(locations, fileScheme+path)
@@ -114,7 +113,8 @@ func (b *Book) Leftovers(folder string) (locations []string, err error) {
 }
 
 // madeBySingle reports whether a commit to one table has written the file at location. Only such a
-// commit may leave a file behind, if it was cut off. It returns false if the file no longer exists.
+// commit may leave a file behind, if it was interrupted. If the file no longer exists, madeBySingle
+// returns false.
 func madeBySingle(location string) bool {
 	v, err := readVersion(location)
 	return err == nil && strings.HasSuffix(v.Transfer, singleSuffix)

@@ -15,18 +15,19 @@ import (
 )
 
 const (
-	// tablesMin and tablesMax bound the number of tables in a transfer.
+	// tablesMin and tablesMax limit the number of tables in a transfer.
 	tablesMin, tablesMax = 2, 5
-	// changeMax bounds the amount that one transfer moves into or out of a table.
+	// changeMax is the maximum amount that one transfer moves into or out of a table.
 	changeMax = 9
-	// sendsMax bounds how many times a transfer with a key is sent, whatever the answers are.
+	// sendsMax is the maximum number of times that a transfer with a key is sent, whatever the
+	// answers are.
 	sendsMax = 3
-	// repeatDelayMax bounds the time before a transfer is sent again.
+	// repeatDelayMax is the maximum time before a transfer is sent again.
 	repeatDelayMax = 40 * time.Millisecond
-	// impatience bounds the time after which an impatient client stops waiting for an answer.
+	// impatience is the maximum time that an impatient client waits for an answer.
 	impatience = 30 * time.Millisecond
-	// resolvesMax bounds how many times Resolve sends a transfer. resolveDelay is the time between
-	// two of these requests.
+	// resolvesMax is the maximum number of times that Resolve sends a transfer. resolveDelay is the
+	// time between two of these requests.
 	resolvesMax  = 200
 	resolveDelay = 100 * time.Millisecond
 )
@@ -71,7 +72,7 @@ func NewClient(config Config) *Client {
 		silent: map[int]bool{}}
 }
 
-// Sweep loads all tables one after the other, and reports whether each load was answered.
+// Sweep loads all tables, one at a time, and reports whether every load was answered.
 func (c *Client) Sweep(ctx context.Context) bool {
 	sweep := Sweep{c.Number, map[string]string{}}
 	for _, i := range c.random.Perm(len(c.Bank.Tables)) {
@@ -104,8 +105,8 @@ func (c *Client) load(ctx context.Context, table string) (servers.Loaded, bool) 
 	return servers.Loaded{}, false
 }
 
-// silentAsked is the probability, in percent, that a request goes to a drawn server although the
-// server did not answer its last request.
+// silentAsked is the probability, in percent, that a drawn server gets a request although it did
+// not answer the last one.
 const silentAsked = 5
 
 // node draws a server. It avoids paused servers, because waiting for them would leave too little
@@ -125,7 +126,7 @@ func (c *Client) node() (number int, node *servers.Client) {
 	return number, nodes[number]
 }
 
-// mayFail reports whether servers may give the answer a under faults, without refusing the transfer
+// mayFail reports whether, under faults, servers may give this answer without refusing the transfer
 // itself.
 func (c *Client) mayFail(a servers.Answer) bool {
 	return c.Faults && (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusInternalServerError)
@@ -216,8 +217,8 @@ func (c *Client) draw() sending {
 	return s
 }
 
-// send sends a transfer. A transfer with a key is sent up to sendsMax times, one after the other or
-// all at once. send reports whether a server answered.
+// send sends a transfer. A transfer with a key is sent up to sendsMax times, one at a time or all
+// at once. send reports whether a server answered.
 func (c *Client) send(ctx context.Context, made *attempt) (answered bool) {
 	sends := 1
 	if made.Key != "" {
@@ -279,9 +280,9 @@ func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answer
 	return true
 }
 
-// unsent reports whether a request without a key has certainly not reached a server. A request with
-// a key may have reached it and have been sent again by package net/http, which considers it
-// idempotent.
+// unsent reports whether it is certain that a request without a key has not reached a server. For a
+// request with a key, this is not certain: package net/http considers it idempotent, and may have
+// sent it a second time.
 func unsent(a servers.Answer) bool {
 	var operation *net.OpError
 	return errors.As(a.Err, &operation) && operation.Op == "dial"
@@ -307,8 +308,8 @@ func (c *Client) conclude(made *attempt) {
 	c.Bank.Recorder.note(func(h *History) { h.Events = append(h.Events, event) })
 }
 
-// Resolve repeats every transfer with a key and an unknown outcome until it gets an answer. If the
-// transfer has not happened before, it then happens. Servers must be running.
+// Resolve repeats every transfer with a key and an unknown outcome until it gets an answer. A
+// transfer that had not happened yet happens now. The servers must be running.
 func (c *Client) Resolve(ctx context.Context) {
 	open := c.open
 	c.open = nil

@@ -8,7 +8,7 @@ import (
 	"moorage/testkit/servers"
 )
 
-// problemsMax bounds how many problems of one kind are reported.
+// problemsMax is the maximum number of problems of one kind that are reported.
 const problemsMax = 20
 
 // judge compares a history with the versions of the tables.
@@ -26,9 +26,9 @@ type place struct {
 	index int
 }
 
-// Judge returns the problems of a history. chains has, for each table, all versions that were
-// current, from the version before the history to the last version. The chain of a table that was
-// created begins with an empty version.
+// Judge returns the problems of a history. For each table, chains lists all versions that were
+// current, from the version before the history to the last version. The chain of a table created
+// during the history begins with an empty version.
 func Judge(chains map[string][]Version, history History) []string {
 	j := &judge{chains: chains, events: map[string]Event{}, places: map[string]place{}, problems: history.Failures}
 	for _, event := range history.Events {
@@ -76,7 +76,7 @@ func (j *judge) versions() {
 	}
 }
 
-// transfers checks in which of their tables the transfers are.
+// transfers checks which tables contain each transfer.
 func (j *judge) transfers() {
 	made := map[string]map[string]int{}
 	for table, chain := range j.chains {
@@ -137,8 +137,8 @@ func (j *judge) sums(sweeps []Sweep) {
 	}
 }
 
-// moved returns the index of the first version after a place that has another head than the version
-// at the place. If there is none, it returns the length of the chain.
+// moved returns the index of the first version after a place whose head differs from that of the
+// version at the place. If there is none, it returns the length of the chain.
 func (j *judge) moved(at place) int {
 	chain := j.chains[at.table]
 	for i := at.index + 1; i < len(chain); i++ {

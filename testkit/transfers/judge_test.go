@@ -8,15 +8,14 @@ import (
 	"moorage/testkit/servers"
 )
 
-// story is a history that is written by hand. Its calls happen one after the other, unless they are
-// stretched.
+// story is a handwritten history. Its calls happen one after another, unless they are stretched.
 type story struct {
 	chains  map[string][]Version
 	history History
 	count   int64
 }
 
-// newStory returns one of three tables, each with a counter of 100.
+// newStory returns a story with three tables, each with a counter of 100.
 func newStory() *story {
 	s := &story{chains: map[string][]Version{}}
 	for _, table := range []string{"a", "b", "c"} {
@@ -45,8 +44,8 @@ func (s *story) commit(id string, p Part) {
 	s.chains[p.Table] = append(s.chains[p.Table], v)
 }
 
-// asked adds a transfer without any effect.
-func (s *story) asked(id string, outcome servers.Outcome, parts ...Part) *Event {
+// request adds a transfer without adding any effect.
+func (s *story) request(id string, outcome servers.Outcome, parts ...Part) *Event {
 	for i, p := range parts {
 		if p.Base == "" && p.Mode != Creates {
 			parts[i].Base = s.last(p.Table).Location
@@ -56,9 +55,9 @@ func (s *story) asked(id string, outcome servers.Outcome, parts ...Part) *Event 
 	return &s.history.Events[len(s.history.Events)-1]
 }
 
-// transfer adds a transfer that happens as it was asked.
+// transfer adds a transfer, together with its effect.
 func (s *story) transfer(id string, outcome servers.Outcome, parts ...Part) *Event {
-	event := s.asked(id, outcome, parts...)
+	event := s.request(id, outcome, parts...)
 	for _, p := range parts {
 		if p.Mode != Requires {
 			s.commit(id, p)
@@ -67,13 +66,13 @@ func (s *story) transfer(id string, outcome servers.Outcome, parts ...Part) *Eve
 	return event
 }
 
-// load adds a load that finds the version of a table with an index.
+// load adds a load of a table. index is the index of the version that it finds.
 func (s *story) load(table string, index int) *Load {
 	s.history.Loads = append(s.history.Loads, Load{0, table, s.chains[table][index].Location, s.now(), s.now()})
 	return &s.history.Loads[len(s.history.Loads)-1]
 }
 
-// sweep adds that a client loaded all tables.
+// sweep adds a load of all tables by a client.
 func (s *story) sweep(a, b, c int) {
 	tables := map[string]string{}
 	for table, index := range map[string]int{"a": a, "b": b, "c": c} {
@@ -90,7 +89,7 @@ const (
 	unknown = servers.Unknown
 )
 
-// The judge finds what is wrong, and nothing else.
+// The judge finds the problems, and nothing else.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -107,11 +106,11 @@ func TestJudge(t *testing.T) {
 		}, ""},
 		{"unknown, happened and did not", func(s *story) {
 			s.transfer("1", unknown, move("a", -5), move("b", 5))
-			s.asked("2", unknown, move("a", -5), move("b", 5))
+			s.request("2", unknown, move("a", -5), move("b", 5))
 			s.load("a", 1)
 		}, ""},
 		{"unknown, and happened late", func(s *story) {
-			s.asked("1", unknown, move("a", -5), move("b", 5))
+			s.request("1", unknown, move("a", -5), move("b", 5))
 			s.load("a", 0)
 			s.load("b", 0)
 			s.commit("1", move("a", -5))
@@ -119,17 +118,17 @@ func TestJudge(t *testing.T) {
 			s.load("a", 1)
 		}, ""},
 		{"unknown, and half of it happened", func(s *story) {
-			s.asked("1", unknown, move("a", -5), move("b", 5))
+			s.request("1", unknown, move("a", -5), move("b", 5))
 			s.commit("1", move("a", -5))
 		}, "is in 1 of 2 tables"},
-		{"acknowledged and not there", func(s *story) { s.asked("1", ack, move("a", -5), move("b", 5)) }, "was acknowledged and is in 0 of 2"},
+		{"acknowledged and not there", func(s *story) { s.request("1", ack, move("a", -5), move("b", 5)) }, "was acknowledged and is in 0 of 2"},
 		{"acknowledged and half there", func(s *story) {
-			s.asked("1", ack, move("a", -5), move("b", 5))
+			s.request("1", ack, move("a", -5), move("b", 5))
 			s.commit("1", move("b", 5))
 		}, "was acknowledged and is in 1 of 2"},
 		{"refused and there", func(s *story) { s.transfer("1", refused, move("a", -5), move("b", 5)) }, "was refused and is in 2 of 2"},
 		{"refused and half there", func(s *story) {
-			s.asked("1", refused, move("a", -5), move("b", 5))
+			s.request("1", refused, move("a", -5), move("b", 5))
 			s.commit("1", move("b", 5))
 		}, "was refused and is in 1 of 2"},
 		{"happened twice", func(s *story) {
@@ -179,7 +178,7 @@ func TestJudge(t *testing.T) {
 			s.load("a", 0)
 		}, "transfer 1 of a(-5) b(+5) ended at 20, but must be after load of a"},
 		{"seen before it was sent", func(s *story) {
-			s.asked("1", ack, move("a", -5), move("b", 5))
+			s.request("1", ack, move("a", -5), move("b", 5))
 			s.commit("1", move("a", -5))
 			s.commit("1", move("b", 5))
 			s.load("a", 1)
@@ -187,16 +186,16 @@ func TestJudge(t *testing.T) {
 		}, "load of a by client 0, which saw version 1"},
 		{"answered a version that never was", func(s *story) { s.load("a", 0).Location = "a7" }, "a7 for a, which was never current"},
 		{"two transfers in opposite orders", func(s *story) {
-			s.asked("1", ack, move("a", -5), move("b", 5)).To = 1000
-			s.asked("2", ack, move("a", -5), move("b", 5)).To = 1000
+			s.request("1", ack, move("a", -5), move("b", 5)).To = 1000
+			s.request("2", ack, move("a", -5), move("b", 5)).To = 1000
 			s.commit("1", Part{Table: "a", Change: -5, Mode: Stamps})
 			s.commit("2", Part{Table: "a", Change: -5, Mode: Stamps})
 			s.commit("2", Part{Table: "b", Change: 5, Mode: Stamps})
 			s.commit("1", Part{Table: "b", Change: 5, Mode: Stamps})
 		}, "each of these must be after the next"},
 		{"write skew", func(s *story) {
-			s.asked("1", ack, move("a", 0), Part{Table: "b", Mode: Requires}).To = 1000
-			s.asked("2", ack, move("b", 0), Part{Table: "a", Mode: Requires}).To = 1000
+			s.request("1", ack, move("a", 0), Part{Table: "b", Mode: Requires}).To = 1000
+			s.request("2", ack, move("b", 0), Part{Table: "a", Mode: Requires}).To = 1000
 			s.commit("1", move("a", 0))
 			s.commit("2", move("b", 0))
 		}, "each of these must be after the next"},
@@ -209,7 +208,7 @@ func TestJudge(t *testing.T) {
 			s.transfer("2", ack, move("c", 0), Part{Table: "a", Mode: Requires, Base: "a0"})
 		}, ""},
 		{"wrong sum in a set that stood still", func(s *story) {
-			s.asked("1", unknown, move("a", -5), move("b", 5)) // and its second half comes after two rounds of loads
+			s.request("1", unknown, move("a", -5), move("b", 5)) // and its second half comes after two rounds of loads
 			s.commit("1", move("a", -5))
 			s.sweep(1, 0, 0)
 			s.sweep(1, 0, 0)
@@ -229,7 +228,7 @@ func TestJudge(t *testing.T) {
 			delete(s.chains, "made")
 		}, "was acknowledged and is in 1 of 2"},
 		{"refused, and created", func(s *story) {
-			s.asked("1", refused, move("a", -5), Part{Table: "made", Mode: Creates, Change: 5})
+			s.request("1", refused, move("a", -5), Part{Table: "made", Mode: Creates, Change: 5})
 			s.commit("1", Part{Table: "made", Mode: Creates, Change: 5})
 		}, "was refused and is in 1 of 2"},
 		{"answers that contradict one another", func(s *story) { s.history.Failures = []string{"200 and 409"} }, "200 and 409"},

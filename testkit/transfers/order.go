@@ -12,19 +12,19 @@ import (
 type node struct {
 	name     string
 	from, to int64 // the moment is between from and to
-	later    []int // nodes whose moments are later
+	later    []int // nodes with later moments
 
-	waits int // how many nodes that must be before this one have no moment yet
-	// earliest is the earliest moment that the node can have. cause is the node that must be before
-	// it and prevents an earlier moment. It is -1 if earliest is the node's own begin.
+	waits int // number of preceding nodes that have no moment yet
+	// earliest is the earliest possible moment of the node. cause is the preceding node that
+	// prevents an earlier moment, or -1 if earliest is the node's own start.
 	earliest int64
 	cause    int
 }
 
 // order searches for a moment for each transfer and each load. The order of a table's versions is
-// known. So the order of the events that made or saw them is known too. Each event gets the
-// earliest moment that the events before it allow. If that moment is too late for an event, there
-// is no valid order.
+// known. So the order of the events that made or saw these versions is known too. Each event gets
+// the earliest moment that the events before it allow. If that moment is too late for an event,
+// there is no valid order.
 func (j *judge) order(loads []Load) {
 	nodes, makers := j.makers()
 	for _, load := range loads {
@@ -50,8 +50,8 @@ func (j *judge) order(loads []Load) {
 	j.schedule(nodes)
 }
 
-// precede records that the moment of the node in before must be earlier than the moment of the node
-// in after.
+// precede records that the node with index before must have an earlier moment than the node with
+// index after.
 func precede(nodes []node, before, after int) {
 	if before != after {
 		nodes[before].later = append(nodes[before].later, after)
@@ -147,15 +147,15 @@ func explain(nodes []node, n int) string {
 	return text.String()
 }
 
-// circle names nodes that form a circle: each must be before the next, and the last before the
+// circle names nodes that form a cycle: each must be before the next, and the last before the
 // first.
 func circle(nodes []node) string {
 	at := 0
 	for nodes[at].waits == 0 {
 		at++
 	}
-	// Before every waiting node there must be another waiting node. So a walk back from node to
-	// node reaches some node twice.
+	// Every waiting node is preceded by another waiting node. So a walk back from node to node
+	// reaches some node twice.
 	before := make([]int, len(nodes))
 	for n := range nodes {
 		for _, next := range nodes[n].later {

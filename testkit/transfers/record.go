@@ -22,7 +22,8 @@ type Event struct {
 	From, To int64 // positions in the count of all begins and ends
 }
 
-// Sweep is a reader's loads of all tables, one after the other: the locations of their versions.
+// Sweep holds the results of a reader's loads of all tables, one at a time: the locations of their
+// versions.
 type Sweep struct {
 	Client int
 	Tables map[string]string
@@ -73,15 +74,14 @@ func (r *Recorder) fail(format string, args ...any) {
 	r.note(func(h *History) { h.Failures = append(h.Failures, fmt.Sprintf(format, args...)) })
 }
 
-// Acknowledged returns how many transfers were acknowledged since the last Take.
+// Acknowledged returns the number of transfers that were acknowledged since the last Take.
 func (r *Recorder) Acknowledged() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.history.count(servers.Acknowledged)
 }
 
-// Take returns what was recorded since the last Take. Calls in progress are returned by a later
-// Take.
+// Take returns the records since the last Take. Calls in progress are returned by a later Take.
 func (r *Recorder) Take() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

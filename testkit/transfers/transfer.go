@@ -14,7 +14,7 @@ const (
 	PropTransfer = "transfer" // the transfer that made the version
 )
 
-// Mode is what a transfer does with a table.
+// Mode is a transfer's action on a table.
 type Mode uint8
 
 // The modes.
@@ -25,7 +25,7 @@ const (
 	Creates              // creates the table, with a counter
 )
 
-// Part is what a transfer does with one table.
+// Part is the part of a transfer that concerns one table.
 type Part struct {
 	Table  string
 	Mode   Mode
@@ -75,11 +75,11 @@ func (t Transfer) request(namespace string) (path string, body servers.Object) {
 	return "transactions/commit", servers.Object{"table-changes": changes}
 }
 
-// snapshotsKept is how many snapshots a table keeps, so that its metadata does not grow.
+// snapshotsKept is the number of snapshots that a table keeps, so that its metadata does not grow.
 const snapshotsKept = 3
 
-// plan fills in the request for a table that was loaded as base. The request adds a new snapshot
-// with the id snapshot. So other transfers can require that the table's head has not changed.
+// plan fills in the request for a table that was loaded as base. The request adds a snapshot with
+// the id snapshot, so that other transfers can require that the table's head has not changed.
 func (p *Part) plan(id string, base servers.Loaded, snapshot int64) error {
 	p.Base = base.Location
 	requirements := []servers.Object{{"type": "assert-table-uuid", "uuid": base.Metadata.UUID}}

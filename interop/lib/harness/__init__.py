@@ -1,5 +1,6 @@
-"""What client suites have in common: catalog servers, clients, and checks of what they leave.
+"""Shared code of the client suites: catalog servers, clients, and checks of the resulting data.
 
-`server`, `cluster`, `proxy`, `s3`, `files` and `paths` are of the standard library only, but for what they import where
-they use it: the compatibility kit's runner takes them without the clients' virtual environment.
+`server`, `cluster`, `proxy`, `s3`, `files` and `paths` import only the standard library at the top level.
+They import other packages where they use them. So the compatibility kit's runner can use them without the
+clients' virtual environment.
 """

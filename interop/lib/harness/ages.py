@@ -1,11 +1,11 @@
-"""Histories of tables that grow by chance, in Spark: what snapshots expire from, and what is left over."""
+"""Random table histories in Spark, for tests of snapshot expiry and orphan removal."""
 
 import random
 import uuid
 
 from harness.compare import ordered
 
-# What a history is made of, and how often each comes beside the others.
+# The changes of a history, and their relative frequencies.
 WEIGHTS = {
     "append": 6,
     "append to a branch": 3,
@@ -29,22 +29,22 @@ WEIGHTS = {
     "add again": 2,
     "shared vectors": 1,
 }
-# Those that a table of format 1 or 2 has not.
+# Changes that require a later format version than 1.
 ONLY_LATER = {"rewrite deletes": 2, "shared vectors": 3}
 ALWAYS_MS, NEVER_MS = 1, 10 * 365 * 24 * 3600 * 1000
 
 
 class History:
-    """One table of a Spark catalog, changed by chance.
+    """One table of a Spark catalog, changed at random.
 
-    table is its name below the catalog, folder a place outside of all tables for files that are added.
+    table is its name in the catalog. folder is a folder outside of all tables, for files to add to the table.
     """
 
     def __init__(self, spark, catalog: str, table: str, folder, seed: int, version: int):
         self.chance = random.Random(seed)
         self.table, self.version, self.folder = table, version, folder / table
         self.done: list[str] = []
-        self.shares = 0  # how often vectors came to share a file
+        self.shares = 0  # number of times that vectors shared a file
         self._spark, self._catalog = spark, catalog
         self._name = f"{catalog}.{table}"
         self._rows = 0
@@ -89,7 +89,7 @@ class History:
             self.do(self.chance.choices(list(possible), list(possible.values()))[0])
 
     def do(self, what: str) -> None:
-        """Makes one change, unless there is nothing to make it from."""
+        """Makes one change, unless the table has no rows or files for it."""
         if getattr(self, "_" + what.replace(" ", "_").replace("-", "_"))() is not False:
             self.done.append(what)
 
@@ -131,7 +131,7 @@ class History:
         )
 
     def _has_twice(self) -> bool:
-        """Whether a row is in the table twice: then a merge is refused."""
+        """Whether the table has a duplicate row: Spark then refuses a merge."""
         return bool(self.sql(f"SELECT id FROM {self._name} GROUP BY id HAVING COUNT(*) > 1"))
 
     def _compact(self):
@@ -180,7 +180,7 @@ class History:
         self.call("rollback_to_snapshot", f"snapshot_id => {self.chance.choice(before)}")
 
     def _stage(self):
-        """An append that is written and not published."""
+        """Stages an append without publishing it."""
         name = uuid.UUID(int=self.chance.getrandbits(128)).hex
         self._spark.conf.set("spark.wap.id", name)
         try:
@@ -198,7 +198,7 @@ class History:
         self._stage()
         name = self._staged.pop()
         [(staged,)] = self.sql(f"SELECT snapshot_id FROM {self._name}.snapshots WHERE summary['wap.id'] = '{name}'")
-        self._append()  # so that the pick is no mere step forward
+        self._append()  # so that the pick is not a fast-forward
         self.call("cherrypick_snapshot", f"snapshot_id => {staged}")
 
     def _statistics(self):
@@ -208,7 +208,7 @@ class History:
             self.call("compute_table_stats")
 
     def _add_files_twice(self):
-        """The same files from outside of the table, added by two snapshots."""
+        """Adds the same external files in two snapshots."""
         place = self.folder / str(len(self.done))
         rows = f"SELECT * FROM VALUES {self._values(2)} AS t(id, place, n)"
         parts = "PARTITIONED BY (place)" if self.partitioned else ""
@@ -221,7 +221,7 @@ class History:
             self.sql("DROP TABLE spark_catalog.default.given")
 
     def _add_again(self):
-        """A file that is removed, and added again later."""
+        """Removes a file and adds it again later."""
         table = self.java()
         tasks = table.newScan().planFiles()
         listed = self._spark._jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(tasks)
@@ -236,7 +236,7 @@ class History:
             self.java().newAppend().appendFile(file).commit()
 
     def _shared_vectors(self):
-        """Vectors of several files in one Puffin file, and later another one in the place of one of them."""
+        """Writes deletion vectors of several files into one Puffin file, and later replaces one of them."""
         for _ in range(2):
             self._append()
         self._update_mode("merge-on-read")
@@ -250,6 +250,6 @@ class History:
         self.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('write.delete.mode' = '{mode}')")
 
     def shared(self) -> list[str]:
-        """The Puffin files that hold more than one vector of the present snapshot."""
+        """The Puffin files that contain more than one vector of the current snapshot."""
         found = self.sql(f"SELECT file_path FROM {self._name}.delete_files GROUP BY file_path HAVING COUNT(*) > 1")
         return [row[0] for row in found]

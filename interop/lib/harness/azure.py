@@ -1,4 +1,4 @@
-"""An emulator of Azure Storage of a test's own, by scripts/azureserver.py."""
+"""A separate Azure Storage emulator for each test, run by scripts/azureserver.py."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ class Server(Scripted):
 
     @property
     def client_properties(self) -> dict[str, str]:
-        """What a client of Java must know to reach the emulator, and who it is there."""
+        """The properties with which a Java client reaches the emulator, and its account."""
         return {
             f"adls.connection-string.{HOST}": self.url,
             "adls.auth.shared-key.account.name": ACCOUNT,
@@ -41,7 +41,7 @@ class Server(Scripted):
         urllib.request.urlopen(self._making_container()).close()
 
     def _making_container(self) -> urllib.request.Request:
-        """A request that makes CONTAINER, signed with the account's key (Azure: Authorize with Shared Key)."""
+        """A request that creates CONTAINER, signed with the account's key (Azure: Authorize with Shared Key)."""
         headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": API_VERSION}
         lines = ["PUT", *[""] * 11, *(f"{name}:{value}" for name, value in sorted(headers.items()))]
         lines += [f"/{ACCOUNT}/{ACCOUNT}/{CONTAINER}", "restype:container"]
@@ -50,7 +50,7 @@ class Server(Scripted):
         return urllib.request.Request(f"{self.url}/{CONTAINER}?restype=container", method="PUT", headers=headers)
 
     def settings(self) -> dict[str, str]:
-        """Variables of a Moorage server whose default warehouse is WAREHOUSE, on this emulator."""
+        """The environment variables of a Moorage server whose default warehouse is WAREHOUSE on this emulator."""
         return {
             "MOORAGE_DEFAULT_LOCATION": WAREHOUSE,
             "MOORAGE_DEFAULT_STORAGE_OPTION": f"adls.endpoint={self.url}",

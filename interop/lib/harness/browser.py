@@ -1,4 +1,4 @@
-"""A headless Chromium with one page, which tests drive as a person would."""
+"""A headless Chromium with one page, which tests use as a person would."""
 
 import contextlib
 import itertools
@@ -9,14 +9,14 @@ import tempfile
 import time
 
 
-# Codes of keys.
+# Key codes.
 TAB, ENTER = 9, 13
-# More elements than a page of the walk has.
+# More elements than any page in the tests has.
 TABS_MAX = 200
 
 
 class Browser:
-    """A headless Chromium with one page, driven through pipes: file 3 takes commands, and file 4 gives answers."""
+    """A headless Chromium with one page, controlled through pipes: commands on file descriptor 3, answers on 4."""
 
     def __init__(self, program, profile):
         commands_in, self.commands = os.pipe()
@@ -79,7 +79,7 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, address):
-        """Opens an address. Returns what went wrong on the page."""
+        """Opens a URL. Returns the errors on the page."""
         self.events.clear()
         self.send("Page.navigate", url=address)
         self.wait_loaded()
@@ -108,13 +108,13 @@ class Browser:
         return found
 
     def click(self, selector):
-        """Clicks on what a selector finds, and waits for the page that it leads to."""
+        """Clicks the element that matches a selector, and waits for the next page."""
         self.evaluate("window.isFormer = true")
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
         self.wait_next(f"a click on {selector}")
 
     def wait_next(self, what):
-        """Waits until another page took the place of the one with window.isFormer."""
+        """Waits until another page has replaced the one with window.isFormer."""
         for _ in range(300):
             try:
                 if self.evaluate("document.readyState === 'complete' && !window.isFormer"):
@@ -125,7 +125,7 @@ class Browser:
         raise RuntimeError(f"{what} leads nowhere")
 
     def press(self, key, text="", code=0):
-        """Presses a key. Keys that write nothing have a code, by which the browser knows them."""
+        """Presses a key. Keys that do not produce text have a key code."""
         written = text or (key if len(key) == 1 else "")
         self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=written, windowsVirtualKeyCode=code)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
@@ -135,13 +135,13 @@ class Browser:
             self.press(letter)
 
     def enter(self):
-        """Presses Enter, and waits for the page that it leads to."""
+        """Presses Enter, and waits for the next page."""
         self.evaluate("window.isFormer = true")
         self.press("Enter", "\r", ENTER)
         self.wait_next("Enter")
 
     def tab_to(self, words):
-        """Presses Tab until the element with these words, or this label, has the focus, which must be seen."""
+        """Presses Tab until the element with this text or label has the focus. The focus must be visible."""
         for _ in range(TABS_MAX):
             self.press("Tab", code=TAB)
             if self.evaluate("(document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText).trim()") == words:
@@ -156,8 +156,8 @@ class Browser:
 
 @contextlib.contextmanager
 def person(uri: str, program: str = "chromium"):
-    """Somebody before a browser that shows the first page of the console of a server."""
-    # Processes of the browser write there until a moment after its end.
+    """Yields a Person whose browser shows the first page of a server's console."""
+    # Browser processes still write there for a moment after its end.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(program, profile)
         try:
@@ -168,7 +168,7 @@ def person(uri: str, program: str = "chromium"):
             browser.close()
 
 
-# The element of a kind that a person would use: it can be seen, and its words, or those of its label, are the given ones.
+# The element of a kind that a person would use: it is visible, and it or its label has the given text.
 FIND = """
 (selector, words, row) => {
   const plain = (label) => [...label.childNodes].filter((e) => e.nodeType === Node.TEXT_NODE).map((e) => e.data).join("");
@@ -186,7 +186,7 @@ FIND = """
 
 
 class Person:
-    """Uses the pages of the console by what they show: words on links, buttons and fields, and never an address."""
+    """Uses the console's pages only through visible text on links, buttons and fields, never through a URL."""
 
     def __init__(self, browser: Browser):
         self.browser = browser
@@ -206,35 +206,35 @@ class Person:
         self._go("header a", section, "")
 
     def follow(self, words: str, row: str = "") -> None:
-        """Follows the first link with these words in the content; row is what its row of a table or list says beside it."""
+        """Follows the first link with this text in the content. row is the rest of its table row or list item."""
         self._go("main a", words, row)
 
     def press(self, words: str, row: str = "") -> None:
-        """Presses the button with these words, which leads to a page."""
+        """Presses the button with this text, which leads to another page."""
         self._go("main button", words, row)
 
     def fill(self, label: str, text: str) -> None:
-        """Types into a field, or chooses an option of one."""
+        """Types into a field, or chooses an option in it."""
         self._on("main input, main select", label, f"it.value = {json.dumps(text)}")
 
     def open_up(self, words: str) -> None:
-        """Opens what is folded up below these words."""
+        """Expands the collapsed section with this title."""
         self._on("main summary", words, "it.parentElement.open = true")
 
     def sees(self) -> str:
-        """What the content of the page says."""
+        """The text of the page's content."""
         return self.browser.evaluate("document.querySelector('main').innerText")
 
     def heading(self) -> str:
         return self.browser.evaluate("document.querySelector('h1').innerText")
 
     def panel(self, title: str) -> str:
-        """What the part of the page with this heading says."""
+        """The text of the section with this heading."""
         find = f"[...document.querySelectorAll('section')].find((each) => each.querySelector('h2')?.innerText === {json.dumps(title)})"
         return self.browser.evaluate(f"{find}?.innerText ?? ''")
 
     def rows(self, label: str) -> list[list[str]]:
-        """The cells of the table with this label."""
+        """The rows of the table with this label, as lists of cells."""
         find = f"[...document.querySelectorAll('.scroll')].find((each) => each.getAttribute('aria-label') === {json.dumps(label)})"
         cells = "(row) => [...row.cells].map((cell) => cell.innerText)"
         return self.browser.evaluate(f"[...{find}.querySelectorAll('tbody tr')].map({cells})")

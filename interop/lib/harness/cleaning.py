@@ -1,4 +1,4 @@
-"""Expiry and removal of orphans, when the writers of a test are done. The test then looks whether every row is left."""
+"""Expiry and orphan removal after the writers of a test are done. The test then checks that no row is lost."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ COMMAND_SECONDS_MAX = 120
 
 
 def expire_all_but_last(table) -> None:
-    """Lets PyIceberg expire the snapshots of a table's line except the last."""
+    """Has PyIceberg expire all snapshots of a table except the last one."""
     expire = table.maintenance.expire_snapshots()
     for snapshot in line(table)[:-1]:
         expire = expire.by_id(snapshot.snapshot_id)
@@ -23,7 +23,10 @@ def expire_all_but_last(table) -> None:
 
 
 def plant_orphan(location: str) -> Path:
-    """Makes a file in a table's folder that nothing names, and all files there a month old: no client removes young ones."""
+    """Creates an unreferenced file in a table's folder.
+
+    It makes all files there a month old, because no client removes recent ones.
+    """
     folder = Path(urlparse(location).path)
     orphan = folder / "data" / "orphan.parquet"
     orphan.write_bytes(b"PAR1")
@@ -34,16 +37,19 @@ def plant_orphan(location: str) -> Path:
 
 
 def remove_orphans(server, table: str) -> None:
-    """Lets the server remove the orphans of a table that are a day old, for clients that cannot."""
+    """Has the server remove the orphans of a table that are a day old, for clients that cannot."""
     name = f"{server.warehouse}.{table}"
-    # After expiry by a client that deletes no files, most are orphans. plant_orphan makes the files older than the table, so the
-    # server keeps them unless told that they belong to it.
+    # After expiry by a client that deletes no files, most files are orphans. plant_orphan makes them older than the table, so
+    # the server keeps them unless --adopt declares that they belong to it.
     _command(server, "run", "orphans", name, "--older-than", "24h", "--quarantine", "0s", "--adopt", "--confirm")
     assert eventually(lambda: "orphans done" in _command(server, "status", "table", name)), _command(server, "status", "table", name)
 
 
 def clean(server, table) -> None:
-    """Expires all snapshots of a PyIceberg table except the last, and removes orphans where a test can make files old."""
+    """Expires all snapshots of a PyIceberg table except the last one.
+
+    It removes orphans if the test can set the age of files.
+    """
     expire_all_but_last(table)
     if not server.files.in_s3:
         orphan = plant_orphan(table.location())
@@ -52,7 +58,7 @@ def clean(server, table) -> None:
 
 
 def _command(server, *words: str) -> str:
-    """Runs a command of `moorage maintain` and returns what it printed."""
+    """Runs a command of `moorage maintain` and returns its output."""
     command = [str(server.binary), "maintain", *words, "--uri", server.uri]
     ran = subprocess.run(command, capture_output=True, text=True, env=environment(None), timeout=COMMAND_SECONDS_MAX)
     assert ran.returncode == 0, f"{command}: {ran.stdout}{ran.stderr}"

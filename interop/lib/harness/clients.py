@@ -1,7 +1,6 @@
-"""Clients connected to a server, configured as a user would: nothing tuned unless a line says why.
+"""Clients connected to a server, with the configuration of a normal user: no tuning without a comment on the reason.
 
-Each client is imported where it is used, so that one suite does not need
-another's packages.
+Each client is imported where it is used, so that one suite does not need another suite's packages.
 """
 
 import contextlib
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from harness import s3
 
-# What a client says that it can use to reach the files without a key.
+# The ways to access files without a key that a client can request.
 ASKED = "header.X-Iceberg-Access-Delegation"
 VENDED, SIGNED = "vended-credentials", "remote-signing"
 
@@ -27,30 +26,33 @@ def pyiceberg_catalog(server, **more: str):
 
 
 def java_properties(server) -> dict[str, str]:
-    """The properties of a catalog of the Java client."""
+    """The catalog properties for the Java client."""
     properties = {"uri": server.uri, "warehouse": server.warehouse, **server.files.client_properties}
     if not server.files.in_s3:
-        # Local files; the catalog's default would be picked by their scheme.
+        # Local files need an explicit FileIO; otherwise the catalog chooses one by scheme.
         properties["io-impl"] = "org.apache.iceberg.hadoop.HadoopFileIO"
     return properties
 
 
 def spark_catalog(name: str, server, **more: str) -> dict[str, str]:
-    """The settings of a Spark session by which it has the server as a catalog of that name; more are further properties of it."""
+    """The settings that add the server to a Spark session as a catalog with this name.
+
+    more are additional properties.
+    """
     prefix = f"spark.sql.catalog.{name}"
-    # Each statement asks the server; a cached table would hide what it answers.
+    # Each statement asks the server; a cached table would hide the server's responses.
     settings = {"type": "rest", "cache-enabled": "false", **java_properties(server), **more}
     return {prefix: "org.apache.iceberg.spark.SparkCatalog"} | {f"{prefix}.{key}": value for key, value in settings.items()}
 
 
 def add_spark_catalog(spark, name: str, server, **more: str) -> None:
-    """Gives a Spark session the server as another catalog of that name; more are further properties of it."""
+    """Adds the server to a Spark session as another catalog with this name. more are additional catalog properties."""
     for key, value in spark_catalog(name, server, **more).items():
         spark.conf.set(key, value)
 
 
 def spark_session(server, folder: str, jars: list[Path]):
-    """A local Spark session; folder takes what Spark writes beside the tables."""
+    """A local Spark session. Spark writes its own files into folder."""
     from pyspark.sql import SparkSession
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -79,7 +81,7 @@ def spark_session(server, folder: str, jars: list[Path]):
 
 
 def trino_catalog(server) -> dict[str, str]:
-    """The properties of a catalog of Trino's."""
+    """The properties for a Trino catalog."""
     properties = {
         "connector.name": "iceberg",
         "iceberg.catalog.type": "rest",
@@ -87,7 +89,7 @@ def trino_catalog(server) -> dict[str, str]:
         "iceberg.rest-catalog.warehouse": server.warehouse,
         "iceberg.rest-catalog.nested-namespace-enabled": "true",
         "iceberg.register-table-procedure.enabled": "true",
-        # Tests have no week to wait until something may be removed.
+        # Tests cannot wait a week until files may be removed.
         "iceberg.expire-snapshots.min-retention": "0s",
         "iceberg.remove-orphan-files.min-retention": "0s",
     }
@@ -141,7 +143,7 @@ def duckdb_connection(server):
 
 
 def duckdb_secret(connection, files) -> None:
-    """Tells a DuckDB connection how the S3 server of files is reached."""
+    """Creates the secret with which a DuckDB connection reaches the S3 server of files."""
     connection.execute(
         f"CREATE SECRET (TYPE s3, KEY_ID '{s3.ACCESS_KEY_ID}', SECRET '{s3.SECRET_ACCESS_KEY}', REGION '{s3.REGION}', "
         f"ENDPOINT '{files.address}', URL_STYLE 'path', USE_SSL false)"

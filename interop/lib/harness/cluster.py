@@ -1,6 +1,6 @@
 """Several Moorage nodes over one PostgreSQL database and a shared warehouse, without a load balancer.
 
-The warehouse is a folder that all nodes see, or in a bucket of an S3 server.
+The warehouse is in a shared folder or in a bucket of an S3 server.
 """
 
 import itertools
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.1
 
 
 def _programs() -> Path:
-    """The folder of initdb and postgres, of the newest version that there is."""
+    """The folder with initdb and postgres of the newest installed version."""
     found = sorted(Path(POSTGRES_PROGRAMS).glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     if found:
         return found[-1].parent
@@ -41,14 +41,14 @@ class Postgres:
         self._log = folder / "postgres.log"
         self._port = server.free_port()
         self.address = f"127.0.0.1:{self._port}"  # its user is moorage, without a password, and its database postgres
-        # A connection takes as long only if something hangs.
+        # Only a hanging connection takes this long.
         self.dsn = f"postgres://moorage@127.0.0.1:{self._port}/postgres?sslmode=disable&connect_timeout=60"
 
     def __enter__(self) -> "Postgres":
         programs = _programs()
         self._data.mkdir()
         user = None
-        if os.getuid() == 0:  # it refuses to run as root
+        if os.getuid() == 0:  # postgres refuses to run as root
             user = pwd.getpwnam("postgres").pw_uid
             os.chown(self._data, user, -1)
         initdb = [str(programs / "initdb"), f"--pgdata={self._data}", "--auth=trust", "--username=moorage", "--encoding=UTF8", "--locale=C"]
@@ -66,7 +66,7 @@ class Postgres:
         return self
 
     def __exit__(self, *_) -> None:
-        self._child.send_signal(2)  # SIGINT: it ends its sessions and stops
+        self._child.send_signal(2)  # SIGINT: fast shutdown
         try:
             self._child.wait(server.STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
@@ -87,9 +87,10 @@ def postgres() -> Iterator[Postgres]:
 
 
 class Cluster:
-    """nodes processes of `moorage serve`. Use it as a context manager.
+    """Several processes of `moorage serve`; nodes is their number. Use it as a context manager.
 
-    Leaving the block stops them with SIGTERM, requires exit status 0 of each and a clean `moorage doctor --deep`.
+    Leaving the block stops them with SIGTERM. It requires exit status 0 of each and a clean `moorage doctor
+    --deep`.
     """
 
     warehouse = "default"
@@ -110,7 +111,7 @@ class Cluster:
 
     @property
     def uri(self) -> str:
-        """The address of one node, each time of the next: whoever connects is spread over the nodes."""
+        """The address of one node, the next one at each call. So connections are spread over the nodes."""
         return self.uris[next(self._turn) % len(self.uris)]
 
     @property

@@ -1,11 +1,11 @@
-"""Comparison of rows, and waiting for what the server does in its own time."""
+"""Comparison of rows, and waiting for the server's background work."""
 
 import time
 from collections.abc import Callable
 
 
 def rows(table, *columns: str, **scan) -> list[tuple]:
-    """The rows of a PyIceberg table, sorted; of these columns, or of all in their order."""
+    """The sorted rows of a PyIceberg table, with the given columns or with all in schema order."""
     if columns:
         scan["selected_fields"] = columns
     arrow = table.scan(**scan).to_arrow()
@@ -13,12 +13,12 @@ def rows(table, *columns: str, **scan) -> list[tuple]:
 
 
 def ordered(found) -> list[tuple]:
-    """Rows as tuples in an order that does not depend on how they were read; None sorts first."""
+    """The rows as sorted tuples, independent of the order in which they were read; None sorts first."""
     return sorted((tuple(row) for row in found), key=lambda row: [(value is not None, value) for value in row])
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
-    """Whether condition becomes true in time. For background work that has no signal to a client."""
+    """Whether condition becomes true in time. It is for background work that clients can only poll."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Moorage whose warehouse gives clients credentials or signs their requests, and clients that have no keys of their own."""
+"""Moorage with a warehouse that vends credentials or signs requests, and clients without their own storage keys."""
 
 import gzip
 import json
@@ -19,22 +19,22 @@ COMMAND_SECONDS_MAX = 60
 
 
 class Lake(server.Moorage):
-    """A server with a warehouse `lake`, which is made by the words of a command before it starts."""
+    """A server with a warehouse `lake`, which a command creates before the server starts."""
 
     warehouse = "lake"
 
-    # What follows `moorage warehouse create`, without the name.
+    # The arguments of `moorage warehouse create`, without the name.
     _create: list[str]
 
     def __enter__(self) -> "Lake":
-        self.start()  # makes the store
+        self.start()  # creates the store
         self._process.stop()
         at_once = [f"--property={name}={value}" for name, value in server.PURGE_AT_ONCE.items()]
         self.run("warehouse", "create", "--data", str(self.data), *self._create, *at_once, self.warehouse)
         return super().__enter__()
 
     def run(self, *words: str) -> str:
-        """Runs a command of moorage, which must succeed, and returns what it prints."""
+        """Runs a moorage command, which must succeed, and returns its output."""
         done = subprocess.run(
             [str(self.binary), *words], capture_output=True, text=True, env=self._env, timeout=COMMAND_SECONDS_MAX, check=False
         )
@@ -43,9 +43,9 @@ class Lake(server.Moorage):
 
 
 class Delegated(Lake):
-    """Such a server whose warehouse is on an S3 server, and offers ways to reach the files without a key.
+    """A Lake on an S3 server, whose warehouse offers ways to access files without a key.
 
-    sts is where the warehouse asks for credentials; default: the S3 server.
+    offers are the warehouse's --delegation values, and options its further storage options.
     """
 
     name = "delegated"
@@ -64,8 +64,8 @@ class Delegated(Lake):
 
 
 def trino_catalog(running) -> dict[str, str]:
-    """The properties of a catalog of Trino's that asks for credentials. It must be told where S3 is."""
-    # It refuses to have the procedure beside credentials.
+    """The properties for a Trino catalog that requests credentials. Trino must be told the address of S3."""
+    # Trino refuses this procedure together with vended credentials.
     left_out = ("s3.aws-", "iceberg.register-table-procedure")
     properties = {name: value for name, value in clients.trino_catalog(running).items() if not name.startswith(left_out)}
     return {**properties, "iceberg.rest-catalog.vended-credentials-enabled": "true"}
@@ -73,7 +73,7 @@ def trino_catalog(running) -> dict[str, str]:
 
 @contextmanager
 def duckdb_connection(running):
-    """A DuckDB connection that asks for credentials, with the server attached as `ice`."""
+    """A DuckDB connection that requests credentials, with the server attached as `ice`."""
     with clients.duckdb_with_extensions() as connection:
         connection.execute(
             f"ATTACH '{running.warehouse}' AS ice (TYPE ICEBERG, ENDPOINT '{running.uri}', AUTHORIZATION_TYPE 'none', "
@@ -83,7 +83,7 @@ def duckdb_connection(running):
 
 
 def keys_told(watched, table: str) -> dict[str, str]:
-    """The last session's keys that went through a proxy to a client of a table. It has no others."""
+    """The most recent session keys that a client got for a table through a proxy. It has no other keys."""
     path = re.compile(rf"/tables/{re.escape(table)}(/credentials)?(\?.*)?$")
     for exchange in reversed(watched.seen):
         if exchange.status == 200 and path.search(exchange.path) and b"storage-credentials" in answer_of(exchange):
@@ -97,9 +97,9 @@ def answer_of(exchange) -> bytes:
 
 
 def check_reach(storage: s3.Server, keys: dict[str, str], own: str, sibling: str) -> None:
-    """Session keys reach the files of their own table. The storage refuses them with 403 to read, write, list or delete others.
+    """Checks that session keys give access to one table's files, and that other files are refused with 403.
 
-    own and sibling are the locations of two tables that have files.
+    own is the location of the keys' table, and sibling of another table. Both tables have files.
     """
     session = storage.client(keys["s3.access-key-id"], keys["s3.secret-access-key"], keys["s3.session-token"])
 
@@ -120,7 +120,7 @@ def check_reach(storage: s3.Server, keys: dict[str, str], own: str, sibling: str
         ("copy_object", {"Key": f"{key(own, '.parquet')}2", "CopySource": {"Bucket": s3.BUCKET, "Key": foreign}}),
         ("create_multipart_upload", {"Key": f"{folder}/data/more"}),
         ("delete_object", {"Key": foreign}),
-        # The catalog's own file, in the table's own folder.
+        # The catalog's metadata file, in the table's own folder.
         ("delete_object", {"Key": metadata}),
         ("put_object", {"Key": metadata}),
     ]:
@@ -134,13 +134,16 @@ def check_reach(storage: s3.Server, keys: dict[str, str], own: str, sibling: str
 
 
 def signatures(watched) -> list[tuple[str, str, bytes, int]]:
-    """What was asked to be signed through a proxy: method, URI and body of each request, and the status of the answer."""
+    """The signing requests that passed a proxy: method, URI and body to sign, and the status of the response."""
     asked = [(json.loads(exchange.body), exchange.status) for exchange in watched.posts("/sign")]
     return [(each["method"], each["uri"], (each.get("body") or "").encode(), status) for each, status in asked]
 
 
 def lives_by_pyiceberg(lake):
-    """Has PyIceberg make and change a table, and returns it and one beside it whose name it begins."""
+    """Has PyIceberg create and change a table.
+
+    Returns it, and a second one whose name starts with the first one's name.
+    """
     there = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "place": ["oslo", "rome", "bern"]})
     lake.create_namespace("py_vended")
     lake.create_table("py_vended.events_two", schema=there.schema).append(there)

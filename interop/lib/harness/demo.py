@@ -1,4 +1,4 @@
-"""`moorage demo` as a newcomer starts it: a process with a fresh folder, whose lines are pasted."""
+"""`moorage demo` as a new user starts it: with a fresh folder, and with its printed commands pasted."""
 
 import os
 import re
@@ -25,7 +25,7 @@ class Demo:
     def __enter__(self) -> "Demo":
         command = [str(self.binary), "demo", "--data", str(self.folder / "data"), "--listen", "127.0.0.1:0"]
         self._process = Process(command, self.log, environment(None))
-        # The last line, so that all of them are in the log.
+        # The last line of the output, so that the log has all of it.
         self._process.wait_for(r"^More ", READY_SECONDS_MAX)
         self.uri = re.search(r"^Moorage demo at (http://\S+),", self.printed(), re.M).group(1)
         return self
@@ -40,12 +40,12 @@ class Demo:
         return self.log.read_text()
 
     def block(self, title: str) -> str:
-        """The lines under a title of what it printed, without their indentation."""
+        """The lines under a title in the output, without indentation."""
         found = re.search(rf"^{title} .*\n(?: .*\n)*", self.printed(), re.M).group(0)
         return "\n".join(line[9:] for line in found.splitlines())
 
     def connect(self, *words: str) -> str:
-        """What `moorage connect` prints."""
+        """The output of `moorage connect`."""
         return subprocess.run(
             [str(self.binary), "connect", "--uri", self.uri, *words],
             env={k: v for k, v in os.environ.items() if not k.startswith("MOORAGE_")},

@@ -1,4 +1,7 @@
-"""Processes that stand for outside services in a test: each prints a line when it answers, and ends with its standard input."""
+"""Processes that replace external services in tests.
+
+Each prints a line when it is ready, and exits at the end of its standard input.
+"""
 
 import subprocess
 import sys
@@ -8,18 +11,18 @@ from harness import paths
 
 
 class Started:
-    """Such a process, as a context manager."""
+    """A process that replaces an external service, as a context manager."""
 
-    # Where it runs; None: where the test does.
+    # The working directory; None: the test's.
     folder: Path | None = None
     url = ""
 
     def command(self) -> list[str]:
-        """What starts it."""
+        """The command that starts the process."""
         raise NotImplementedError
 
     def use(self, line: str) -> None:
-        """Takes what it printed, and makes what a test finds there."""
+        """Handles the line that the process printed, and creates the initial content for tests."""
         raise NotImplementedError
 
     def __enter__(self):
@@ -30,7 +33,7 @@ class Started:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            process_group=0,  # Ctrl-C is for whoever stops it in order
+            process_group=0,  # keeps Ctrl-C from it; its parent stops it properly
         )
         line = self._child.stdout.readline().strip()
         if not line:
@@ -45,7 +48,7 @@ class Started:
 
 
 class Scripted(Started):
-    """One that a script of scripts/ runs. The line that it prints is its URL."""
+    """A Started that a script in scripts/ runs. The line that it prints is its URL."""
 
     script: str
 
@@ -57,5 +60,5 @@ class Scripted(Started):
         self.make()
 
     def make(self) -> None:
-        """Makes an empty bucket."""
+        """Creates an empty bucket."""
         raise NotImplementedError

@@ -1,6 +1,6 @@
-"""The files of tables on local disks, for tests that look at what is there.
+"""The files of tables on local disks, for tests that check which files exist.
 
-`s3.Server` and `gcs.Server` answer the same questions about a bucket.
+`s3.Server` and `gcs.Server` have the same methods for buckets.
 """
 
 import re
@@ -8,19 +8,19 @@ from pathlib import Path
 
 
 class Folder:
-    """Local disks. Clients need to know nothing to reach them."""
+    """Local disks. Clients need no configuration for them."""
 
     in_s3 = False
-    # What the jars are called that Java clients need for these files; empty: none.
+    # The name of the jars that Java clients need for these files; empty: none.
     kind = ""
     client_properties: dict[str, str] = {}
     variables: dict[str, str] = {}
 
     def path(self, location: str) -> str:
-        """One spelling of file:/x, file:///x and /x."""
+        """A single spelling for file:/x, file:///x and /x."""
         return "/" + re.sub(r"^file:", "", location).lstrip("/")
 
     def list(self, location: str) -> list[str]:
-        """The files at a location or below it, as paths."""
+        """The paths of the files at a location or below it."""
         top = Path(self.path(location))
         return sorted(str(path) for path in [top, *top.rglob("*")] if path.is_file())

@@ -1,7 +1,7 @@
-"""Flink: a cluster in a JVM of its own, and sessions of SQL in it.
+"""Flink: a cluster in a separate JVM, and SQL sessions in it.
 
-The JVM is driven through Py4J, which Spark's package draws in. Flink's own Python
-package would be four times the size of the jars, with pins of its own.
+The JVM is controlled through Py4J, a dependency of Spark's package. Flink's own Python package would be four
+times the size of the jars, and pins versions of other packages.
 """
 
 import contextlib
@@ -19,33 +19,33 @@ from harness.history import line
 
 TASK_MANAGERS = 2
 SLOTS_PER_TASK_MANAGER = 8
-# Flink's own configuration opens these of java.base to it.
+# Flink's default configuration opens these packages of java.base.
 OPEN_PACKAGES = [
     *("java.io", "java.lang", "java.lang.reflect", "java.net", "java.nio", "java.text", "java.time", "java.util"),
     *("java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks", "sun.nio.ch"),
 ]
 STOP_SECONDS_MAX = 60
 
-# The client for S3 keeps the class loader of the job that it was first used in, which Flink takes for a fault when that job is over.
+# The S3 client keeps the class loader of the first job that used it. Flink reports that as a leak when the job is over.
 CLASS_LOADING = {"classloader.check-leaked-classloader": "false"}
 
 BATCH = {"execution.runtime-mode": "BATCH", "table.dml-sync": "true"}
 STREAMING = {
     "execution.runtime-mode": "STREAMING",
-    # A job commits with each checkpoint.
+    # A job commits at each checkpoint.
     "execution.checkpointing.interval": "200ms",
-    # It goes on at once after a failure, however often: how long it may wait is not what is tested.
+    # It restarts at once after every failure: the tests are not about restart delays.
     "restart-strategy.type": "fixed-delay",
     "restart-strategy.fixed-delay.attempts": "1000",
     "restart-strategy.fixed-delay.delay": "200ms",
 }
 
-# The setting by which a session's jobs go on from where another one was stopped.
+# The setting with which a session's jobs resume from a stopped job's savepoint.
 SAVED = "execution.state-recovery.path"
 
 
 class Flink:
-    """A cluster as a context manager; folder takes its log, and what its jobs keep beside their tables."""
+    """A cluster as a context manager. folder contains its log and the state of its jobs."""
 
     def __init__(self, folder: str, jars: list[Path]):
         self.folder = Path(folder)
@@ -62,7 +62,8 @@ class Flink:
                 redirect_stdout=log,
                 redirect_stderr=log,
             )
-        # The planner's state belongs to a thread. What launch_gateway starts gives a caller any thread; this gives each one of its own.
+        # The planner's state is per thread. launch_gateway's server may use any thread for a caller; this one gives
+        # each caller its own thread.
         launched = JavaGateway(gateway_parameters=GatewayParameters(port=port, enable_memory_management=False))
         threads = launched.jvm.py4j.ClientServer.ClientServerBuilder().javaPort(0).build()
         threads.startServer()
@@ -92,9 +93,9 @@ class Flink:
         return made
 
     def session(self, server, settings: dict[str, str], **more: str) -> "Session":
-        """A session of SQL whose current catalog `ice` is the server's, with further properties.
+        """A SQL session whose current catalog `ice` is the server, with additional properties.
 
-        The settings are BATCH or STREAMING, and others.
+        The settings are BATCH or STREAMING, plus others.
         """
         address = self.cluster.getRestAddress().get()
         common = {
@@ -114,7 +115,10 @@ class Flink:
         return made
 
     def lose_task_managers(self) -> None:
-        """Ends all task managers, with all that they do, and starts others. A task that waits for an answer ends when it gets one."""
+        """Stops all task managers and their tasks, and starts new ones.
+
+        A task that waits for a response ends when it gets one.
+        """
         for _ in range(TASK_MANAGERS):
             self.cluster.startTaskManager()
             self.cluster.terminateTaskManager(self._lost)
@@ -122,15 +126,15 @@ class Flink:
 
 
 def catalog(name: str, server, **more: str) -> str:
-    """The statement by which a session has the server as a catalog of that name."""
-    # Each statement asks the server; a cached table would hide what it answers.
+    """The statement that adds the server to a session as a catalog with this name."""
+    # Each statement asks the server; a cached table would hide the server's responses.
     settings = {"type": "iceberg", "catalog-type": "rest", "cache-enabled": "false", **clients.java_properties(server), **more}
     options = ", ".join(f"'{key}' = '{value}'" for key, value in settings.items())
     return f"CREATE CATALOG {name} WITH ({options})"
 
 
 class Session:
-    """A session of SQL, for the thread that made it."""
+    """A SQL session, for use only by the thread that created it."""
 
     def __init__(self, flink: Flink, environment):
         self._flink = flink
@@ -138,13 +142,13 @@ class Session:
         self._jobs: list[Job] = []
 
     def run(self, statement: str) -> list[tuple]:
-        """Runs a statement to its end and returns its rows, in the order in which they came."""
+        """Runs a statement to its end and returns its rows, in order of arrival."""
         with self.read(statement) as rows:
             return list(rows)
 
     @contextlib.contextmanager
     def read(self, statement: str) -> Iterator[Iterator[tuple]]:
-        """A block in which the rows of a query come. Leaving it ends the query, which may have no end of its own."""
+        """A context manager that yields the rows of a query. Leaving it stops the query, which may be unbounded."""
         found = self._environment.executeSql(statement).collect()
         try:
             yield self._rows(found)
@@ -157,19 +161,19 @@ class Session:
             yield tuple(_value(row.getField(number)) for number in range(row.getArity()))
 
     def start(self, statement: str) -> "Job":
-        """Starts an INSERT, and does not wait for its end if the session has STREAMING settings."""
+        """Starts an INSERT. With STREAMING settings, it does not wait for the end."""
         job = Job(self._flink, self._environment.executeSql(statement).getJobClient().get())
         self._jobs.append(job)
         return job
 
     def close(self) -> None:
-        """Ends the jobs that still run."""
+        """Stops the jobs that still run."""
         for job in self._jobs:
             job.cancel()
 
 
 def _value(value):
-    """What Python has no like of as text."""
+    """A value for Python; types without a Python counterpart become text."""
     if isinstance(value, JavaArray):
         return [_value(each) for each in value]
     if isinstance(value, JavaMap):
@@ -178,7 +182,7 @@ def _value(value):
 
 
 class Job:
-    """A job that was started."""
+    """A started job."""
 
     def __init__(self, flink: Flink, client):
         self._flink = flink
@@ -188,29 +192,29 @@ class Job:
         self.id = client.getJobID().toString()
 
     def stop(self) -> str:
-        """Ends the job with a last checkpoint, and returns where that is, for SAVED."""
+        """Stops the job with a savepoint, and returns the savepoint's path, for SAVED."""
         return self._client.stopWithSavepoint(False, *self._savepoint).get()
 
     def restarts(self) -> int:
-        """How often the job went on from a checkpoint of its own or of another job."""
+        """The number of times that the job resumed from a checkpoint of its own or of another job."""
         graph = self._flink.cluster.getExecutionGraph(self._client.getJobID()).get()
         return graph.getCheckpointStatsSnapshot().getCounts().getNumberOfRestoredCheckpoints()
 
     def cancel(self) -> None:
-        """Ends the job where it is, if it did not end yet."""
+        """Cancels the job, unless it has ended already."""
         if not self._client.getJobStatus().get().isGloballyTerminalState():
             self._client.cancel().get()
 
 
 class Feed:
-    """A folder that a job reads as files come to it: the rows that a test hands to the job."""
+    """A folder whose new files a job reads: a test passes rows to the job through it."""
 
     def __init__(self, folder: Path):
         self._folder = folder
         self._files = 0
 
     def declare(self, session: Session, columns: str, form: str = "json") -> str:
-        """Makes the feed a table of the session, and returns the table's name."""
+        """Declares the feed as a table in the session, and returns the table's name."""
         name = "default_catalog.default_database.feed"
         session.run(
             f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ('connector' = 'filesystem', "
@@ -219,7 +223,7 @@ class Feed:
         return name
 
     def put(self, *rows: dict) -> None:
-        """Hands over rows, in one file."""
+        """Passes rows to the job, in one file."""
         self._files += 1
         hidden = self._folder / f".{self._files}"
         hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -227,9 +231,9 @@ class Feed:
 
 
 def checkpoints(table) -> dict[str, list[int]]:
-    """The checkpoints that were committed to a PyIceberg table, of each job, in the order of the table's history.
+    """The checkpoints of each job that were committed to a PyIceberg table, in the order of the table's history.
 
-    Fails if a number comes twice or after a higher one: that is a checkpoint that was committed twice.
+    Fails if a number is repeated or follows a higher one: that checkpoint was committed twice.
     """
     found: dict[str, list[int]] = {}
     for snapshot in line(table):

@@ -1,4 +1,4 @@
-"""A double of Google Cloud Storage of a test's own, by scripts/gcsserver.py. It asks nobody who he is."""
+"""A separate double of Google Cloud Storage for each test, run by scripts/gcsserver.py, without authentication."""
 
 import json
 import urllib.parse
@@ -16,7 +16,7 @@ class Server(Scripted):
     script = "gcsserver.py"
     in_s3 = False
     kind = "gcs"
-    # Everything that a client must know it learns from the catalog.
+    # Clients get their whole configuration from the catalog.
     client_properties: dict[str, str] = {}
     variables: dict[str, str] = {}
 
@@ -25,7 +25,7 @@ class Server(Scripted):
         urllib.request.urlopen(f"{self.url}/storage/v1/b?project=test", bucket).close()
 
     def path(self, location: str) -> str:
-        """BUCKET/NAME of a gs:// location."""
+        """The BUCKET/NAME of a gs:// location."""
         return location.removeprefix("gs://")
 
     def list(self, location: str) -> list[str]:
@@ -38,7 +38,7 @@ class Server(Scripted):
         return sorted(f"{bucket}/{each}" for each in names if each == name or each.startswith(below))
 
     def settings(self) -> dict[str, str]:
-        """Variables of a Moorage server whose default warehouse is WAREHOUSE, on this server."""
+        """The environment variables of a Moorage server whose default warehouse is WAREHOUSE on this server."""
         return {
             "MOORAGE_DEFAULT_LOCATION": WAREHOUSE,
             "MOORAGE_DEFAULT_STORAGE_OPTION": f"gcs.service.host={self.url} gcs.no-auth=true",

@@ -1,4 +1,4 @@
-"""A double of Google Cloud Storage that asks who comes, and Moorage that gives tokens for it."""
+"""A test double of Google Cloud Storage with authentication, and Moorage that vends tokens for it."""
 
 import json
 import subprocess
@@ -12,7 +12,9 @@ from harness.doubles import Started
 
 
 class Cloud(Started):
-    """The double of testkit/fakecloud, as a context manager: it gives tokens, narrows them, and holds each to what it may."""
+    """The double in testkit/fakecloud, as a context manager: it issues and downscopes tokens, and enforces
+    their access.
+    """
 
     in_s3 = False
     kind = "gcs"
@@ -40,7 +42,7 @@ class Cloud(Started):
             return sorted(item["name"] for item in json.load(answer).get("items", []))
 
     def status(self, token: str, method: str, path: str, query: dict[str, str] | None = None, body: bytes | None = None) -> int:
-        """The status of the answer to a request that shows a token."""
+        """The status of the response to a request with a token."""
         url = f"{self.url}{path}?{urllib.parse.urlencode(query or {})}"
         request = urllib.request.Request(url, body, {"Authorization": f"Bearer {token}"}, method=method)
         try:
@@ -51,7 +53,7 @@ class Cloud(Started):
 
 
 class InGoogle(Lake):
-    """A server whose warehouse `lake` is in such a double, and gives tokens for its tables."""
+    """A server whose warehouse `lake` is in a Cloud, and vends tokens for its tables."""
 
     name = "in Google Cloud Storage"
 
@@ -65,9 +67,9 @@ class InGoogle(Lake):
 
 
 def check_reach(cloud: Cloud, token: str, own: str, sibling: str) -> None:
-    """A token reaches the files of its own table. The storage refuses it with 403 to read, write, list, copy or delete others.
+    """Checks that a token gives access to one table's files, and that other files are refused with 403.
 
-    own and sibling are the locations of two tables that have files.
+    own is the location of the token's table, and sibling of another table. Both tables have files.
     """
     bucket, _, folder = sibling.removeprefix("gs://").partition("/")
     objects = f"/storage/v1/b/{bucket}/o"

@@ -1,4 +1,4 @@
-"""Programs of docs/guide/maintain.md that compact tables, with the commands that run them, as they stand there but for the address."""
+"""The compaction programs of docs/guide/maintain.md and their commands, unchanged except for the address."""
 
 import os
 import re
@@ -12,13 +12,13 @@ from harness import clients, paths
 from harness.compare import rows
 
 COMMAND_SECONDS_MAX = 240
-# A name that does harm where it is put into a script or into SQL.
+# A name that does harm in a script or in SQL if it is not quoted.
 HOSTILE = """x'; DROP TABLE y; --"$(touch pwned)`touch pwned`"""
 FILES = 6
 
 
 def blocks(heading: str) -> tuple[str, list[str]]:
-    """The program of a section of the guide, and the commands that run it."""
+    """The program in a section of the guide, and the commands that run it."""
     guide = (paths.REPOSITORY / "docs" / "guide" / "maintain.md").read_text()
     section = guide.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     program = re.search(r"```python\n(.*?)```", section, re.DOTALL).group(1)
@@ -27,7 +27,7 @@ def blocks(heading: str) -> tuple[str, list[str]]:
 
 
 def run(moorage, folder: Path, command: str, **environment: str) -> str:
-    """Runs a command line of the guide, with moorage and this Python where a shell looks for them."""
+    """Runs a command line of the guide, with moorage and this Python on the PATH."""
     path = os.pathsep.join([str(moorage.binary.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         command,
@@ -39,7 +39,7 @@ def run(moorage, folder: Path, command: str, **environment: str) -> str:
 
 
 def due_now(moorage) -> None:
-    """Has the server look at the table now, in the place of an hour without commits."""
+    """Has the server check the table now, instead of after an hour without commits."""
     name = '"' + HOSTILE.replace('"', '""') + '"'
     command = [str(moorage.binary), "maintain", "run", "compaction", f"default.small.{name}", "--by-policy", "--uri", moorage.uri]
     done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX, check=False)
@@ -47,7 +47,7 @@ def due_now(moorage) -> None:
 
 
 def compacts(moorage, folder: Path, heading: str, program: str, **environment: str) -> None:
-    """Has the program of a section compact a table of small files, and looks at what is left."""
+    """Has the program of a section compact a table of small files, and checks the result."""
     text, (enable, work) = blocks(heading)
     (folder / program).write_text(text)
     (folder / program).chmod(0o755)

@@ -1,4 +1,4 @@
-"""What a table's metadata says of how it came to be."""
+"""The history of a table according to its metadata."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from harness.compare import ordered
 
 
 def line(table) -> list:
-    """The snapshots of a PyIceberg table's main branch, oldest first. It must have no others."""
+    """The snapshots of a PyIceberg table's main branch, oldest first. The table must have no other snapshots."""
     found = []
     snapshot = table.current_snapshot()
     while snapshot:
@@ -18,31 +18,32 @@ def line(table) -> list:
 
 
 def parents(table) -> list[tuple[int, int | None]]:
-    """The snapshots of such a line, each with the one before it, in the order of rows that a suite reads in a metadata table."""
+    """The snapshots of a table's line, each with its parent, in the order of the rows of a metadata table."""
     return ordered((snapshot.snapshot_id, snapshot.parent_snapshot_id) for snapshot in line(table))
 
 
 def rows_added(table) -> int:
-    """How many rows the snapshots of such a line added."""
+    """The total number of rows that the snapshots of a table's line added."""
     return sum(int(snapshot.summary["added-records"] or 0) for snapshot in line(table))
 
 
 def check_line(table, snapshots: int) -> None:
-    """A PyIceberg table has so many snapshots, in one line, and its log has the same ones in the same order."""
+    """Checks that a PyIceberg table has so many snapshots in one line, and that its log has the same order."""
     found = [snapshot.snapshot_id for snapshot in line(table)]
     assert len(found) == snapshots
     assert [entry.snapshot_id for entry in table.history()] == found
 
 
 def moved(table) -> int:
-    """How many snapshots of such a line the server put on top of another one than their writers saw."""
+    """The number of snapshots of a table's line that the server rebased onto another parent."""
     return sum("moorage.rebased" in snapshot.summary.additional_properties for snapshot in line(table))
 
 
 def check_metadata_tables(sql: Callable[[str], list[tuple]], of: Callable[[str], str], snapshots: list[int]) -> None:
-    """What Spark and Flink read in the metadata tables of a table whose three snapshots, oldest first, added a row each.
+    """Checks the metadata tables, in Spark or Flink, of a table whose three snapshots added a row each.
 
-    The table is not partitioned, and nothing else happened to it; of is how the engine writes the name of a metadata table.
+    snapshots are oldest first. The table is not partitioned and has no other changes. of returns the engine's
+    name for a metadata table.
     """
     first, second, third = snapshots
     made = sql(f"SELECT committed_at, snapshot_id, parent_id, operation, summary['added-records'] FROM {of('snapshots')}")

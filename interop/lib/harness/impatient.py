@@ -1,4 +1,4 @@
-"""A proxy before MinIO whose credentials end in seconds, where MinIO's own live for a quarter of an hour at least."""
+"""A proxy in front of MinIO whose credentials expire within seconds. MinIO's own live for at least 15 minutes."""
 
 import http.client
 import math
@@ -11,31 +11,32 @@ from urllib.parse import urlsplit
 from harness import s3
 from harness.proxy import HOP_BY_HOP, NODE_SECONDS_MAX
 
-# With the status 400, as Amazon has it.
+# Amazon sends this with status 400.
 EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
 
 
 def read_chunks(file):
-    """The chunks of a body without a length, as PyArrow sends the parts of an upload."""
+    """The chunks of a body without a length. PyArrow sends the parts of an upload in this form."""
     while size := int(file.readline().partition(b";")[0], 16):
         yield file.read(size)
         file.readline()
-    while file.readline().strip():  # headers behind the body
+    while file.readline().strip():  # trailers after the body
         pass
 
 
 class Impatient:
-    """A proxy on a loopback port, as a context manager. It looks like the S3 server that it stands before.
+    """A proxy on a loopback port, as a context manager. It looks like the S3 server behind it.
 
-    What AssumeRole answers says that the credential ends in told_seconds. The proxy refuses it, as S3 does an old one,
-    once it is lives_seconds old, or when `end` is called. Clients of Java's renew theirs when a minute is left.
+    The responses to AssumeRole say that a credential expires in told_seconds. The proxy refuses a credential
+    that is older than lives_seconds, as S3 refuses an expired one. It also refuses all credentials older than
+    a call of `end`. Java clients renew a credential when a minute is left.
     """
 
     def __init__(self, files, told_seconds: float, lives_seconds: float = math.inf):
         self._files = files
         self._told_seconds, self._lives_seconds = told_seconds, lives_seconds
         self._mutex = threading.Lock()  # guards the fields below
-        self._ends: dict[str, float] = {}  # by access key: when it is refused from, by the monotonic clock
+        self._ends: dict[str, float] = {}  # by access key: its expiry on the monotonic clock
         self._refused: list[str] = []
 
     def __getattr__(self, name: str):
@@ -58,12 +59,12 @@ class Impatient:
 
     @property
     def refused(self) -> list[str]:
-        """The access keys of requests that came too late."""
+        """The access keys of the requests that were refused as expired."""
         with self._mutex:
             return list(self._refused)
 
     def end(self) -> None:
-        """Ends every credential that was made so far."""
+        """Expires every credential issued so far."""
         with self._mutex:
             self._ends = dict.fromkeys(self._ends, -math.inf)
 
@@ -76,7 +77,8 @@ class Impatient:
         return old
 
     def _shorten(self, answer: bytes) -> bytes:
-        """The answer to AssumeRole with another end, after it was noted."""
+        """Records a lifetime for the credential in an AssumeRole response, and replaces the expiration in the response.
+        """
         with self._mutex:
             key = re.search(rb"<AccessKeyId>([^<]+)<", answer).group(1).decode()
             self._ends[key] = time.monotonic() + self._lives_seconds
@@ -98,7 +100,7 @@ class Impatient:
                     return
                 connection = http.client.HTTPConnection(urlsplit(proxy._files.url).netloc, timeout=NODE_SECONDS_MAX)
                 try:
-                    # The client signed the name of the host that it knows.
+                    # The client signed the proxy's host name, so keep it.
                     connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
                     for name, value in self.headers.items():
                         if name.lower() not in HOP_BY_HOP - {"host", "content-length", "transfer-encoding"} | {"expect"}:

@@ -9,7 +9,7 @@ class Java:
     """A RESTCatalog of the Java client, connected to a server."""
 
     def __init__(self, spark, server, **more: str):
-        """More are further properties of the catalog."""
+        """Connects to a server; more are additional catalog properties."""
         self._jvm = spark._jvm
         properties = self._jvm.java.util.HashMap()
         for name, value in {**clients.java_properties(server), **more}.items():
@@ -30,7 +30,7 @@ class Java:
         return list(table.currentSnapshot().addedDataFiles(table.io()))
 
     def append(self, name: str, *files):
-        """A change of a table, not yet committed, that adds files."""
+        """An uncommitted change of a table that adds files."""
         transaction = self.load(name).newTransaction()
         change = transaction.newFastAppend()
         for file in files:
@@ -39,9 +39,10 @@ class Java:
         return self._commit(name, transaction)
 
     def insert_if_absent(self, name: str, transaction=None):
-        """A change of a table, or of a transaction on it, not yet committed, that adds a file unless another writer has added one since.
+        """An uncommitted change that adds a file unless another writer has added one since.
 
-        Engines commit a MERGE that only inserts in this way. Its snapshot is an append by its operation.
+        It is a change of a table, or of a transaction on it. Engines commit an insert-only MERGE in this way.
+        The operation of its snapshot is append.
         """
         iceberg = self._jvm.org.apache.iceberg
         loaded = self.load(name)
@@ -51,19 +52,19 @@ class Java:
         return change.conflictDetectionFilter(iceberg.expressions.Expressions.alwaysTrue()).validateNoConflictingDataFiles()
 
     def upsert(self, name: str):
-        """The same as a change that is sent as it is, without a further look at the table."""
+        """The change of insert_if_absent as a request that is sent without checking the table again."""
         transaction = self.load(name).newTransaction()
         self.insert_if_absent(name, transaction).commit()
         return self._commit(name, transaction)
 
     def set(self, name: str, key: str, value: str):
-        """A change of a table, not yet committed, that sets a property."""
+        """An uncommitted change of a table that sets a property."""
         transaction = self.load(name).newTransaction()
         transaction.updateProperties().set(key, value).commit()
         return self._commit(name, transaction)
 
     def create(self, name: str, like: str, location: str):
-        """The creation, not yet committed, of a table at a location with the schema of another one."""
+        """The uncommitted creation of a table at a location, with the schema of another table."""
         iceberg = self._jvm.org.apache.iceberg
         schema = self.load(like).schema()
         nothing = self._jvm.java.util.HashMap()
@@ -73,7 +74,7 @@ class Java:
         return commit.addAllRequirements(requirements).addAllUpdates(made.changes()).build()
 
     def create_view(self, name: str, like: str, **queries: str):
-        """A view with a query for each dialect, and the schema of a table."""
+        """Creates a view with a query for each dialect, and the schema of a table."""
         builder = self.catalog.buildView(self.identifier(name)).withSchema(self.load(like).schema())
         for dialect, query in queries.items():
             builder = builder.withQuery(dialect, query)

@@ -1,4 +1,4 @@
-"""A proxy before a server that judges its answers by the OpenAPI files (interop/answers)."""
+"""A proxy that validates a server's responses against the OpenAPI files (interop/answers)."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ FAULTS_SHOWN_MAX = 10
 
 
 def specification() -> Path | None:
-    """The specification's OpenAPI file; None where it is not at hand, which is an error in CI."""
+    """The specification's OpenAPI file; None if it is missing, which is an error in CI."""
     named = os.environ.get("MOORAGE_OPENAPI")
     path = Path(named) if named else paths.REPOSITORY.parent / "shared" / "reference" / "rest-catalog-open-api.yaml"
     if path.exists() or os.environ.get("CI") == "true":
@@ -23,7 +23,10 @@ def specification() -> Path | None:
 
 
 class Judged:
-    """The proxy, as a context manager; clients take it for the server. The end raises ServerError if an answer did not fit."""
+    """The proxy, as a context manager; clients use it as the server.
+
+    Leaving it raises ServerError for invalid responses.
+    """
 
     def __init__(self, server):
         self._server = server
@@ -31,7 +34,7 @@ class Judged:
         self.uri = ""
 
     def __getattr__(self, name: str):
-        return getattr(self._server, name)  # whatever else clients want of the server
+        return getattr(self._server, name)  # other attributes are the server's
 
     def __enter__(self) -> "Judged":
         folder = Path(self._folder.name)

@@ -1,4 +1,4 @@
-"""Keycloak: an identity provider of a test run's own, with one realm and the clients of engines in it."""
+"""Keycloak: a separate identity provider for a test run, with one realm and a client per engine."""
 
 import json
 import os
@@ -13,21 +13,21 @@ AUDIENCE = "moorage"
 ROLE = "engineers"
 SECRET = "a-secret-of-keycloak-0123456789"  # noqa: S105 - of a server that ends with the test
 
-# The client with which people sign in to the console, and a person.
+# The client with which users sign in to the console, and one user.
 CONSOLE = "moorage-console"
 PERSON = {"username": "ann", "id": "7d0f6a9e-2f52-4a0e-9d6d-0c1a8a3c1f11", "password": "a-password-of-ann"}
 
-# How long its access tokens are good.
+# The lifetime of its access tokens.
 LIFETIME_SECONDS = 10
 
-# Its first start makes the tables of its database, which takes a small machine minutes.
+# Its first start creates its database tables, which takes minutes on a small machine.
 START_SECONDS_MAX = 600
 
 HEAP = "-Xms64m -Xmx640m"
 
 
 def realm(clients: list[str]) -> dict:
-    """A realm in which each client is a principal of its own, by client credentials, and has ROLE."""
+    """A realm in which each client is a separate principal with ROLE, and uses the client credentials grant."""
     audience = {
         "name": "audience",
         "protocol": "openid-connect",
@@ -94,7 +94,7 @@ class Keycloak:
         self.log = self.folder / "keycloak.log"
 
     def __enter__(self) -> "Keycloak":
-        # It writes into its own folder when it starts.
+        # Keycloak writes into its own folder at the start.
         home = self.folder / "keycloak"
         shutil.copytree(paths.keycloak(), home, symlinks=True)
         imports = home / "data" / "import"
@@ -103,7 +103,7 @@ class Keycloak:
         port = server.free_port()
         command = [str(home / "bin" / "kc.sh"), "start", "--optimized", "--http-enabled", "true"]
         command += ["--http-host", "127.0.0.1", "--http-port", str(port)]
-        # Its own addresses stand in its tokens, whatever name a client asked for.
+        # Its tokens contain these addresses, regardless of the host name in a request.
         command += ["--hostname", f"http://127.0.0.1:{port}", "--cache", "local", "--import-realm"]
         env = {**os.environ, "JAVA_OPTS_KC_HEAP": HEAP, "JAVA_OPTS_APPEND": "-XX:TieredStopAtLevel=1"}
         self._process = server.Process(command, self.log, env, cwd=self.folder)

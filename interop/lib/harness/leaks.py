@@ -1,7 +1,7 @@
-"""All that an engine writes, searched for what it must never have been told.
+"""Searches all output of an engine for secrets that it must never get.
 
-An engine may hold, and write down, its own key, its tokens, and the credentials that it is given for its own tables.
-It must not be told the server's key of the storage, what seals that, nor what others show and are given.
+An engine may have and log its own key, its tokens, and the credentials vended for its own tables. It must not
+get the server's storage key, the secret that seals that key, or other principals' keys and credentials.
 """
 
 import base64
@@ -18,7 +18,7 @@ from harness import clients, paths, server
 from harness.clients import ASKED, VENDED
 from harness.secured import Key, SecuredLake
 
-# A text that the engine writes itself, so that each channel shows that what is in it is found.
+# A text that the engine writes itself, which proves for each channel that the search works.
 SEED = "seed7qv2xnk4wtz9"
 
 ENGINE_SECONDS_MAX = 240
@@ -26,13 +26,13 @@ ENGINE_SECONDS_MAX = 240
 
 @dataclass
 class World:
-    """What an engine is told, and what it must not be told, by what that is."""
+    """The input of an engine, and the secrets that it must not get, by description."""
 
     uri: str
     warehouse: str
     token_endpoint: str
     key: Key
-    # A namespace of the engine's own; a table of somebody else's, and a file of it.
+    # The engine's own namespace; another principal's table, and a file of it.
     namespace: str
     sibling: str
     foreign: str
@@ -40,7 +40,7 @@ class World:
 
 
 def make_world(running: SecuredLake, engine: str) -> World:
-    """A key for an engine, and a table of somebody else's, who is given credentials for it."""
+    """Creates a key for an engine, and another principal's table with credentials vended for it."""
     key, other = (running.newcomer(f"{engine}-{name}") for name in ["loud", "other"])
     catalog = clients.pyiceberg_catalog(running, credential=other.text)
     namespace = f"others_{engine}"
@@ -60,7 +60,7 @@ def make_world(running: SecuredLake, engine: str) -> World:
 
 
 def check(world: World, channels: dict[str, str]) -> None:
-    """Fails for each secret that stands in a channel, and for each channel in which the search finds nothing at all."""
+    """Fails for each secret in a channel, and for each channel in which the search does not find the seed."""
     assert len(world.secrets) >= 5, world.secrets.keys()
     for channel, text in channels.items():
         assert holds(text, SEED), f"the search does not find the seed in {channel}: {text[:2000]}"
@@ -68,14 +68,14 @@ def check(world: World, channels: dict[str, str]) -> None:
 
 
 def holds(text: str, secret: str) -> bool:
-    """Whether a secret is in a text, as it is or as it may be spelled."""
+    """Whether a text contains a secret, literally or encoded."""
     raw = secret.encode()
     padded = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()]
     return any(spelled in text for spelled in [secret, quote(secret, safe=""), raw.hex(), *(each.rstrip("=") for each in padded)])
 
 
 def run(engine: str, world: World) -> dict[str, str]:
-    """Lets an engine work in a process of its own, as talkative as it can be, and returns what that wrote."""
+    """Runs an engine in a separate process, with the most verbose logging, and returns the output."""
     told = {**asdict(world), "secrets": {}}
     done = subprocess.run(
         [sys.executable, "-m", "harness.loud", engine], input=json.dumps(told), capture_output=True, text=True, errors="replace",
@@ -87,7 +87,7 @@ def run(engine: str, world: World) -> dict[str, str]:
 
 
 def statements(catalog: str, world: World) -> list[tuple[str, bool]]:
-    """What an engine is asked in SQL, and whether that succeeds."""
+    """The SQL statements for an engine, and whether each succeeds."""
     return [
         (f"CREATE SCHEMA {catalog}.{world.namespace}", True),
         (f"CREATE TABLE {catalog}.{world.namespace}.events AS SELECT 1 AS id, '{SEED}' AS place", True),
@@ -101,5 +101,5 @@ def statements(catalog: str, world: World) -> list[tuple[str, bool]]:
 
 
 def asking(world: World) -> dict[str, str]:
-    """The properties of a catalog of Java's or PyIceberg's that shows the engine's key and asks for credentials."""
+    """The properties for a Java or PyIceberg catalog that sends the engine's key and requests credentials."""
     return {"credential": world.key.text, "oauth2-server-uri": world.token_endpoint, ASKED: VENDED}

@@ -1,6 +1,7 @@
-"""An engine that writes down all that it can: `python -m harness.loud NAME`, with a World of harness.leaks as JSON on its input.
+"""An engine with the most verbose logging: `python -m harness.loud NAME`.
 
-It makes a table, writes, reads and drops it, and asks for what it may not have. It prints what it was answered, and its log.
+Its input is a World of harness.leaks as JSON. It creates, writes, reads and drops a table, and makes requests
+that are forbidden. It prints the responses and its log.
 """
 
 import json
@@ -15,7 +16,7 @@ from harness import clients, leaks, paths, s3, secured
 from harness.leaks import SEED, World
 
 
-# Those of Iceberg, with the requests and answers of its HTTP client in full, and of Amazon's SDK.
+# The loggers of Iceberg, with its HTTP client's full requests and responses, and of Amazon's SDK.
 SPARK_LOGGERS = ["org.apache.iceberg", "software.amazon.awssdk"]
 
 
@@ -65,7 +66,7 @@ def ask(world: World, catalog: str, sql: Callable[[str], list]) -> None:
 
 
 def refuse(call: Callable[[], object]) -> None:
-    """Makes a call that must fail, and prints how."""
+    """Makes a call that must fail, and prints the error."""
     try:
         call()
     except Exception:

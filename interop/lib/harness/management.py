@@ -1,4 +1,4 @@
-"""Operations of the management API that take a drop or a commit back, as moorage undrop and moorage rollback do, and labels."""
+"""Operations of the management API: undrop and rollback, as by the moorage commands, and labels."""
 
 import json
 import urllib.parse
@@ -8,17 +8,17 @@ SECONDS_MAX = 30
 
 
 def undrop(running, namespace, name: str, **more) -> dict:
-    """Brings a dropped table or view back; more are further members of the request."""
+    """Restores a dropped table or view; more are additional members of the request."""
     return _send(running, "POST", "undrop", {}, {"warehouse": running.warehouse, "namespace": list(namespace), "name": name, **more})
 
 
 def rollback(running, namespace, name: str, to: str, kind: str = "table") -> dict:
-    """Takes a table or view back to an earlier version."""
+    """Rolls a table or view back to an earlier version."""
     return _send(running, "POST", "rollback", _object(running, namespace, name, kind), {"to": to})
 
 
 def put_labels(running, namespace, name: str, labels: dict, fields: dict[int, dict]) -> dict:
-    """Sets the labels of a table, and those of its fields by their ids."""
+    """Sets the labels of a table, and of its fields by ID."""
     body = {"object-labels": labels, "fields": [{"field-id": key, "labels": value} for key, value in fields.items()]}
     return _send(running, "PUT", "labels", _object(running, namespace, name, "table"), body)
 

@@ -1,4 +1,4 @@
-"""A network that has only loopback, as on a machine that is connected to nothing."""
+"""A network with only loopback, as on an unconnected machine."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
 
 
 def call(module: str, function: str) -> None:
-    """Calls a function in a process of its own, in such a network; needs a Linux that lets its user make one."""
+    """Calls a function in a separate process in such a network. Linux must allow the user to create one."""
     program = f"{LOOPBACK}\nimport {module}\n{module}.{function}()"
     subprocess.run(
         ["unshare", "--map-root-user", "--net", sys.executable, "-c", program],

@@ -1,4 +1,4 @@
-"""Where things are: the repository, its cache, and what interop/setup.sh put there."""
+"""The paths of the repository, its cache, and the files that interop/setup.sh put there."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ JARS = CACHE / "jars"
 
 
 def jars(suite: str) -> list[Path]:
-    """The jars that interop/setup.sh fetched for a suite, in name order."""
+    """The jars that interop/setup.sh downloaded for a suite, sorted by name."""
     found = sorted((JARS / suite).glob("*.jar"))
     if not found:
         raise FileNotFoundError(f"no jars in {JARS / suite}: run interop/setup.sh {suite}")
@@ -24,7 +24,7 @@ def packages(part: str) -> Path:
 
 
 def rust() -> Path:
-    """The program of rust/, which interop/setup.sh built."""
+    """The program in rust/, built by interop/setup.sh."""
     found = CACHE / "rust" / "debug" / "moorage-rust-client"
     if not found.is_file():
         raise FileNotFoundError(f"no {found}: run interop/setup.sh rust")
@@ -40,7 +40,7 @@ def trino() -> Path:
 
 
 def keycloak() -> Path:
-    """The folder of Keycloak, as it was unpacked."""
+    """The folder of the unpacked Keycloak."""
     found = CACHE / "keycloak"
     if not found.is_dir():
         raise FileNotFoundError(f"no {found}: run interop/setup.sh keycloak")

@@ -1,4 +1,4 @@
-"""An HTTP proxy before one or several nodes, which sees what clients send and can lose what they are answered."""
+"""An HTTP proxy in front of one or several nodes, which records requests and can drop responses."""
 
 import http.client
 import json
@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 
 NODE_SECONDS_MAX = 120
 
-# A commit of one table.
+# A single-table commit.
 COMMIT = re.compile(r"^POST .*/namespaces/[^/]+/tables/[^/?]+$")
 
-# Headers about one connection rather than about the message.
+# Headers of a single connection, which are not forwarded.
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request, the node that it went to, and what the node answered."""
+    """A request, the node that it went to, and the node's response."""
 
     method: str
     path: str
@@ -31,18 +31,18 @@ class Exchange:
     answer: bytes
 
     def names(self) -> list[str]:
-        """The tables that a commit of several changes, in the order in which it names them."""
+        """The names of the tables in a multi-table commit, in the order of the request."""
         return [change["identifier"]["name"] for change in json.loads(self.body)["table-changes"]]
 
 
 class Proxy:
-    """A proxy on a loopback port before a running server, as a context manager; clients take it for the server.
+    """A proxy on a loopback port in front of a running server, as a context manager; clients use it as the server.
 
-    Each request goes to the next node of a cluster. So unlike a client that is connected to one node, whoever
-    uses it asks one about what another one did.
+    Each request goes to the next node of a cluster. So a client can read from one node after a change on
+    another, unlike a client connected to one node.
 
-    beside is how many other clients commit to the same table with each commit that passes: each sets a property of
-    its own, "beside0" and so on. They have been answered when the commit is.
+    beside is the number of other clients that commit to the same table with each commit through the proxy.
+    Each sets its own property, "beside0" and so on. They get their responses before the commit gets its own.
     """
 
     def __init__(self, server, beside: int = 0):
@@ -56,11 +56,11 @@ class Proxy:
         self._lost: list[tuple[Callable[[Exchange], bool], Callable[[BaseHTTPRequestHandler], None]]] = []
 
     def __getattr__(self, name: str):
-        return getattr(self._nodes, name)  # whatever else clients want of the server
+        return getattr(self._nodes, name)  # other attributes are the server's
 
     def __enter__(self) -> "Proxy":
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True  # a client may keep its connection open for ever
+        self._server.daemon_threads = True  # a client may keep its connection open forever
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         self.uri = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -73,21 +73,24 @@ class Proxy:
 
     @property
     def seen(self) -> list[Exchange]:
-        """What went through so far, in the order of the nodes' answers."""
+        """The exchanges so far, in the order of the nodes' responses."""
         with self._mutex:
             return list(self._seen)
 
     def posts(self, end: str) -> list[Exchange]:
-        """The POST requests among them whose path ends so."""
+        """The exchanges of POST requests whose path has this ending."""
         return [exchange for exchange in self.seen if exchange.method == "POST" and exchange.path.endswith(end)]
 
     def lose(self, which: Callable[[Exchange], bool], instead: Callable[[BaseHTTPRequestHandler], None]) -> None:
-        """The next answer for which which holds is dropped, and the client gets what instead writes, which is one of the functions below."""
+        """Drops the next response for which the function `which` returns true.
+
+        The client gets the response from `instead`, which is one of the functions below.
+        """
         with self._mutex:
             self._lost.append((which, instead))
 
     def _commits_beside(self, path: str) -> list[threading.Thread]:
-        """Begins the commits of the other clients, for a commit that goes to path."""
+        """Starts the other clients' commits, for a commit to path."""
 
         def commit(number: int) -> None:
             with self._mutex:
@@ -97,7 +100,7 @@ class Proxy:
             try:
                 body = json.dumps({"requirements": [], "updates": [update]})
                 connection.request("POST", path, body, {"Content-Type": "application/json"})
-                connection.getresponse().read()  # whatever it is: there may be no such table yet
+                connection.getresponse().read()  # any status is fine: the table may not exist yet
             finally:
                 connection.close()
 
@@ -162,17 +165,17 @@ class Proxy:
 
 
 def unavailable(handler: BaseHTTPRequestHandler) -> None:
-    """503 with Retry-After, as a load balancer may answer for a node that it lost."""
+    """Answers 503 with Retry-After, as a load balancer may do for a lost node."""
     _answer(handler, 503, {"Retry-After": "1"})
 
 
 def bad_gateway(handler: BaseHTTPRequestHandler) -> None:
-    """502, which leaves open what happened."""
+    """Answers 502, which leaves the outcome open."""
     _answer(handler, 502, {})
 
 
 def cut(handler: BaseHTTPRequestHandler) -> None:
-    """The connection ends without an answer."""
+    """Closes the connection without a response."""
     handler.close_connection = True
 
 

@@ -1,10 +1,10 @@
-"""S3 servers of a test's own: SeaweedFS by scripts/s3server.py, and MinIO by scripts/minioserver.py."""
+"""Separate S3 servers for each test: SeaweedFS (scripts/s3server.py) and MinIO (scripts/minioserver.py)."""
 
 import re
 
 from harness.doubles import Scripted
 
-# What the script's server knows; it has no others.
+# The only keys of the script's server.
 ACCESS_KEY_ID = "moorage-test"
 SECRET_ACCESS_KEY = "moorage-test-secret"
 REGION = "us-east-1"
@@ -12,7 +12,7 @@ REGION = "us-east-1"
 BUCKET = "lake"
 WAREHOUSE = f"s3://{BUCKET}/warehouse"
 
-# For what only a server that hangs takes as long.
+# Only a hanging server takes this long.
 SECONDS_MAX = 60
 
 
@@ -22,14 +22,15 @@ class Server(Scripted):
     in_s3 = True
     kind = "s3"
 
-    # What a client of Iceberg must be given, and PyIceberg's bounds, which are a few seconds; everything else it learns from the catalog.
+    # The configuration that Iceberg clients need, with higher timeouts for PyIceberg than its few seconds. The rest
+    # comes from the catalog.
     client_properties = {
         "s3.access-key-id": ACCESS_KEY_ID,
         "s3.secret-access-key": SECRET_ACCESS_KEY,
         "s3.connect-timeout": str(SECONDS_MAX),
         "s3.request-timeout": str(SECONDS_MAX),
     }
-    # The same for clients that are told by their environment.
+    # The same for clients that are configured by their environment.
     variables = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
     script = "s3server.py"
@@ -43,7 +44,7 @@ class Server(Scripted):
         return self.url.removeprefix("http://")
 
     def files(self):
-        """The server's objects, as a file system of PyArrow's whose top folders are buckets."""
+        """The server's objects, as a PyArrow file system whose top folders are buckets."""
         from pyarrow import fs
 
         return fs.S3FileSystem(
@@ -57,7 +58,7 @@ class Server(Scripted):
         )
 
     def client(self, access_key: str = ACCESS_KEY_ID, secret_key: str = SECRET_ACCESS_KEY, session_token: str | None = None):
-        """A client that makes one call at a time and tells its status."""
+        """A boto3 client that makes each call once, without retries."""
         import botocore.config
         import botocore.session
 
@@ -70,7 +71,7 @@ class Server(Scripted):
         self.files().create_dir(name)
 
     def path(self, location: str) -> str:
-        """BUCKET/KEY of s3://, s3a:// and s3n:// locations."""
+        """The BUCKET/KEY of s3://, s3a:// and s3n:// locations."""
         return re.sub(r"^s3[an]?://", "", location)
 
     def list(self, location: str) -> list[str]:
@@ -82,7 +83,7 @@ class Server(Scripted):
         return sorted(info.path for info in found if info.type == fs.FileType.File)
 
     def settings(self) -> dict[str, str]:
-        """Variables of a Moorage server whose default warehouse is WAREHOUSE, on this server."""
+        """The environment variables of a Moorage server whose default warehouse is WAREHOUSE on this server."""
         return {
             "MOORAGE_DEFAULT_LOCATION": WAREHOUSE,
             "MOORAGE_DEFAULT_STORAGE_OPTION": f"s3.endpoint={self.url} s3.region={REGION}",
@@ -92,13 +93,13 @@ class Server(Scripted):
 
 
 class MinIO(Server):
-    """MinIO, which makes credentials (AssumeRole) and holds them to their policies."""
+    """MinIO, which issues credentials (AssumeRole) and enforces their policies."""
 
     script = "minioserver.py"
 
 
 class WithoutKeys:
-    """The files of a server for clients that have no keys of their own."""
+    """The files of a server, for clients without their own keys."""
 
     in_s3 = True
     kind = "s3"

@@ -1,6 +1,7 @@
-"""Moorage with authentication and access on, and what each client shows to it.
+"""Moorage with authentication and access control, and the clients' credentials for it.
 
-The first administrator is made on the store, before the server starts; all else is asked of the server.
+The first administrator is created in the store before the server starts; everything else goes through the
+server.
 """
 
 import json
@@ -15,16 +16,16 @@ from harness.s3 import Server as S3
 
 COMMAND_SECONDS_MAX = 60
 
-# How long a token is good where a test waits for its end, and how long that takes with what a server forgives.
+# The lifetime of a token in tests that wait for its expiry.
 LIFETIME_SECONDS = 5
 
-# The head of a token, and what follows it.
+# The three parts of a JWT, the first starting with its header.
 TOKEN = re.compile(r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}")
 
 
 @dataclass(frozen=True)
 class Key:
-    """An API key: what a client shows as a credential or as a token."""
+    """An API key, which a client sends as a credential or as a token."""
 
     principal: str
     text: str
@@ -39,12 +40,15 @@ class Key:
 
     @property
     def pair(self) -> str:
-        """ID:SECRET, as OAuth clients have it."""
+        """ID:SECRET, the form for OAuth clients."""
         return f"{self.id}:{self.secret}"
 
 
 class Secured(server.Moorage):
-    """A server that knows who asks, and decides what they may do. `admin` is the key of an administrator without data."""
+    """A server with authentication and access control.
+
+    `admin` is the key of an administrator without access to data.
+    """
 
     name = "secured"
 
@@ -58,7 +62,7 @@ class Secured(server.Moorage):
         return self._run([*words, "--data", str(self.data)], self._env)
 
     def command(self, *words: str, key: Key | None = None) -> str:
-        """Runs a command of moorage that asks the server, as the administrator unless a key is given."""
+        """Runs a moorage command against the server, as the administrator unless a key is given."""
         return self._run([*words, "--uri", self.uri], {**self._env, "MOORAGE_TOKEN": (key or self.admin).text})
 
     def _run(self, words: list[str], env: dict[str, str]) -> str:
@@ -77,7 +81,10 @@ class Secured(server.Moorage):
         return super()._check() + self._leaks()
 
     def _leaks(self) -> list[str]:
-        """Where a key or a token of the run stands in what the server wrote. A known text is found in each place first."""
+        """The places in the server's output that contain a key or a token of the run.
+
+        It first checks that a search works in each.
+        """
         faults = []
         for place, known in {self.log: self.uri, self.data / "audit.log": self.admin.principal}.items():
             written = place.read_text(errors="replace")
@@ -88,27 +95,27 @@ class Secured(server.Moorage):
         return faults
 
     def secrets(self) -> dict[str, str]:
-        """What nobody may see but its owner, by what it is."""
+        """The secrets that only their owners may see, by description."""
         return {f"the secret of {key.principal}": key.secret for key in self._keys}
 
     def key(self, name: str, *options: str) -> Key:
-        """Makes a key of key:NAME."""
+        """Creates a key for key:NAME."""
         return self._key(self.command("key", "create", name, *options), f"key:{name}")
 
     def newcomer(self, name: str) -> Key:
-        """Makes a key that may make namespaces, and owns what it makes. Of what others have it reads nothing."""
+        """Creates a key that may create namespaces, and owns them. It cannot read anything of other principals."""
         made = self.key(name)
         self.command("grant", "create", "on", "warehouse", self.warehouse, "to", made.principal)
         return made
 
     def engineer(self, name: str) -> Key:
-        """Makes a key that may make namespaces and tables in the warehouse, and owns what it makes."""
+        """Creates a key that may create namespaces and tables in the warehouse, and owns them."""
         made = self.key(name)
         self.command("grant", "create,write,alter,maintain", "on", "warehouse", self.warehouse, "to", made.principal)
         return made
 
     def owner(self, name: str) -> Key:
-        """Makes a key that the warehouse belongs to: it may do everything there."""
+        """Creates a key that owns the warehouse, and so may do everything there."""
         made = self.key(name)
         self.command("owner", "warehouse", self.warehouse, "to", made.principal)
         return made
@@ -119,9 +126,9 @@ class Secured(server.Moorage):
 
 
 class SecuredLake(Secured):
-    """Such a server with a warehouse `lake` on an S3 server, for whose tables it gives credentials.
+    """A Secured server with a warehouse `lake` on an S3 server. It vends credentials for the warehouse's tables.
 
-    The key by which it reaches the storage is sealed: neither the server nor anybody else has another one.
+    The server's storage key is sealed, and the server has no other one.
     """
 
     warehouse = "lake"
@@ -146,12 +153,12 @@ class SecuredLake(Secured):
 
 
 def java_credentials(running: Secured, key: Key, **more: str) -> dict[str, str]:
-    """The properties by which a catalog of the Java client shows a key."""
+    """The catalog properties with which the Java client sends a key."""
     return {"credential": key.text, "oauth2-server-uri": running.token_endpoint, **more}
 
 
 def trino_credentials(running: Secured, key: Key, **more: str) -> dict[str, str]:
-    """The properties by which a catalog of Trino's shows a key."""
+    """The properties with which a Trino catalog sends a key."""
     return {
         "iceberg.rest-catalog.security": "OAUTH2",
         "iceberg.rest-catalog.oauth2.credential": key.text,
@@ -161,12 +168,12 @@ def trino_credentials(running: Secured, key: Key, **more: str) -> dict[str, str]
 
 
 def trino_catalog(running: Secured, key: Key, **more: str) -> dict[str, str]:
-    """The properties of a catalog of Trino's that shows a key."""
+    """All properties for a Trino catalog that sends a key."""
     return clients.trino_catalog(running) | trino_credentials(running, key, **more)
 
 
 def duckdb_secrets(running: Secured, key: Key) -> dict[str, str]:
-    """The ways in which DuckDB shows a key, each what CREATE SECRET takes."""
+    """The ways in which DuckDB sends a key, as arguments of CREATE SECRET."""
     return {
         "token": f"TOKEN '{key.text}'",
         "credential": f"CLIENT_ID '{key.id}', CLIENT_SECRET '{key.secret}', OAUTH2_SERVER_URI '{running.token_endpoint}'",
@@ -183,7 +190,7 @@ def attach_duckdb(connection, running: Secured, secret: str) -> None:
 
 
 def curl(running: Secured, path: str, *options: str) -> str:
-    """What curl prints for a request, with its status on a last line."""
+    """The output of curl for a request, with the status on the last line."""
     env = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
     done = subprocess.run(
         ["curl", "-sS", "-w", "\n%{http_code}", *options, running.uri + path],

@@ -1,9 +1,8 @@
 """Servers under test: Moorage itself, and the Iceberg project's reference for a baseline.
 
-Both are processes on a loopback port that the system picks, with a fresh folder
-each. Use them as context managers. Leaving the block of a Moorage server stops it
-with SIGTERM, requires exit status 0, and requires `moorage doctor --deep` to find its
-data clean; the folder is removed when all of that holds and kept otherwise.
+Both are processes on a loopback port that the system picks, with a fresh folder each. Use them as context
+managers. Leaving the block of a Moorage server stops it with SIGTERM, requires exit status 0, and requires a
+clean `moorage doctor --deep`. If all of that holds, the folder is removed, otherwise kept.
 """
 
 import contextlib
@@ -24,11 +23,11 @@ from harness import paths
 from harness.files import Folder
 from harness.s3 import Server as S3
 
-# Only what hangs takes as long.
+# Only a hanging server takes this long.
 START_SECONDS_MAX = 180
 STOP_SECONDS_MAX = 120
 CHECK_SECONDS_MAX = 300
-# Below the ports that systems give to whoever asks for any, so that nobody gets one by chance before its server does.
+# Below the systems' ephemeral ports, so that no other process gets such a port before the server does.
 PORTS = range(10_000, 30_000)
 LOG_TAIL_LINES = 40
 
@@ -38,9 +37,9 @@ class ServerError(Exception):
 
 
 def build() -> Path:
-    """Builds the static binary, as it is released, and returns its path.
+    """Builds the static binary as in a release, and returns its path.
 
-    MOORAGE_BINARY names one that is there already.
+    MOORAGE_BINARY names an existing binary to use instead.
     """
     given = os.environ.get("MOORAGE_BINARY")
     if given:
@@ -56,7 +55,7 @@ def build() -> Path:
 
 
 class Process:
-    """A child process whose output goes to a log file, watched for one line."""
+    """A child process whose output goes to a log file, which is searched for one line."""
 
     def __init__(self, command: list[str], log: Path, env: dict[str, str] | None = None, cwd: Path | None = None):
         self.log = log
@@ -69,14 +68,14 @@ class Process:
             cwd=cwd,
             text=True,
             errors="replace",
-            process_group=0,  # Ctrl-C is for whoever stops it in order
+            process_group=0,  # keeps Ctrl-C from it; its parent stops it properly
         )
         self.pid = self._child.pid
         self._found: re.Match[str] | None = None
         self._settled = threading.Event()
 
     def wait_for(self, pattern: str, seconds: float) -> re.Match[str]:
-        """Waits for a line that matches pattern; raises ServerError if none comes."""
+        """Waits for a line that matches pattern; raises ServerError if there is none."""
         reader = threading.Thread(target=self._copy, args=(re.compile(pattern),), daemon=True)
         reader.start()
         self._settled.wait(seconds)
@@ -124,8 +123,8 @@ class Process:
 class Moorage:
     """`moorage serve` on a fresh data folder, with its warehouse there or on an S3 server.
 
-    arguments are further ones for serve, such as ["--allow-location", "file:/tmp"]. A server that is to be killed
-    and started again has a free_port of its own to listen on.
+    arguments are additional ones for serve, such as ["--allow-location", "file:/tmp"]. A server that a test
+    kills and restarts needs a port from free_port.
     """
 
     warehouse = "default"
@@ -146,9 +145,9 @@ class Moorage:
         return self
 
     def start(self) -> None:
-        """Starts the server; again after kill, with the data that is there."""
+        """Starts the server, or restarts it after kill with the existing data."""
         self._process = Process([str(self.binary), "serve", *self._arguments], self.log, self._env)
-        # The address in the last line of what it prints, so that all of it is in the log.
+        # The address in the last line of its output, so that the log has all of it.
         found = self._process.wait_for(r"ENDPOINT '(http://127\.0\.0\.1:[1-9]\d*)'", START_SECONDS_MAX)
         self.uri = found.group(1)
 
@@ -184,12 +183,12 @@ class Moorage:
         return [f"moorage doctor --deep --data: exit status {check.returncode}\n{check.stdout}{check.stderr}"]
 
 
-# A warehouse with this property deletes the files of a table that is dropped with them as soon as it can.
+# A warehouse with this property deletes the files of a purged table as soon as possible.
 PURGE_AT_ONCE = {"moorage.purge-delay": "0"}
 
 
 def purge_at_once(running) -> None:
-    """Has the warehouse of a server purge at once: suites look whether files are gone."""
+    """Has the warehouse of a server purge without delay: suites check that files are deleted."""
     request = urllib.request.Request(
         f"{running.uri}/management/v1/warehouses/{running.warehouse}",
         data=json.dumps({"properties": PURGE_AT_ONCE}).encode(),
@@ -215,7 +214,7 @@ class Reference:
         self.database = uri or f"jdbc:sqlite:{self.folder}/catalog.db"
         self._settings = settings or {}
         self.log = self.folder / "serve.log"
-        self.warehouse = f"file://{self.folder}/warehouse"  # Trino takes no locations without a scheme
+        self.warehouse = f"file://{self.folder}/warehouse"  # Trino refuses locations without a scheme
         self.uri = ""
 
     def __enter__(self) -> "Reference":
@@ -243,7 +242,7 @@ class Reference:
 
 
 class External:
-    """A server that somebody else started; nothing is stopped or checked."""
+    """A server that was started elsewhere; it is not stopped or checked."""
 
     name = "external"
     files = Folder()
@@ -260,7 +259,7 @@ class External:
 
 
 def environment(s3: S3 | None) -> dict[str, str]:
-    """The variables of a Moorage process: none of the caller's that would change what is tested."""
+    """The environment of a Moorage process, without variables of the caller that would affect tests."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("MOORAGE_", "AWS_"))}
     return inherited | (s3.settings() if s3 else {})
 

@@ -1,4 +1,4 @@
-"""The first rows of a table as the management API shows them, in the form in which PyIceberg's rows are compared."""
+"""The first rows of a table from the management API, in a form that can be compared with PyIceberg's rows."""
 
 import json
 import math
@@ -25,11 +25,11 @@ from pyiceberg.types import (
 
 
 class NotShown(Exception):
-    """The server does not show the rows, for the reason in the message."""
+    """The server did not return the rows, for the reason in the message."""
 
 
 def answer(server, table: str, **asked) -> dict:
-    """The answer to GET /management/v1/rows about the table called namespace.name."""
+    """The response to GET /management/v1/rows for the table namespace.name."""
     namespace, _, name = table.rpartition(".")
     query = {"warehouse": server.warehouse, "namespace": namespace.replace(".", "\x1f"), "table": name, "limit": 200, **asked}
     url = f"{server.uri}/management/v1/rows?{urllib.parse.urlencode(query)}"
@@ -44,7 +44,7 @@ def answer(server, table: str, **asked) -> dict:
 
 
 def form(value, kind):
-    """A value of PyIceberg in the form of the API."""
+    """A PyIceberg value in the form of the API."""
     if value is None:
         return None
     if isinstance(kind, FloatType | DoubleType):
@@ -76,7 +76,7 @@ def form(value, kind):
 
 
 def rounded(value, kind):
-    """A value of the API, in which a float is the nearest one to its text."""
+    """A value of the API, with each float rounded to its type's precision."""
     if value is None:
         return None
     if isinstance(kind, FloatType):
@@ -95,7 +95,7 @@ def ordered(rows: list) -> list:
 
 
 def assert_as_pyiceberg(server, table, name: str, **asked) -> int:
-    """Asserts that the shown rows are all rows of a PyIceberg table, and returns how many there are."""
+    """Asserts that the returned rows are all rows of a PyIceberg table, and returns their number."""
     scan = table.scan(snapshot_id=asked["snapshot"]) if "snapshot" in asked else table.scan()
     return assert_shown(server, name, scan.projection(), scan.to_arrow(), **asked)
 

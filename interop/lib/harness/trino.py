@@ -1,4 +1,4 @@
-"""A Trino server of a test run's own, with catalogs that are made when they are asked for."""
+"""A separate Trino server for a test run, with catalogs that are created on demand."""
 
 import itertools
 import shutil
@@ -9,12 +9,12 @@ from harness import paths, server
 
 USER = "interop"
 
-# The tables are a handful of rows, and the machine is small: code is compiled once and quickly rather than well.
+# The tables have few rows and the machine is small: compile code quickly, without expensive optimization.
 JVM_OPTIONS = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError", "-Djdk.attach.allowAttachSelf=true"]
 
 
 class Trino:
-    """A server that is coordinator and worker in one, on a loopback port. Use it as a context manager.
+    """A server that is both coordinator and worker, on a loopback port. Use it as a context manager.
 
     Leaving the block stops it with SIGTERM; its folder is removed if nothing failed, and kept otherwise.
     """
@@ -60,22 +60,23 @@ class Trino:
             print(f"Trino's folder is kept: {self.folder}")
 
     def add(self, properties: dict[str, str], name: str = "") -> str:
-        """Makes a catalog with the properties that a file of etc/catalog would have, and returns its name."""
+        """Creates a catalog with the properties of a file in etc/catalog, and returns its name."""
         name = name or f"catalog{next(self._numbers)}"
         quoted = ", ".join(f"\"{key}\" = '{value}'" for key, value in properties.items() if key != "connector.name")
         self.execute(f"CREATE CATALOG {name} USING {properties['connector.name']} WITH ({quoted})")
         return name
 
     def connect(self, user: str = USER, **more):
-        """A session, in which names without a catalog are those of `ice`."""
+        """A session whose default catalog is `ice`."""
         from trino.dbapi import connect
 
         return connect(host="127.0.0.1", port=self._port, user=user, catalog="ice", timezone="UTC", **more)
 
     def execute(self, statement: str, user: str = USER) -> list[tuple]:
-        """Runs one statement in a session of its own and returns its rows.
+        """Runs one statement in a separate session and returns its rows.
 
-        What it raises has notes of what was the matter below: Trino's message often leaves out what the catalog answered.
+        Notes on its errors have the underlying causes, because Trino's message often omits the catalog's
+        response.
         """
         from trino.exceptions import TrinoQueryError
 
@@ -98,5 +99,5 @@ def metadata(table: str, which: str) -> str:
 
 
 def told(fault: BaseException) -> str:
-    """What `Trino.execute` raised, with what was the matter below."""
+    """The text of an error from `Trino.execute`, with its underlying causes."""
     return "\n".join([str(fault), *getattr(fault, "__notes__", [])])

@@ -1,4 +1,4 @@
-"""Views: what PyIceberg wants to know of one to be made, and what Spark and Trino are to do with one alike."""
+"""Views: the arguments with which PyIceberg creates one, and common checks for Spark and Trino."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,10 @@ from harness.writers import WRITERS
 
 
 def version(queries: dict[str, str], **more) -> ViewVersion:
-    """A version with a query for each dialect. More are further fields; names in the queries are those of the namespace ns."""
+    """A version with a query for each dialect.
+
+    more are additional fields. Names in the queries are in the namespace ns.
+    """
     representations = [
         ViewRepresentation(SQLViewRepresentation(type="sql", sql=query, dialect=dialect)) for dialect, query in queries.items()
     ]
@@ -17,16 +20,17 @@ def version(queries: dict[str, str], **more) -> ViewVersion:
 
 
 def replace(sql: Callable[[str], object], view: str, writer: int, count: int) -> None:
-    """Replaces a view count times, by one of the row (writer, 1), (writer, 2) and so on."""
+    """Replaces a view count times, with a view of the row (writer, 1), then of (writer, 2) and so on."""
     for number in range(1, count + 1):
         sql(f"CREATE OR REPLACE VIEW {view} AS SELECT {writer} AS writer, {number} AS number")
 
 
 def check_replaced(view, count: int, row: Callable[[str], tuple[int, int]]) -> tuple[int, int]:
-    """What a PyIceberg view is to be that had the row (0, 0), and that all writers replaced so at once.
+    """Checks a PyIceberg view that had the row (0, 0), after all writers replaced it at once.
 
-    It has all versions, each was the view once, those of one writer came in its order, and the last one is the view.
-    Returns the row of that one. row is to tell the row from a query as the engine keeps it.
+    It must have all versions. Each must have been current once, the versions of one writer in order, and the
+    last one must be current. Returns the row of the last one. row extracts the row from a query as stored by
+    the engine.
     """
     made = {each.version_id: row(each.representations[0].root.sql) for each in view.versions}
     assert sorted(made.values()) == [(0, 0), *sorted((w, n) for w in range(WRITERS) for n in range(1, count + 1))]
@@ -40,9 +44,9 @@ def check_replaced(view, count: int, row: Callable[[str], tuple[int, int]]) -> t
 
 
 def check_second_version(before, after) -> None:
-    """What a PyIceberg view is to be after it was replaced for the first time, given what it was: the same view with both versions.
+    """Checks a PyIceberg view before and after its first replacement: it must be the same view with both versions.
 
-    It need not be where it was: Trino moves it.
+    Its location may change: Trino moves it.
     """
     assert after.metadata.view_uuid == before.metadata.view_uuid, "replaced by another view"
     assert [each.version_id for each in after.versions] == [1, 2]
@@ -50,9 +54,10 @@ def check_second_version(before, after) -> None:
 
 
 def check_view_of_a_view(sql: Callable[[str], list[tuple]], namespace: str, table: str, absent: str, recursive: str) -> None:
-    """A view that reads another one follows what that one becomes, and cannot be made before it or be read by it.
+    """Checks that a view on another view follows its changes, cannot be created before it, and cannot be read by it.
 
-    The table has the rows (1, 'oslo') and (2, 'rome'); absent and recursive are the engine's words for what is refused.
+    The table has the rows (1, 'oslo') and (2, 'rome'). absent and recursive match the engine's errors in the
+    two refused cases.
     """
     inner, outer = f"{namespace}.inner_view", f"{namespace}.outer_view"
     with pytest.raises(Exception, match=absent):

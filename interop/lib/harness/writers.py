@@ -1,4 +1,4 @@
-"""Writers that work at once, and what they write: rows of two numbers, the writer and one that it counts."""
+"""Concurrent writers and their rows, which have two numbers: the writer and a counter."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,16 +12,16 @@ WRITERS = 4
 
 
 def in_parallel(work: Callable[[int], None], writers: int = WRITERS) -> None:
-    """Runs work(writer) for all writers at once; raises what the first to fail raised."""
+    """Runs work(writer) for all writers at once; raises the error of the first one that fails."""
     with ThreadPoolExecutor(writers) as pool:
         for outcome in [pool.submit(work, writer) for writer in range(writers)]:
             outcome.result()
 
 
 def one_wins(attempt: Callable[[int], None], refused: Callable[[Exception], bool]) -> int:
-    """Lets all writers attempt at once what only one of them can do, and returns the one that did.
+    """Has all writers attempt at once a change that only one can make, and returns the one that succeeded.
 
-    Fails unless exactly one did, and refused holds for what each of the others raised.
+    Fails unless exactly one succeeded and refused accepts the errors of all others.
     """
     outcomes: dict[int, Exception | None] = {}
 
@@ -41,13 +41,16 @@ def one_wins(attempt: Callable[[int], None], refused: Callable[[Exception], bool
 
 
 def insert(sql: Callable[[str], object], table: str, writer: int, count: int) -> None:
-    """Inserts the rows of a writer whose numbers are below count, each by a statement of its own."""
+    """Inserts a writer's rows with the numbers below count, each in a separate statement."""
     for number in range(count):
         sql(f"INSERT INTO {table} VALUES ({writer}, {number})")
 
 
 def append(server, table: str, writer: int, count: int, **more: str) -> None:
-    """The same with a PyIceberg of its own, each row by a commit of its own; more are further properties of its catalog."""
+    """The same with a separate PyIceberg catalog, each row in its own commit.
+
+    more are additional catalog properties.
+    """
     loaded = clients.pyiceberg_catalog(server, **more).load_table(table)
     for number in range(count):
         append_row(loaded, writer, number)
@@ -59,12 +62,12 @@ def append_row(table, writer: int, number: int) -> None:
 
 
 def each_once(count: int, writers: int = WRITERS) -> list[tuple[int, int]]:
-    """The rows that a table has, ordered, when all writers wrote the numbers below count and each arrived once."""
+    """The expected rows of a table, sorted, if all writers wrote the numbers below count and each row arrived once."""
     return [(writer, number) for writer in range(writers) for number in range(count)]
 
 
 def change_own_rows(sql: Callable[[str], object], table: str, writer: int) -> None:
-    """Changes rows of one writer by UPDATE, DELETE and MERGE, in words that Spark and Trino know: 0, 10 and 20 become 1, 12 and 30."""
+    """Changes a writer's rows 0, 10 and 20 to 1, 12 and 30, with UPDATE, DELETE and MERGE for Spark and Trino."""
     sql(f"UPDATE {table} SET number = number + 1 WHERE writer = {writer} AND number < 20")
     sql(f"DELETE FROM {table} WHERE writer = {writer} AND number = 20")
     sql(
@@ -75,9 +78,10 @@ def change_own_rows(sql: Callable[[str], object], table: str, writer: int) -> No
 
 
 def write_in_turn(sql: Callable[[str], list[tuple]], iceberg, table: str, text: str) -> None:
-    """An engine and PyIceberg write one table in turn, and both read the rows of both.
+    """Has an engine and PyIceberg write one table in turn, and checks that both read all rows.
 
-    The table is to be empty, with the columns id, of 64 bits, and place; text is what the engine calls the type of place.
+    The table must be empty, with the columns id (64 bits) and place. text is the engine's name for the type
+    of place.
     """
     sql(f"INSERT INTO {table} VALUES (1, 'oslo')")
     iceberg.load_table(table).append(pa.table({"id": [2], "place": ["rome"]}))
